@@ -98,7 +98,8 @@ enum class LayerDistribution : std::uint8_t {
 /// Which stages users can give a number of layers of their own.
 enum class OwnLayers : std::uint8_t {
   None,
-  Ends,  ///< the first and the last; the others share what is left evenly
+  Ends,   ///< the first and the last; the others share what is left evenly
+  Every,  ///< with degrees of its own, too
 };
 
 /// Which layers of a chunk full recomputation can be limited to.
@@ -109,7 +110,10 @@ enum class PartialRecompute : std::uint8_t {
 
 /// Whether linear operators may run in steps: their operands travelling over a square of devices,
 /// or rows over a ring.
-enum class OperatorSteps : std::uint8_t { None, Squares, Rings };
+enum class OperatorSteps : std::uint8_t { None, Squares, Rings, All };
+[[nodiscard]] constexpr bool runs_steps(OperatorSteps has, OperatorSteps steps) {
+  return has == steps || has == OperatorSteps::All;
+}
 
 /// How many micro-batches pass a model chunk in a row, in schedules that interleave chunks.
 enum class MicroBatchGroups : std::uint8_t {
@@ -208,7 +212,9 @@ struct FrameworkRule {
 struct Framework {
   std::string name;
   std::vector<std::string> aliases;
-  std::vector<Axis> rank_order;                   ///< dense grid, fastest axis first
+  std::string space{};           ///< searched where none is asked for; empty: what it runs
+  bool has_program = true;       ///< there is one that runs its plans
+  std::vector<Axis> rank_order;  ///< dense grid, fastest axis first
   std::map<DataType, PrecisionPolicy> precision;  ///< by the precision the user asks for
   std::array<OverlapRule, kOverlapCount> overlap{};
   LayerDistribution layers = LayerDistribution::EvenOnly;

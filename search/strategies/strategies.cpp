@@ -27,6 +27,9 @@ struct Question {
 
   [[nodiscard]] const Problem& problem() const { return evaluator.problem(); }
   [[nodiscard]] const Framework& framework() const { return *problem().framework; }
+  [[nodiscard]] bool runs(OperatorSteps steps) const {
+    return runs_steps(framework().operator_steps, steps);
+  }
 };
 
 using Parts = std::vector<SearchPart>;
@@ -37,7 +40,7 @@ using Walk = std::shared_ptr<const LegalWalk>;
 enum class Rings { No, Yes };
 Walk walk_of(const Question& question, std::string_view space, Rings rings = Rings::No) {
   DegreeLimits limits = question.request.limits;
-  if (rings == Rings::Yes && question.framework().operator_steps == OperatorSteps::Rings &&
+  if (rings == Rings::Yes && question.runs(OperatorSteps::Rings) &&
       question.request.is_open(Degree::Temporal)) {
     limits.allow(Degree::Temporal,
                  {static_cast<int>(Temporal::None), static_cast<int>(Temporal::Ring)});
@@ -80,25 +83,25 @@ Parts operators(const Question& question) {
 }
 
 Parts primepar(const Question& question) {
-  if (question.framework().operator_steps != OperatorSteps::Squares) {
+  if (!question.runs(OperatorSteps::Squares)) {
     refuse_steps(question.framework(), "--framework primepar does");
   }
   return {sequence_part("primepar", question.request, PartitionSpace::Paper)};
 }
 
 Parts temporal(const Question& question) {
-  Parts parts;
-  switch (question.framework().operator_steps) {
-    case OperatorSteps::Squares:
-      return {sequence_part("temporal", question.request, PartitionSpace::All)};
-    case OperatorSteps::Rings:
-      add_degrees(walk_of(question, "framework", Rings::Yes), parts);
-      return parts;
-    case OperatorSteps::None:
-      break;
+  if (question.framework().operator_steps == OperatorSteps::None) {
+    refuse_steps(question.framework(),
+                 "--framework primepar (squares) and torchtitan-async-tp (rings) do");
   }
-  refuse_steps(question.framework(),
-               "--framework primepar (squares) and torchtitan-async-tp (rings) do");
+  Parts parts;
+  if (question.runs(OperatorSteps::Rings)) {
+    add_degrees(walk_of(question, "framework", Rings::Yes), parts);
+  }
+  if (question.runs(OperatorSteps::Squares)) {
+    parts.push_back(sequence_part("temporal", question.request, PartitionSpace::All));
+  }
+  return parts;
 }
 
 /// Pipelines of every depth of a walk, where nothing is said of them.
@@ -120,6 +123,9 @@ Parts full(const Question& question) {
   if (runs_squares(question.framework(), question.request)) {
     parts.push_back(
         sequence_part("temporal", with_pipelines(question.request, walk), PartitionSpace::All));
+  }
+  if (question.framework().own_layers == OwnLayers::Every) {  // last: it may end early
+    parts.push_back(uneven_part(question.request));
   }
   return parts;
 }
@@ -175,7 +181,8 @@ bool cuts_one_by_one(std::string_view space, const Framework& framework) {
   const StagedSpace* row = find(space);
   if (row == nullptr) return false;
   return row->cuts == Cuts::OneByOne ||
-         (row->cuts == Cuts::InSteps && framework.operator_steps == OperatorSteps::Squares);
+         (row->cuts == Cuts::InSteps &&
+          runs_steps(framework.operator_steps, OperatorSteps::Squares));
 }
 
 }  // namespace plansearch

@@ -47,4 +47,8 @@ enum class FrontShown { No, Yes };
 [[nodiscard]] std::vector<BeyondReport> beyond_framework(const PlanEvaluator& evaluator,
                                                          std::span<const PlanCandidate> ranked);
 
+/// "no program is called any; plan 1 as a whole runs in: none; tp 8 in: megatron, ...": the
+/// shipped frameworks that run the plan, or each of its parts.
+[[nodiscard]] std::string programs_for(const Problem& problem, const PlanCandidate& first);
+
 }  // namespace plansearch

@@ -17,8 +17,9 @@ namespace {
 
 constexpr std::string_view kUsualSpace = "framework";
 
-std::string_view space_of(const ProblemRequest& request) {
-  return request.space.empty() ? kUsualSpace : std::string_view(request.space);
+std::string_view space_of(const ProblemRequest& request, const Framework& framework) {
+  if (!request.space.empty()) return request.space;
+  return framework.space.empty() ? kUsualSpace : std::string_view(framework.space);
 }
 
 bool is_open(const ProblemRequest& request, Degree degree) {
@@ -82,7 +83,8 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
       all_->write(question, evaluator, priced);
     };
   }
-  auto found = run(evaluator, request, space_of(request), wanted, label);
+  const std::string_view space = space_of(request, *evaluator.problem().framework);
+  auto found = run(evaluator, request, space, wanted, label);
   if (auto* infeasible = std::get_if<Infeasible>(&found)) return std::move(*infeasible);
   auto& result = std::get<SearchResult>(found);
   if (result.completeness == Completeness::Stopped) stopped_ = true;
@@ -100,6 +102,11 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
     ask_aside(report.advice, "orders that the framework does not run",
               [&] { report.beyond = beyond_framework(evaluator, result.ranked); });
   }
+  if (!evaluator.problem().framework->has_program && !result.ranked.empty()) {
+    ask_aside(report.advice, "frameworks for plan 1", [&] {
+      report.advice.push_back(programs_for(evaluator.problem(), result.ranked.front()));
+    });
+  }
   return report;
 }
 
@@ -111,8 +118,8 @@ std::optional<PlanCandidate> SearchSession::best(const ResolvedQuestion& asked,
   wanted.misses = 0;
   const PlanEvaluator evaluator(with_gpus(asked, gpus));
   // Beside a question about stages, plans of degrees are tried: they take milliseconds.
-  const bool usual = request.space.empty() || is_staged(request.space);
-  auto found = run(evaluator, request, usual ? kUsualSpace : space_of(request), wanted, label);
+  const std::string_view space = space_of(request, *evaluator.problem().framework);
+  auto found = run(evaluator, request, is_staged(space) ? kUsualSpace : space, wanted, label);
   const auto* result = std::get_if<SearchResult>(&found);
   check_stop();
   if (result == nullptr || result->ranked.empty()) return std::nullopt;

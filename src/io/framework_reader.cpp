@@ -252,10 +252,13 @@ class Reader {
   static void read_pipeline(const Node& root, Framework& framework, FieldLog& log) {
     const Fields fields(root, &log);
     const Fields unlogged(root);
+    unlogged.take("space", framework.space, &Node::text);
+    unlogged.take("program", framework.has_program, {{"published", true}, {"none", false}});
     fields.take("rank_order", framework.rank_order, read_rank_order);
     fields.take("layers", framework.layers, words_of<LayerDistribution, 4>());
-    unlogged.take("own_layers", framework.own_layers,
-                  {{"none", OwnLayers::None}, {"ends", OwnLayers::Ends}});
+    unlogged.take(
+        "own_layers", framework.own_layers,
+        {{"none", OwnLayers::None}, {"ends", OwnLayers::Ends}, {"every", OwnLayers::Every}});
     fields.take("schedules", framework.schedules, read_schedules);
     unlogged.with("asked_schedules", [&](const Node& list) {
       framework.asked_schedules.clear();
@@ -305,7 +308,8 @@ class Reader {
     fields.take("operator_steps", framework.operator_steps,
                 {{"none", OperatorSteps::None},
                  {"squares", OperatorSteps::Squares},
-                 {"rings", OperatorSteps::Rings}});
+                 {"rings", OperatorSteps::Rings},
+                 {"all", OperatorSteps::All}});
     fields.take("attention_kernel", framework.attention_kernel, &Node::text);
     fields.take("vocab_multiple", framework.vocab_multiple,
                 [](const Node& node) { return node.count(0, 1 << 20); });

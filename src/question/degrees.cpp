@@ -165,7 +165,8 @@ void check_degrees_fit(const PinnedDegrees& degrees, const Problem& problem) {
 
 void check_degrees_fit(const ProblemRequest& request, const Problem& problem) {
   PinnedDegrees judged = request.degrees;
-  if (cuts_one_by_one(request.space, *problem.framework)) judged.release(Degree::TensorOut);
+  const std::string& space = request.space.empty() ? problem.framework->space : request.space;
+  if (cuts_one_by_one(space, *problem.framework)) judged.release(Degree::TensorOut);
   check_degrees_fit(judged, problem);
 }
 

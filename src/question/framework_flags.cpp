@@ -112,7 +112,8 @@ void take_asked_orders(Framework& framework, const ProblemRequest& request,
   if (missing.empty()) return;
   const std::string orders = fmt::format("{}", fmt::join(missing, ", "));
   const std::string others = frameworks_that([&](const Framework& other) {
-    return std::any_of(missing.begin(), missing.end(),
+    return other.has_program &&
+           std::any_of(missing.begin(), missing.end(),
                        [&](const std::string& order) { return runs(other, order); });
   });
   const std::string hint = others.empty() ? others : fmt::format(" ({} would)", others);

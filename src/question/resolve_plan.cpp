@@ -79,7 +79,7 @@ std::vector<std::string> run_by(OperatorSteps steps) {
   std::vector<std::string> names;
   const ShippedData data = shipped_data();
   for (const ShippedFile& file : data.frameworks()) {
-    if (data.framework(file.name).operator_steps == steps) {
+    if (runs_steps(data.framework(file.name).operator_steps, steps)) {
       names.push_back("--framework " + file.name);
     }
   }

@@ -2246,6 +2246,21 @@ class Comparisons(Case):
         alone = run(*question, "--schedule", "zb-v")
         self.assertIn(" would): priced as if it did", alone.stderr)
 
+    def test_any_is_no_slower_than_any_framework(self):
+        """Its default space holds grids, rings, squares, stages of their own; advice says who runs plan 1."""
+        listed = self.succeed("list", "frameworks").splitlines()[2:]
+        names = [line.split()[0] for line in listed if line.strip()]
+        for question in (["--hw", "perlmutter", "--model", "gpt2-medium", "--gpus", "16"],
+                         ["--hw", "dgx-h100", "--model", "gpt2-medium", "--gpus", "8"]):
+            answer = self.answer(*question, "--framework", "any")
+            self.assertEqual(answer["counts"]["space"], "full")
+            self.assertRegex(" ".join(answer["advice"]), r"no program is called any; plan 1 as a whole runs in: \w+")
+            best = answer["plans"][0]["step_time_s"]
+            for name in names:
+                other = run(*question, "--framework", name, "--top", "1", "--format", "json")
+                if other.returncode == 0:
+                    self.assertLessEqual(best, json.loads(other.stdout)["plans"][0]["step_time_s"] * (1 + 1e-9), name)
+
     def test_intervals_and_unmeasured_machines(self):
         text = self.succeed("compare", "--hw", "h100,mi355x-8", "--model", "llama3-8b", "--gpus", "8")
         self.assertIn("p10 - p90", text)

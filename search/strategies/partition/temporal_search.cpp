@@ -364,7 +364,8 @@ class TemporalSearch : public Strategy {
 
 bool runs_squares(const Framework& framework, const SearchRequest& request) {
   const auto tensor = request.pinned.get(Degree::TensorOut);
-  return framework.operator_steps == OperatorSteps::Squares && has_sequences(tensor.value_or(2));
+  return runs_steps(framework.operator_steps, OperatorSteps::Squares) &&
+         has_sequences(tensor.value_or(2));
 }
 
 SearchPart sequence_part(std::string space, const SearchRequest& request,

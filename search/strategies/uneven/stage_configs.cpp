@@ -33,7 +33,7 @@ std::vector<ScheduleId> orders_of(const Framework& framework, const SearchReques
 }
 
 /// The degrees of one stage of the pipeline's, other stages left open.
-SearchRequest of_one_stage(SearchRequest request) {
+SearchRequest request_of_one_stage(SearchRequest request) {
   for (const Degree degree : {Degree::Pipeline, Degree::Chunks, Degree::Schedule}) {
     request.pinned.release(degree);
     request.limits.release(degree);
@@ -68,7 +68,9 @@ std::map<PipelineOrder, std::vector<PlanDegrees>> stage_degrees(const Problem& p
   std::map<PipelineOrder, std::vector<PlanDegrees>> found;
   if (!request.admits(Degree::Chunks, 1)) return found;
   const std::vector<ScheduleId> orders = orders_of(*problem.framework, request);
-  const SearchRequest alone = of_one_stage(request);
+  const bool usual = std::find(orders.begin(), orders.end(), kDefaultSchedule) != orders.end();
+  const ScheduleId of_one_stage = usual || orders.empty() ? kDefaultSchedule : orders.front();
+  const SearchRequest alone = request_of_one_stage(request);
   for (const int size : sizes) {
     Problem part = problem;
     part.gpus = size;
@@ -81,6 +83,7 @@ std::map<PipelineOrder, std::vector<PlanDegrees>> stage_degrees(const Problem& p
       if (request.micro_batches && degrees.micro_batches != *request.micro_batches) return;
       if (check_transform(degrees, *problem.network, *problem.framework, problem.precision)) return;
       for (const ScheduleId order : orders) {
+        if (degrees.pipeline == 1 && order != of_one_stage) continue;  // all are the same there
         degrees.schedule = order;
         found[{order, degrees.micro_batches}].push_back(degrees);
       }

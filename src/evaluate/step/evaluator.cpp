@@ -124,7 +124,7 @@ struct PlanEvaluator::Implementation {
         grid(context),
         assignments(problem),
         profiles(context) {
-    if (problem.framework->operator_steps != OperatorSteps::Rings) return;
+    if (!runs_steps(problem.framework->operator_steps, OperatorSteps::Rings)) return;
     for (const int ranks : divisors(problem.gpus)) {
       rings.emplace(ranks, ring_placements(*problem.network, ranks));
     }

@@ -62,6 +62,17 @@ Routing read_routing(const Node& node) {
   routing.top_k = node.at("top_k").integer(kSizeRange);
   fields.take("capacity_factor", routing.capacity_factor, &Node::positive_number);
   fields.take("imbalance", routing.imbalance, &Node::positive_number);
+  fields.take("groups", routing.groups, kSizeRange);
+  fields.take("top_groups", routing.top_groups, kSizeRange);
+  if (routing.experts % routing.groups != 0) {
+    node.fail(
+        fmt::format("{} experts do not lie in {} equal groups", routing.experts, routing.groups));
+  }
+  if (routing.top_groups > routing.groups ||
+      routing.top_k * routing.groups > routing.experts * routing.top_groups) {
+    node.fail(fmt::format("top_k {} experts of the best {} of {} groups: there are not as many",
+                          routing.top_k, routing.top_groups, routing.groups));
+  }
   return routing;
 }
 
@@ -88,6 +99,8 @@ void describe(const Network& network, ModelDescription& model) {
   moe.top_k = network.routing->top_k;
   moe.capacity_factor = network.routing->capacity_factor;
   moe.imbalance = network.routing->imbalance;
+  moe.groups = network.routing->groups;
+  moe.top_groups = network.routing->top_groups;
   moe.expert_width = largest(network, DimRole::ExpertFfn);
   model.moe = moe;
 }

@@ -319,6 +319,9 @@ void write_head(const ModelDescription& model, const Network& network, std::stri
     if (routing.capacity_factor) {
       fmt::format_to(into, ", capacity_factor: {}", *routing.capacity_factor);
     }
+    if (routing.groups > 1) {
+      fmt::format_to(into, ", groups: {}, top_groups: {}", routing.groups, routing.top_groups);
+    }
     fmt::format_to(into, ", imbalance: {}}}\n", routing.imbalance);
   }
   out += "dims:\n";

@@ -65,7 +65,7 @@ std::shared_ptr<const Placements> ring_placements(const Network& network, int te
 }
 
 std::optional<Infeasible> check_steps(const Framework& framework, OperatorSteps steps) {
-  if (framework.operator_steps == steps) return std::nullopt;
+  if (runs_steps(framework.operator_steps, steps)) return std::nullopt;
   return Infeasible{
       .obstacle = Obstacle::FrameworkForbids,
       .detail = fmt::format("{} runs no operator in steps over {} (operator_steps)", framework.name,

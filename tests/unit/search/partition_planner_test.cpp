@@ -277,6 +277,29 @@ TEST_SUITE("unit") {
     three.pin(Degree::TensorOut, 3);
     CHECK_THROWS_AS((void)test::search_space("temporal", evaluator, {three, {}}), InputError);
   }
+
+  TEST_CASE("sequences: the cheapest exposed is the same whether hidden was asked before or not") {
+    // Wide layers: squares hide their tiles.
+    Problem problem =
+        test::toy_problem({.layers = 4, .hidden = 8192, .heads = 64, .seq_len = 2048, .gpus = 16});
+    problem.framework = test::squares_problem().framework;
+    int with_rings = 0;
+    int without = 0;
+    const PlanDegrees degrees = test::tensor_groups(problem, 4, 2);
+    const PartitionPlanner asked({problem, degrees});
+    for (const double seconds_per_byte : {0.0, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9}) {
+      const auto hidden = asked.best(Recompute::None, Rings::Hidden, seconds_per_byte);
+      const auto exposed = asked.best(Recompute::None, Rings::Exposed, seconds_per_byte);
+      const auto alone = PartitionPlanner({problem, degrees})
+                             .best(Recompute::None, Rings::Exposed, seconds_per_byte);
+      REQUIRE((hidden && exposed && alone));
+      CHECK(exposed->sum == alone->sum);
+      CHECK(exposed->placements == alone->placements);
+      ++(exposed->sum == hidden->sum ? without : with_rings);
+    }
+    CHECK(with_rings > 0);
+    CHECK(without > 0);
+  }
 }
 
 }  // namespace
