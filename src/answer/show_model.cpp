@@ -39,15 +39,21 @@ ShownSection size_section(const ModelDescription& model,
   rows.under("sizes");
   rows.count("layers", model.layers);
   if (model.decoder) rows.count("decoder.layers", model.decoder->layers);
-  rows.count("hidden", model.hidden);
-  rows.count("attention.heads", model.attention.heads);
-  rows.count("attention.kv_heads", model.attention.kv_heads);
-  rows.count("attention.head_size", model.attention.head_size);
+  // Networks of other kinds have not all of them.
+  const auto add = [&](std::string_view key, std::int64_t size, std::string_view meaning = {}) {
+    if (size > 0 || model.stack != StackKind::Graph) {
+      rows.count(std::string(key), size, {}, std::string(meaning));
+    }
+  };
+  add("hidden", model.hidden);
+  add("attention.heads", model.attention.heads);
+  add("attention.kv_heads", model.attention.kv_heads);
+  add("attention.head_size", model.attention.head_size);
   if (model.attention.window) rows.count("attention.window", *model.attention.window);
-  rows.count("mlp.width", model.mlp.width, {}, model.mlp.gated ? "gated: three matrices" : "");
+  add("mlp.width", model.mlp.width, model.mlp.gated ? "gated: three matrices" : "");
   if (model.moe) add_experts(rows, *model.moe);
-  rows.count("embedding.vocab", model.embedding.vocab, {},
-             model.embedding.tied ? "logits use the embedding" : "");
+  add("embedding.vocab", model.embedding.vocab,
+      model.embedding.tied ? "logits use the embedding" : "");
   if (model.max_positions) rows.count("max_positions", *model.max_positions);
   return rows.take();
 }

@@ -26,12 +26,18 @@ std::vector<AxisSet> subsets(AxisSet axes) {
   return found;
 }
 
-/// Roles beside the factors and what they make up together.
+/// Roles beside the factors and what they make up together, of equal ones the first.
 AxisSet other_roles(const DeviceMesh& mesh) {
   AxisSet roles;
-  for (std::size_t i = 0; i < kRoleCount; ++i) roles.insert(static_cast<Axis>(i));
-  roles.erase(Axis::Out);
-  return mesh.active(roles);
+  std::vector<unsigned> known{mesh[Axis::Out].factors};
+  for (std::size_t i = 0; i < kRoleCount; ++i) {
+    const MeshRole& role = mesh[static_cast<Axis>(i)];
+    const bool is_known = std::find(known.begin(), known.end(), role.factors) != known.end();
+    if (role.size == 1 || is_known) continue;
+    known.push_back(role.factors);
+    roles.insert(static_cast<Axis>(i));
+  }
+  return roles;
 }
 
 bool are_alike(const Cluster& cluster, const DeviceMesh& mesh, Axis one, Axis other,

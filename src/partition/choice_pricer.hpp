@@ -68,7 +68,6 @@ class ChoicePricer {
   ChoicePricer& operator=(const ChoicePricer&) = delete;
 
   [[nodiscard]] const Block& block() const { return block_; }
-  [[nodiscard]] const std::shared_ptr<ReshardingPrices>& move_prices() const { return moves_; }
   [[nodiscard]] const BlockIndex& index() const { return index_; }
 
   /// Places the operators of a launch, or what enters and leaves the block; everything else whole.

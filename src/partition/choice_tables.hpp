@@ -60,9 +60,6 @@ class ChoiceTables {
                             Rings rings) const;
   [[nodiscard]] BlockChoice choice(const std::vector<std::size_t>& options) const;
   [[nodiscard]] const Block& block() const { return pricer_.block(); }
-  [[nodiscard]] const std::shared_ptr<ReshardingPrices>& moves() const {
-    return pricer_.move_prices();
-  }
 
  private:
   [[nodiscard]] std::size_t options_of(std::size_t node) const;

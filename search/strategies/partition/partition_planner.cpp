@@ -116,19 +116,20 @@ struct PartitionPlanner::Parts {
       : problem(request.problem),
         degrees(request.degrees),
         factors(factors_of(request.space, request.degrees.tensor_out)),
-        moves(request.moves) {
+        moves(request.moves ? request.moves
+                            : std::make_shared<ReshardingPrices>(
+                                  make_known_routes(problem, degrees, factors))) {
     const Network& network = *problem.network;
     for (std::size_t b = 0; b < network.blocks.size(); ++b) {
       const double copies = copies_of(network, b);
       auto& made = tables.emplace_back();
       if (!is_layer(network.blocks[b].kind)) {
-        ends.push_back(std::make_unique<ChoicePricer>(problem, degrees, b, copies, factors));
+        ends.push_back(std::make_unique<ChoicePricer>(problem, degrees, b, copies, factors, moves));
         continue;
       }
       ends.emplace_back();
       made = std::make_unique<ChoiceTables>(
           ChoiceTables::Request{problem, degrees, b, copies, request.space, moves});
-      moves = made->moves();
       note_obstacle(*made);
     }
   }
