@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <numeric>
 
 #include "base/rows.hpp"
@@ -35,29 +36,11 @@ std::size_t stride(const CostTable& table, std::size_t node,
   return 0;
 }
 
-/// Calls visit(options) for all options of some nodes, those of the last one fastest.
-template <typename Visit>
-void for_each_choice(std::span<const std::size_t> nodes,
-                     const std::vector<std::vector<double>>& options, Visit visit) {
-  std::vector<std::size_t> chosen(nodes.size(), 0);
-  while (true) {
-    visit(chosen);
-    std::size_t i = nodes.size();
-    while (i > 0 && ++chosen[i - 1] == options[nodes[i - 1]].size()) chosen[--i] = 0;
-    if (i == 0) return;
-  }
-}
-
-/// The costs of lines, all of them at hand.
-CostTable written_out(CostTable table, const std::vector<std::vector<double>>& options) {
-  const std::size_t width = options[table.nodes.back()].size();
-  const std::span<const std::size_t> outer(table.nodes.data(), table.nodes.size() - 1);
-  for_each_choice(outer, options, [&](const std::vector<std::size_t>& chosen) {
-    table.costs.resize(table.costs.size() + width);
-    table.lines->line(chosen, std::span(table.costs).last(width));
-  });
-  table.lines = nullptr;
-  return table;
+std::vector<std::size_t> sizes_of(const std::vector<std::size_t>& nodes,
+                                  const std::vector<std::vector<double>>& options) {
+  std::vector<std::size_t> sizes;
+  for (const std::size_t node : nodes) sizes.push_back(options[node].size());
+  return sizes;
 }
 
 /// The same costs with the nodes in another order.
@@ -67,9 +50,8 @@ CostTable reordered(const CostTable& table, std::vector<std::size_t> nodes,
   result.costs.resize(table.costs.size());
   std::vector<std::size_t> strides;
   for (const std::size_t node : result.nodes) strides.push_back(stride(table, node, options));
-  if (result.costs.empty()) return result;
   double* cost = result.costs.data();
-  for_each_choice(result.nodes, options, [&](const std::vector<std::size_t>& chosen) {
+  for_each_choice(sizes_of(result.nodes, options), [&](const std::vector<std::size_t>& chosen) {
     *cost++ = table.costs[std::inner_product(chosen.begin(), chosen.end(), strides.begin(),
                                              std::size_t{0})];
   });
@@ -126,7 +108,7 @@ class Contraction {
 
   const CostTable& own(CostTable table) { return made_.emplace_back(std::move(table)); }
   const CostTable& at_hand(const CostTable& table) {
-    return table.lines ? own(written_out(table, options_)) : table;
+    return table.lines ? own(written_out(table, sizes_of(table.nodes, options_))) : table;
   }
 
   [[nodiscard]] Placed placed(const CostTable& table) const {
@@ -225,6 +207,18 @@ double cost_of(const CostTable& table, const std::vector<std::size_t>& chosen,
 }
 
 }  // namespace
+
+CostTable written_out(CostTable table, std::span<const std::size_t> sizes) {
+  const std::size_t width = sizes.back();
+  table.costs.reserve(
+      std::accumulate(sizes.begin(), sizes.end(), std::size_t{1}, std::multiplies<>()));
+  for_each_choice(sizes.first(sizes.size() - 1), [&](const std::vector<std::size_t>& chosen) {
+    table.costs.resize(table.costs.size() + width);
+    table.lines->line(chosen, std::span(table.costs).last(width));
+  });
+  table.lines = nullptr;
+  return table;
+}
 
 Elimination::Elimination(ChoiceGraph graph, std::vector<std::size_t> kept,
                          std::vector<std::size_t> sizes)

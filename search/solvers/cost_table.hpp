@@ -2,8 +2,10 @@
 // The cheapest choices: dense tables, min-plus products, and layers that repeat.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "search/solvers/choice_graph.hpp"
@@ -12,6 +14,22 @@ namespace plansearch {
 
 /// Costs by the options of some nodes, those of the last one side by side.
 using CostTable = ChoiceEdge;
+
+/// Calls visit(options) for all options of nodes with so many each, those of the last one fastest.
+template <typename Visit>
+void for_each_choice(std::span<const std::size_t> sizes, Visit visit) {
+  if (std::find(sizes.begin(), sizes.end(), std::size_t{0}) != sizes.end()) return;
+  std::vector<std::size_t> chosen(sizes.size(), 0);
+  while (true) {
+    visit(chosen);
+    std::size_t i = sizes.size();
+    while (i > 0 && ++chosen[i - 1] == sizes[i - 1]) chosen[--i] = 0;
+    if (i == 0) return;
+  }
+}
+
+/// The costs of lines, all of them at hand; `sizes`: options by node of the table.
+[[nodiscard]] CostTable written_out(CostTable table, std::span<const std::size_t> sizes);
 
 /// A graph of which all nodes but some have been chosen at their cheapest, whatever the others are.
 class Elimination {

@@ -11,6 +11,7 @@
 #include <deque>
 #include <map>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "base/rows.hpp"
@@ -130,49 +131,31 @@ class Forest {
   std::vector<std::vector<double>> least_;
 };
 
-/// Lines of so few options are written out.
-ChoiceEdge restricted_lines(const ChoiceEdge& edge,
-                            const std::vector<std::vector<std::size_t>>& kept) {
-  ChoiceEdge result{edge.nodes, {}, edge.lines->restricted(kept)};
-  const std::size_t width = kept.back().size();
-  std::size_t rows = 1;
-  for (std::size_t n = 0; n + 1 < kept.size(); ++n) rows *= kept[n].size();
-  if (rows * width > kLargestTable) return result;
-  result.costs.resize(rows * width);
-  std::vector<std::size_t> chosen(kept.size() - 1, 0);
-  for (std::size_t row = 0; row < rows; ++row) {
-    result.lines->line(chosen, std::span(result.costs).subspan(row * width, width));
-    for (std::size_t n = chosen.size(); n-- > 0;) {
-      if (++chosen[n] < kept[n].size()) break;
-      chosen[n] = 0;
-    }
-  }
-  result.lines = nullptr;
-  return result;
-}
-
 ChoiceEdge restricted(const ChoiceEdge& edge, const ChoiceGraph& graph, const Kept& kept) {
   std::vector<std::vector<std::size_t>> own;
-  for (const std::size_t node : edge.nodes) own.push_back(kept[node]);
-  if (edge.lines) return restricted_lines(edge, own);
+  std::vector<std::size_t> sizes;
+  std::size_t size = 1;
+  for (const std::size_t node : edge.nodes) {
+    own.push_back(kept[node]);
+    sizes.push_back(own.back().size());
+    size *= sizes.back();
+  }
   ChoiceEdge result{edge.nodes, {}, {}};
+  if (edge.lines) {
+    result.lines = edge.lines->restricted(own);
+    return size > kLargestTable ? result : written_out(std::move(result), sizes);
+  }
+  result.costs.reserve(size);
   const std::size_t width = graph.nodes[edge.nodes.back()].costs.size();
-  std::vector<std::size_t> chosen(own.size() - 1, 0);
-  std::size_t rows = 1;
-  for (std::size_t n = 0; n + 1 < own.size(); ++n) rows *= own[n].size();
-  result.costs.reserve(rows * own.back().size());
-  for (std::size_t row = 0; row < rows; ++row) {
+  const std::span<const std::size_t> outer(sizes.data(), sizes.size() - 1);
+  for_each_choice(outer, [&](const std::vector<std::size_t>& chosen) {
     std::size_t at = 0;
     for (std::size_t n = 0; n < chosen.size(); ++n) {
       at = at * graph.nodes[edge.nodes[n]].costs.size() + own[n][chosen[n]];
     }
     const double* costs = &edge.costs[at * width];
     for (const std::size_t option : own.back()) result.costs.push_back(costs[option]);
-    for (std::size_t n = chosen.size(); n-- > 0;) {
-      if (++chosen[n] < own[n].size()) break;
-      chosen[n] = 0;
-    }
-  }
+  });
   return result;
 }
 
