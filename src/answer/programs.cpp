@@ -11,7 +11,7 @@
 #include "plan/placements/ring_placements.hpp"
 #include "plan/stages/expand.hpp"
 #include "plansearch/degree_table.hpp"
-#include "plansearch/shipped_data.hpp"
+#include "question/framework_flags.hpp"
 
 namespace plansearch {
 namespace {
@@ -27,16 +27,6 @@ constexpr std::array kParts{
     DegreeSet{Degree::Recompute, Degree::RecomputeLayers},
     DegreeSet{Degree::Pieces},
 };
-
-std::vector<Framework> programs() {
-  std::vector<Framework> found;
-  const ShippedData data = shipped_data();
-  for (const ShippedFile& file : data.frameworks()) {
-    Framework framework = data.framework(file.name);
-    if (framework.has_program) found.push_back(std::move(framework));
-  }
-  return found;
-}
 
 template <typename Runs>
 std::string names_of(const std::vector<Framework>& programs, Runs runs) {
@@ -84,7 +74,7 @@ bool runs(const PlanCandidate& candidate, const Problem& problem, const Framewor
 }  // namespace
 
 std::string programs_for(const Problem& problem, const PlanCandidate& first) {
-  const std::vector<Framework> all = programs();
+  const std::vector<Framework> all = shipped_programs();
   const Network& network = *problem.network;
   const std::string whole =
       names_of(all, [&](const Framework& program) { return runs(first, problem, program); });

@@ -80,11 +80,20 @@ void refuse_word(std::string_view flag, std::string_view word,
                    fmt::format("it takes {}", fmt::join(known, ", ")));
 }
 
-std::string frameworks_that(const std::function<bool(const Framework&)>& can) {
+std::vector<Framework> shipped_programs() {
   const ShippedData data = shipped_data();
-  std::vector<std::string> names;
+  std::vector<Framework> found;
   for (const ShippedFile& file : data.frameworks()) {
-    if (can(data.framework(file.path.string()))) names.push_back(file.name);
+    Framework framework = data.framework(file.path.string());
+    if (framework.has_program) found.push_back(std::move(framework));
+  }
+  return found;
+}
+
+std::string frameworks_that(const std::function<bool(const Framework&)>& can) {
+  std::vector<std::string> names;
+  for (const Framework& program : shipped_programs()) {
+    if (can(program)) names.push_back(program.name);
   }
   return fmt::format("{}", fmt::join(names, ", "));
 }
@@ -112,8 +121,7 @@ void take_asked_orders(Framework& framework, const ProblemRequest& request,
   if (missing.empty()) return;
   const std::string orders = fmt::format("{}", fmt::join(missing, ", "));
   const std::string others = frameworks_that([&](const Framework& other) {
-    return other.has_program &&
-           std::any_of(missing.begin(), missing.end(),
+    return std::any_of(missing.begin(), missing.end(),
                        [&](const std::string& order) { return runs(other, order); });
   });
   const std::string hint = others.empty() ? others : fmt::format(" ({} would)", others);

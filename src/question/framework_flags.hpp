@@ -35,7 +35,9 @@ void take_asked_orders(Framework& framework, const ProblemRequest& request,
 void note_fixed_degrees(const Framework& framework, const PinnedDegrees& asked,
                         std::vector<std::string>& notes);
 
-/// Names of the shipped frameworks that can, "deepspeed, megatron".
+/// The shipped frameworks that some program is.
+[[nodiscard]] std::vector<Framework> shipped_programs();
+/// The names of those that can, "deepspeed, megatron".
 [[nodiscard]] std::string frameworks_that(const std::function<bool(const Framework&)>& can);
 
 /// InputError for options that contradict each other. `attention`: flash, unfused, or empty.

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plansearch/model_description.hpp"
 
-#include "plansearch/error.hpp"
-
 #include <fmt/format.h>
+
+#include <utility>
+
+#include "plansearch/error.hpp"
+#include "workload/routing_faults.hpp"
 
 namespace plansearch {
 namespace {
@@ -64,14 +67,9 @@ void check_moe(const MoeDescription& moe, std::int64_t layers, Findings& f) {
   if (moe.capacity_factor.has_value() && !(*moe.capacity_factor > 0.0)) {
     f.add(fmt::format("capacity_factor must be positive, not {}", *moe.capacity_factor));
   }
-  if (moe.groups < 1 || moe.experts % std::max<std::int64_t>(moe.groups, 1) != 0) {
-    f.add(fmt::format("{} experts do not lie in {} equal groups", moe.experts, moe.groups));
-  }
-  if (moe.top_groups < 1 || moe.top_groups > moe.groups ||
-      moe.top_k * moe.groups > moe.experts * moe.top_groups) {
-    f.add(fmt::format("top_k {} experts of the best {} of {} groups: there are not as many",
-                      moe.top_k, moe.top_groups, moe.groups));
-  }
+  const Routing routing{moe.experts,   moe.top_k,  moe.capacity_factor,
+                        moe.imbalance, moe.groups, moe.top_groups};
+  for (std::string& fault : routing_faults(routing)) f.add(std::move(fault));
   if (!(moe.imbalance >= 1.0)) {
     f.add(fmt::format("imbalance is the busiest over the mean and at least 1, not {}",
                       moe.imbalance));

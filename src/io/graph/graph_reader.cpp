@@ -10,6 +10,7 @@
 #include "io/graph/graph_joins.hpp"
 #include "io/graph/graph_words.hpp"
 #include "io/model_sections.hpp"
+#include "workload/routing_faults.hpp"
 
 namespace plansearch::io {
 namespace {
@@ -64,15 +65,8 @@ Routing read_routing(const Node& node) {
   fields.take("imbalance", routing.imbalance, &Node::positive_number);
   fields.take("groups", routing.groups, kSizeRange);
   fields.take("top_groups", routing.top_groups, kSizeRange);
-  if (routing.experts % routing.groups != 0) {
-    node.fail(
-        fmt::format("{} experts do not lie in {} equal groups", routing.experts, routing.groups));
-  }
-  if (routing.top_groups > routing.groups ||
-      routing.top_k * routing.groups > routing.experts * routing.top_groups) {
-    node.fail(fmt::format("top_k {} experts of the best {} of {} groups: there are not as many",
-                          routing.top_k, routing.top_groups, routing.groups));
-  }
+  const std::vector<std::string> faults = routing_faults(routing);
+  if (!faults.empty()) node.fail(faults.front());
   return routing;
 }
 
