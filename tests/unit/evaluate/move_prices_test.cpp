@@ -51,6 +51,18 @@ EndLayouts end_layouts(const PartitionSequence& sequence, const DeviceMesh& mesh
   return ends;
 }
 
+/// What all products over four bits make, and what they take in.
+std::pair<std::vector<NumberedLayout>, std::vector<NumberedLayout>> ends_of_products(
+    const DeviceMesh& mesh, ReshardingPrices& prices) {
+  std::pair<std::vector<NumberedLayout>, std::vector<NumberedLayout>> ends;
+  for (const PartitionSequence& sequence : all_sequences(4)) {
+    const EndLayouts layouts = end_layouts(sequence, mesh);
+    ends.second.push_back(prices.numbered(layouts.input));
+    ends.first.push_back(prices.numbered(layouts.output));
+  }
+  return ends;
+}
+
 ReshardingPrices::Layouts all_of(const std::vector<NumberedLayout>& layouts) {
   ReshardingPrices::Layouts all;
   for (const NumberedLayout& layout : layouts) all.push_back(&layout);
@@ -65,13 +77,7 @@ TEST_SUITE("unit") {
     ReshardingPrices prices(std::make_shared<KnownRoutes>(mesh));
     const ReshardedTensor tensor{
         prices.subject(65536.0, WireClass::Activation, 1), {8.0, 64.0, 128.0}, price_of};
-    std::vector<NumberedLayout> ends;
-    std::vector<NumberedLayout> starts;
-    for (const PartitionSequence& sequence : all_sequences(4)) {
-      const EndLayouts layouts = end_layouts(sequence, mesh);
-      ends.push_back(prices.numbered(layouts.input));
-      starts.push_back(prices.numbered(layouts.output));
-    }
+    const auto [starts, ends] = ends_of_products(mesh, prices);
     const auto [from, to] = std::pair(all_of(starts), all_of(ends));
     const ReshardingCosts costs =
         *prices.price_all(tensor, from, to, Pairs::All, ReadsAgain::Never);
@@ -106,13 +112,7 @@ TEST_SUITE("unit") {
       ReshardingPrices prices(routes);
       const ReshardedTensor tensor{
           prices.subject(65536.0, WireClass::Activation, 1), {8.0, 64.0, 128.0}, price_by_tier};
-      std::vector<NumberedLayout> ends;
-      std::vector<NumberedLayout> starts;
-      for (const PartitionSequence& sequence : all_sequences(4)) {
-        const EndLayouts layouts = end_layouts(sequence, mesh);
-        ends.push_back(prices.numbered(layouts.input));
-        starts.push_back(prices.numbered(layouts.output));
-      }
+      const auto [starts, ends] = ends_of_products(mesh, prices);
       const ReshardingCosts costs =
           *prices.price_all(tensor, all_of(starts), all_of(ends), Pairs::All, ReadsAgain::Always);
       std::vector<std::array<double, 3>> found;
