@@ -187,25 +187,26 @@ void ChoicePricer::add_parameters(std::size_t op, const LocalSizes& sizes, Fused
                  trained * (statics_.dense.gradient + statics_.dense.optimizer);
 }
 
-Seconds ChoicePricer::by_role(const std::optional<FactorCuts>& edges, Recompute level) {
+RoleCost ChoicePricer::by_role(const std::optional<FactorCuts>& edges, Recompute level) {
   for (auto& cuts : choice_.operators) cuts.reset();
   place_edges(edges);
   place_block(block_, index_, rules_, placement_,
               static_cast<std::size_t>(&choice_ - placements_.blocks.data()));
   cuts_ = cut_block(*problem_.network, block_, index_, rules_, placement_);
   const LocalSizes sizes(block_, index_, cuts_, extents_);
-  Seconds sum;
+  RoleCost cost;
   for (std::size_t op = 0; op < block_.operators.size(); ++op) {
     const OperatorTime time = operator_time(context_, block_, sizes, op);
-    sum += time.forward * (1.0 + repeated_[static_cast<std::size_t>(level)][op]) + time.backward;
+    cost.kernels +=
+        time.forward * (1.0 + repeated_[static_cast<std::size_t>(level)][op]) + time.backward;
   }
   const double repeats = repeats_whole(block_, level) ? 1.0 : 0.0;
   demands_.clear();
   derive_operator_communication(input(), *scratch_, demands_);
   for (const Communication& demand : demands_) {
-    sum += time(demand) * (demand.phase == DemandPhase::Forward ? 1.0 + repeats : 1.0);
+    cost.messages += time(demand) * (demand.phase == DemandPhase::Forward ? 1.0 + repeats : 1.0);
   }
-  return sum;
+  return cost;
 }
 
 MakerLayouts ChoicePricer::maker(std::size_t op, TensorId tensor) {

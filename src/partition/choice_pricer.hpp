@@ -57,6 +57,13 @@ struct FusedGroupCost {
                                                              const PlanDegrees& degrees,
                                                              const std::vector<int>& factors);
 
+/// One copy of a block, of one micro-batch.
+struct RoleCost {
+  Seconds kernels;
+  Seconds messages;
+  [[nodiscard]] Seconds total() const { return kernels + messages; }
+};
+
 class ChoicePricer {
  public:
   /// `factors`: of the tensor group. `copies` of the block, whose reductions at the end of a step
@@ -84,7 +91,7 @@ class ChoicePricer {
   [[nodiscard]] ByRecompute<double> saved_inputs() const;
 
   /// One copy whose operators all lie by role between edges that are cut so: embedding, head.
-  [[nodiscard]] Seconds by_role(const std::optional<FactorCuts>& edges, Recompute level);
+  [[nodiscard]] RoleCost by_role(const std::optional<FactorCuts>& edges, Recompute level);
 
   /// What brings a tensor from some layouts to others.
   [[nodiscard]] std::shared_ptr<const ReshardingCosts> moves(TensorId tensor,

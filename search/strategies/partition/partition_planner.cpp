@@ -168,11 +168,13 @@ struct PartitionPlanner::Parts {
   struct Ends {
     std::vector<double> before;  ///< the layers
     std::vector<double> after;
+    std::vector<Seconds> kernels;  ///< the least of one copy, by block; 0 for layers
   };
   [[nodiscard]] const Ends& end_costs(Recompute level) const {
     const std::scoped_lock lock(pricing_ends);
     Ends& known = end_sums[static_cast<std::size_t>(level)];
     if (!known.before.empty()) return known;
+    known.kernels.resize(ends.size());
     for (const std::optional<FactorCuts>& cuts : first_layer().edges()) {
       bool behind = false;
       double before = 0.0;
@@ -180,8 +182,10 @@ struct PartitionPlanner::Parts {
       for (const BlockRun& run : problem.network->order) {
         behind = behind || tables[run.block] != nullptr;
         if (!ends[run.block]) continue;
-        (behind ? after : before) +=
-            ends[run.block]->by_role(cuts, level).value() * static_cast<double>(run.count);
+        const RoleCost cost = ends[run.block]->by_role(cuts, level);
+        (behind ? after : before) += cost.total().value() * static_cast<double>(run.count);
+        Seconds& least = known.kernels[run.block];
+        least = known.before.empty() ? cost.kernels : std::min(least, cost.kernels);
       }
       known.before.push_back(before);
       known.after.push_back(after);
@@ -257,7 +261,7 @@ const ChoiceTables* PartitionPlanner::tables(std::size_t block) const {
 SequenceBound PartitionPlanner::bound(Recompute level) const {
   const Parts& p = *parts_;
   const Weights one_held{.level = level};
-  SequenceBound bound;
+  SequenceBound bound{p.end_costs(level).kernels};
   for (std::size_t b = 0; b < p.tables.size(); ++b) {
     if (!p.tables[b]) continue;
     const double copies = copies_of(*p.problem.network, b);
@@ -271,7 +275,7 @@ SequenceBound PartitionPlanner::bound(Recompute level) const {
             fastest, cost.kernels.total(repeats) + cost.repeated[static_cast<std::size_t>(level)]);
         fewest = std::min(fewest, bytes_of(node, option, one_held));
       }
-      bound.kernels += copies * fastest;
+      bound.kernels[b] += fastest;
       bound.bytes += copies * fewest;
     }
   }

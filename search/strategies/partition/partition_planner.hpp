@@ -25,8 +25,8 @@ struct PartitionPlan {
 
 /// What no choice is below.
 struct SequenceBound {
-  Seconds kernels;     ///< of the layers, of one micro-batch
-  double bytes = 0.0;  ///< states and what one micro-batch leaves behind in all layers
+  std::vector<Seconds> kernels{};  ///< of one micro-batch and copy, by block of the network
+  double bytes = 0.0;              ///< states and what one micro-batch leaves behind in all layers
 };
 
 /// Questions may be asked from several threads. Resharding costs are computed before the first sum,
@@ -44,8 +44,8 @@ class PartitionPlanner {
 
   /// Why there is no choice at all; empty where there is one.
   [[nodiscard]] const std::string& obstacle() const;
-  /// Of every launch the fastest kernels, and the fewest bytes. ReshardingCosts need no price for
-  /// it.
+  /// Of every launch the fastest kernels, and the fewest bytes; embedding and head by role between
+  /// the edges that suit them best. ReshardingCosts need no price for it.
   [[nodiscard]] SequenceBound bound(Recompute level) const;
   /// The cheapest choice where a byte costs so many seconds of a micro-batch.
   [[nodiscard]] std::optional<PartitionPlan> best(Recompute level, Rings rings,

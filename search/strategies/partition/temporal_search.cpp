@@ -23,6 +23,7 @@
 #include "plansearch/error.hpp"
 #include "search/strategies/offers.hpp"
 #include "search/strategies/partition/group_degrees.hpp"
+#include "search/strategies/partition/least_step.hpp"
 #include "search/strategies/partition/partition_front.hpp"
 
 namespace plansearch {
@@ -85,7 +86,7 @@ class TemporalSearch : public Strategy {
   struct Asked {
     PlanDegrees degrees;
     Rings rings;
-    SequenceBound bound;
+    PlanBound bound;
     bool exact = true;
     bool least_has_room = false;
     Seconds least{};  ///< the step of the choice of least sum
@@ -209,19 +210,41 @@ class TemporalSearch : public Strategy {
 
   void look_at(Alike& alike) const {
     const auto moves = moves_of(alike.front().degrees);
-    for (Group& group : alike) look_at(group, moves);
+    LeastSteps known;
+    for (Group& group : alike) look_at(group, moves, known);
   }
 
-  void look_at(Group& group, const std::shared_ptr<ReshardingPrices>& moves) const {
+  /// Of degrees that differ in sharding alone, by level, once it is known.
+  using LeastSteps = ByRecompute<std::optional<Seconds>>;
+
+  /// Told before any option has a price.
+  [[nodiscard]] bool in_time(PlanDegrees degrees, const LeastSteps& known) const {
+    const std::vector<Recompute> levels = recomputations_of(request_);
+    return std::any_of(levels.begin(), levels.end(), [&](Recompute level) {
+      degrees.recompute = level;
+      const auto& least = known[static_cast<std::size_t>(level)];
+      return offers_.may_rank(family_of(degrees),
+                              least ? *least : task_.evaluator.grid_bound(degrees).step_time);
+    });
+  }
+
+  void look_at(Group& group, const std::shared_ptr<ReshardingPrices>& moves,
+               LeastSteps& known) const {
     check_stop();
     PlanDegrees degrees = group.degrees;
-    if (!has_room(degrees)) return;
+    if (!has_room(degrees) || !in_time(degrees, known)) return;
     const PartitionPlanner planner({problem_, degrees, space_of(degrees), moves});
     group.obstacle = planner.obstacle();
     if (!group.obstacle.empty()) return;
+    const auto uniform = expand(degrees, *problem_.network, *problem_.framework);
+    const auto* stages = std::get_if<ParallelPlan>(&uniform);
+    if (stages == nullptr) return;
     for (const Recompute level : recomputations_of(request_)) {
       degrees.recompute = level;
-      const SequenceBound bound = planner.bound(level);
+      const SequenceBound least = planner.bound(level);
+      const PlanBound bound{least_step(least.kernels, *stages),
+                            Bytes(least.bytes / degrees.pipeline)};
+      known[static_cast<std::size_t>(level)] = bound.step_time;
       if (!may_rank(degrees, bound)) continue;
       group.asked.push_back({degrees, Rings::Hidden, bound});
       if (over_bits()) group.asked.push_back({degrees, Rings::Exposed, bound});
@@ -245,10 +268,8 @@ class TemporalSearch : public Strategy {
   }
 
   /// Whether any choice of these degrees has room, and may be ranked.
-  [[nodiscard]] bool may_rank(const PlanDegrees& degrees, const SequenceBound& bound) const {
-    const double stages = degrees.pipeline;
-    return Bytes(bound.bytes / stages) <= offers_.limit() &&
-           offers_.may_rank(family_of(degrees), bound.kernels * (degrees.micro_batches / stages));
+  [[nodiscard]] bool may_rank(const PlanDegrees& degrees, const PlanBound& bound) const {
+    return bound.memory <= offers_.limit() && offers_.may_rank(family_of(degrees), bound.step_time);
   }
 
   /// The least sum; where it has no room, and is fast enough, the least that has.
