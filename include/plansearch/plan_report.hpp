@@ -97,10 +97,10 @@ struct PlanReport {
 [[nodiscard]] std::string steps_text(const std::vector<PricedCommunication>& communication,
                                      int tensor_ranks);
 
-/// What a plan with operators in steps wins or loses against its degrees with every operator cut by
-/// role, and where.
-[[nodiscard]] std::string space_text(const StepTimeBreakdown& steps,
-                                     const StepTimeBreakdown& space);
+/// A step against that of a plan that differs in one decision, `other`: how much as fast, and which
+/// parts make the difference. `pieces`: what kernels of `own` are smaller for, "in steps".
+[[nodiscard]] std::string against_text(const StepTimeBreakdown& own, const StepTimeBreakdown& other,
+                                       std::string_view name, std::string_view pieces);
 
 /// Times and rates of one plan; nothing of its communication, stages, operators and reasons.
 [[nodiscard]] PlanReport rate_plan(const PlanEvaluator& evaluator, const PlanDegrees& plan,

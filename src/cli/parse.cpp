@@ -69,9 +69,8 @@ std::string commands_with(const CLI::App& app, const std::string& option) {
   const std::string name = word.substr(0, word.find('='));
   const auto commands = app.get_subcommands();
   const std::string others = commands_with(app, name);
-  if (!commands.empty() && name.starts_with("--") &&
-      (app.get_option_no_throw(name) != nullptr || !others.empty())) {
-    const std::string own = commands.front()->get_name();
+  if (name.starts_with("--") && (app.get_option_no_throw(name) != nullptr || !others.empty())) {
+    const std::string own = commands.empty() ? "search" : commands.front()->get_name();
     throw InputError({}, fmt::format("{} takes no {}", own, name),
                      fmt::format("{}plansearch {} --help lists what it takes",
                                  others.empty() ? "" : "taken by " + others + "; ", own));

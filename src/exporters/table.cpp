@@ -14,6 +14,7 @@ Exporter torchtitan_exporter();
 Exporter torchtitan_toml_exporter();
 Exporter nanotron_exporter();
 Exporter accelerate_exporter();
+Exporter axonn_exporter();
 
 namespace {
 
@@ -39,7 +40,8 @@ constexpr std::array kRows{Row{"megatron", megatron_exporter},
                            Row{"torchtitan", torchtitan_exporter},
                            Row{"torchtitan-0.2", torchtitan_toml_exporter},
                            Row{"nanotron", nanotron_exporter},
-                           Row{"accelerate", accelerate_exporter}};
+                           Row{"accelerate", accelerate_exporter},
+                           Row{"axonn", axonn_exporter}};
 
 }  // namespace
 

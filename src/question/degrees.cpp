@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -15,6 +16,7 @@
 #include "base/divisors.hpp"
 #include "plan/degrees/framework_defaults.hpp"
 #include "plan/legality/legality.hpp"
+#include "plan/placements/ring_placements.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
@@ -115,6 +117,52 @@ void set_micro_batches(PlanDegrees& plan, std::int64_t batch) {
   plan.micro_batches = static_cast<int>(local / plan.micro_batch);
 }
 
+/// Values of one degree that break no rule by themselves.
+std::string lawful_values(Degree degree, const PinnedDegrees& pinned, const Problem& problem) {
+  constexpr int kTried = 8;
+  const DegreeRow& row = row_of(degree);
+  const int most = row.kind == DegreeKind::Word ? static_cast<int>(row.words().size()) - 1
+                                                : std::min(row.high, row.low + kTried);
+  std::vector<std::string> lawful;
+  for (int value = row.kind == DegreeKind::Number ? row.low : 0; value <= most; ++value) {
+    PinnedDegrees tried = pinned;
+    tried.pin(degree, value);
+    if (!rule_broken_by(tried, *problem.network, *problem.framework, problem.precision)) {
+      lawful.push_back(value_text(degree, value));
+    }
+  }
+  return fmt::format("legal values: {}", fmt::join(lawful, ", "));
+}
+
+/// Before any plan is looked at: what the framework forbids for this network, or for degrees that
+/// were asked for.
+void check_rules(const PinnedDegrees& pinned, const Problem& problem) {
+  const auto broken =
+      rule_broken_by(pinned, *problem.network, *problem.framework, problem.precision);
+  if (!broken) return;
+  std::vector<std::string> asked;
+  std::string hint = "plansearch compare --framework LIST tells which frameworks do";
+  for (const DegreeRow& row : degree_table()) {
+    if (!broken->reads.contains(row.degree)) continue;
+    asked.push_back(fmt::format("{} {}", flag_of(key_of(row.degree, pinned)),
+                                value_text(row.degree, *pinned.get(row.degree))));
+    hint = asked.size() == 1 ? lawful_values(row.degree, pinned, problem) : "leave one of them out";
+  }
+  throw InputError(
+      {},
+      fmt::format("{}{}{}", fmt::join(asked, ", "), asked.empty() ? "" : ": ", broken->why.detail),
+      hint);
+}
+
+/// Rings were asked for, where they are never run.
+void check_rings_run(const PinnedDegrees& pinned, const Framework& framework) {
+  if (pinned.get(Degree::Temporal) != static_cast<int>(Temporal::Ring)) return;
+  if (const auto none = check_steps(framework, OperatorSteps::Rings)) {
+    throw InputError({}, fmt::format("--temporal ring: {}", none->detail),
+                     "--framework any and torchtitan-async-tp do");
+  }
+}
+
 }  // namespace
 
 void check_degrees(const PinnedDegrees& degrees, const DegreeLimits& limits) {
@@ -164,6 +212,8 @@ void check_degrees_fit(const PinnedDegrees& degrees, const Problem& problem) {
 }
 
 void check_degrees_fit(const ProblemRequest& request, const Problem& problem) {
+  check_rules(request.degrees, problem);
+  check_rings_run(request.degrees, *problem.framework);
   PinnedDegrees judged = request.degrees;
   const std::string& space = request.space.empty() ? problem.framework->space : request.space;
   if (cuts_one_by_one(space, *problem.framework)) judged.release(Degree::TensorOut);

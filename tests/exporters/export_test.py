@@ -28,8 +28,8 @@ SOURCE = HERE.parent.parent
 BINARY = None
 UPDATE = False
 TARGETS = ["megatron", "deepspeed", "megatron-deepspeed", "torchtitan", "torchtitan-0.2",
-           "nanotron", "accelerate"]
-SHELL_TARGETS = ["megatron", "megatron-deepspeed", "torchtitan"]
+           "nanotron", "accelerate", "axonn"]
+SHELL_TARGETS = ["megatron", "megatron-deepspeed", "torchtitan", "axonn"]
 
 
 def run(*arguments):
@@ -82,6 +82,8 @@ class ReadBack(Case):
                 return readers.read_megatron(words, environment, world)
             if target == "torchtitan":
                 return readers.read_torchtitan(words, world)
+            if target == "axonn":
+                return readers.read_axonn(words, environment, world)
             config = pathlib.Path(words[words.index("--deepspeed_config") + 1]).read_text()
             return readers.read_megatron_deepspeed(words, environment, world, config)
         return {"deepspeed": readers.read_deepspeed, "nanotron": readers.read_nanotron,
@@ -93,7 +95,7 @@ class ReadBack(Case):
         wanted = {key: value for key, value in plan.items() if key not in ("hardware", "framework")}
         del wanted["degrees"]
         wanted |= {"shard_group": 0, "recompute_layers": 0, "attention": "flash"} | d
-        wanted["micro_batches"] = plan["batch"] // (d["dp"] * d["micro_batch"])
+        wanted["micro_batches"] = plan["batch"] // (d["dp"] * d.get("tp_z", 1) * d["micro_batch"])
         if d["dp"] * d["cp"] == 1:  # nothing to shard over
             wanted["zero"] = 0 if target not in ("torchtitan", "torchtitan-0.2", "accelerate") else d["zero"]
         if d["pp"] == 1:
@@ -156,6 +158,10 @@ class ReadBack(Case):
         self.check_spread(seen, zero=[0, 1, 2, 3], vpp=[1, 2], recompute=["none", "full", "selective"],
                           cp_kind=["ring", "ulysses"], sp=[True, False])
         self.assertTrue(seen["ep"] - {1})
+
+    def test_axonn(self):
+        seen = self.check("axonn")
+        self.check_spread(seen, tp_x=[1, 2], tp_y=[1], tp_z=[1, 2, 4], pp=[1, 2], recompute=["none", "full"])
 
     def test_deepspeed(self):
         seen = self.check("deepspeed")
@@ -300,6 +306,17 @@ class Refusals(Case):
 
     def test_grid_of_tensor_axes(self):
         self.refuse("megatron", ["tp_x 2 (takes 1)", "tp_z 2 (takes 1)"], framework="axonn",
+                    degrees={"tp_x": 2, "tp_y": 2, "tp_z": 2})
+
+    def test_what_a_grid_hides(self):
+        """AxoNN hides the messages of the depth axis beside all-reduces or not at all; what it lacks has a name."""
+        grid = {"framework": "axonn", "model": "gpt3-175b", "gpus": 64, "batch": 64, "seq_len": 2048}
+        path = self.plan_file(BASE | grid | {"degrees": {"tp_x": 2, "tp_y": 8, "tp_z": 4, "recompute": "full"}})
+        for overlap, flags in (("tensor,grad,param", ["comm", "reduce-scatter", "all-gather"]),
+                               ("tensor", ["comm"]), ("tensor,param", ["comm", "all-gather"]), ("none", [])):
+            text = self.export(path, "axonn", "--overlap", overlap)
+            self.assertEqual(re.findall(r"--overlap-axonn-(\S+)", text), flags, overlap)
+        self.refuse("axonn", ["linear layers without a bias"], framework="axonn",
                     degrees={"tp_x": 2, "tp_y": 2, "tp_z": 2})
 
     def test_kind_of_context_parallelism(self):
@@ -488,6 +505,9 @@ GOLDEN = {
         "tp": 8, "sp": True, "pp": 4, "zero": 3, "recompute": "selective"}),
     "nanotron-llama3-8b": ("nanotron", None, {"framework": "nanotron"}, {
         "tp": 4, "sp": True, "zero": 1, "recompute": "full"}),
+    "axonn-gpt3": ("axonn", "torchrun", {
+        "framework": "axonn", "model": "gpt3-175b", "gpus": 256, "batch": 256, "seq_len": 2048}, {
+        "tp_x": 2, "tp_y": 8, "tp_z": 8, "recompute": "full"}),
     "accelerate-llama3-8b": ("accelerate", "torchrun", {"framework": "torchtitan", "gpus": 8}, {
         "zero": 3, "recompute": "none"}),
 }

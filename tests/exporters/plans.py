@@ -44,6 +44,9 @@ FAVOUR = {
                    "sp": [False]},
 }
 FAVOUR["torchtitan-0.2"] = FAVOUR["torchtitan"]
+FAVOUR["axonn"] = {"framework": ["axonn"], "vpp": [1], "ep": [1], "cp": [1], "cp_kind": ["ring"], "zero": [0],
+                   "sp": [False], "recompute": ["none", "full"], "schedule": ["1f1b"],
+                   "models": ["gpt3-175b", "gpt2-xl"]}
 
 
 def draw(rng, target):
@@ -73,6 +76,9 @@ def draw(rng, target):
         return None
     micro_batch = rng.choice([1, 1, 2, 4])
     micro_batches = rng.choice([1, 2, 3, 4, 8]) * pp
+    # Of a grid: in x out x depth.
+    tp_x, tp_z = (rng.choice([1, 2, 4]), rng.choice([1, 2, 4, 8])) if target == "axonn" else (1, 1)
+    devices *= tp_x * tp_z
     degrees = {
         "dp": dp, "pp": pp, "vpp": vpp, "tp": tp, "cp": cp,
         "cp_kind": pick("cp_kind", ["ring", "ulysses"]) if cp > 1 else "ring",
@@ -84,6 +90,8 @@ def draw(rng, target):
         "recompute": pick("recompute", ["none", "selective", "full"]),
         "schedule": schedule_of(rng, favour, pp, vpp),
     }
+    if target == "axonn":
+        degrees |= {"tp_x": tp_x, "tp_y": degrees.pop("tp"), "tp_z": tp_z}
     if degrees["ep"] > 1 and tp > 1:
         degrees["sp"] = True
     if degrees["schedule"] is None:
@@ -91,7 +99,7 @@ def draw(rng, target):
     if target in ("deepspeed", "accelerate", "torchtitan", "torchtitan-0.2", "megatron"):
         if dp >= 4 and rng.random() < 0.25 and degrees["zero"] and degrees["ep"] == 1:
             degrees["shard_group"] = 2
-    plan |= {"gpus": devices, "batch": dp * micro_batch * micro_batches,
+    plan |= {"gpus": devices, "batch": dp * tp_z * micro_batch * micro_batches,
              "seq_len": rng.choice([1024, 2048, 4096] if model == "gpt2-xl" else [2048, 4096, 8192]),
              "precision": rng.choice(["bf16", "bf16", "bf16", "fp16", "fp32"]), "optimizer": "adam"}
     if target == "megatron" and hardware == "dgx-h100" and rng.random() < 0.3:

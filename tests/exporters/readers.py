@@ -284,6 +284,38 @@ def read_megatron_deepspeed(words, environment, world, config):
             "precision": json_file["precision"], "optimizer": f["--optimizer"]}
 
 
+# ---------------------------------------------------------------- AxoNN
+
+AXONN = """--row-tensor-model-parallel-size --column-tensor-model-parallel-size
+  --depth-tensor-model-parallel-size --pipeline-model-parallel-size --overlap-axonn-comm
+  --overlap-axonn-reduce-scatter --overlap-axonn-all-gather --micro-batch-size --global-batch-size
+  --seq-length --recompute-granularity --recompute-method --bf16 --fp16 --optimizer --use-flash-attn
+  --num-layers --hidden-size --ffn-hidden-size --num-attention-heads --kv-channels
+  --group-query-attention --num-query-groups --max-position-embeddings --position-embedding-type
+  --normalization --swiglu --squared-relu --untie-embeddings-and-output-weights --hidden-dropout
+  --attention-dropout""".split()
+
+
+def read_axonn(words, environment, world):
+    f = flags_of(words, AXONN)
+    rows, columns, depth = (int(f[f"--{axis}-tensor-model-parallel-size"]) for axis in ("row", "column", "depth"))
+    pp = int(f["--pipeline-model-parallel-size"])
+    dp = world // (rows * columns * depth * pp)
+    assert environment["CUDA_DEVICE_MAX_CONNECTIONS"] == "1"
+    assert ("--recompute-method" in f) == ("--recompute-granularity" in f)
+    # The depth axis gets sequences of its own.
+    batch, micro_batch = int(f["--global-batch-size"]), int(f["--micro-batch-size"])
+    assert micro_batch % depth == 0 and batch % (dp * micro_batch) == 0
+    assert ("--overlap-axonn-comm" in f) == (rows * columns * depth > 1)
+    assert ("--overlap-axonn-all-gather" in f) == ("--overlap-axonn-reduce-scatter" in f) == (depth > 1)
+    return {"tp_x": columns, "tp_y": rows, "tp_z": depth, "pp": pp, "dp": dp, "gpus": world, "cp": 1,
+            "cp_kind": "ring", "zero": 0, "micro_batch": micro_batch // depth, "batch": batch,
+            "micro_batches": batch // dp // micro_batch, "seq_len": int(f["--seq-length"]),
+            "recompute": f.get("--recompute-granularity", "none"),
+            "precision": "bf16" if "--bf16" in f else "fp16" if "--fp16" in f else "fp32",
+            "attention": "flash" if "--use-flash-attn" in f else "unfused", "optimizer": f["--optimizer"]}
+
+
 # ---------------------------------------------------------------- torchtitan
 
 TITAN_SCHEDULES = {"GPipe": "gpipe", "1F1B": "1f1b", "Interleaved1F1B": "interleaved",

@@ -83,29 +83,30 @@ std::string steps_text(const std::vector<PricedCommunication>& communication, in
                      100.0 * std::max(0.0, 1.0 - exposed / all), left);
 }
 
-std::string space_text(const StepTimeBreakdown& steps, const StepTimeBreakdown& space) {
+std::string against_text(const StepTimeBreakdown& own, const StepTimeBreakdown& other,
+                         std::string_view name, std::string_view pieces) {
   const auto exposed = [](const StepTimeBreakdown& step) {
     Seconds sum;
     for (const Seconds part : step.exposed) sum += part;
     return sum;
   };
-  const auto own = [](const StepTimeBreakdown& step) { return step.total() - step.site; };
-  const double ratio = own(space) / own(steps);
+  const auto alone = [](const StepTimeBreakdown& step) { return step.total() - step.site; };
+  const double ratio = alone(other) / alone(own);
   std::vector<Reason> parts;
   const auto add = [&](Seconds change, const std::string& what) {
     const Seconds size = change > Seconds(0) ? change : Seconds(0) - change;
-    if (size < 0.01 * own(space)) return;
+    if (size < 0.01 * alone(other)) return;
     parts.push_back({size, fmt::format("{} {} {}", what, to_text(size),
                                        change > Seconds(0) ? "more" : "less")});
   };
-  add(steps.between_nodes - space.between_nodes, "messages between nodes");
-  add(exposed(steps) - steps.between_nodes - (exposed(space) - space.between_nodes),
+  add(own.between_nodes - other.between_nodes, "messages between nodes");
+  add(exposed(own) - own.between_nodes - (exposed(other) - other.between_nodes),
       "messages inside nodes");
-  add(steps.compute + steps.recompute - space.compute - space.recompute,
-      steps.compute > space.compute ? "kernels, smaller in steps," : "kernels");
+  add(own.compute + own.recompute - other.compute - other.recompute,
+      own.compute > other.compute ? fmt::format("kernels, smaller {},", pieces) : "kernels");
   std::stable_sort(parts.begin(), parts.end(),
                    [](const Reason& a, const Reason& b) { return a.time > b.time; });
-  std::string text = fmt::format("{:.2f} x as fast as the same degrees cut in space alone", ratio);
+  std::string text = fmt::format("{:.2f} x as fast as {}", ratio, name);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     text += fmt::format("{}{}", i == 0 ? ": " : ", ", parts[i].text);
   }

@@ -8,6 +8,8 @@
 #include "plansearch/plan_report.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -52,6 +54,30 @@ std::vector<PassReport> passes_of(const PricedProgram& program) {
     for (const Bytes peak : outcome.peaks) report.peak = std::max(report.peak, peak);
   }
   return reports;
+}
+
+/// Also where it does not fit memory; nothing for a plan that cannot run.
+std::optional<StepTimeBreakdown> step_of(const PlanEvaluator& evaluator, const ParallelPlan& plan) {
+  const Evaluation priced = evaluator.evaluate(plan);
+  if (const auto* estimate = std::get_if<Estimate>(&priced)) return estimate->step;
+  const auto& too_large = std::get<InfeasiblePlan>(priced).estimate;
+  return too_large ? std::optional(too_large->step) : std::nullopt;
+}
+
+/// Micro-batches in pieces against the same in one, or the reverse, where messages of tensor groups
+/// are there to be hidden and the framework runs both.
+std::optional<std::string> pieces_text(const PlanEvaluator& evaluator, const ParallelPlan& plan,
+                                       const StepTimeBreakdown& step) {
+  const PlanDegrees& first = plan.transform_at(0).degrees;
+  if (plan.transforms.size() > 1 || first.tensor() == 1) return std::nullopt;
+  ParallelPlan other = plan;
+  int& pieces = other.transforms.front().degrees.pieces;
+  pieces = first.pieces > 1 ? 1 : 2;
+  const auto priced = step_of(evaluator, other);
+  if (!priced) return std::nullopt;
+  const std::string name =
+      pieces == 1 ? "with micro-batches in one piece" : "with micro-batches in 2 pieces";
+  return against_text(step, *priced, name, "in pieces");
 }
 
 ParallelPlan expanded(const PlanEvaluator& evaluator, const PlanDegrees& degrees) {
@@ -147,11 +173,13 @@ PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
   if (!steps.empty()) {
     report.why.push_back(std::move(steps));
     const Framework& framework = *evaluator.problem().framework;
-    const Evaluation space = evaluator.evaluate(without_placements(plan, framework));
-    const auto* priced = std::get_if<Estimate>(&space);
-    const auto* other = std::get_if<InfeasiblePlan>(&space);
-    if (other != nullptr && other->estimate) priced = &*other->estimate;
-    if (priced != nullptr) report.why.push_back(space_text(report.estimate.step, priced->step));
+    if (const auto space = step_of(evaluator, without_placements(plan, framework))) {
+      report.why.push_back(against_text(report.estimate.step, *space,
+                                        "the same degrees cut in space alone", "in steps"));
+    }
+  }
+  if (auto pieces = pieces_text(evaluator, plan, report.estimate.step)) {
+    report.why.push_back(*std::move(pieces));
   }
   if (evaluator.problem().passes) report.passes = passes_of(*evaluator.program(plan));
   return report;

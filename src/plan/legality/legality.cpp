@@ -12,6 +12,7 @@
 #include "plan/placements/ring_placements.hpp"
 #include "plan/stages/layer_distribution.hpp"
 #include "plan/stages/pipeline_shape.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -396,6 +397,23 @@ std::optional<Obstacle> find_obstacle(const PlanDegrees& plan, const Network& ne
                                       const Framework& framework, int gpus, DataType precision) {
   return legality::obstacle_in(legality::check_all({{plan, network, framework, precision}, gpus},
                                                    legality::Wording::Silent));
+}
+
+std::optional<BrokenRule> rule_broken_by(const PinnedDegrees& decided, const Network& network,
+                                         const Framework& framework, DataType precision) {
+  DegreeSet known;
+  for (const DegreeRow& row : degree_table()) {
+    if (decided.has(row.degree)) known.insert(row.degree);
+  }
+  const PlanDegrees plan = with_pinned({}, decided);
+  for (const FrameworkRule& rule : framework.rules) {
+    const DegreeSet reads = legality::degrees_of_rule(rule);
+    if (!((reads | known) == known)) continue;
+    auto why =
+        legality::check_rule(rule, {plan, network, framework, precision}, legality::Wording::Full);
+    if (why) return BrokenRule{reads, *std::move(why)};
+  }
+  return std::nullopt;
 }
 
 std::vector<LegalityCondition> legality_conditions(const Network& network,

@@ -41,6 +41,17 @@ namespace plansearch {
                                                     const Framework& framework, int gpus,
                                                     DataType precision = DataType::Bf16);
 
+/// A rule of the framework that a plan breaks.
+struct BrokenRule {
+  DegreeSet reads;  ///< empty: the network breaks it, whatever the plan
+  Infeasible why;
+};
+/// The first rule that the decided degrees break whatever the open ones are.
+[[nodiscard]] std::optional<BrokenRule> rule_broken_by(const PinnedDegrees& decided,
+                                                       const Network& network,
+                                                       const Framework& framework,
+                                                       DataType precision = DataType::Bf16);
+
 /// ZeRO stages as they are tried where nobody chose one: none where the framework can do without;
 /// the one that always shards (FSDP) shards all it can.
 inline constexpr std::array kZeroPreference{ZeroStage::None, ZeroStage::Parameters,

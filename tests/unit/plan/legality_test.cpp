@@ -89,6 +89,24 @@ TEST_SUITE("unit") {
     CHECK(layers_of(distribute_layers(network, plan, framework)) == Counts{3, 2, 3, 2, 3, 2, 1, 0});
   }
 
+  TEST_CASE("legality: a rule is broken by what is decided, whatever the open degrees are") {
+    const Network network = decoder(8);
+    Framework framework = test::plain_framework();
+    framework.rules = {{"no-mixture-of-experts", 0, "none"},
+                       {"min-zero", 2, "shards"},
+                       {"max-zero", 1, "shards little"}};
+    const auto broken = [&](const PinnedDegrees& decided) {
+      return rule_broken_by(decided, network, framework);
+    };
+    CHECK_FALSE(broken({}));
+    CHECK_FALSE(broken({{Degree::Zero, 1}}));  // one data rank may need none
+    const auto sharded = broken({{Degree::Zero, 2}});
+    REQUIRE(sharded.has_value());
+    CHECK(sharded->reads == DegreeSet{Degree::Zero});
+    CHECK(sharded->why.detail == "plain: shards little");
+    CHECK(broken({{Degree::Zero, 1}, {Degree::Data, 2}, {Degree::Context, 1}}).has_value());
+  }
+
   TEST_CASE("legality: each obstacle with the legal values") {
     const Network network = decoder(8);
     const Framework framework = test::plain_framework();
