@@ -44,10 +44,13 @@ MatmulShape parametric_shape(const Block& block, const Operator& op, LocalExtent
   return shape;
 }
 
-/// Activations times activations (attention): rows are query tokens, one product per head.
+/// Activations times activations (attention): rows are query tokens, one product per head and per
+/// place of what all three tensors carry.
 MatmulShape attention_product_shape(const Network& network, const Block& block, const Operator& op,
                                     LocalExtents extents) {
   const auto& out = block.tensor(op.outputs.front()).dims;
+  const auto& left = block.tensor(op.inputs.front()).dims;
+  const auto& right = block.tensor(op.inputs[1]).dims;
   MatmulShape shape;
   for (const DimId dim : op.loop) {
     const DimRole role = network.dimension(dim).role;
@@ -57,6 +60,8 @@ MatmulShape attention_product_shape(const Network& network, const Block& block, 
       shape.batch *= extent(extents, dim);
     } else if (role == DimRole::Sequence) {
       shape.m *= extent(extents, dim);
+    } else if (carries(left, dim) && carries(right, dim)) {
+      shape.batch *= extent(extents, dim);  // windows
     } else {
       shape.n *= extent(extents, dim);
     }
