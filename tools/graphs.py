@@ -77,8 +77,10 @@ class Block:
         return (make if isinstance(make, str) else make[0]).split("[")[0]
 
     def text(self):
-        return [f"    kind: {self.kind}", f"    in: {{{', '.join(self.ins)}}}",
-                f"    out: [{', '.join(self.outs)}]", "    operators:"] + self.ops
+        outs = ", ".join(self.outs)
+        outs = f"{{{outs}}}" if ":" in outs else f"[{outs}]"
+        return [f"    kind: {self.kind}", f"    in: {{{', '.join(self.ins)}}}", f"    out: {outs}",
+                "    operators:"] + self.ops
 
 
 def at(*dims):
@@ -95,16 +97,14 @@ class Image:
         return ["b", f"y{self.side}", f"x{self.side}", self.channels]
 
 
-def convolution(block, name, image, out, taps=3, stride=1, bias=True, up=1):
-    """`out` channels; a window of taps x taps, every stride-th place, or between places (up)."""
-    side = image.side * up // stride
+def convolution(block, name, image, out, taps=3, stride=1, bias=True):
+    """`out` channels; a window of taps x taps, every stride-th place."""
+    side = image.side // stride
     pad = taps // 2
 
     def index(axis, tap):
         place = f"{stride}*{axis}{side}" if stride > 1 else f"{axis}{side}"
-        if taps > 1:
-            place += f"+{tap}{taps}-{pad}"
-        return f"({place})/{up}" if up > 1 else place
+        return place + (f"+{tap}{taps}-{pad}" if taps > 1 else "")
 
     window = [f"p{taps}", f"q{taps}"] if taps > 1 else []
     more = {"weight": at(*window, image.channels, out)}
@@ -130,6 +130,14 @@ def activation(block, name, image):
 def add(block, name, a, b):
     return Image(block.op(name, "elementwise", [a.name, b.name], f"{name}{at(*a.dims())}", passes="residual"),
                  a.side, a.channels)
+
+
+def enlarge(block, name, image, times):
+    """The nearest places, written out (F.interpolate)."""
+    side = image.side * times
+    read = f"{image.name}[b, y{side}/{times}, x{side}/{times}, {image.channels}]"
+    made = block.op(name, "elementwise", read, f"{name}[b, y{side}, x{side}, {image.channels}]", keep="[]")
+    return Image(made, side, image.channels)
 
 
 class Unet:
@@ -240,7 +248,9 @@ class Unet:
         ffn = g.dim(f"ffn{4 * n}", 4 * n, "ffn")
         token, keys = f"t{h.side}", f"s{h.side}"
         start = norm(block, "attn_norm", h)
-        tokens = lambda x, what: block.op(what, "elementwise", x.name, f"{what}[b, {token}, {x.channels}]", keep="[]")
+        row = f"{token}/{h.side}"  # tokens are places, row by row
+        tokens = lambda x, what: block.op(what, "elementwise", f"{x.name}[b, {row}, x{h.side}, {x.channels}]",
+                                          f"{what}[b, {token}, {x.channels}]", keep="[]")
         if self.linear:
             x = tokens(start, "tokens")
             x = block.op("proj_in", "product", x, f"proj_in[b, {token}, {width}]", weight=at(h.channels, width),
@@ -263,8 +273,9 @@ class Unet:
             y = block.op(f"{t}ff_gate", "elementwise", y, f"{t}ff_gate[b, {token}, {ffn}]", passes="gated_activation")
             y = block.op(f"{t}ff_out", "product", y, f"{t}ff_out{stream}", weight=at(ffn, width), bias=at(width))
             x = block.op(f"{t}ff_add", "elementwise", [y, x], f"{t}ff_add{stream}", passes="residual")
-        image = lambda x, channels: Image(block.op("image", "elementwise", x, f"image{at('b', *h.dims()[1:3], channels)}",
-                                                   keep="[]"), h.side, channels)
+        place = f"{h.side}*y{h.side}+x{h.side}"
+        image = lambda x, channels: Image(block.op("image", "elementwise", f"{x}[b, {place}, {channels}]",
+                                                   f"image{at('b', *h.dims()[1:3], channels)}", keep="[]"), h.side, channels)
         if self.linear:
             x = block.op("proj_out", "product", x, f"proj_out[b, {token}, {h.channels}]", weight=at(width, h.channels),
                          bias=at(h.channels))
@@ -294,9 +305,13 @@ class Unet:
         place = self.finish(block, h, bool(depth), skip)
         self.graph.edge(self.temb, f"{place}.time")
 
-    def resample(self, name, **how):
+    def shrink(self, name):
         block, h = self.start(name)
-        self.finish(block, convolution(block, "conv", h, self.other(h.channels), **how), False)
+        self.finish(block, convolution(block, "conv", h, self.other(h.channels), stride=2), False)
+
+    def grow(self, name):
+        block, h = self.start(name)
+        self.finish(block, convolution(block, "conv", enlarge(block, "enlarge", h, 2), self.other(h.channels)), False)
 
     def middle(self):
         block, h = self.start("middle")
@@ -325,14 +340,14 @@ class Unet:
                 self.layer(f"down{level}", n, self.depths[level])
                 self.skips.append((self.here, self.h))
             if level + 1 < levels:
-                self.resample(f"shrink{level}", stride=2)
+                self.shrink(f"shrink{level}")
                 self.skips.append((self.here, self.h))
         self.middle()
         for level in reversed(range(levels)):
             for i in range(3):
                 self.layer(f"up{level}", self.channels[level], self.depths[level], self.skips.pop())
             if level > 0:
-                self.resample(f"grow{level}", up=2)
+                self.grow(f"grow{level}")
         self.leave()
         return self.graph.text()
 
@@ -376,6 +391,225 @@ def wide_resnet(depths, widths, classes):
     return g.text()
 
 
+class Swin:
+    """swin_transformer.py of microsoft/Swin-Transformer: attention inside windows, every second layer shifted.
+
+    Tokens lie window by window: [b, windows, tokens of a window, features].
+    """
+
+    def __init__(self, image, patch, window, depths, width, heads, classes):
+        self.graph, self.depths, self.classes, self.patch = Graph(), depths, classes, 3 * patch * patch
+        g = self.graph
+        self.side, self.window, self.width, self.heads = image // patch, window, width, heads
+        g.dim("t", window * window, "sequence"), g.dim("s", window * window, "key-sequence")
+        g.dim("size", width // heads, "head-size"), g.dim("places", (2 * window - 1) ** 2, "position")
+
+    def c(self, n):
+        return self.graph.dim(f"c{n}", n, "hidden")
+
+    def windows(self, stage):
+        n = ((self.side >> stage) // self.window) ** 2
+        return self.graph.dim(f"n{n}", n)
+
+    def place(self, block, made):
+        block.outs = [made]
+        self.graph.add(block)
+
+    def norm(self, block, name, x, dims, c):
+        return block.op(name, "norm", x, f"{name}{at(*dims)}", weight=at(c), bias=at(c), passes="layer_norm")
+
+    def enter(self):
+        n, c = self.windows(0), self.c(self.width)
+        block, dims = Block("enter", "embedding"), ["b", n, "t", c]
+        block.read("patches", ["b", n, "t", self.graph.dim("patch", self.patch)], gradient="false")
+        x = block.op("embed", "product", "patches", f"embed{at(*dims)}", weight=at("patch", c), bias=at(c))
+        self.place(block, self.norm(block, "h", x, dims, c))
+
+    def attention(self, block, x, n, c, heads, shifted):
+        stream, scores = at("b", n, "t", c), at("b", n, heads, "t", "s")
+        copy = lambda name, x: block.op(name, "elementwise", x, f"{name}{stream}", keep="[]")
+        x = copy("partition", copy("roll", x) if shifted else x)
+        for what in ("query", "key", "value"):
+            block.op(what, "product", x, f"{what}{at('b', n, 't', heads, 'size')}", weight=at(c, heads, "size"),
+                     bias=at(heads, "size"), fused="qkv")
+        y = block.op("scores", "batched-product", ["query", f"key{at('b', n, 's', heads, 'size')}"], f"scores{scores}")
+        y = block.op("offsets", "elementwise", y, f"offsets{scores}", keep="[]", parameters=f"[[places, {heads}]]")
+        if shifted:
+            y = block.op("mask", "elementwise", y, f"mask{scores}", keep="[]")
+        y = block.op("shares", "softmax", y, f"shares{scores}")
+        y = block.op("core", "batched-product", [y, f"value{at('b', n, 's', heads, 'size')}"],
+                     f"core{at('b', n, 't', heads, 'size')}")
+        y = block.op("out", "product", y, f"out{stream}", weight=at(heads, "size", c), bias=at(c))
+        y = copy("reverse", y)
+        return copy("roll_back", y) if shifted else y
+
+    def layer(self, stage, shifted):
+        n, c = self.windows(stage), self.c(self.width << stage)
+        heads = self.graph.dim(f"heads{self.heads << stage}", self.heads << stage, "head")
+        f = self.graph.dim(f"ffn{4 * (self.width << stage)}", 4 * (self.width << stage), "ffn")
+        block, dims = Block(f"stage{stage + 1}" + ("_shifted" if shifted else "")), ["b", n, "t", c]
+        x = block.read("h", dims)
+        y = self.attention(block, self.norm(block, "norm1", x, dims, c), n, c, heads, shifted)
+        x = block.op("add1", "elementwise", [y, x], f"add1{at(*dims)}", passes="residual")
+        y = self.norm(block, "norm2", x, dims, c)
+        y = block.op("up", "product", y, f"up{at('b', n, 't', f)}", weight=at(c, f), bias=at(f))
+        y = block.op("gelu", "elementwise", y, f"gelu{at('b', n, 't', f)}", passes="activation")
+        y = block.op("down", "product", y, f"down{at(*dims)}", weight=at(f, c), bias=at(c))
+        y = block.op("add2", "elementwise", [y, x], f"add2{at(*dims)}", passes="residual")
+        block.outs = [f"h: {y}"]
+        self.graph.add(block)
+
+    def merge(self, stage):
+        """Four neighbours become one token of twice the width."""
+        before, n = self.windows(stage), self.windows(stage + 1)
+        c, m, out = self.c(self.width << stage), self.c(4 * self.width << stage), self.c(2 * self.width << stage)
+        block = Block(f"merge{stage + 1}", "other")
+        x = block.read("h", ["b", before, "t", c])
+        x = block.op("gather", "elementwise", x, f"gather{at('b', n, 't', m)}", keep="[]")
+        x = self.norm(block, "norm", x, ["b", n, "t", m], m)
+        # Two names where the merged width is that of a later stage.
+        x = block.op("reduce", "product", x, f"reduce{at('b', n, 't', out)}", weight=at(m, out))
+        block.outs = [f"h: {x}"]
+        self.graph.add(block)
+
+    def leave(self):
+        stage = len(self.depths) - 1
+        n, c = self.windows(stage), self.c(self.width << stage)
+        block, dims = Block("leave", "head"), ["b", n, "t", c]
+        block.read("h", dims)
+        x = self.norm(block, "norm", "h", dims, c)
+        x = block.op("average", "elementwise", x, f"average[b, {c}]", keep="[]")
+        self.graph.dim("classes", self.classes)
+        block.op("logits", "product", x, "logits[b, classes]: logit", weight=at(c, "classes"), bias="[classes]")
+        block.op("loss", "elementwise", "logits", "loss[b, classes]: logit")
+        self.graph.add(block)
+
+    def build(self):
+        self.enter()
+        for stage, depth in enumerate(self.depths):
+            for i in range(depth):
+                self.layer(stage, i % 2 == 1)
+            if stage + 1 < len(self.depths):
+                self.merge(stage)
+        self.leave()
+        return self.graph.text()
+
+
+# Name, layers, features of the first stage, its heads (nnScaler, OSDI 2024, table 9), parameters.
+SWIN = (("swin-1.8b", 32, 512, 16), ("swin-5b", 40, 768, 24), ("swin-10b", 48, 1024, 32), ("swin-27b", 56, 1536, 32))
+
+
+class Evoformer:
+    """Jumper et al. (Nature 2021), supplement 1.6: the rows of an alignment, and pairs of residues."""
+
+    def __init__(self, rows, residues, msa, pair, inner=32, msa_heads=8, pair_heads=4):
+        g = self.graph = Graph()
+        g.dim("s", rows), g.dim("t", rows, "key-sequence"), g.dim("i", residues, "sequence"), g.dim("j", residues)
+        g.dim("k", residues, "key-sequence")
+        g.dim("m", msa, "hidden"), g.dim("z", pair), g.dim("e", inner), g.dim("f", inner), g.dim("size", inner, "head-size")
+        g.dim("mheads", msa_heads, "head"), g.dim("zheads", pair_heads, "head")
+        g.dim("mffn", 4 * msa, "ffn"), g.dim("zffn", 4 * pair, "ffn"), g.dim("n", pair, "ffn")
+
+    def norm(self, name, x, dims, c):
+        return self.block.op(name, "norm", x, f"{name}{at(*dims)}", weight=at(c), bias=at(c), passes="layer_norm")
+
+    def product(self, name, x, made, weight, bias=None):
+        more = {"bias": at(*bias)} if bias else {}
+        return self.block.op(name, "product", x, f"{name}{at(*made)}", weight=at(*weight), **more)
+
+    def gate(self, name, x, y, dims):
+        return self.block.op(name, "elementwise", [x, y], f"{name}{at(*dims)}", passes="gated_activation")
+
+    def add(self, name, x, y, dims):
+        return self.block.op(name, "elementwise", [x, y], f"{name}{at(*dims)}", passes="residual")
+
+    def attend(self, p, x, dims, c, heads, query, key, bias=None):
+        """Gated attention along `query`; `bias`: a tensor of pairs that the scores add, and its dimensions."""
+        op, inner = self.block.op, [d for d in dims if d not in (query, c)]
+        projected = lambda d: [d if n == query else n for n in dims[:-1]] + [heads, "size"]
+        for what in ("query", "key", "value"):
+            self.product(f"{p}{what}", x, projected(query), [c, heads, "size"])
+        g = self.product(f"{p}gate", x, projected(query), [c, heads, "size"], [heads, "size"])
+        scores = inner + [heads, query, key]
+        y = op(f"{p}scores", "batched-product", [f"{p}query{at(*projected(query))}", f"{p}key{at(*projected(key))}"],
+               f"{p}scores{at(*scores)}")
+        if bias:
+            y = op(f"{p}biased", "elementwise", [y, bias], f"{p}biased{at(*scores)}", keep="[]")
+        y = op(f"{p}shares", "softmax", y, f"{p}shares{at(*scores)}")
+        y = op(f"{p}core", "batched-product", [f"{y}{at(*scores)}", f"{p}value{at(*projected(key))}"],
+               f"{p}core{at(*projected(query))}")
+        y = self.gate(f"{p}gated", g, y, projected(query))
+        return self.product(f"{p}out", y, dims, [heads, "size", c], [c])
+
+    def transition(self, p, x, dims, c, wide):
+        y = self.norm(f"{p}norm", x, dims, c)
+        y = self.product(f"{p}up", y, dims[:-1] + [wide], [c, wide], [wide])
+        y = self.block.op(f"{p}relu", "elementwise", y, f"{p}relu{at(*dims[:-1], wide)}", passes="activation")
+        y = self.product(f"{p}down", y, dims, [wide, c], [c])
+        return self.add(f"{p}add", y, x, dims)
+
+    def triangle(self, p, z, left, right):
+        """Multiplicative update: sides of a triangle over its third corner k."""
+        dims = ["b", "i", "j", "z"]
+        x = self.norm(f"{p}norm", z, dims, "z")
+        for side in ("a", "b"):
+            y = self.product(f"{p}{side}", x, dims[:-1] + ["n"], ["z", "n"], ["n"])
+            g = self.product(f"{p}{side}_gate", x, dims[:-1] + ["n"], ["z", "n"], ["n"])
+            self.gate(f"{p}{side}_gated", g, y, dims[:-1] + ["n"])
+        y = self.block.op(f"{p}sum", "batched-product", [f"{p}a_gated{at('b', *left, 'n')}", f"{p}b_gated{at('b', *right, 'n')}"],
+                          f"{p}sum[b, i, j, n]")
+        y = self.norm(f"{p}inner_norm", y, dims[:-1] + ["n"], "n")
+        y = self.product(f"{p}out", y, dims, ["n", "z"], ["z"])
+        g = self.block.op(f"{p}out_gate", "product", x, f"{p}out_gate[b, i, j, n]", weight="[z, n]", bias="[n]")
+        y = self.block.op(f"{p}gated", "elementwise", [g, y], f"{p}gated[b, i, j, z]", passes="gated_activation")
+        return self.add(f"{p}add", y, z, dims)
+
+    def build(self, blocks):
+        b = self.block = Block("evoformer")
+        rows, pairs = ["b", "s", "i", "m"], ["b", "i", "j", "z"]
+        m, z = b.read("msa", rows), b.read("pair", pairs)
+        # Row by row, the pairs as a bias; then column by column.
+        bias = self.product("row_bias", self.norm("row_pair_norm", z, pairs, "z"), ["b", "i", "j", "mheads"], ["z", "mheads"])
+        bias = f"{bias}[b, i, k, mheads]"
+        m = self.add("row_add", self.attend("row_", self.norm("row_norm", m, rows, "m"), rows, "m", "mheads", "i", "k", bias), m, rows)
+        m = self.add("column_add", self.attend("column_", self.norm("column_norm", m, rows, "m"), rows, "m", "mheads", "s", "t"), m, rows)
+        m = self.transition("msa_", m, rows, "m", "mffn")
+        x = self.norm("outer_norm", m, rows, "m")
+        self.product("outer_a", x, ["b", "s", "i", "e"], ["m", "e"], ["e"])
+        self.product("outer_b", x, ["b", "s", "i", "f"], ["m", "f"], ["f"])
+        y = b.op("outer", "batched-product", ["outer_a[b, s, i, e]", "outer_b[b, s, j, f]"], "outer[b, i, j, e, f]")
+        z = self.add("outer_add", self.product("outer_out", y, pairs, ["e", "f", "z"], ["z"]), z, pairs)
+        z = self.triangle("outgoing_", z, ("i", "k"), ("j", "k"))
+        z = self.triangle("incoming_", z, ("k", "i"), ("k", "j"))
+        for p, query in (("start_", "j"), ("end_", "i")):
+            x = self.norm(f"{p}norm", z, pairs, "z")
+            bias = self.product(f"{p}bias", x, ["b", "i", "j", "zheads"], ["z", "zheads"])
+            bias += "[b, j, k, zheads]" if query == "j" else "[b, k, i, zheads]"
+            z = self.add(f"{p}add", self.attend(p, x, pairs, "z", "zheads", query, "k", bias), z, pairs)
+        z = self.transition("pair_", z, pairs, "z", "zffn")
+        b.outs = [f"msa: {m}", f"pair: {z}"]
+        for _ in range(blocks):
+            self.graph.add(b)
+        b = Block("leave", "head")
+        b.read("msa", rows), b.read("pair", pairs)
+        b.op("msa_loss", "elementwise", "msa", f"msa_loss{at(*rows)}", keep="[]")
+        b.op("pair_loss", "elementwise", "pair", f"pair_loss{at(*pairs)}", keep="[]")
+        self.graph.add(b)
+        return self.graph.text()
+
+
+def swin_parameters(layers, width, heads):
+    """Counted from the modules, not from the graph."""
+    total = 48 * width + width + 2 * width
+    for stage, depth in enumerate((2, 2, layers - 6, 2)):
+        c, h = width << stage, heads << stage
+        block = 2 * 2 * c + 4 * (c * c + c) + 95 * 95 * h + (4 * c * c + 4 * c) + (4 * c * c + c)
+        total += depth * block
+        if stage < 3:
+            total += 2 * 4 * c + 4 * c * 2 * c
+    return total + 2 * (width << 3) + (width << 3) * 1000 + 1000
+
+
 def models():
     sd = Unet("sd15-unet", 64, (320, 640, 1280, 1280), (1, 1, 1, 0), lambda n: 8, 77, 768, False, 0)
     xl = Unet("sdxl-unet", 128, (320, 640, 1280), (0, 2, 10), lambda n: n // 64, 77, 2048, True, 2816)
@@ -388,6 +622,14 @@ def models():
     yield dict(name="wide-resnet50-2", comment="Wide ResNet-50-2 on images of 224 x 224.",
                source="torchvision.models.wide_resnet50_2; arXiv:1605.07146", parameters=68883240, batch=1024,
                precision="fp16", optimizer="sgd"), wide_resnet((3, 4, 6, 3), (128, 256, 512, 1024), 1000)
+    yield dict(name="alphafold2-evoformer", comment="The Evoformer of AlphaFold 2: 128 rows of an alignment of 256 residues.",
+               source="Jumper et al., Nature 596 (2021), supplement 1.6 and 1.11.3; google-deepmind/alphafold model/config.py",
+               parameters=87837696, batch=128, precision="bf16", optimizer="adam"), Evoformer(128, 256, 256, 128).build(48)
+    for name, layers, width, heads in SWIN:
+        yield dict(name=name, comment="Swin Transformer of nnScaler's evaluation: images of 1536 x 1536, windows of 48 x 48.",
+                   source="Lin et al., nnScaler (OSDI 2024), table 9; microsoft/Swin-Transformer models/swin_transformer.py",
+                   parameters=swin_parameters(layers, width, heads), batch=256, precision="fp16",
+                   optimizer="adam"), Swin(1536, 4, 48, (2, 2, layers - 6, 2), width, heads, 1000).build()
 
 
 def main():

@@ -230,6 +230,7 @@ struct Framework {
   LayerModules recompute_modules;  ///< that its users can name
   PartialRecompute partial_recompute = PartialRecompute::None;
   OperatorSteps operator_steps = OperatorSteps::None;
+  bool runs_pieces = false;  ///< operators one piece of a device's share after the other
   /// Micro-batches that a device may keep under orders made for the case; absent: as many as there
   /// are stages.
   std::optional<int> memory_cap;

@@ -120,6 +120,10 @@ struct IndexExpression {
   std::int64_t offset = 0;
   std::int64_t divisor = 1;
   bool operator==(const IndexExpression&) const = default;
+  /// A dimension of the loop nest by itself.
+  [[nodiscard]] bool plain() const {
+    return terms.size() == 1 && terms.front().factor == 1 && offset == 0 && divisor == 1;
+  }
 };
 
 struct Operator {

@@ -37,7 +37,6 @@ enum class CostClass : std::uint8_t {
   Loss,               ///< passes over logits
   Stream,             ///< passes over memory: inputs once, outputs once
   LookUp,             ///< passes over memory: of its table the rows of the output
-  None,               ///< refused
 };
 
 }  // namespace plansearch

@@ -57,18 +57,33 @@ struct PlacementEntry {
   bool operator==(const PlacementEntry&) const = default;
 };
 
+/// Operators that run piece by piece, and the dimensions that are cut so: each cuts its own one.
+struct PieceEntry {
+  std::vector<std::string> operators;  ///< empty: every one that has such a dimension
+  std::vector<std::string> blocks;     ///< empty: every block
+  std::vector<LayerRange> layers;      ///< empty: every layer, and the blocks beside layers
+  std::vector<std::string> dimensions;
+  int pieces = 1;
+  PieceRecompute recompute = PieceRecompute::Kept;
+  bool operator==(const PieceEntry&) const = default;
+};
+
 struct PlacementNames {
   std::vector<int> factors;  ///< sizes, innermost first; empty: prime factors of the tensor degree
   std::vector<PlacementEntry> operators;
   std::vector<PlacementEntry> edges;  ///< what the layers hand on; their `operators` are empty
+  std::vector<PieceEntry> regions{};
   bool operator==(const PlacementNames&) const = default;
 };
+
+/// The lists of PlacementNames.
+enum class PlacementList : std::uint8_t { Operators, Edges, Regions };
 
 /// What is wrong with an entry.
 struct PlacementFault {
   std::string message;
   std::string hint;
-  bool edge = false;  ///< of `edges`
+  PlacementList list = PlacementList::Operators;
   std::optional<std::size_t> entry{};
 };
 
@@ -91,6 +106,8 @@ struct PlacementFault {
 [[nodiscard]] std::string square_text(const NamedSquare& square, const std::vector<int>& factors);
 /// "8 steps: tiles of sequence travel over t0".
 [[nodiscard]] std::string ring_text(const NamedRing& ring, const std::vector<int>& factors);
+/// "4 pieces of head, run again".
+[[nodiscard]] std::string pieces_text(const PieceEntry& entry);
 /// "0-11, 20".
 [[nodiscard]] std::string layers_text(const std::vector<LayerRange>& layers);
 

@@ -54,6 +54,21 @@ struct RingCut {
   bool operator==(const RingCut&) const = default;
 };
 
+/// Whether the forward of a piece runs again before its backward: nothing that the piece makes for
+/// itself is kept.
+enum class PieceRecompute : std::uint8_t { Kept, RunAgain };
+
+/// Operators that a device runs piece by piece: all of them on one piece of its share, then all of
+/// them on the next one. Each cuts its own one of `dims`.
+struct PieceRegion {
+  std::vector<std::size_t> operators;  ///< of one block, ascending
+  std::vector<DimId> dims;
+  int pieces = 1;
+  PieceRecompute recompute = PieceRecompute::Kept;
+  [[nodiscard]] bool runs_again() const { return recompute == PieceRecompute::RunAgain; }
+  bool operator==(const PieceRegion&) const = default;
+};
+
 /// Placements of the operators of one block.
 struct BlockChoice {
   std::vector<std::optional<FactorCuts>> operators;  ///< by operator; absent: by role
@@ -70,6 +85,7 @@ struct BlockChoice {
   [[nodiscard]] const RingCut* ring(std::size_t op) const {
     return op < rings.size() && rings[op] ? &*rings[op] : nullptr;
   }
+  std::vector<PieceRegion> regions{};  ///< no operator is of two
   [[nodiscard]] bool by_role() const;
   bool operator==(const BlockChoice&) const = default;
 };
@@ -81,6 +97,8 @@ struct Placements {
   std::vector<BlockChoice> blocks;  ///< by index into Network::blocks
   [[nodiscard]] bool over_squares() const;  ///< whether an operator runs over a square
   [[nodiscard]] bool over_rings() const;    ///< whether rows of an operator travel
+  [[nodiscard]] bool in_pieces() const;     ///< whether operators run piece by piece
+  [[nodiscard]] bool by_role() const;       ///< whether no cut over devices is its own
   bool operator==(const Placements&) const = default;
 };
 

@@ -65,7 +65,9 @@ std::vector<Change> possible_changes(const ProblemRequest& request, const Resolv
     changes.push_back({"with --optimizer adafactor, no moments,", request});
     changes.back().request.optimizer = "adafactor";
   }
-  if (asked.problem.seq_len >= 2048 && asked.problem.model->stack != StackKind::Vision) {
+  const StackKind stack = asked.problem.model->stack;
+  const bool fixed = stack == StackKind::Vision || stack == StackKind::Graph;  // by its sizes
+  if (asked.problem.seq_len >= 2048 && !fixed) {
     const std::int64_t half = asked.problem.seq_len / 2;
     changes.push_back({fmt::format("with --seq-len {}", half), request});
     changes.back().request.seq_len = half;

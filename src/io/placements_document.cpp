@@ -85,24 +85,46 @@ NamedSquare read_square(const Node& node) {
           node.at("n").text(), node.at("k").text()};
 }
 
+/// The blocks and layers that an entry is about.
+template <typename Entry>
+void read_targets(const Node& node, Entry& entry) {
+  if (const auto blocks = node.find("blocks")) entry.blocks = read_words(*blocks);
+  const auto layers = node.find("layers");
+  if (!layers) return;
+  if (layers->is_scalar()) {
+    entry.layers.push_back(read_range(*layers));
+  } else {
+    for (const Node& item : layers->items()) entry.layers.push_back(read_range(item));
+  }
+}
+
+/// Names, or nothing for the word that means all of them.
+std::vector<std::string> read_operators(const Node& node, std::string_view all) {
+  if (node.is_scalar() && node.text() == all) return {};
+  std::vector<std::string> words = read_words(node);
+  if (words.empty()) node.fail("no operator", fmt::format("names, or {}", all));
+  return words;
+}
+
+PieceEntry read_region(const Node& node) {
+  PieceEntry entry;
+  if (const auto operators = node.find("operators")) {
+    entry.operators = read_operators(*operators, "all");
+  }
+  read_targets(node, entry);
+  entry.dimensions = read_words(node.at("dimensions"));
+  if (entry.dimensions.empty()) node.at("dimensions").fail("no dimension");
+  entry.pieces = node.at("pieces").count(2, kMostFactorSize);
+  if (const auto again = node.find("recompute"); again && again->boolean()) {
+    entry.recompute = PieceRecompute::RunAgain;
+  }
+  return entry;
+}
+
 PlacementEntry read_entry(const Node& node, bool edge) {
   PlacementEntry entry;
-  if (!edge) {
-    const Node operators = node.at("operators");
-    const bool others = operators.is_scalar() && operators.text() == "others";
-    if (!others) entry.operators = read_words(operators);
-    if (!others && entry.operators.empty()) {
-      operators.fail("no operator", "names, or others: all that no entry names");
-    }
-  }
-  if (const auto blocks = node.find("blocks")) entry.blocks = read_words(*blocks);
-  if (const auto layers = node.find("layers")) {
-    if (layers->is_scalar()) {
-      entry.layers.push_back(read_range(*layers));
-    } else {
-      for (const Node& item : layers->items()) entry.layers.push_back(read_range(item));
-    }
-  }
+  if (!edge) entry.operators = read_operators(node.at("operators"), "others");
+  read_targets(node, entry);
   for (const Node::Entry& dimension : node.at("cut").entries()) {
     entry.cut.push_back(read_cut(dimension));
   }
@@ -138,18 +160,32 @@ std::string cut_yaml(const NamedCut& cut) {
   return fmt::format("{}: {}", cut.dimension, factors_yaml(*cut.factors));
 }
 
+template <typename Entry>
+void add_targets(const Entry& entry, std::vector<std::string>& parts) {
+  if (!entry.blocks.empty()) parts.push_back("blocks: " + list_text(entry.blocks));
+  if (entry.layers.empty()) return;
+  std::vector<std::string> ranges;
+  for (const LayerRange& range : entry.layers) ranges.push_back(in_quotes(layers_text({range})));
+  parts.push_back(fmt::format("layers: [{}]", fmt::join(ranges, ", ")));
+}
+
+std::string region_text(const PieceEntry& entry) {
+  std::vector<std::string> parts{"operators: " +
+                                 (entry.operators.empty() ? "all" : list_text(entry.operators))};
+  add_targets(entry, parts);
+  parts.push_back("dimensions: " + list_text(entry.dimensions));
+  parts.push_back(fmt::format("pieces: {}", entry.pieces));
+  if (entry.recompute == PieceRecompute::RunAgain) parts.emplace_back("recompute: true");
+  return fmt::format("    - {{{}}}\n", fmt::join(parts, ", "));
+}
+
 std::string entry_text(const PlacementEntry& entry, bool edge) {
   std::vector<std::string> parts;
   if (!edge) {
     parts.push_back("operators: " +
                     (entry.operators.empty() ? "others" : list_text(entry.operators)));
   }
-  if (!entry.blocks.empty()) parts.push_back("blocks: " + list_text(entry.blocks));
-  if (!entry.layers.empty()) {
-    std::vector<std::string> ranges;
-    for (const LayerRange& range : entry.layers) ranges.push_back(in_quotes(layers_text({range})));
-    parts.push_back(fmt::format("layers: [{}]", fmt::join(ranges, ", ")));
-  }
+  add_targets(entry, parts);
   std::vector<std::string> cuts;
   for (const NamedCut& cut : entry.cut) cuts.push_back(cut_yaml(cut));
   parts.push_back(fmt::format("cut: {{{}}}", fmt::join(cuts, ", ")));
@@ -171,7 +207,9 @@ std::string entry_text(const PlacementEntry& entry, bool edge) {
 }  // namespace
 
 const SourceLocation& PlacementsDocument::where(const PlacementFault& fault) const {
-  const std::vector<FilePlace>& places = fault.edge ? edges : operators;
+  const std::vector<FilePlace>& places = fault.list == PlacementList::Edges     ? edges
+                                         : fault.list == PlacementList::Regions ? regions
+                                                                                : operators;
   const bool written = fault.entry && *fault.entry < places.size();  // not made from a flag
   return written ? places[*fault.entry].where : place.where;
 }
@@ -200,6 +238,12 @@ std::optional<PlacementsDocument> read_placements(const Node& root) {
   };
   read_list("operators", document.names.operators, document.operators);
   read_list("edges", document.names.edges, document.edges);
+  if (const auto regions = node->find("regions")) {
+    for (const Node& item : regions->items()) {
+      document.regions.push_back({item.where()});
+      document.names.regions.push_back(read_region(item));
+    }
+  }
   return document;
 }
 
@@ -210,6 +254,8 @@ std::string to_yaml(const PlacementNames& names) {
   for (const PlacementEntry& entry : names.operators) text += entry_text(entry, false);
   if (!names.edges.empty()) text += "  edges:\n";
   for (const PlacementEntry& entry : names.edges) text += entry_text(entry, true);
+  if (!names.regions.empty()) text += "  regions:\n";
+  for (const PieceEntry& entry : names.regions) text += region_text(entry);
   return text;
 }
 

@@ -76,6 +76,7 @@ struct PlacementsDocument {
   FilePlace place;
   std::vector<FilePlace> operators;  ///< where the entries stand
   std::vector<FilePlace> edges;
+  std::vector<FilePlace> regions{};
   bool operator==(const PlacementsDocument& other) const { return names == other.names; }
 
   [[nodiscard]] const SourceLocation& where(const PlacementFault& fault) const;

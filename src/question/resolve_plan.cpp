@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "plan/legality/legality.hpp"
+#include "plan/placements/check_placements.hpp"
 #include "plan/placements/ring_placements.hpp"
 #include "plan/placements/square_placements.hpp"
 #include "plan/stages/expand.hpp"
@@ -74,14 +75,13 @@ Placements take_placements(const io::PlacementsDocument& document, const PlanDeg
   return std::move(distinguished.placements);
 }
 
-/// The shipped frameworks that run operators so.
-std::vector<std::string> run_by(OperatorSteps steps) {
+/// The shipped frameworks of which it holds.
+template <typename Holds>
+std::vector<std::string> run_by(Holds holds) {
   std::vector<std::string> names;
   const ShippedData data = shipped_data();
   for (const ShippedFile& file : data.frameworks()) {
-    if (runs_steps(data.framework(file.name).operator_steps, steps)) {
-      names.push_back("--framework " + file.name);
-    }
+    if (holds(data.framework(file.name))) names.push_back("--framework " + file.name);
   }
   return names;
 }
@@ -89,7 +89,10 @@ std::vector<std::string> run_by(OperatorSteps steps) {
 void judge_steps(OperatorSteps steps, const SourceLocation& where, const ProblemRequest& request,
                  ResolvedPlan& given) {
   auto bad = check_steps(*given.problem.framework, steps);
-  if (bad) bad->legal_words = run_by(steps);
+  if (bad) {
+    bad->legal_words =
+        run_by([&](const Framework& other) { return runs_steps(other.operator_steps, steps); });
+  }
   judge(bad, where, request, given);
 }
 
@@ -104,6 +107,12 @@ void place_operators(const Placements& placements, const io::PlacementsDocument&
                      fmt::format("{}: {}", to_text(bad->obstacle), bad->detail), remedy_for(*bad));
   }
   given.plan = std::get<ParallelPlan>(std::move(placed));
+  if (placements.in_pieces()) {
+    auto bad = check_pieces(*problem.framework);
+    if (bad) bad->legal_words = run_by([](const Framework& other) { return other.runs_pieces; });
+    judge(bad, document.place.where, request, given);
+    if (placements.by_role() || given.inexpressible) return;
+  }
   if (placements.over_squares() || placements.over_rings()) {
     return judge_steps(placements.over_squares() ? OperatorSteps::Squares : OperatorSteps::Rings,
                        document.place.where, request, given);
@@ -172,11 +181,17 @@ PlanDegrees first_degrees(const io::StagesDocument& stages, const Problem& probl
   return first;
 }
 
+/// Whether no operator is cut over devices in a way of its own.
+bool by_role(const io::PlacementsDocument& document) {
+  return document.names.operators.empty() && document.names.edges.empty();
+}
+
 /// Of a plan without stages. Where operators are placed one by one, no rule by role speaks of the
 /// whole tensor group; rings bring together and take apart what lies over its tokens.
 PlanDegrees whole_degrees(const PlanRequest& asked, bool placed, const ResolvedQuestion& question) {
   PinnedDegrees pinned = asked.request.degrees;
-  if (placed && !pinned.has(Degree::SequenceParallel)) {
+  const bool by_rule = !placed || (asked.placements && by_role(*asked.placements));
+  if (!by_rule && !pinned.has(Degree::SequenceParallel)) {
     pinned.pin(Degree::SequenceParallel, asked.placements && over_rings(*asked.placements) ? 1 : 0);
   }
   // What a target cannot express is an answer of its own (judge).

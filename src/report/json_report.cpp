@@ -214,6 +214,17 @@ Json entry_json(const PlacementEntry& entry) {
   return json;
 }
 
+Json region_json(const PieceEntry& entry) {
+  Json json{{"operators", entry.operators}, {"blocks", entry.blocks}};
+  Json layers =
+      array_of(entry.layers, [&](const LayerRange& range) -> Json { return layers_text({range}); });
+  if (!layers.empty()) json["layers"] = std::move(layers);
+  json["dimensions"] = entry.dimensions;
+  json["pieces"] = entry.pieces;
+  if (entry.recompute == PieceRecompute::RunAgain) json["recompute"] = true;
+  return json;
+}
+
 /// As in plan files.
 void add_placements(const PlanSummary& plan, Json& json) {
   if (!plan.placements) return;
@@ -225,6 +236,9 @@ void add_placements(const PlanSummary& plan, Json& json) {
   }
   placements["edges"] = Json::array();
   for (const auto& entry : plan.placements->edges) placements["edges"].push_back(entry_json(entry));
+  for (const PieceEntry& entry : plan.placements->regions) {
+    placements["regions"].push_back(region_json(entry));
+  }
 }
 
 }  // namespace

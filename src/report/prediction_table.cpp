@@ -98,6 +98,11 @@ std::string placement_table(const PlacementNames& placements, int columns) {
     add(entry, fmt::format("{}", fmt::join(entry.operators, ", ")));
   }
   for (const PlacementEntry& entry : placements.edges) add(entry, "handed on");
+  for (const PieceEntry& entry : placements.regions) {
+    table.add_row(
+        {fmt::format("{}: {}", fmt::join(entry.blocks, ", "), fmt::join(entry.operators, ", ")),
+         layers_text(entry.layers), pieces_text(entry)});
+  }
   std::string factors;
   for (std::size_t f = 0; f < placements.factors.size(); ++f) {
     factors += fmt::format("{}t{} {}", f == 0 ? "" : ", ", f, placements.factors[f]);

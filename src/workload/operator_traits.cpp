@@ -44,7 +44,8 @@ constexpr std::array<OperatorTraits, kOperatorKindCount> kOperatorTraits = {{
     {.kind = K::Norm,
      .name = "norm",
      // Sum and sum of squares.
-     .statistics = {{DimRole::Hidden, DimRole::HeadSize, DimRole::Latent}, 1, 1, 2.0},
+     .statistics =
+         {{DimRole::Hidden, DimRole::HeadSize, DimRole::Latent, DimRole::Pixel}, 1, 1, 2.0},
      .backward_reads = BackwardReads::Inputs},
     {.kind = K::Softmax,
      .name = "softmax",

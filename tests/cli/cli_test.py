@@ -2646,6 +2646,12 @@ class Golden(Case):
     def test_reproduction_of_steps_over_nodes(self):
         self.reproduced("primepar-nodes")
 
+    def test_reproduction_of_pieces(self):
+        """nnScaler: sizes as in its table; its plans fit, beat tensor parallelism alone and keep their throughput."""
+        for row in self.reproduced("nnscaler"):
+            if row["kind"] in ("formula", "trend") or "nnScaler keeps" in row["check"]:
+                self.assertEqual(row["within"], "yes", row)
+
     @staticmethod
     @functools.cache
     def reproduced_as_json(seed):

@@ -82,11 +82,157 @@ def wide_resnet():
     return total + linear(c, 1000)
 
 
+def swin(layers, c, heads):
+    """microsoft/Swin-Transformer with patches of 4 x 4 and windows of 48 x 48."""
+    total = conv(3, c, 4) + norm(c)
+    for stage, depth in enumerate((2, 2, layers - 6, 2)):
+        block = 2 * norm(c) + linear(c, 3 * c) + linear(c, c) + 95 * 95 * heads + linear(c, 4 * c) + linear(4 * c, c)
+        total += depth * block
+        if stage < 3:
+            total += norm(4 * c) + linear(4 * c, 2 * c, False)
+            c, heads = 2 * c, 2 * heads
+    return total + norm(c) + linear(c, 1000)
+
+
+def evoformer(m, z, inner=32, msa_heads=8, pair_heads=4):
+    """One block of AlphaFold 2 (supplement, algorithms 7 to 15)."""
+    def gated(c, heads):
+        return norm(c) + 3 * linear(c, heads * inner, False) + linear(c, heads * inner) + linear(heads * inner, c)
+
+    rows = gated(m, msa_heads) + norm(z) + linear(z, msa_heads, False)
+    outer = norm(m) + 2 * linear(m, inner) + linear(inner * inner, z)
+    triangle = 2 * norm(z) + 6 * linear(z, z)
+    around = gated(z, pair_heads) + linear(z, pair_heads, False)
+    transitions = sum(norm(c) + linear(c, 4 * c) + linear(4 * c, c) for c in (m, z))
+    return rows + gated(m, msa_heads) + outer + 2 * triangle + 2 * around + transitions
+
+
 COUNTS = {
     "sd15-unet": (unet((320, 640, 1280, 1280), (1, 1, 1, 0), 768), 859520964),
     "sdxl-unet": (unet((320, 640, 1280), (0, 2, 10), 2048, 2816), 2567463684),
     "wide-resnet50-2": (wide_resnet(), 68883240),
+    "alphafold2-evoformer": (48 * evoformer(256, 128), 87837696),
 }
+
+# Published to two digits (nnScaler, OSDI 2024, table 9), in billions: within 6 %.
+ROUNDED = {
+    "swin-1.8b": (swin(32, 512, 16), 1.8),
+    "swin-5b": (swin(40, 768, 24), 5.0),
+    "swin-10b": (swin(48, 1024, 32), 10),
+    "swin-27b": (swin(56, 1536, 32), 27),
+}
+
+def unet_windows(channels, depths, side):
+    """Rows, input channels, stride and taps of every convolution of diffusers' UNet2DConditionModel, in order."""
+    windows, skips, c = [(side, 4, 1, 3)], [channels[0]], channels[0]
+
+    def residual(i, o):
+        windows.extend([(side, i, 1, 3), (side, o, 1, 3)] + ([(side, i, 1, 1)] if i != o else []))
+
+    def transformer(width, depth):
+        windows.extend([(side, width, 1, 1)] * 2 if depth else [])
+
+    for level, (width, depth) in enumerate(zip(channels, depths)):
+        for _ in range(2):
+            residual(c, width)
+            transformer(width, depth)
+            c = width
+            skips.append(c)
+        if level + 1 < len(channels):
+            windows.append((side, c, 2, 3))
+            side //= 2
+            skips.append(c)
+    residual(c, c)
+    transformer(c, 1)
+    residual(c, c)
+    for level, (width, depth) in reversed(list(enumerate(zip(channels, depths)))):
+        for _ in range(3):
+            residual(c + skips.pop(), width)
+            transformer(width, depth)
+            c = width
+        if level:
+            side *= 2  # F.interpolate, then a convolution
+            windows.append((side, c, 1, 3))
+    return windows + [(side, c, 1, 3)]
+
+
+def missing_rows(rows, stride, taps, devices):
+    """By device: rows that its windows touch and it does not hold, counted one by one."""
+    result, out = [], rows // stride
+    for device in range(devices):
+        held = set(range(device * rows // devices, (device + 1) * rows // devices))
+        read = {place * stride + tap - taps // 2 for place in range(device * out // devices, (device + 1) * out // devices)
+                for tap in range(taps)}
+        result.append(len((read & set(range(rows))) - held))
+    return result
+
+
+ROWS = """schema: plansearch/plan/v1
+model: {model}
+hardware: dgx-h100
+framework: nnscaler
+batch: {batch}
+precision: bf16
+degrees: {{tp: 2, dp: 1, pp: 1, micro_batch: 1}}
+placements:
+  operators: [{operators}]
+  edges: [{{cut: {{{edges}}}}}]
+{more}"""
+
+
+def rows_in_two(model, batch, dims, more=""):
+    cuts = [f"{{operators: others, cut: {{{dim}: all}}}}" for dim in dims]
+    edges = ", ".join(f"{dim}: all" for dim in dims if not dim.startswith("t"))
+    return ROWS.format(model=model, batch=batch, operators=", ".join(cuts), edges=edges, more=more)
+
+
+def predicted(binary, text):
+    with tempfile.TemporaryDirectory() as directory:
+        path = pathlib.Path(directory) / "plan.yaml"
+        path.write_text(text)
+        return ask(binary, "predict", "--plan", str(path))["plans"][0]
+
+
+def halo_elements(plan, batch, element=2):
+    """Of one forward pass, of the device that receives most; each is sent again for the weights."""
+    return sum(m["bytes"] * m["count"] for m in plan["communication"]
+               if m["kind"] == "send-receive" and not m["what"].startswith("gradient")) / 2 / batch / element
+
+
+def check_halos(binary):
+    windows = unet_windows((320, 640, 1280, 1280), (1, 1, 1, 0), 64)
+    if len(windows) != 98:
+        yield f"{len(windows)} convolutions, not 98"
+    everywhere = sum(sum(missing_rows(side, stride, taps, 2)) * side * c for side, c, stride, taps in windows)
+    if everywhere != 2253312:
+        yield f"rows in two: {everywhere} elements between both devices, counted by hand 2253312"
+    most = sum(max(missing_rows(side, stride, taps, 2)) * side * c for side, c, stride, taps in windows)
+    found = halo_elements(predicted(binary, rows_in_two("sd15-unet", 8, [f"{d}{s}" for s in (64, 32, 16, 8) for d in "yt"])), 8)
+    if found != most:
+        yield f"sd15-unet, rows in two: a device receives {found} elements, counted {most}"
+
+
+def check_small_skip(binary):
+    """The example of docs/graphs.md: 3 x 3 windows over 64 and 32 rows, a skip, a region in four pieces."""
+    model = pathlib.Path(__file__).resolve().parents[1] / "data" / "graphs" / "small-skip.yaml"
+    region = "  regions: [{operators: [widen, narrow], dimensions: [v], pieces: 4, recompute: true}]\n"
+    plain, pieces = [predicted(binary, rows_in_two(model, 8, ["y", "v"], more)) for more in ("", region)]
+    # A row of the image each way, of h one way (16 * 2 - 1), of g each way: what one device receives.
+    wanted = 64 * 4 + 64 * 320 + 32 * 640
+    if halo_elements(pieces, 8) != wanted:
+        yield f"small-skip: a device receives {halo_elements(pieces, 8)} elements, by hand {wanted}"
+    if any(m["what"] in ("h", "gradient of h") and m["kind"] != "send-receive" for m in pieces["communication"]):
+        yield "small-skip: the skip moves"
+    w = 32 * 32 * 2560 * 2 // 2  # bytes of one device
+    dropped = plain["memory"]["activations_bytes"] - pieces["memory"]["activations_bytes"]
+    if dropped != w or pieces["memory"]["transient_bytes"] != w / 4:
+        yield f"small-skip: pieces drop {dropped} and hold {pieces['memory']['transient_bytes']}, by hand {w} and {w // 4}"
+    flops = [2 * plan["step_time_s"] * plan["hardware_tflops_per_gpu"] * 1e12 / 8 for plan in (plain, pieces)]
+    if abs(flops[1] - flops[0] - 6710886400) > 1:
+        yield f"small-skip: pieces repeat {flops[1] - flops[0]} FLOP, by hand 6710886400"
+    if not pieces["step"]["compute_s"] > plain["step"]["compute_s"]:
+        yield "small-skip: kernels of a quarter of the rows take no longer"
+
 
 PLANS = {
     "llama3-8b": "--hw perlmutter --gpus 16 --tp 4 --pp 2 --dp 2 --sp 1 --micro-batch 2 --batch 64 --recompute selective",
@@ -114,6 +260,14 @@ def check_counts(binary):
             yield f"{name}: show model does not say {published} parameters"
 
 
+def check_rounded(binary):
+    for name, (counted, published) in ROUNDED.items():
+        if abs(counted / 1e9 / published - 1) > 0.06:
+            yield f"{name}: the modules make {counted} parameters, {published} B are published"
+        if str(counted) not in shown_count(binary, name):
+            yield f"{name}: show model does not say {counted} parameters"
+
+
 def check_prices(binary):
     with tempfile.TemporaryDirectory() as directory:
         for name, flags in PLANS.items():
@@ -130,8 +284,8 @@ def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--binary", required=True)
     binary = arguments.parse_args().binary
-    problems = [*check_counts(binary), *check_prices(binary)]
-    print("\n".join(problems) or f"{len(COUNTS)} counts and {len(PLANS)} prices agree")
+    problems = [*check_counts(binary), *check_rounded(binary), *check_prices(binary), *check_halos(binary), *check_small_skip(binary)]
+    print("\n".join(problems) or f"{len(COUNTS)} counts, {len(PLANS)} prices, halos and pieces agree")
     return 1 if problems else 0
 
 

@@ -65,7 +65,8 @@ class ToyClass {
     const PlacementRules rules = placement_rules(network(), plan_, mesh_, *problem_.framework);
     const BlockCuts cuts = cut_block(network(), b, index, rules, place_block(network(), b, rules));
     std::vector<OperatorTime> times;
-    append_operator_times(context_, b, LocalSizes(b, index, cuts, rules.extents), times);
+    const LocalSizes sizes(b, index, cuts, rules.extents);
+    append_operator_times(context_, b, sizes, sizes, times);
     return times;
   }
 

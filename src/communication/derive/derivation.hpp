@@ -76,6 +76,8 @@ template <typename Id>
 void derive_activations(const Context& context, Demands& demands);
 void derive_statistics(const Context& context, Demands& demands);
 void derive_statistics(const Context& context, std::size_t op, Demands& demands);
+void derive_halos(const Context& context, Demands& demands);
+void derive_halos(const Context& context, std::size_t op, Demands& demands);
 void derive_rings(const Context& context, Demands& demands);
 void derive_rings(const Context& context, std::size_t op, Demands& demands);
 void derive_parameters(const Context& context, Demands& demands);

@@ -118,6 +118,7 @@ void derive_operator_communication(const DerivationInput& input, DerivationScrat
   const std::size_t first = demands.size();
   derivation::derive_activations(context, demands);
   derivation::derive_statistics(context, demands);
+  derivation::derive_halos(context, demands);
   derivation::derive_rings(context, demands);
   derivation::sort_from(demands, first);
 }
@@ -126,6 +127,7 @@ void derive_inside(const DerivationInput& input, DerivationScratch& scratch, std
                    std::vector<Communication>& demands) {
   const derivation::Context context{input, scratch};
   derivation::derive_statistics(context, op, demands);
+  derivation::derive_halos(context, op, demands);
   derivation::derive_rings(context, op, demands);
 }
 

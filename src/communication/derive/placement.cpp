@@ -15,6 +15,7 @@
 #include "plan/placements/check_placements.hpp"
 #include "plansearch/error.hpp"
 #include "workload/operator_traits.hpp"
+#include "workload/window.hpp"
 
 namespace plansearch {
 namespace {
@@ -62,15 +63,14 @@ PlacementVariant variant_of(const OperatorIndex& index, const PlacementRules& ru
 }
 
 /// The loop dimension under which the operator reads a dimension of one of its inputs: as it says,
-/// or as its own; keys and values have their tokens read as KeySequence. A window stays whole.
-DimId read_as(const Network& network, const Operator& op, std::size_t input, const Tensor& tensor,
-              std::size_t place) {
+/// or as its own; keys and values have their tokens read as KeySequence. A window moves with one
+/// dimension.
+DimId read_as(const Network& network, const Block& block, const Operator& op, std::size_t input,
+              const Tensor& tensor, std::size_t place) {
   const DimId dim = tensor.dims[place];
   if (input < op.reads.size() && !op.reads[input].empty()) {
     const IndexExpression& index = op.reads[input][place];
-    const bool plain = index.terms.size() == 1 && index.terms.front().factor == 1 &&
-                       index.offset == 0 && index.divisor == 1;
-    return plain ? index.terms.front().dim : dim;
+    return index.terms.empty() ? dim : moving_dimension(block, op, index);
   }
   const bool second_operand = input >= 1 && input < op.inputs.size();
   if (!second_operand || !traits(op).multiplies_activations()) return dim;
@@ -315,7 +315,7 @@ FixedVector<int, kMaxTensorRank> loop_positions(const Network& network, const Bl
   for (std::size_t place = 0; place < tensor.dims.size(); ++place) {
     const DimId own = tensor.dims[place];
     std::optional<std::size_t> position =
-        find_dim(op.loop, read_as(network, op, input, tensor, place));
+        find_dim(op.loop, read_as(network, block, op, input, tensor, place));
     if (*position == op.loop.size() && network.dimension(own).role == DimRole::KvHead) {
       position = find_role(network, op.loop, DimRole::Head);
     }

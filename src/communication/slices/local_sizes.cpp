@@ -7,6 +7,9 @@
 // Checked by: tests/unit/communication/local_sizes_test.cpp
 #include "communication/slices/local_sizes.hpp"
 
+#include <algorithm>
+#include <numeric>
+
 namespace plansearch {
 
 BlockCuts cut_block(const Network& network, const Block& block, const BlockIndex& index,
@@ -37,6 +40,34 @@ BlockCuts cut_block(const Network& network, const Block& block, const BlockIndex
                                           : entering_layout(network, block, id, rules, placement);
     for (std::size_t d = 0; d < layout.dims.size(); ++d) {
       write(index.edge_cut[t], d, layout.dims[d]);
+    }
+  }
+  return cuts;
+}
+
+BlockCuts cut_pieces(const Block& block, const BlockIndex& index, const BlockChoice& choice,
+                     std::span<const double> extents, BlockCuts cuts) {
+  for (const PieceRegion& region : choice.regions) {
+    for (const std::size_t i : region.operators) {
+      const OperatorIndex& op = index.operators[i];
+      const std::vector<DimId>& loop = block.operators[i].loop;
+      const auto own =
+          std::find_first_of(loop.begin(), loop.end(), region.dims.begin(), region.dims.end());
+      const auto position = static_cast<std::size_t>(own - loop.begin());
+      cuts.slices[op.first_cut + position] *= region.pieces;
+      cuts.steps[i] *= region.pieces;
+      for (const TensorUse& use : op.uses) {
+        const std::vector<DimId>& dims = block.tensor(use.tensor).dims;
+        for (std::size_t d = 0; d < dims.size(); ++d) {
+          if (use.positions[d] != static_cast<int>(position)) continue;
+          std::int32_t& slices = cuts.slices[use.first_cut + d];
+          // Fewer heads of keys and values than pieces: several pieces read the same one.
+          const auto left = static_cast<std::int32_t>(extents[static_cast<std::size_t>(dims[d])]) /
+                            std::max(slices, 1);
+          slices *= (use.grouped >> d & 1U) != 0 ? std::gcd(region.pieces, std::max(left, 1))
+                                                 : region.pieces;
+        }
+      }
     }
   }
   return cuts;

@@ -22,6 +22,12 @@ struct BlockCuts {
                                   const BlockIndex& index, const PlacementRules& rules,
                                   const BlockPlacement& placement);
 
+/// The same for the kernels of operators that run piece by piece: tensors and loop nests of a
+/// piece, every piece a step. `choice` has regions.
+[[nodiscard]] BlockCuts cut_pieces(const Block& block, const BlockIndex& index,
+                                   const BlockChoice& choice, std::span<const double> extents,
+                                   BlockCuts cuts);
+
 /// Extents of the dimensions of a network for one micro-batch of the whole machine, by DimId.
 void placed_extents(const Network& network, const PlanDegrees& plan, const Framework& framework,
                     std::vector<double>& extents);

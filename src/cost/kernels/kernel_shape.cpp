@@ -44,9 +44,40 @@ MatmulShape parametric_shape(const Block& block, const Operator& op, LocalExtent
   return shape;
 }
 
+/// Whether an operator reads an input along a dimension of its loop nest.
+bool reads_along(const Block& block, const Operator& op, std::size_t input, DimId dim) {
+  if (input >= op.reads.size() || op.reads[input].empty()) {
+    return carries(block.tensor(op.inputs[input]).dims, dim);
+  }
+  return std::any_of(
+      op.reads[input].begin(), op.reads[input].end(), [&](const IndexExpression& index) {
+        return std::any_of(index.terms.begin(), index.terms.end(),
+                           [&](const IndexTerm& term) { return term.dim == dim; });
+      });
+}
+
+/// Two activations whose reads are written out: what all three tensors carry is a product each.
+MatmulShape indexed_product_shape(const Block& block, const Operator& op, LocalExtents extents) {
+  const auto& out = block.tensor(op.outputs.front()).dims;
+  MatmulShape shape;
+  for (const DimId dim : op.loop) {
+    const bool left = reads_along(block, op, 0, dim);
+    const bool right = reads_along(block, op, 1, dim);
+    if (!carries(out, dim)) {
+      shape.k *= extent(extents, dim);
+    } else if (left && right) {
+      shape.batch *= extent(extents, dim);
+    } else {
+      (left ? shape.m : shape.n) *= extent(extents, dim);
+    }
+  }
+  return shape;
+}
+
 /// Activations times activations (attention): rows are query tokens, one product per head.
 MatmulShape attention_product_shape(const Network& network, const Block& block, const Operator& op,
                                     LocalExtents extents) {
+  if (!op.reads.empty()) return indexed_product_shape(block, op, extents);
   const auto& out = block.tensor(op.outputs.front()).dims;
   MatmulShape shape;
   for (const DimId dim : op.loop) {

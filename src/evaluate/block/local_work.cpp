@@ -30,7 +30,7 @@ void add_block_kernels(const PricingContext& context, const LocalBlock& local,
                        LocalKernels& kernels) {
   BlockKernels& own = kernels.blocks.emplace_back();
   const std::size_t first_operator = kernels.operators.size();
-  append_operator_times(context, local.block, local.sizes, kernels.operators);
+  append_operator_times(context, local.block, local.sizes, local.kernels, kernels.operators);
   own.operators = std::span(kernels.operators).subspan(first_operator);
   for (std::size_t i = 0; i < own.operators.size(); ++i) {
     const OperatorTime& time = own.operators[i];

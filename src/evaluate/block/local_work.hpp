@@ -15,13 +15,7 @@
 
 namespace plansearch {
 
-/// None, Selective, Full: what depends on the level alone is known for all of them at once.
-inline constexpr std::size_t kRecomputeLevels = 3;
-template <typename T>
-using ByRecompute = std::array<T, kRecomputeLevels>;
-
-/// Share of every operator that runs again in backward, by level; the same for all plans.
-using RepeatedShares = ByRecompute<std::vector<double>>;
+/// The same for all plans that run no operators piece by piece.
 [[nodiscard]] RepeatedShares repeated_shares(const Block& block,
                                              const SelectiveRecompute& selective);
 
@@ -108,6 +102,7 @@ struct LocalBlock {
   const PlacedBlock& placed;
   const RepeatedShares& repeated;
   LocalSizes sizes;
+  LocalSizes kernels;  ///< of one kernel of an operator: of a piece, where it runs in pieces
   int micro_batch = 1;
 };
 

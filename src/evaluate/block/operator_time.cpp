@@ -10,9 +10,6 @@
 // Checked by: tests/unit/evaluate/operator_time_test.cpp
 #include "evaluate/block/operator_time.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 
 #include "cost/kernels/compute_cost.hpp"
@@ -64,29 +61,25 @@ std::vector<double>& extents_buffer(std::size_t dimensions) {
   return extents;
 }
 
-std::vector<std::string_view> priced_kinds() {
-  std::vector<std::string_view> names;
-  for (const OperatorTraits& row : kOperatorTraits) {
-    if (row.cost != CostClass::None) names.push_back(row.name);
-  }
-  return names;
-}
-
 class OperatorPricer {
  public:
-  OperatorPricer(const PricingContext& context, const Block& block, const LocalSizes& sizes)
+  /// `sizes`: of a kernel; `held`: of what a device has for all kernels of an operator.
+  OperatorPricer(const PricingContext& context, const Block& block, const LocalSizes& sizes,
+                 const LocalSizes& held)
       : context_(context),
         block_(block),
         sizes_(sizes),
+        held_(held),
         extents_(extents_buffer(context.problem.network->dimensions.size())) {}
 
   OperatorTime price(std::size_t index) {
     const Operator& op = block_.operators[index];
     OperatorTime time = kernels(index, op);
     time.forward_kernels = op.forward_kernels;
-    // Attention prices its own steps; what it launches is one kernel to its framework.
+    // Attention prices its own steps; what it launches is one kernel to its framework, or one for
+    // each piece.
     const bool one_kernel = traits(op).cost == CostClass::FusedAttention;
-    const int steps = one_kernel ? 1 : sizes_.steps(index);
+    const int steps = one_kernel ? sizes_.steps(index) / held_.steps(index) : sizes_.steps(index);
     repeat(time, steps);
     const bool input = needs_input_gradient(block_, op);
     if (!input && !trains(op)) {
@@ -130,10 +123,6 @@ class OperatorPricer {
       case CostClass::Stream:
       case CostClass::LookUp:
         return streaming(index, op);
-      case CostClass::None:
-        throw InputError({},
-                         fmt::format("{} is a {}, which has no price", op.name, traits(op).name),
-                         fmt::format("priced are: {}", fmt::join(priced_kinds(), ", ")));
     }
     throw InternalError("unknown cost class");
   }
@@ -266,7 +255,7 @@ class OperatorPricer {
     // A result of which a device holds more than a step makes is no sum of steps.
     constexpr double kSame = 1.0 + 1e-9;
     const auto sums = [&](TensorId id, double of_step) {
-      return sizes_.tensor(index, id) <= kSame * of_step;
+      return held_.tensor(index, id) <= kSame * of_step;
     };
     time.forward = matmul(type, shape, rows(type, shape));
     if (sums(op.outputs.front(), own_results)) {
@@ -308,7 +297,7 @@ class OperatorPricer {
     AttentionShape shape = attention_shape(network(), op, load(index, op));
     const double keys = sizes_.tensor(index, op.inputs[1]);
     shape.kv_heads = keys / (shape.batch * shape.keys * shape.key_size);
-    const double steps = sizes_.steps(index);
+    const double steps = held_.steps(index);
     const DataType type = context_.precision.activation;
     // Learned sinks enter as parameters of the operator.
     const double sinks = op.parameters.empty() ? 1.0 : context_.constants.sink_attention_factor;
@@ -386,20 +375,22 @@ class OperatorPricer {
   const PricingContext& context_;
   const Block& block_;
   const LocalSizes& sizes_;
+  const LocalSizes& held_;
   std::vector<double>& extents_;  ///< by DimId, of the loop of the operator at hand
 };
 
 }  // namespace
 
 void append_operator_times(const PricingContext& context, const Block& block,
-                           const LocalSizes& sizes, std::vector<OperatorTime>& times) {
-  OperatorPricer pricer(context, block, sizes);
+                           const LocalSizes& sizes, const LocalSizes& kernels,
+                           std::vector<OperatorTime>& times) {
+  OperatorPricer pricer(context, block, kernels, sizes);
   for (std::size_t i = 0; i < block.operators.size(); ++i) times.push_back(pricer.price(i));
 }
 
 OperatorTime operator_time(const PricingContext& context, const Block& block,
                            const LocalSizes& sizes, std::size_t op) {
-  return OperatorPricer(context, block, sizes).price(op);
+  return OperatorPricer(context, block, sizes, sizes).price(op);
 }
 
 }  // namespace plansearch

@@ -19,9 +19,10 @@ struct OperatorTime {
 };
 
 /// Appends the times of every operator of the block, in order. A fused launch is charged to its
-/// first operator.
+/// first operator. `kernels`: sizes of the kernels of operators that run piece by piece.
 void append_operator_times(const PricingContext& context, const Block& block,
-                           const LocalSizes& sizes, std::vector<OperatorTime>& times);
+                           const LocalSizes& sizes, const LocalSizes& kernels,
+                           std::vector<OperatorTime>& times);
 
 /// The time of one operator; of a fused launch all of it at the first one.
 [[nodiscard]] OperatorTime operator_time(const PricingContext& context, const Block& block,

@@ -8,6 +8,9 @@
 #include "evaluate/block/placed_network.hpp"
 
 #include <algorithm>
+#include <span>
+
+#include "plan/primitives/recompute.hpp"
 
 namespace plansearch {
 namespace {
@@ -57,6 +60,17 @@ void count_parameters(const Network& network, const Block& block, const LocalSiz
   }
 }
 
+PlacedPieces place_pieces(const Block& block, const BlockIndex& index, const BlockChoice& choice,
+                          std::span<const double> extents, const SelectiveRecompute& selective,
+                          const BlockCuts& cuts) {
+  PlacedPieces pieces{choice.regions, cut_pieces(block, index, choice, extents, cuts), {}};
+  for (std::size_t level = 0; level < kRecomputeLevels; ++level) {
+    pieces.repeated[level] = repeated_shares(block, static_cast<Recompute>(level), selective);
+    repeat_pieces(choice.regions, pieces.repeated[level]);
+  }
+  return pieces;
+}
+
 }  // namespace
 
 ParameterCount& ParameterCount::operator+=(const ParameterCount& other) {
@@ -87,6 +101,10 @@ PlacedNetwork place_network(const Problem& problem, const NetworkIndex& index,
     PlacedBlock& placed = result.blocks[b];
     place_block(block, index[b], rules, scratch.placement, b);
     placed.cuts = cut_block(network, block, index[b], rules, scratch.placement);
+    if (placements != nullptr && !placements->blocks[b].regions.empty()) {
+      placed.pieces = place_pieces(block, index[b], placements->blocks[b], rules.extents,
+                                   framework.selective, placed.cuts);
+    }
     scratch.demands.clear();
     derive_operator_communication({network, block, index[b], rules, scratch.placement, policies,
                                    framework.sharding, framework.dispatcher.path},

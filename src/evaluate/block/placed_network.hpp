@@ -3,7 +3,9 @@
 // slices everything is cut, the messages between operators, which parameters a device holds.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,8 +47,24 @@ struct GatheredElements {
   double largest = 0.0;  ///< of one launch
 };
 
+/// None, Selective, Full: what depends on the level alone is known for all of them at once.
+inline constexpr std::size_t kRecomputeLevels = 3;
+template <typename T>
+using ByRecompute = std::array<T, kRecomputeLevels>;
+
+/// Share of every operator that runs again in backward, by level.
+using RepeatedShares = ByRecompute<std::vector<double>>;
+
+/// Operators of a block that run piece by piece.
+struct PlacedPieces {
+  std::vector<PieceRegion> regions;
+  BlockCuts cuts;           ///< of their kernels, and of all others
+  RepeatedShares repeated;  ///< as in every plan, and what the pieces run again
+};
+
 struct PlacedBlock {
   BlockCuts cuts;
+  std::optional<PlacedPieces> pieces;
   std::vector<SequenceMessage> messages;
   GatheredElements gathered;
   ParameterCount parameters;  ///< without shared ones

@@ -129,8 +129,15 @@ void ProfileMaker::for_each_local_block(const PlacedNetwork& placed, int micro_b
   placed_extents(network, plan, *context_.problem.framework, extents);
   for (std::size_t b = 0; b < network.blocks.size(); ++b) {
     const Block& block = network.blocks[b];
-    const LocalSizes sizes(block, index_[b], placed.blocks[b].cuts, extents);
-    visit(LocalBlock{block, index_[b], placed.blocks[b], repeated_[b], sizes, micro_batch});
+    const PlacedBlock& own = placed.blocks[b];
+    const BlockCuts& kernels = own.pieces ? own.pieces->cuts : own.cuts;
+    visit(LocalBlock{block,
+                     index_[b],
+                     own,
+                     repeated(own, b),
+                     {block, index_[b], own.cuts, extents},
+                     {block, index_[b], kernels, extents},
+                     micro_batch});
   }
 }
 
@@ -194,7 +201,8 @@ BlockParts ProfileMaker::parts(const ClassProfile& profile, std::size_t block,
           kept,
           profile.made_for.pieces,
           profile.recompute,
-          repeated_[block][static_cast<std::size_t>(profile.recompute)],
+          repeated(profile.memory->placed->blocks[block],
+                   block)[static_cast<std::size_t>(profile.recompute)],
           rates_,
           profile.skew,
           splits_backward_,
@@ -251,7 +259,8 @@ std::shared_ptr<const NetworkWaits> ProfileMaker::waits(
   return waits_.get(LocalKey{placed.get(), sequences}, [&] {
     auto made = std::make_shared<NetworkWaits>();
     for (std::size_t b = 0; b < placed->blocks.size(); ++b) {
-      made->push_back(plansearch::least_waits(context_, *placed, b, repeated_[b], sequences));
+      made->push_back(
+          plansearch::least_waits(context_, *placed, b, repeated(placed->blocks[b], b), sequences));
     }
     return made;
   });

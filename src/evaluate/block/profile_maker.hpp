@@ -142,6 +142,9 @@ class ProfileMaker {
   [[nodiscard]] BlockParts parts(const ClassProfile& profile, std::size_t block) const {
     return parts(profile, block, profile.work->blocks[block], profile.states->blocks[block]);
   }
+  [[nodiscard]] const RepeatedShares& repeated(const PlacedBlock& placed, std::size_t block) const {
+    return placed.pieces ? placed.pieces->repeated : repeated_[block];
+  }
   template <typename Visit>
   void for_each_local_block(const PlacedNetwork& placed, int micro_batch, Visit visit) const;
 

@@ -8,6 +8,7 @@
 // Checked by: tests/unit/evaluate/block_memory_test.cpp; docs/validation.md (allocator peaks)
 #include <algorithm>
 #include <optional>
+#include <span>
 
 #include "cost/kernels/kernel_shape.hpp"
 #include "evaluate/block/local_work.hpp"
@@ -23,13 +24,21 @@ class ActivationCounter {
       : context_(context),
         local_(local),
         block_(local.block),
-        selective_(context.problem.framework->selective) {}
+        selective_(context.problem.framework->selective) {
+    if (local.placed.pieces) regions_ = local.placed.pieces->regions;
+  }
 
   ByRecompute<BlockMemory> run() {
     BlockMemory common;
     common.cached = gathered_inputs();
     common.gathered_unit = local_.placed.gathered.largest;
     for (const TensorId id : block_.inputs) inputs_ += tile(id);
+    for (const PieceRegion& region : regions_) {
+      if (!region.runs_again()) continue;
+      const Bytes bytes = dropped_in(region);
+      dropped_ += bytes;
+      most_of_piece_ = std::max(most_of_piece_, bytes / region.pieces);
+    }
     for (std::size_t o = 0; o < block_.outputs.size(); ++o) {
       if (local_.index.handed_on[o]) common.boundary += tile(block_.outputs[o]);
     }
@@ -44,7 +53,8 @@ class ActivationCounter {
       memory[level] = common;
       memory[level].saved = saved(static_cast<Recompute>(level), all);
       memory[level].working_set =
-          made_again(static_cast<Recompute>(level), all - memory[level].saved) + travelling();
+          made_again(static_cast<Recompute>(level), all - dropped_ - memory[level].saved) +
+          most_of_piece_ + travelling();
       keep_weights(static_cast<Recompute>(level), memory[level]);
     }
     return memory;
@@ -112,16 +122,43 @@ class ActivationCounter {
     }
   }
 
+  /// Inside a block that runs again, pieces run again once more.
   [[nodiscard]] Bytes saved(Recompute level, Bytes all) const {
     if (repeats_whole(block_, level)) return inputs_;
     const std::vector<double>& repeated = local_.repeated[static_cast<std::size_t>(level)];
-    if (level != Recompute::Selective) return all;
+    if (level != Recompute::Selective) return all - dropped_;
     if (selective_.rule == SelectiveRule::Modules) {
       return all - dropped(selective_.modules, repeated);
     }
     if (!keeps_outputs(selective_)) return kept_beside(repeated);
     return inputs_ + policy_outputs(repeated) +
            (sends_again(level, selective_) ? Bytes(0) : exchanged(repeated));
+  }
+
+  [[nodiscard]] static bool is_of(const PieceRegion& region, std::size_t op) {
+    return std::binary_search(region.operators.begin(), region.operators.end(), op);
+  }
+
+  /// Whether only operators of the region touch the tensor.
+  [[nodiscard]] bool is_inner(const PieceRegion& region, TensorId id) const {
+    const auto t = static_cast<std::size_t>(id);
+    const std::vector<std::size_t>& readers = local_.index.consumers[t];
+    return local_.index.producers[t] != kEdge && is_of(region, local_.index.producers[t]) &&
+           !local_.index.leaves[t] &&
+           std::all_of(readers.begin(), readers.end(),
+                       [&](std::size_t reader) { return is_of(region, reader); });
+  }
+
+  /// What the operators of a region keep and no other one needs.
+  [[nodiscard]] Bytes dropped_in(const PieceRegion& region) const {
+    Bytes bytes;
+    for (const std::size_t op : region.operators) {
+      for (const Saved& saved : block_.operators[op].saved) {
+        if (saved.as != SavedAs::Itself || is_inner(region, saved.tensor)) bytes += size_of(saved);
+      }
+      bytes += attention_copies(op);
+    }
+    return bytes;
   }
 
   /// Modules are made again one after the other; else everything that was dropped is.
@@ -355,7 +392,10 @@ class ActivationCounter {
   const LocalBlock& local_;
   const Block& block_;
   const SelectiveRecompute& selective_;
+  std::span<const PieceRegion> regions_;
   Bytes inputs_;
+  Bytes dropped_;        ///< by regions whose pieces run again
+  Bytes most_of_piece_;  ///< that is there again at once
 };
 
 }  // namespace

@@ -22,12 +22,6 @@ constexpr RoleSet kCutRoles{DimRole::Hidden,    DimRole::Head,   DimRole::Ffn,  
                             DimRole::ExpertFfn, DimRole::Expert, DimRole::Routed};
 constexpr std::size_t kMostLoop = 24;
 
-/// One dimension by itself.
-bool is_plain(const IndexExpression& index) {
-  return index.terms.size() == 1 && index.terms.front().factor == 1 && index.offset == 0 &&
-         index.divisor == 1;
-}
-
 template <typename T>
 std::vector<std::string> names_of(const std::vector<T>& items) {
   std::vector<std::string> names;
@@ -359,7 +353,7 @@ class BlockReader {
   /// A dimension by itself reads one as long, and no other of the same tensor.
   void check_plain(const Node& node, const Operator& op, const Tensor& tensor,
                    const std::vector<IndexExpression>& read, std::size_t place) const {
-    if (!is_plain(read[place])) return;
+    if (!read[place].plain()) return;
     const Dimension& by = network_.dimension(read[place].terms.front().dim);
     const Dimension& own = network_.dimension(tensor.dims[place]);
     if (by.extent != own.extent) {

@@ -10,6 +10,7 @@
 #include "plan/legality/legality_parts.hpp"
 #include "plan/placements/check_placements.hpp"
 #include "workload/operator_traits.hpp"
+#include "workload/window.hpp"
 
 namespace plansearch {
 namespace {
@@ -58,6 +59,9 @@ bool may_be_cut(DimRole role) {
     case DimRole::Ffn:
     case DimRole::Vocab:
     case DimRole::Latent:
+    case DimRole::Pixel:
+    case DimRole::Channel:
+    case DimRole::Other:
       return true;
     default:
       return false;
@@ -122,6 +126,17 @@ Result check_extent(const DimensionCut& cut, const Dimension& dimension, const P
         return fmt::format("{}: {} {} of one device do not divide by {}", what, extent,
                            dimension.name, pieces);
       });
+}
+
+/// Whether the statistics of a norm are over it is told by the role of a dimension.
+Result check_reduced(const Network& network, const Operator& op, const DimensionCut& cut) {
+  const Dimension& dimension = network.dimension(cut.dim);
+  const bool open = dimension.role == DimRole::Other || dimension.role == DimRole::Channel;
+  if (cut.factors.empty() || !open || traits(op).statistics.over.empty()) return std::nullopt;
+  return broken(
+      fmt::format("{}: a {} over {} is not cut: nothing says whether it normalises over "
+                  "that dimension",
+                  op.name, traits(op).name, dimension.name));
 }
 
 bool has_role(const Network& network, const Operator& op, DimRole role) {
@@ -235,6 +250,7 @@ Result check_block(const Network& network, std::size_t b, const BlockChoice& cho
       auto bad = squares.empty() ? check_cuts(network, op, cuts, plan)
                                  : check_squares(network, block, op, cuts, squares, plan);
       if (bad) return bad;
+      if (auto unfit = check_windows(network, block, op, cuts, plan)) return unfit;
       const RingCut* ring = choice.ring(i);
       if (ring == nullptr) continue;
       if (auto unfit = check_ring(network, block, op, cuts, *ring, plan)) return unfit;
@@ -248,6 +264,9 @@ Result check_block(const Network& network, std::size_t b, const BlockChoice& cho
   for (const auto* cuts : {&choice.entering, &choice.leaving}) {
     if (!*cuts) continue;
     if (auto bad = check_edge(network, block, **cuts, plan)) return bad;
+  }
+  for (const PieceRegion& region : choice.regions) {
+    if (auto bad = check_region(network, block, choice, region, plan)) return bad;
   }
   return std::nullopt;
 }
@@ -294,8 +313,42 @@ std::optional<Infeasible> check_cuts(const Network& network, const Operator& op,
     }
     if (auto bad = check_list(cut.factors, plan, used, op.name)) return bad;
     if (auto bad = check_extent(cut, network.dimension(cut.dim), plan, op.name)) return bad;
+    if (auto bad = check_reduced(network, op, cut)) return bad;
   }
   return check_groups(network, op, cuts, plan);
+}
+
+std::int64_t local_extent(const Network& network, const std::optional<FactorCuts>& cuts, DimId dim,
+                          const PlacedDegrees& plan) {
+  const std::int64_t extent = extent_of(network.dimension(dim), plan.degrees, plan.framework);
+  const FactorList list = effective(network, cuts, dim, plan.factors.size());
+  return extent / std::min<std::int64_t>(extent, product_of(list, plan));
+}
+
+std::optional<Infeasible> check_windows(const Network& network, const Block& block,
+                                        const Operator& op, const FactorCuts& cuts,
+                                        const PlacedDegrees& plan) {
+  for (std::size_t i = 0; i < op.reads.size(); ++i) {
+    const Tensor& tensor = block.tensor(op.inputs[i]);
+    for (std::size_t d = 0; d < op.reads[i].size(); ++d) {
+      const IndexExpression& index = op.reads[i][d];
+      if (index.plain()) continue;
+      const DimId moving = moving_dimension(block, op, index);
+      const auto cut = std::find_if(cuts.begin(), cuts.end(),
+                                    [&](const DimensionCut& one) { return one.dim == moving; });
+      if (cut == cuts.end()) continue;
+      const Dimension& read = network.dimension(tensor.dims[d]);
+      const int pieces = product_of(cut->factors, plan);
+      if (read.extent % pieces == 0) continue;
+      return legality::refuse_indivisible(
+          legality::Wording::Full, obstacle_of(read.role), pieces, read.extent, [&] {
+            return fmt::format(
+                "{}: {} {} of {}, which it reads through a window, do not divide by {}", op.name,
+                read.extent, read.name, tensor.name, pieces);
+          });
+    }
+  }
+  return std::nullopt;
 }
 
 std::optional<Infeasible> check_squares(const Network& network, const Block& block,
@@ -370,11 +423,20 @@ std::optional<Infeasible> check_ring(const Network& network, const Block& block,
 
 std::optional<Infeasible> check_edge(const Network& network, const Block& block,
                                      const FactorCuts& cuts, const PlacedDegrees& plan) {
-  std::bitset<32> used;
   const std::string what = fmt::format("the edge of {}", block.name);
   for (const DimensionCut& cut : cuts) {
-    if (auto bad = check_list(cut.factors, plan, used, what)) return bad;
+    if (auto bad = check_exist(cut.factors, plan, what)) return bad;
     if (auto bad = check_extent(cut, network.dimension(cut.dim), plan, what)) return bad;
+  }
+  // Of tensors with other dimensions a factor may cut another one.
+  for (const auto* ports : {&block.inputs, &block.outputs}) {
+    for (const TensorId id : *ports) {
+      std::bitset<32> used;
+      for (const DimensionCut& cut : cuts) {
+        if (!has(block.tensor(id).dims, cut.dim)) continue;
+        if (auto bad = check_list(cut.factors, plan, used, what)) return bad;
+      }
+    }
   }
   return std::nullopt;
 }
@@ -392,6 +454,9 @@ std::optional<Infeasible> check_placements(const Placements& placements, const N
         fmt::format("{} factors are used separately, at most {} can be: those that are always "
                     "used together count as one",
                     placements.factors.size(), kMostFactors));
+  }
+  if (degrees.recompute == Recompute::Selective && placements.in_pieces()) {
+    return broken("operators in pieces beside selective recompute: --recompute none or full");
   }
   if (degrees.tensor_in > 1) {
     return broken("placements cut the tensor group of tp: write the grid as placements");

@@ -26,6 +26,10 @@ struct PlacedDegrees {
 [[nodiscard]] std::optional<Infeasible> check_cuts(const Network& network, const Operator& op,
                                                    const FactorCuts& cuts,
                                                    const PlacedDegrees& plan);
+/// Of an operator beside cuts that it can have: what it reads through windows divides as well.
+[[nodiscard]] std::optional<Infeasible> check_windows(const Network& network, const Block& block,
+                                                      const Operator& op, const FactorCuts& cuts,
+                                                      const PlacedDegrees& plan);
 /// Of a linear operator in steps beside these cuts: a weight, the dimensions of its product,
 /// factors used once, extents that divide by all.
 [[nodiscard]] std::optional<Infeasible> check_squares(const Network& network, const Block& block,
@@ -37,6 +41,17 @@ struct PlacedDegrees {
 [[nodiscard]] std::optional<Infeasible> check_ring(const Network& network, const Block& block,
                                                    const Operator& op, const FactorCuts& cuts,
                                                    const RingCut& ring, const PlacedDegrees& plan);
+/// What one device has of a dimension in an operator that is cut so, or by role.
+[[nodiscard]] std::int64_t local_extent(const Network& network,
+                                        const std::optional<FactorCuts>& cuts, DimId dim,
+                                        const PlacedDegrees& plan);
+/// Of operators that run piece by piece: a dimension of each, pieces that need no other piece.
+[[nodiscard]] std::optional<Infeasible> check_region(const Network& network, const Block& block,
+                                                     const BlockChoice& choice,
+                                                     const PieceRegion& region,
+                                                     const PlacedDegrees& plan);
+/// Whether a framework runs any.
+[[nodiscard]] std::optional<Infeasible> check_pieces(const Framework& framework);
 /// Of what crosses the edges of a block.
 [[nodiscard]] std::optional<Infeasible> check_edge(const Network& network, const Block& block,
                                                    const FactorCuts& cuts,

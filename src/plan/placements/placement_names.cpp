@@ -70,13 +70,19 @@ class Resolver {
       for (std::size_t e = 0; e < names_.operators.size(); ++e) {
         const PlacementEntry& entry = names_.operators[e];
         if (entry.operators.empty() == named) continue;
-        if (auto bad = check_targets(entry)) return fault(false, e, *std::move(bad));
-        if (auto bad = place(entry)) return fault(false, e, *std::move(bad));
+        if (auto bad = check_targets(entry)) return fault(PlacementList::Operators, e, *bad);
+        if (auto bad = place(entry)) return fault(PlacementList::Operators, e, *bad);
       }
     }
     for (std::size_t e = 0; e < names_.edges.size(); ++e) {
-      if (auto bad = check_targets(names_.edges[e])) return fault(true, e, *std::move(bad));
-      if (auto bad = place_edge(names_.edges[e])) return fault(true, e, *std::move(bad));
+      if (auto bad = check_targets(names_.edges[e])) return fault(PlacementList::Edges, e, *bad);
+      if (auto bad = place_edge(names_.edges[e])) return fault(PlacementList::Edges, e, *bad);
+    }
+    for (std::size_t e = 0; e < names_.regions.size(); ++e) {
+      if (auto bad = check_targets(names_.regions[e])) {
+        return fault(PlacementList::Regions, e, *bad);
+      }
+      if (auto bad = place_region(names_.regions[e])) return fault(PlacementList::Regions, e, *bad);
     }
     std::vector<LayerChoice> layers;
     for (Copy& copy : copies_) layers.push_back(std::move(copy.choice));
@@ -84,8 +90,8 @@ class Resolver {
   }
 
  private:
-  static PlacementFault fault(bool edge, std::size_t entry, PlacementFault what) {
-    what.edge = edge;
+  static PlacementFault fault(PlacementList list, std::size_t entry, PlacementFault what) {
+    what.list = list;
     what.entry = entry;
     return what;
   }
@@ -101,7 +107,9 @@ class Resolver {
                                       fmt::join(prime_factors(group), ", "))};
   }
 
-  [[nodiscard]] bool means(const PlacementEntry& entry, const Copy& copy) const {
+  /// Of a list of placements, or of regions.
+  template <typename Entry>
+  [[nodiscard]] bool means(const Entry& entry, const Copy& copy) const {
     const std::string& name = network_.blocks[copy.choice.block].name;
     const bool named =
         contains(entry.blocks, name) || contains(entry.blocks, plain_block_name(name));
@@ -113,7 +121,8 @@ class Resolver {
            });
   }
 
-  [[nodiscard]] Fault check_targets(const PlacementEntry& entry) const {
+  template <typename Entry>
+  [[nodiscard]] Fault check_targets(const Entry& entry) const {
     std::vector<std::string> blocks;
     std::set<std::string> operators;
     for (const Block& block : network_.blocks) {
@@ -205,7 +214,8 @@ class Resolver {
           return PlacementFault{fmt::format("{} is placed twice", op.name),
                                 "one entry for an operator of a layer"};
         }
-        const auto bad = check_cuts(network_, op, *cuts, plan_);
+        auto bad = check_cuts(network_, op, *cuts, plan_);
+        if (!bad) bad = check_windows(network_, block, op, *cuts, plan_);
         if (bad && (named || cuts->empty())) return judged(*bad);
         if (bad) continue;
         if (!entry.squares.empty()) {
@@ -260,9 +270,17 @@ class Resolver {
     return std::nullopt;
   }
 
-  [[nodiscard]] Fault place_edge(const PlacementEntry& entry) {
+  /// Of an entry that names no blocks: those of its dimensions that are there.
+  [[nodiscard]] PlacementEntry as_far_as(PlacementEntry entry,
+                                         const std::vector<DimId>& dims) const {
+    std::erase_if(entry.cut,
+                  [&](const NamedCut& cut) { return !find_dimension(cut.dimension, dims); });
+    return entry;
+  }
+
+  [[nodiscard]] Fault place_edge(const PlacementEntry& asked) {
     for (Copy& copy : copies_) {
-      if (!means(entry, copy)) continue;
+      if (!means(asked, copy)) continue;
       const Block& block = network_.blocks[copy.choice.block];
       std::vector<DimId> dims;
       for (const TensorId id : block.outputs) {
@@ -270,7 +288,9 @@ class Resolver {
           if (!contains(dims, dim)) dims.push_back(dim);
         }
       }
-      if (dims.empty()) continue;
+      const bool all_blocks = asked.blocks.empty() && asked.layers.empty();
+      const PlacementEntry entry = all_blocks ? as_far_as(asked, dims) : asked;
+      if (dims.empty() || (all_blocks && entry.cut.empty() && !asked.cut.empty())) continue;
       std::string missing;
       const auto cuts = cuts_of(entry, dims, &missing);
       if (!cuts) return no_dimension("what " + block.name + " hands on", missing, dims);
@@ -282,6 +302,45 @@ class Resolver {
       copy.choice.choice.leaving = cuts;
     }
     return std::nullopt;
+  }
+
+  [[nodiscard]] Fault place_region(const PieceEntry& entry) {
+    bool found = false;
+    for (Copy& copy : copies_) {
+      if (!means(entry, copy)) continue;
+      const Block& block = network_.blocks[copy.choice.block];
+      PieceRegion region{{}, {}, entry.pieces, entry.recompute};
+      for (std::size_t i = 0; i < block.operators.size(); ++i) {
+        const Operator& op = block.operators[i];
+        const bool named = contains(entry.operators, op.name);
+        if (!entry.operators.empty() && !named) continue;
+        std::optional<DimId> dim;
+        for (const std::string& name : entry.dimensions) {
+          if (!dim) dim = find_dimension(name, op.loop);
+        }
+        if (!dim && named) return no_dimension(op.name, entry.dimensions.front(), op.loop);
+        if (!dim) continue;
+        region.operators.push_back(i);
+        if (!contains(region.dims, *dim)) region.dims.push_back(*dim);
+      }
+      if (region.operators.empty()) continue;
+      for (const PieceRegion& other : copy.choice.choice.regions) {
+        for (const std::size_t op : other.operators) {
+          if (!contains(region.operators, op)) continue;
+          return PlacementFault{fmt::format("{} runs in pieces twice", block.operators[op].name),
+                                "one entry for an operator of a layer"};
+        }
+      }
+      if (const auto bad = check_region(network_, block, copy.choice.choice, region, plan_)) {
+        return judged(*bad);
+      }
+      copy.choice.choice.regions.push_back(std::move(region));
+      found = true;
+    }
+    if (found) return std::nullopt;
+    return PlacementFault{
+        fmt::format("no operator has a dimension {}", fmt::join(entry.dimensions, ", ")),
+        "plansearch show model NAME --graph lists operators and their dimensions"};
   }
 
   const PlacementNames& names_;
@@ -341,6 +400,28 @@ void add_entry(std::vector<PlacementEntry>& entries, const std::string& op,
   }
 }
 
+/// Adds one region; equal ones of one block name several layers.
+void add_region(std::vector<PieceEntry>& entries, const PieceRegion& region, const Block& block,
+                std::optional<std::int64_t> layer, const Network& network) {
+  PieceEntry wanted{{}, {plain_block_name(block.name)}, {}, {}, region.pieces, region.recompute};
+  for (const std::size_t op : region.operators) {
+    wanted.operators.push_back(block.operators[op].name);
+  }
+  for (const DimId dim : region.dims) wanted.dimensions.push_back(network.dimension(dim).name);
+  auto entry = std::find_if(entries.begin(), entries.end(), [&](const PieceEntry& known) {
+    wanted.layers = known.layers;
+    return known == wanted;
+  });
+  if (entry == entries.end()) {
+    wanted.layers.clear();
+    entries.push_back(std::move(wanted));
+    entry = entries.end() - 1;
+  }
+  if (layer && (entry->layers.empty() || entry->layers.back().last < *layer)) {
+    add_layer(entry->layers, *layer);
+  }
+}
+
 /// Operators of one block that are cut alike in the same layers become one entry.
 void join_operators(std::vector<PlacementEntry>& entries) {
   std::vector<PlacementEntry> joined;
@@ -356,18 +437,6 @@ void join_operators(std::vector<PlacementEntry>& entries) {
     }
   }
   entries = std::move(joined);
-}
-
-/// "t1 t0", and how many ranks that is.
-std::pair<std::string, std::int64_t> axes_text(const FactorList& list,
-                                               const std::vector<int>& factors) {
-  std::vector<std::string> names;
-  std::int64_t ranks = 1;
-  for (const std::uint8_t f : list) {
-    names.push_back(fmt::format("t{}", f));
-    ranks *= factors[f];
-  }
-  return {fmt::format("{}", fmt::join(names, " ")), ranks};
 }
 
 }  // namespace
@@ -394,6 +463,9 @@ PlacementNames names_of(const Placements& placements, const Network& network) {
     }
     if (choice.leaving)
       add_entry(names.edges, {}, name, copy.layer, named(*choice.leaving, network));
+    for (const PieceRegion& region : choice.regions) {
+      add_region(names.regions, region, block, copy.layer, network);
+    }
   }
   join_operators(names.operators);
   return names;
@@ -406,37 +478,6 @@ std::vector<int> prime_factors(int number) {
   }
   if (number > 1) factors.push_back(number);
   return factors;
-}
-
-std::string cut_text(const std::vector<NamedCut>& cut, const std::vector<int>& factors) {
-  std::vector<std::string> parts;
-  for (const NamedCut& named : cut) {
-    const auto [axes, pieces] =
-        axes_text(named.factors.value_or(outermost_first(factors.size())), factors);
-    if (pieces == 1) continue;
-    parts.push_back(fmt::format("{} over {} ({})", named.dimension, axes, pieces));
-  }
-  return parts.empty() ? "whole" : fmt::format("{}", fmt::join(parts, ", "));
-}
-
-std::string square_text(const NamedSquare& square, const std::vector<int>& factors) {
-  const auto [rows, side] = axes_text(square.rows, factors);
-  return fmt::format("{} steps over a square ({} by {}) of {}, {}, {}", side, rows,
-                     axes_text(square.columns, factors).first, square.m, square.n, square.k);
-}
-
-std::string ring_text(const NamedRing& ring, const std::vector<int>& factors) {
-  const auto [axes, steps] = axes_text(ring.factors, factors);
-  return fmt::format("{} steps: tiles of {} travel over {}", steps, ring.rows, axes);
-}
-
-std::string layers_text(const std::vector<LayerRange>& layers) {
-  std::vector<std::string> parts;
-  for (const LayerRange& range : layers) {
-    parts.push_back(range.first == range.last ? fmt::format("{}", range.first)
-                                              : fmt::format("{}-{}", range.first, range.last));
-  }
-  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 std::string plain_block_name(const std::string& name) {

@@ -33,6 +33,31 @@ std::size_t kind_of(const LayerChoice& copy, std::size_t layer, std::vector<Kind
   return kinds.size() - 1;
 }
 
+/// How the tensors of a copy come in: as the copy in front left its own, and those of edges as
+/// their producers left them, along dimensions of which the former says nothing.
+std::optional<FactorCuts> entering(const Network& network, const std::vector<LayerChoice>& layers,
+                                   std::size_t copy) {
+  if (copy == 0) return std::nullopt;
+  std::optional<FactorCuts> cuts = layers[copy - 1].choice.leaving;
+  const auto place = static_cast<std::int64_t>(copy);
+  for (const Edge& edge : network.edges) {
+    if (place < edge.to || place >= edge.to + edge.readers) continue;
+    const LayerChoice& from = layers[static_cast<std::size_t>(edge.from)];
+    if (!from.choice.leaving) continue;
+    const Block& maker = network.blocks[from.block];
+    const std::vector<DimId>& dims = maker.tensor(maker.outputs[edge.output]).dims;
+    if (!cuts) cuts = FactorCuts{};
+    for (const DimensionCut& cut : *from.choice.leaving) {
+      const bool known = std::any_of(cuts->begin(), cuts->end(), [&](const DimensionCut& other) {
+        return other.dim == cut.dim;
+      });
+      const bool carried = std::find(dims.begin(), dims.end(), cut.dim) != dims.end();
+      if (carried && !known) cuts->push_back(cut);
+    }
+  }
+  return cuts;
+}
+
 void append_copy(std::vector<BlockRun>& order, std::size_t block) {
   if (!order.empty() && order.back().block == block) {
     ++order.back().count;
@@ -94,7 +119,7 @@ void merge(Placements& placements, std::uint8_t factor) {
 }  // namespace
 
 bool BlockChoice::by_role() const {
-  return !entering && !leaving &&
+  return !entering && !leaving && regions.empty() &&
          std::none_of(operators.begin(), operators.end(),
                       [](const auto& cuts) { return cuts.has_value(); });
 }
@@ -113,6 +138,18 @@ bool Placements::over_rings() const {
   });
 }
 
+bool Placements::in_pieces() const {
+  return std::any_of(blocks.begin(), blocks.end(),
+                     [](const BlockChoice& block) { return !block.regions.empty(); });
+}
+
+bool Placements::by_role() const {
+  return std::all_of(blocks.begin(), blocks.end(), [](BlockChoice block) {
+    block.regions.clear();
+    return block.by_role();
+  });
+}
+
 DistinguishedNetwork distinguish_layers(const Network& network, std::vector<int> factors,
                                         std::vector<LayerChoice> layers) {
   auto made = std::make_shared<Network>(network);
@@ -125,7 +162,7 @@ DistinguishedNetwork distinguish_layers(const Network& network, std::vector<int>
     LayerChoice& copy = layers[i];
     PLANSEARCH_CHECK(copy.block < network.blocks.size());
     copy.choice.operators.resize(network.blocks[copy.block].operators.size());
-    copy.choice.entering = i == 0 ? std::nullopt : layers[i - 1].choice.leaving;
+    copy.choice.entering = entering(network, layers, i);
     kind_of_copy.push_back(kind_of(copy, layer, kinds));
     if (is_layer(network.blocks[copy.block].kind)) ++layer;
   }

@@ -172,13 +172,21 @@ std::vector<RecomputedRun> recomputed_runs(const Network& network,
   return runs;
 }
 
+void repeat_pieces(const std::vector<PieceRegion>& regions, std::vector<double>& shares) {
+  for (const PieceRegion& region : regions) {
+    if (!region.runs_again()) continue;
+    for (const std::size_t op : region.operators) shares[op] += 1.0;
+  }
+}
+
 double repeated_flops_share(const Network& network, const std::vector<RecomputedRun>& runs,
-                            const SelectiveRecompute& selective) {
+                            const SelectiveRecompute& selective, const Placements* placements) {
   double all = 0.0;
   double repeated = 0.0;
   for (const auto& [run, level] : runs) {
     const Block& block = network.blocks[run.block];
-    const std::vector<double> shares = repeated_shares(block, level, selective);
+    std::vector<double> shares = repeated_shares(block, level, selective);
+    if (placements != nullptr) repeat_pieces(placements->blocks[run.block].regions, shares);
     for (std::size_t i = 0; i < shares.size(); ++i) {
       const double flops = useful_forward_flops(network, block.operators[i]).value() *
                            static_cast<double>(run.count);

@@ -8,6 +8,7 @@
 #include "plansearch/degrees.hpp"
 #include "plansearch/framework.hpp"
 #include "plansearch/network.hpp"
+#include "plansearch/placements.hpp"
 
 namespace plansearch {
 
@@ -47,10 +48,15 @@ struct RecomputedRun {
                                                          const std::vector<BlockRun>& chunk,
                                                          Recompute level, int layers);
 
-/// Forward FLOPs that are run again over those of one forward pass.
+/// Adds one run to the shares of operators whose pieces run again.
+void repeat_pieces(const std::vector<PieceRegion>& regions, std::vector<double>& shares);
+
+/// Forward FLOPs that are run again over those of one forward pass. `placements`: null, or what
+/// runs in pieces.
 [[nodiscard]] double repeated_flops_share(const Network& network,
                                           const std::vector<RecomputedRun>& runs,
-                                          const SelectiveRecompute& selective);
+                                          const SelectiveRecompute& selective,
+                                          const Placements* placements = nullptr);
 
 /// Whether selective recompute drops anything: fused attention leaves the attention core nothing.
 [[nodiscard]] bool selective_drops(const Network& network, const SelectiveRecompute& selective);

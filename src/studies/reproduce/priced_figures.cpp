@@ -16,6 +16,7 @@
 #include "plansearch/setting_table.hpp"
 #include "plansearch/stop_token.hpp"
 #include "question/degrees.hpp"
+#include "question/resolve_plan.hpp"
 #include "search/walk/fewest_layers.hpp"
 #include "studies/reproduce/gpt_question.hpp"
 #include "studies/reproduce/grid_model.hpp"
@@ -44,6 +45,8 @@ struct Answer {
     return most;
   }
 };
+
+constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
 
 /// Share of the step that nothing hides of the worst kind of message of at most 1 MB.
 double worst_small_message(const Answer& answer) {
@@ -85,6 +88,14 @@ constexpr std::array kMeasures{
             [](const Answer& answer, double) {
               return double(answer.best->plan.tensor_out) * answer.best->plan.tensor_in;
             }},
+    Measure{"billion parameters",
+            [](const Answer& answer, double) {
+              return static_cast<double>(parameter_count(*answer.problem().network)) / 1e9;
+            }},
+    Measure{"peak GiB",
+            [](const Answer& answer, double) {
+              return answer.best->estimate.memory.total().value() / kGibibyte;
+            }},
     Measure{"small message",
             [](const Answer& answer, double) { return worst_small_message(answer); }},
 };
@@ -102,10 +113,17 @@ const Measure& measure_of(std::string_view id, const PublishedFigure& figure) {
   fail(id, fmt::format("\"{}\" is not a measure", figure.measure));
 }
 
+/// Flags, and the plan file that says the rest.
+struct Question {
+  ProblemRequest request;
+  std::string plan;
+};
+
 /// What is wrong with the flag or its value; empty where it was set.
-std::string set_flag(std::string_view flag, const std::string& value, ProblemRequest& request) {
-  if (flag == "--space") {
-    request.space = value;
+std::string set_flag(std::string_view flag, const std::string& value, Question& asked) {
+  ProblemRequest& request = asked.request;
+  if (flag == "--space" || flag == "--plan") {
+    (flag == "--space" ? request.space : asked.plan) = value;
     return {};
   }
   for (const SettingRow& row : setting_table()) {
@@ -125,19 +143,28 @@ std::string set_flag(std::string_view flag, const std::string& value, ProblemReq
   return "no such flag";
 }
 
-ProblemRequest read_question(std::string_view id, const std::string& question,
-                             const ShippedData& data) {
+Question read_question(std::string_view id, const std::string& question, const ShippedData& data) {
   const std::vector<std::string> words = split(question, " ");
   if (words.size() % 2 != 0) fail(id, "a flag of the question has no value");
-  ProblemRequest request;
+  Question asked;
   for (std::size_t i = 0; i < words.size(); i += 2) {
-    const std::string problem = set_flag(words[i], words[i + 1], request);
+    const std::string problem = set_flag(words[i], words[i + 1], asked);
     if (!problem.empty()) fail(id, fmt::format("{}: {}", words[i], problem));
   }
-  if (request.hardware.ends_with(".yaml")) {
-    request.hardware = (data.directory() / request.hardware).string();
+  for (std::string* file : {&asked.request.hardware, &asked.plan}) {
+    if (file->ends_with(".yaml")) *file = (data.directory() / *file).string();
   }
-  return request;
+  return asked;
+}
+
+Answer answer_of_plan(const Question& asked) {
+  const ResolvedPlan given = resolve_plan(complete_from_plan(asked.request, asked.plan));
+  Answer answer;
+  answer.evaluator = std::make_unique<PlanEvaluator>(given.problem);
+  answer.best = PlanCandidate{given.plan.transforms.front().degrees,
+                              estimate_of(*answer.evaluator, given.plan),
+                              std::make_shared<const ParallelPlan>(given.plan)};
+  return answer;
 }
 
 std::optional<PlanCandidate> best_plan(const PlanEvaluator& evaluator,
@@ -161,7 +188,9 @@ std::optional<PlanCandidate> best_plan(const PlanEvaluator& evaluator,
   return std::move(result->ranked.front());
 }
 
-Answer answer_of(const ProblemRequest& request, const StudyContext& context, int threads) {
+Answer answer_of(const Question& asked, const StudyContext& context, int threads) {
+  if (!asked.plan.empty()) return answer_of_plan(asked);
+  const ProblemRequest& request = asked.request;
   Answer answer;
   answer.evaluator = std::make_unique<PlanEvaluator>(
       gpt_problem(request, find_gpt(request.model, context.data), context.data));
@@ -203,7 +232,7 @@ Predicted predicted(const Measure& measure, const Answer& answer, const Answer* 
 
 void add_priced(const StudyContext& context, Figures& figures) {
   std::vector<std::string> questions;
-  std::vector<ProblemRequest> requests;
+  std::vector<Question> requests;
   for (const std::string& id : figures.asked()) {
     const std::string& question = figures.at(id).question;
     if (std::find(questions.begin(), questions.end(), question) != questions.end()) continue;

@@ -6,6 +6,7 @@
 
 #include "plansearch/error.hpp"
 #include "report/columns.hpp"
+#include "studies/reproduce/priced_figures.hpp"
 #include "studies/reproduce/primepar.hpp"
 #include "studies/validate/statistics.hpp"
 
@@ -131,6 +132,10 @@ const std::vector<ReproducedSeed>& reproduced_seeds() {
       {"hosoki-planner",
        "plans on true costs beside Alpa's on GPT-2 XL, and operators of its layer", "hosoki",
        add_hosoki_planner},
+      {"nnscaler",
+       "nnScaler (OSDI'24): Swin in pieces beside DeepSpeed and tensor parallelism, DGX-2 and "
+       "DGX-1",
+       "nnscaler", add_priced},
       {"primepar", "PrimePar (ASPLOS'24): operators in steps beside Megatron, 4 and 8 V100",
        "primepar",
        [](const StudyContext& context, Figures& figures) {

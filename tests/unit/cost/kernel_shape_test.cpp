@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <tuple>
 #include <vector>
 
 #include "plansearch/transformer_builder.hpp"
@@ -69,6 +70,34 @@ TEST_SUITE("unit") {
     // One product per head: 512 queries x 512 keys over 64 features, and back.
     CHECK(shape("scores") == MatmulShape{16, 512, 512, 64});
     CHECK(shape("context") == MatmulShape{16, 512, 64, 512});
+  }
+
+  TEST_CASE("products of two activations whose reads are written out") {
+    // Sides of triangles, summed over the third corner: [i, k, c] x [j, k, c] -> [i, j, c].
+    Network network;
+    network.dimensions = {{"i", DimRole::Sequence, 5},
+                          {"j", DimRole::Other, 7},
+                          {"k", DimRole::KeySequence, 11},
+                          {"c", DimRole::Ffn, 13}};
+    const auto [i, j, k, c] = std::tuple{DimId{0}, DimId{1}, DimId{2}, DimId{3}};
+    Block block;
+    block.tensors = {{"a", {i, j, c}}, {"b", {i, j, c}}, {"sum", {i, j, c}}};
+    Operator op;
+    op.kind = OperatorKind::BatchedMatmul;
+    op.loop = {i, j, k, c};
+    op.inputs = {TensorId{0}, TensorId{1}};
+    op.outputs = {TensorId{2}};
+    const auto read = [](std::vector<DimId> dims) {
+      std::vector<IndexExpression> indices;
+      for (const DimId dim : dims) indices.push_back({{{dim, 1}}, 0, 1});
+      return indices;
+    };
+    op.reads = {read({i, k, c}), read({j, k, c})};
+    const MatmulShape shape = matmul_shape(network, block, op, extents(network));
+    CHECK(shape.batch == 13);
+    CHECK(shape.m == 5);
+    CHECK(shape.n == 7);
+    CHECK(shape.k == 11);
   }
 
   TEST_CASE("attention shapes") {

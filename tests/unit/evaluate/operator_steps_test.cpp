@@ -58,7 +58,8 @@ struct Priced {
       place_block(block, index, rules, placement, b);
       const BlockCuts cuts = cut_block(network, block, index, rules, placement);
       std::vector<OperatorTime> times;
-      append_operator_times(context, block, LocalSizes(block, index, cuts, rules.extents), times);
+      const LocalSizes sizes(block, index, cuts, rules.extents);
+      append_operator_times(context, block, sizes, sizes, times);
       for (std::size_t i = 0; i < times.size(); ++i) {
         if (block.operators[i].name == name) return times[i];
       }

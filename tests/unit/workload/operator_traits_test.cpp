@@ -190,7 +190,6 @@ TEST_SUITE("unit") {
     CHECK(priced_as(CostClass::Stream) ==
           Kinds{K::Norm, K::Softmax, K::Elementwise, K::Route, K::Dispatch, K::Combine});
     CHECK(priced_as(CostClass::LookUp) == Kinds{K::Embedding});
-    CHECK(priced_as(CostClass::None).empty());
   }
 
   TEST_CASE("a network that does not keep what backward reads is broken") {

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: whether operators of a block can run piece by piece: what a piece of one operator reads
+//           is made by the same piece of another, or was there before.
+// Source: co-shard of nnScaler (OSDI 2024, section 3.3): pieces of an operator on one device.
+// Assumes: the operators stand in an order in which every tensor is made before it is read.
+// Units: places of one dimension.
+// Checked by: tests/unit/plan/regions_test.cpp
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "plan/legality/legality_parts.hpp"
+#include "plan/placements/check_placements.hpp"
+#include "workload/operator_traits.hpp"
+
+namespace plansearch {
+namespace {
+
+using legality::broken;
+using Result = std::optional<Infeasible>;
+
+template <typename T>
+bool has(const std::vector<T>& list, T value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+class RegionChecker {
+ public:
+  RegionChecker(const Network& network, const Block& block, const BlockChoice& choice,
+                const PieceRegion& region, const PlacedDegrees& plan)
+      : network_(network), block_(block), choice_(choice), region_(region), plan_(plan) {}
+
+  Result run() const {
+    for (const std::size_t op : region_.operators) {
+      if (auto bad = check_operator(op)) return bad;
+      if (auto bad = check_launch(op)) return bad;
+    }
+    for (const std::size_t op : region_.operators) {
+      if (auto bad = check_reads(op)) return bad;
+    }
+    return check_between();
+  }
+
+ private:
+  [[nodiscard]] bool inside(std::size_t op) const { return has(region_.operators, op); }
+  [[nodiscard]] const std::string& name(DimId dim) const { return network_.dimension(dim).name; }
+
+  /// The dimension of the region that an operator carries.
+  [[nodiscard]] const DimId* own(const Operator& op) const {
+    const auto dim = std::find_if(region_.dims.begin(), region_.dims.end(),
+                                  [&](DimId id) { return has(op.loop, id); });
+    return dim == region_.dims.end() ? nullptr : &*dim;
+  }
+
+  [[nodiscard]] Result check_operator(std::size_t index) const {
+    const Operator& op = block_.operators[index];
+    const DimId* dim = own(op);
+    if (dim == nullptr) {
+      return broken(fmt::format("{} has no dimension that the pieces cut", op.name));
+    }
+    const Dimension& dimension = network_.dimension(*dim);
+    const OperatorTraits& row = traits(op);
+    if (row.statistics.over.contains(dimension.role)) {
+      return broken(fmt::format("{}: a {} normalises over {}, which stays whole", op.name, row.name,
+                                dimension.name));
+    }
+    if (row.exchanges_tokens || dimension.role == DimRole::Kernel) {
+      return broken(fmt::format("{}: {} is not cut into pieces", op.name, dimension.name));
+    }
+    if (!choice_.squares_of(index).empty() || choice_.ring(index) != nullptr) {
+      return broken(fmt::format("{} runs in steps over devices already", op.name));
+    }
+    const std::int64_t extent = local_extent(network_, choice_.operators[index], *dim, plan_);
+    if (extent % region_.pieces == 0) return std::nullopt;
+    return legality::refuse_indivisible(
+        legality::Wording::Full, Obstacle::HiddenNotDivisible, region_.pieces, extent, [&] {
+          return fmt::format("{}: {} {} of one device do not divide into {} pieces", op.name,
+                             extent, dimension.name, region_.pieces);
+        });
+  }
+
+  /// Operators of one launch run in pieces together.
+  [[nodiscard]] Result check_launch(std::size_t index) const {
+    const std::string& key = block_.operators[index].fused_key;
+    for (std::size_t other = 0; other < block_.operators.size() && !key.empty(); ++other) {
+      if (block_.operators[other].fused_key != key || inside(other)) continue;
+      return broken(fmt::format("{} runs as one kernel with {}: both in pieces, or none",
+                                block_.operators[index].name, block_.operators[other].name));
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] std::optional<std::size_t> maker(TensorId id) const {
+    for (std::size_t i = 0; i < block_.operators.size(); ++i) {
+      if (has(block_.operators[i].outputs, id)) return i;
+    }
+    return std::nullopt;
+  }
+
+  /// What the region makes for itself it reads along the pieces.
+  [[nodiscard]] Result check_reads(std::size_t index) const {
+    const Operator& op = block_.operators[index];
+    for (std::size_t k = 0; k < op.inputs.size(); ++k) {
+      const Tensor& tensor = block_.tensor(op.inputs[k]);
+      const auto made = maker(op.inputs[k]);
+      if (!made || !inside(*made)) continue;
+      const auto place = std::find_if(tensor.dims.begin(), tensor.dims.end(),
+                                      [&](DimId dim) { return has(region_.dims, dim); });
+      if (place == tensor.dims.end()) {
+        return broken(fmt::format("{} reads the whole of {}, of which a piece of {} makes a part",
+                                  op.name, tensor.name, block_.operators[*made].name));
+      }
+      const auto d = static_cast<std::size_t>(place - tensor.dims.begin());
+      if (k >= op.reads.size() || op.reads[k].empty()) continue;
+      const IndexExpression& read = op.reads[k][d];
+      if (read.plain() && has(region_.dims, read.terms.front().dim)) continue;
+      return broken(fmt::format("{} reads places of other pieces along {} of {}", op.name,
+                                name(*place), tensor.name));
+    }
+    return std::nullopt;
+  }
+
+  /// Nothing that needs all pieces stands between two operators of the region.
+  [[nodiscard]] Result check_between() const {
+    std::vector<bool> of_region(block_.tensors.size());
+    std::vector<const Operator*> beyond(block_.tensors.size(), nullptr);
+    for (std::size_t i = 0; i < block_.operators.size(); ++i) {
+      const Operator& op = block_.operators[i];
+      const Operator* through = nullptr;
+      bool reads_region = false;
+      for (const TensorId id : op.inputs) {
+        const auto t = static_cast<std::size_t>(id);
+        if (beyond[t] != nullptr) through = beyond[t];
+        reads_region = reads_region || of_region[t];
+      }
+      if (inside(i) && through != nullptr) {
+        return broken(fmt::format("{} stands between operators of the region and is not in it",
+                                  through->name));
+      }
+      for (const TensorId id : op.outputs) {
+        const auto t = static_cast<std::size_t>(id);
+        of_region[t] = inside(i);
+        if (!inside(i)) beyond[t] = reads_region ? &op : through;
+      }
+    }
+    return std::nullopt;
+  }
+
+  const Network& network_;
+  const Block& block_;
+  const BlockChoice& choice_;
+  const PieceRegion& region_;
+  const PlacedDegrees& plan_;
+};
+
+}  // namespace
+
+std::optional<Infeasible> check_region(const Network& network, const Block& block,
+                                       const BlockChoice& choice, const PieceRegion& region,
+                                       const PlacedDegrees& plan) {
+  return RegionChecker(network, block, choice, region, plan).run();
+}
+
+std::optional<Infeasible> check_pieces(const Framework& framework) {
+  if (framework.runs_pieces) return std::nullopt;
+  return Infeasible{
+      .obstacle = Obstacle::FrameworkForbids,
+      .detail = fmt::format("{} runs no operators piece by piece on one device (operator_pieces)",
+                            framework.name)};
+}
+
+}  // namespace plansearch
