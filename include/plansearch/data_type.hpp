@@ -11,7 +11,7 @@ namespace plansearch {
 
 /// Those behind Nvfp4 are kept only: no matrix engine here multiplies them.
 enum class DataType { Fp64, Fp32, Tf32, Fp16, Bf16, Fp8, Mxfp8, Nvfp4, Int8, Nf4 };
-inline constexpr std::size_t kDataTypeCount = 8;    ///< that products run in
+inline constexpr std::size_t kDataTypeCount = 8;     ///< that products run in
 inline constexpr std::size_t kStoredTypeCount = 10;  ///< that tensors are kept in
 
 /// Bytes one element occupies, block scales included (mxfp8: one scale byte per 32 elements,

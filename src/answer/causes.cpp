@@ -142,10 +142,10 @@ class Causes {
     for (std::size_t i = 0; i < tiers.size(); ++i) {
       const bool used = i == 0 || given_.problem.gpus > tiers[i - 1].size;
       if (!used) continue;
-      Cause& cause = add(fmt::format("{} at half its rate", tiers[i].name),
-                         fmt::format("nccl-tests over {}; error counters, NCCL_IB_HCA, topology",
-                                     tiers[i].name),
-                         kFault);
+      Cause& cause = add(
+          fmt::format("{} at half its rate", tiers[i].name),
+          fmt::format("nccl-tests over {}; error counters, NCCL_IB_HCA, topology", tiers[i].name),
+          kFault);
       auto slower = std::make_shared<Cluster>(*given_.problem.cluster);
       LinkTier& tier = slower->tiers[i];
       tier.bandwidth = tier.bandwidth * 0.5;
@@ -159,9 +159,9 @@ class Causes {
   /// One device that others wait for.
   void clock() {
     constexpr double kSlow = 0.75;
-    Cause& cause = add("one device runs at three quarters of its clock",
-                       "nvidia-smi -q -d PERFORMANCE: power or thermal slowdown; step time by rank",
-                       kFault);
+    Cause& cause =
+        add("one device runs at three quarters of its clock",
+            "nvidia-smi -q -d PERFORMANCE: power or thermal slowdown; step time by rank", kFault);
     auto slower = std::make_shared<Cluster>(*given_.problem.cluster);
     for (auto& peak : slower->accelerator.peak) {
       if (peak) peak = *peak * kSlow;

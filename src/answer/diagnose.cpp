@@ -73,10 +73,9 @@ void share_out(DiagnosisReport& report) {
   report.normal /= sum;
   report.unknown /= sum;
   for (CauseReport& cause : report.causes) cause.likelihood /= sum;
-  std::stable_sort(report.causes.begin(), report.causes.end(),
-                   [](const CauseReport& a, const CauseReport& b) {
-                     return a.likelihood > b.likelihood;
-                   });
+  std::stable_sort(
+      report.causes.begin(), report.causes.end(),
+      [](const CauseReport& a, const CauseReport& b) { return a.likelihood > b.likelihood; });
 }
 
 }  // namespace

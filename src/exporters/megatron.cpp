@@ -332,10 +332,13 @@ Exporter megatron_exporter() {
           .launch = launch(),
           .lacks = megatron_lacks(),
           // arguments.py: validate_args
-          .conflicts = {{"muon with ZeRO-2 or 3 (Megatron-FSDP)",
-                         [](const ExportRequest& h) { return h.optimizer == "muon" && fsdp(h); }},
-                        {"a format of moments (--optimizer-states) without a distributed optimizer (ZeRO)",
-                         [](const ExportRequest& h) { return h.chosen.optimizer_states.has_value() && !h.sharded(); }}},
+          .conflicts =
+              {{"muon with ZeRO-2 or 3 (Megatron-FSDP)",
+                [](const ExportRequest& h) { return h.optimizer == "muon" && fsdp(h); }},
+               {"a format of moments (--optimizer-states) without a distributed optimizer (ZeRO)",
+                [](const ExportRequest& h) {
+                  return h.chosen.optimizer_states.has_value() && !h.sharded();
+                }}},
           .notes = notes};
 }
 

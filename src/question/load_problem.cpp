@@ -259,8 +259,9 @@ class QuestionResolver {
     const TrainingDefaults& training = model_.training;
     if (!training.lora && training.frozen.empty()) {
       if (!request_.base_precision) return;
-      throw InputError({}, fmt::format("--base-precision {}: {} trains every weight",
-                                       *request_.base_precision, model_.name),
+      throw InputError({},
+                       fmt::format("--base-precision {}: {} trains every weight",
+                                   *request_.base_precision, model_.name),
                        "add --lora-rank, such as 16");
     }
     const Network& network = *settled_.problem.network;

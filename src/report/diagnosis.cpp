@@ -51,11 +51,11 @@ std::string verdict(const DiagnosisReport& report) {
   const bool slow = ratio >= 1.0;
   const double beyond = slow ? report.faster_share : 1.0 - report.faster_share;
   const bool inside = report.measured >= report.plan.p10 && report.measured <= report.plan.p90;
-  return fmt::format(
-      "measured {}, predicted {} ({} - {}): {:.2f}x, {} than {} of such runs{}\n",
-      to_text(report.measured), to_text(report.plan.estimate.step.total()),
-      to_text(report.plan.p10), to_text(report.plan.p90), ratio, slow ? "slower" : "faster",
-      percent(beyond), inside ? ", inside p10 - p90" : "");
+  return fmt::format("measured {}, predicted {} ({} - {}): {:.2f}x, {} than {} of such runs{}\n",
+                     to_text(report.measured), to_text(report.plan.estimate.step.total()),
+                     to_text(report.plan.p10), to_text(report.plan.p90), ratio,
+                     slow ? "slower" : "faster", percent(beyond),
+                     inside ? ", inside p10 - p90" : "");
 }
 
 std::string conclusion(const DiagnosisReport& report) {
@@ -76,10 +76,9 @@ std::string conclusion(const DiagnosisReport& report) {
 
 std::string table_text(const DiagnosisReport& report, int columns) {
   const QuestionReport& q = report.question;
-  std::string text =
-      fmt::format("{} on {}: {} x {}, batch {}, {}, {}\nplan: {}\n\n", q.model, q.hardware, q.gpus,
-                  q.accelerator, q.global_batch, q.precision, q.framework,
-                  short_plan(report.plan.plan));
+  std::string text = fmt::format("{} on {}: {} x {}, batch {}, {}, {}\nplan: {}\n\n", q.model,
+                                 q.hardware, q.gpus, q.accelerator, q.global_batch, q.precision,
+                                 q.framework, short_plan(report.plan.plan));
   text += verdict(report) + conclusion(report);
   if (!report.causes.empty()) {
     text += "\n" + table_of(cause_columns(report.measured), report.causes).text(columns);

@@ -11,16 +11,16 @@ namespace plansearch {
 
 /// One thing that may be otherwise than the question says.
 struct CauseReport {
-  std::string what;   ///< "all operators run eagerly"
-  std::string check;  ///< what shows whether it is so
-  Seconds predicted;  ///< the step if it is so
+  std::string what;         ///< "all operators run eagerly"
+  std::string check;        ///< what shows whether it is so
+  Seconds predicted;        ///< the step if it is so
   double likelihood = 0.0;  ///< after the measurement; all of them, normal and unknown add to 1
   bool fits = true;         ///< in memory, as predicted
 };
 
 struct DiagnosisReport {
   QuestionReport question;
-  PlanReport plan;    ///< as the question says it, with p10 and p90
+  PlanReport plan;  ///< as the question says it, with p10 and p90
   Seconds measured;
   double faster_share = 0.0;  ///< of runs like this one that take less time, by the prediction
   double normal = 0.0;        ///< likelihood that nothing is wrong

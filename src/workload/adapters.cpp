@@ -110,8 +110,8 @@ void freeze_all_but_tables(Network& network, const std::vector<std::string>& wor
   trained.erase("");
   for (Block& block : network.blocks) {
     for (Parameter& parameter : block.parameters) {
-      const bool whole = is_table(network, parameter) &&
-                         (named(block) || trained.contains(parameter.shared_key));
+      const bool whole =
+          is_table(network, parameter) && (named(block) || trained.contains(parameter.shared_key));
       parameter.trainable = whole ? Trainable::Yes : Trainable::No;
     }
   }

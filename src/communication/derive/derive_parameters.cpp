@@ -59,9 +59,8 @@ class ParameterDeriver {
 
   /// Quantised weights travel as they are kept: counted in elements of the format of gathers.
   [[nodiscard]] double wire_elements() const {
-    const bool quantised =
-        policy_->quantised_wire < 1.0 &&
-        is_quantisable(context_.network, context_.block, context_.op(op_), id_);
+    const bool quantised = policy_->quantised_wire < 1.0 &&
+                           is_quantisable(context_.network, context_.block, context_.op(op_), id_);
     return quantised ? elements_ * policy_->quantised_wire : elements_;
   }
 

@@ -94,8 +94,8 @@ bool depth_cuts(const Network& network, const Block& block, const Operator& op,
 
 bool is_quantisable(const Network& network, const Block& block, const Operator& op,
                     ParameterId parameter) {
-  const bool weight =
-      traits(op).multiplies_weight() && !op.parameters.empty() && op.parameters.front() == parameter;
+  const bool weight = traits(op).multiplies_weight() && !op.parameters.empty() &&
+                      op.parameters.front() == parameter;
   if (!weight || block.parameter(parameter).trainable == Trainable::Yes) return false;
   const std::vector<DimId>& dims = block.parameter(parameter).dims;
   return std::none_of(dims.begin(), dims.end(), [&](DimId dim) {

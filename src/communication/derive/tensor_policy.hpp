@@ -41,7 +41,7 @@ struct ParameterPolicy {
   TensorPolicy main_gradient;
   TensorPolicy master;
   TensorPolicy moment;
-  AxisSet data;  ///< axes over which gradients of replicas are summed in one go
+  AxisSet data;                 ///< axes over which gradients of replicas are summed in one go
   double quantised_wire = 1.0;  ///< bytes of a quantised weight in a gather over those of others
   bool operator==(const ParameterPolicy&) const = default;
 };

@@ -137,10 +137,9 @@ class GroupPricer {
     if (open.size() == 1) open.clear();  // the other degrees decide it
     if (run_case.open_micro_batch) open.push_back(Degree::MicroBatch);
     for (const Degree degree : open) {
-      run_case.filled.push_back(
-          fmt::format("{} {} ({})", key_of(degree, {}),
-                      value_text(degree, degree_value(run_case.plan, degree)),
-                      fastest ? "the fastest that fits" : "none fits, this one needs least"));
+      run_case.filled.push_back(fmt::format(
+          "{} {} ({})", key_of(degree, {}), value_text(degree, degree_value(run_case.plan, degree)),
+          fastest ? "the fastest that fits" : "none fits, this one needs least"));
     }
   }
 

@@ -31,9 +31,9 @@ constexpr std::pair<std::string_view, std::string_view> kBatch{"global_batch", "
 
 /// What tables of runs may hold besides settings and degrees.
 constexpr std::array<std::string_view, 19> kOthers{
-    "id",           "source",   "locator",     "known",    "ffn_hidden", "kv_heads",
-    "head_dim",     "vocab",    "moe_experts", "moe_topk", "moe_ffn",    "batch",
-    "peak_mem_gib", "mem_kind", "oom",         "mem_rank", "site",       "tp", "loss_kernel"};
+    "id",    "source",      "locator",  "known",   "ffn_hidden", "kv_heads",     "head_dim",
+    "vocab", "moe_experts", "moe_topk", "moe_ffn", "batch",      "peak_mem_gib", "mem_kind",
+    "oom",   "mem_rank",    "site",     "tp",      "loss_kernel"};
 
 constexpr std::array<std::pair<std::string_view, MemoryKind>, 4> kMemoryKinds{
     {{"allocated", MemoryKind::Allocated},

@@ -57,8 +57,7 @@ TEST_SUITE("unit") {
         cluster->accelerator.kernels.matmul[static_cast<std::size_t>(DataType::Bf16)];
     problem.cluster = std::move(cluster);
     const test::ToyClass toy(problem, tensor_plan());
-    const Seconds logits =
-        matmul_time(toy.chip(), DataType::Tf32, {1, 1024, 51200 / 2, 1024});
+    const Seconds logits = matmul_time(toy.chip(), DataType::Tf32, {1, 1024, 51200 / 2, 1024});
     CHECK(microseconds(toy.time("head", "logits").forward) ==
           doctest::Approx(microseconds(logits)));
   }
@@ -80,8 +79,8 @@ TEST_SUITE("unit") {
     });
     const test::ToyClass before(frozen, tensor_plan());
     const test::ToyClass after(quantised, tensor_plan());
-    const Seconds pass = Bytes(bytes) / (after.chip().memory_bandwidth *
-                                         after.chip().kernels.stream.efficiency);
+    const Seconds pass =
+        Bytes(bytes) / (after.chip().memory_bandwidth * after.chip().kernels.stream.efficiency);
     const OperatorTime plain = before.time("decoder", "mlp_in");
     const OperatorTime expanded = after.time("decoder", "mlp_in");
     CHECK(microseconds(expanded.forward - plain.forward) == doctest::Approx(microseconds(pass)));

@@ -84,7 +84,8 @@ TEST_SUITE("unit") {
     node.request.degrees.pin(Degree::Data, 4);
     const auto words = [](const PlanRequest& asked) {
       std::string all;
-      for (const Cause& cause : possible_causes(asked, resolve_plan(asked))) all += cause.what + "\n";
+      for (const Cause& cause : possible_causes(asked, resolve_plan(asked)))
+        all += cause.what + "\n";
       return all;
     };
     CHECK(words(node).find("infiniband") == std::string::npos);
