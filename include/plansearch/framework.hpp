@@ -28,6 +28,10 @@ struct PrecisionPolicy {
   DataType matmul = DataType::Bf16;
   DataType activation = DataType::Bf16;
   DataType parameter = DataType::Bf16;
+  std::optional<DataType> frozen{};  ///< weights that are not trained; else as parameter
+  /// Those of them that products of layers multiply with, not vocabulary nor router; else as
+  /// frozen. Products read them in their own format: smaller ones are expanded before each.
+  std::optional<DataType> quantised{};
   std::optional<DataType> gradient = DataType::Bf16;  ///< kept beside the main gradient
   std::optional<DataType> main_gradient;              ///< accumulation buffer
   std::optional<DataType> master;                     ///< master copy of the parameters

@@ -38,6 +38,8 @@ enum class Setting : std::uint8_t {
   Dispatcher,
   LoraRank,
   LoraTargets,
+  BasePrecision,
+  OptimizerStates,
   Tokens,
   Site,
   MemoryReserve,
@@ -73,10 +75,12 @@ struct ProblemRequest {
   std::optional<std::string> recompute_modules{};  ///< parts of a layer, such as "moe_act"
   std::optional<std::string> dispatcher{};         ///< of tokens: all-to-all, deepep, ...
   std::optional<std::int64_t> lora_rank{};         ///< adapters of this rank, all else frozen
-  std::optional<std::string> lora_targets{};  ///< such as "q,v"; default: the model's, else q,v
-  std::optional<std::string> mem_reserve{};   ///< such as "2 GiB"
-  std::optional<std::string> site{};          ///< typical, tuned, or a measured one
-  std::optional<double> mem_risk{};           ///< of running out of memory that plans may have
+  std::optional<std::string> lora_targets{};      ///< such as "q,v"; default: the model's, else q,v
+  std::optional<std::string> base_precision{};    ///< of weights that are not trained: nf4, ...
+  std::optional<std::string> optimizer_states{};  ///< format of moments: fp32, bf16, int8, ...
+  std::optional<std::string> mem_reserve{};       ///< such as "2 GiB"
+  std::optional<std::string> site{};              ///< typical, tuned, or a measured one
+  std::optional<double> mem_risk{};               ///< of running out of memory that plans may have
 
   /// Several sizes, batches or sequences to ask about, ascending; only questions with one answer
   /// each (ladders, comparisons) take them, in place of the single value above.

@@ -41,8 +41,33 @@ std::optional<Change> by_modules(const ProblemRequest& request, const ResolvedQu
   return change;
 }
 
+/// Logits in pieces, where those of one sequence are a twentieth of the memory of a device.
+std::optional<Change> by_loss(const ProblemRequest& request, const ResolvedQuestion& asked) {
+  constexpr std::string_view kWord = "fused-linear-loss";
+  constexpr auto kLoss = static_cast<std::size_t>(MemoryBound::Loss);
+  const OperatorTable& table = asked.problem.framework->operators;
+  const OperatorPasses* now = table.passes(MemoryBound::Loss);
+  const bool known = table.known[kLoss].contains("fused_linear");
+  const std::int64_t words = asked.problem.model->embedding.vocab;
+  const bool text = asked.problem.model->stack != StackKind::Vision &&
+                    asked.problem.model->stack != StackKind::Graph;
+  if (!known || !text || (now != nullptr && now->multiplies)) return std::nullopt;
+  constexpr double kBytes = 6.0;  // of a score and its fp32 copy
+  const Bytes logits(kBytes * static_cast<double>(asked.problem.seq_len) *
+                     static_cast<double>(words));
+  if (logits < asked.problem.cluster->accelerator.memory * 0.05) return std::nullopt;
+  Change change{{}, request};
+  const std::string others = request.kernels ? *request.kernels + " " : "";
+  change.request.kernels = others + std::string(kWord);
+  change.words = fmt::format("with --kernels {}{}{} (logits, {} a sequence, in pieces)",
+                             others.empty() ? "" : "\"", *change.request.kernels,
+                             others.empty() ? "" : "\"", to_text(logits));
+  return change;
+}
+
 std::vector<Change> possible_changes(const ProblemRequest& request, const ResolvedQuestion& asked) {
   std::vector<Change> changes;
+  if (auto loss = by_loss(request, asked)) changes.push_back(*std::move(loss));
   if (auto modules = by_modules(request, asked)) changes.push_back(*std::move(modules));
   for (const Degree degree : kUnpinned) {
     if (!request.degrees.has(degree) && !request.limits.has(degree)) continue;

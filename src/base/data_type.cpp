@@ -8,11 +8,13 @@
 namespace plansearch {
 namespace {
 
-constexpr std::array<std::string_view, kDataTypeCount> kNames = {"fp64", "fp32", "tf32",  "fp16",
-                                                                 "bf16", "fp8",  "mxfp8", "nvfp4"};
+constexpr std::array<std::string_view, kStoredTypeCount> kNames = {
+    "fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "mxfp8", "nvfp4", "int8", "nf4"};
 
-// Bits per element; block formats add their scale: 8 + 8/32 and 4 + 8/16.
-constexpr std::array<double, kDataTypeCount> kBits = {64, 32, 32, 16, 16, 8, 8.25, 4.5};
+// Bits per element; block formats add their scales: 8 + 8/32, 4 + 8/16, 8 + 32/256 (bitsandbytes
+// functional.py: quantize_blockwise) and 4 + 8/64 + 32/(64 x 256).
+constexpr std::array<double, kStoredTypeCount> kBits = {
+    64, 32, 32, 16, 16, 8, 8.25, 4.5, 8.125, 4.0 + 8.0 / 64 + 32.0 / (64 * 256)};
 
 constexpr std::array<std::pair<std::string_view, DataType>, 13> kAliases = {{
     {"float64", DataType::Fp64},
@@ -47,13 +49,20 @@ std::string_view to_text(DataType type) {
 
 std::optional<DataType> parse_data_type(std::string_view text) {
   const std::string name = canonical_name(text);
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
+  for (std::size_t i = 0; i < kDataTypeCount; ++i) {
     if (kNames.at(i) == name) return static_cast<DataType>(i);
   }
   for (const auto& [alias, type] : kAliases) {
     if (alias == name) return type;
   }
   return std::nullopt;
+}
+
+std::optional<DataType> parse_stored_type(std::string_view text) {
+  const std::string name = canonical_name(text);
+  if (name == "int8" || name == "8-bit" || name == "8bit") return DataType::Int8;
+  if (name == "nf4" || name == "4-bit" || name == "4bit") return DataType::Nf4;
+  return parse_data_type(text);
 }
 
 }  // namespace plansearch

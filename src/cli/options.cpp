@@ -295,6 +295,19 @@ void add_predict(CLI::App& app, Options& o) {
   add_step(app, o);
 }
 
+void add_diagnose(CLI::App& app, Options& o) {
+  app.add_option("--measured", o.measured, "step time of the run, such as 18.9s")
+      ->type_name("TIME")
+      ->required()
+      ->check([](const std::string& text) {
+        const auto time = parse_quantity<Seconds>(text);
+        return time && *time > Seconds(0)
+                   ? std::string()
+                   : fmt::format("'{}' is not a time above zero, such as 18.9s", text);
+      });
+  app.add_option("--plan", o.plan, "plan document or result.json#RANK")->type_name("PLAN");
+}
+
 void add_validate(CLI::App& app, Options& o) {
   app.add_option("table", o.argument, "CSV of measured runs, kernels or collectives")->required();
   app.add_option("--by", o.group_by, "summarise by these columns")->delimiter(',');
@@ -456,6 +469,8 @@ constexpr std::array kCommands{
                add_predict},
     CommandRow{"explain", "why this plan, what bounds it, against another", run_explain,
                Shares::Search, add_explain},
+    CommandRow{"diagnose", "is a measured step normal, and if not, what explains it", run_diagnose,
+               Shares::Plan, add_diagnose},
     CommandRow{"validate", "predict every measured row of a table and report errors", run_validate,
                Shares::Output, add_validate},
     CommandRow{"fit", "a profile of your own machine, from measured runs, kernels and collectives",

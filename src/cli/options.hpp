@@ -43,6 +43,7 @@ struct Options : ProblemRequest {
   std::string write_plan;          ///< predict --write-plan
   std::string write_stages;        ///< predict --write-stages
   std::string trace;               ///< predict, explain, schedule --trace
+  std::string measured;            ///< diagnose --measured
   bool force = false;              ///< --force: however large the trace
   bool timeline = false;           ///< explain --timeline
   std::string shown;               ///< whose file to show

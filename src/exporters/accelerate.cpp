@@ -74,6 +74,8 @@ std::vector<Accepts> accepts() {
           {setting_of(plansearch::Setting::Kernels), {}, By::Script},
           {setting_of(plansearch::Setting::LoraRank), {}, By::Script},
           {setting_of(plansearch::Setting::LoraTargets), {}, By::Script},
+          {setting_of(plansearch::Setting::BasePrecision), {}, By::Script},
+          {setting_of(plansearch::Setting::OptimizerStates), {}, By::Script},
           {setting_of(Overlap::GradientReduction), {kOn}, By::Target},
           {setting_of(Overlap::ParameterGather), {kOn}, By::Target},
           {setting_of(Overlap::TensorParallel), {kOff}, By::Target},

@@ -153,7 +153,12 @@ std::vector<Key> optimizer_keys() {
 constexpr Setting kRecipe = setting_of(plansearch::Setting::Fp8Recipe);
 constexpr Setting kModules = setting_of(plansearch::Setting::RecomputeModules);
 constexpr Setting kDispatcher = setting_of(plansearch::Setting::Dispatcher);
+constexpr Setting kStates = setting_of(plansearch::Setting::OptimizerStates);
 constexpr Setting kGraphs = setting_of(plansearch::Setting::CudaGraphs);
+
+Value moments(const ExportRequest& h) {
+  return h.chosen.optimizer_states ? Value(*h.chosen.optimizer_states) : Value();
+}
 
 /// Beyond the plan: what somebody chose of the software.
 std::vector<Key> software_keys() {
@@ -173,7 +178,10 @@ std::vector<Key> software_keys() {
       {"--optimizer-cpu-offload", {kOffload}, flag_of<offloads>},
       {"--optimizer-offload-fraction", {kOffload},
        [](const ExportRequest& h) { return offloads(h) ? Value(1.0) : Value(); }},
-      {"--use-precision-aware-optimizer", {kOffload}, flag_of<offloads>},
+      {"--use-precision-aware-optimizer", {kOffload, kStates},
+       [](const ExportRequest& h) { return flag(offloads(h) || h.chosen.optimizer_states.has_value()); }},
+      {"--exp-avg-dtype", {kStates}, moments},
+      {"--exp-avg-sq-dtype", {kStates}, moments},
   };
 }
 
@@ -314,6 +322,7 @@ Exporter megatron_exporter() {
                {kMainGradients, {"bf16", "fp32"}, By::Key, "fp32"},
                {kRecipe, {"tensorwise", "delayed", "block", "mxfp8"}},
                {kGraphs, {"0", "1"}},
+               {kStates, {"fp32", "bf16", "fp16", "fp8"}},
                {kOffload, {"none", "optimizer"}},
                {kModules},
                {kDispatcher},
@@ -323,8 +332,13 @@ Exporter megatron_exporter() {
           .launch = launch(),
           .lacks = megatron_lacks(),
           // arguments.py: validate_args
-          .conflicts = {{"muon with ZeRO-2 or 3 (Megatron-FSDP)",
-                         [](const ExportRequest& h) { return h.optimizer == "muon" && fsdp(h); }}},
+          .conflicts =
+              {{"muon with ZeRO-2 or 3 (Megatron-FSDP)",
+                [](const ExportRequest& h) { return h.optimizer == "muon" && fsdp(h); }},
+               {"a format of moments (--optimizer-states) without a distributed optimizer (ZeRO)",
+                [](const ExportRequest& h) {
+                  return h.chosen.optimizer_states.has_value() && !h.sharded();
+                }}},
           .notes = notes};
 }
 

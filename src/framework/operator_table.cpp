@@ -12,20 +12,26 @@ constexpr std::array<std::string_view, kMemoryBoundCount> kNames{
     "plain",    "layer_norm",       "rms_norm", "rotary",  "activation",  "gated_activation",
     "residual", "dropout_residual", "softmax",  "dropout", "head_layout", "loss"};
 
-/// What single kernels replace.
-constexpr std::pair<std::string_view, MemoryBound> kKernels[] = {
-    {"fused-norm", M::LayerNorm},
-    {"fused-norm", M::RmsNorm},
-    {"fused-rope", M::Rotary},
-    {"fused-activation", M::Activation},
-    {"fused-activation", M::GatedActivation},
-    {"fused-swiglu", M::GatedActivation},
-    {"fused-gelu", M::Activation},
-    {"fused-dropout", M::DropoutResidual},
-    {"fused-softmax", M::Softmax},
-    {"fused-loss", M::Loss}};
-
 constexpr std::string_view kFused = "fused";
+
+/// What single kernels replace, and by which implementation.
+struct KernelWord {
+  std::string_view word;
+  MemoryBound kind;
+  std::string_view implementation = kFused;
+};
+constexpr KernelWord kKernels[] = {{"fused-norm", M::LayerNorm},
+                                   {"fused-norm", M::RmsNorm},
+                                   {"fused-rope", M::Rotary},
+                                   {"fused-activation", M::Activation},
+                                   {"fused-activation", M::GatedActivation},
+                                   {"fused-swiglu", M::GatedActivation},
+                                   {"fused-gelu", M::Activation},
+                                   {"fused-dropout", M::DropoutResidual},
+                                   {"fused-softmax", M::Softmax},
+                                   {"fused-loss", M::Loss},
+                                   {"chunked-loss", M::Loss, "chunked"},
+                                   {"fused-linear-loss", M::Loss, "fused_linear"}};
 
 void choose(OperatorTable& table, MemoryBound kind, std::string_view name) {
   const auto index = static_cast<std::size_t>(kind);
@@ -54,17 +60,17 @@ void choose_set(OperatorTable& table, std::string_view set) {
 
 std::vector<std::string> operator_kernels() {
   std::vector<std::string> names;
-  for (const auto& [name, kind] : kKernels) {
-    if (names.empty() || names.back() != name) names.emplace_back(name);
+  for (const KernelWord& known : kKernels) {
+    if (names.empty() || names.back() != known.word) names.emplace_back(known.word);
   }
   return names;
 }
 
 bool choose_kernel(OperatorTable& table, std::string_view kernel) {
   bool any = false;
-  for (const auto& [name, kind] : kKernels) {
-    if (name != kernel) continue;
-    choose(table, kind, kFused);
+  for (const KernelWord& known : kKernels) {
+    if (known.word != kernel) continue;
+    choose(table, known.kind, known.implementation);
     any = true;
   }
   return any;

@@ -40,6 +40,7 @@ PrecisionPolicy read_policy(const Node& node, const Framework& framework) {
   fields.take("matmul", policy.matmul, read_type);
   fields.take("activation", policy.activation, read_type);
   fields.take("parameter", policy.parameter, read_type);
+  fields.take("frozen", policy.frozen, read_type);
   fields.take("gradient", policy.gradient, read_kept_type);
   fields.take("main_gradient", policy.main_gradient, read_kept_type);
   fields.take("master", policy.master, read_kept_type);

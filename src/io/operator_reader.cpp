@@ -41,6 +41,16 @@ OperatorPasses read_passes(const Node& node) {
   passes.source = node.at("source").text();
   passes.forward = read_kernels(node.at("forward"));
   passes.backward = read_kernels(node.at("backward"));
+  if (const auto chunks = node.find("chunks")) {
+    passes.chunks = chunks->text() == "by-width" ? 0.0 : chunks->number();
+    if (passes.chunks != 0.0 && (passes.chunks < 1.0 || passes.chunks > kMostPasses)) {
+      chunks->fail(fmt::format("{} pieces of the tokens", passes.chunks), "a loss takes 1 to 1000");
+    }
+  }
+  if (const auto multiplies = node.find("multiplies")) passes.multiplies = multiplies->boolean();
+  if (passes.chunks == 0.0 && !passes.multiplies) {
+    node.fail("chunks: by-width without multiplies: true", "give a number of pieces");
+  }
   if (const auto keeps = node.find("keeps")) passes.keeps = keeps->choice<KeptTensors>(kKept);
   return passes;
 }

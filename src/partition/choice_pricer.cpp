@@ -173,17 +173,22 @@ void ChoicePricer::add_parameters(std::size_t op, const LocalSizes& sizes, Fused
       cost.add(again ? PhaseCost{time, {}} : PhaseCost{{}, time});
     }
   }
-  double elements = 0.0;
+  double frozen = 0.0;  // bytes
   double trained = 0.0;
   for (const ParameterId id : block_.operators[op].parameters) {
     const double local = sizes.parameter(op, id);
-    elements += local;
-    if (block_.parameter(id).trainable == Trainable::Yes) trained += local;
+    if (block_.parameter(id).trainable == Trainable::Yes) {
+      trained += local;
+    } else {
+      frozen += local * element_size(frozen_format(*problem_.network, block_, block_.operators[op],
+                                                   id, context_.precision))
+                            .value();
+    }
   }
   const Bytes traffic(trained * copies_ * statics_.dense.optimizer_traffic *
                       context_.constants.optimizer_factor);
   cost.step += stream_time(problem_.cluster->accelerator, traffic, 0) / copies_;
-  cost.states += elements * statics_.dense.parameter +
+  cost.states += frozen * statics_.dense.share + trained * statics_.dense.parameter +
                  trained * (statics_.dense.gradient + statics_.dense.optimizer);
 }
 

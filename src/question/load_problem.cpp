@@ -257,7 +257,13 @@ class QuestionResolver {
   /// How much of the network is trained, where that is not all of it.
   void note_trained() {
     const TrainingDefaults& training = model_.training;
-    if (!training.lora && training.frozen.empty()) return;
+    if (!training.lora && training.frozen.empty()) {
+      if (!request_.base_precision) return;
+      throw InputError({},
+                       fmt::format("--base-precision {}: {} trains every weight",
+                                   *request_.base_precision, model_.name),
+                       "add --lora-rank, such as 16");
+    }
     const Network& network = *settled_.problem.network;
     note("trained",
          fmt::format("{} of {} parameters", trainable_parameter_count(network),
@@ -425,6 +431,8 @@ class QuestionResolver {
     noted("implementation", request_.implementation);
     noted("kernels", request_.kernels);
     noted("main_grads", request_.main_grads);
+    noted("base_precision", request_.base_precision);
+    noted("optimizer_states", request_.optimizer_states);
     noted("fp8_recipe", request_.fp8_recipe);
     noted("cuda_graphs", request_.cuda_graphs);
     if (request_.offload) apply_offload(framework_, cluster_, *request_.offload);

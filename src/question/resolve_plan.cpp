@@ -244,7 +244,11 @@ void refuse_several(const ProblemRequest& request) {
 ResolvedPlan resolve_plan(const PlanRequest& asked) {
   refuse_several(asked.request);
   check_degrees(asked.request.degrees);
-  ResolvedPlan given{load_problem(asked.request), {}, {}, {}, {}};
+  return resolve_plan(asked, read_problem_files(asked.request));
+}
+
+ResolvedPlan resolve_plan(const PlanRequest& asked, const ProblemFiles& files) {
+  ResolvedPlan given{resolve_question(asked.request, files), {}, {}, {}, {}};
   const bool squares = !asked.request.square.empty();
   const bool rings =
       asked.request.degrees.get(Degree::Temporal) == static_cast<int>(Temporal::Ring);

@@ -36,6 +36,8 @@ struct ResolvedPlan {
 
 /// InputError for degrees or stages that are illegal, with the legal values.
 [[nodiscard]] ResolvedPlan resolve_plan(const PlanRequest& asked);
+/// The same with files that were read before.
+[[nodiscard]] ResolvedPlan resolve_plan(const PlanRequest& asked, const ProblemFiles& files);
 
 /// InputError at the stage (or the order) that contradicts the network, the batch or the other
 /// stages. What a stage leaves open is 1, or none; its ZeRO stage the first the framework can do.

@@ -57,6 +57,29 @@ void apply_main_grads(Framework& framework, const std::string& text, DataType pr
   }
 }
 
+/// Of every number format that the framework trains in: which one is settled beside it.
+void apply_states(Framework& framework, const std::string& text) {
+  const auto type = parse_stored_type(text);
+  const bool known = type == DataType::Fp32 || type == DataType::Bf16 || type == DataType::Fp16 ||
+                     type == DataType::Fp8 || type == DataType::Int8;
+  if (!known) refuse_word("--optimizer-states", text, {"fp32", "bf16", "fp16", "fp8", "int8"});
+  for (auto& [precision, policy] : framework.precision) policy.moment = *type;
+}
+
+/// Products of a smaller format read their weights expanded; one that is no smaller holds for all.
+void apply_base(Framework& framework, const std::string& text) {
+  const auto type = parse_stored_type(text);
+  const bool plain = type == DataType::Fp32 || type == DataType::Bf16 || type == DataType::Fp16;
+  const bool narrow = type == DataType::Fp8 || type == DataType::Int8 || type == DataType::Nf4;
+  if (!plain && !narrow) {
+    refuse_word("--base-precision", text, {"fp32", "bf16", "fp16", "fp8", "int8", "nf4"});
+  }
+  for (auto& [precision, policy] : framework.precision) {
+    policy.frozen = plain ? *type : policy.activation;
+    if (narrow) policy.quantised = *type;
+  }
+}
+
 void apply_recipe(Framework& framework, const std::string& text) {
   const auto found = std::find_if(kRecipes.begin(), kRecipes.end(),
                                   [&](const auto& recipe) { return recipe.first == text; });
@@ -80,9 +103,13 @@ void apply_graphs(Framework& framework, const std::string& text) {
 
 void apply_operators(Framework& framework, const std::optional<std::string>& set,
                      const std::optional<std::string>& kernels) {
+  const std::vector<std::string> words = words_of(kernels.value_or(""), " ,+");
+  const bool losses = std::all_of(words.begin(), words.end(), [](const std::string& word) {
+    return word == "chunked-loss" || word == "fused-linear-loss";
+  });
   if (set) {
     apply_set(framework, *set);
-  } else if (kernels) {
+  } else if (kernels && !losses) {  // a loss in pieces says nothing of the other operators
     choose_set(framework.operators, "eager");
   }
   if (kernels) apply_kernels(framework, *kernels);
@@ -221,6 +248,8 @@ void apply_software(Framework& framework, const SoftwareStack& machine,
   apply_operators(framework, machine.implementation, machine.kernels);
   apply_operators(framework, choice.implementation, choice.kernels);
   if (choice.main_grads) apply_main_grads(framework, *choice.main_grads, precision);
+  if (choice.optimizer_states) apply_states(framework, *choice.optimizer_states);
+  if (choice.base_precision) apply_base(framework, *choice.base_precision);
   if (choice.fp8_recipe) apply_recipe(framework, *choice.fp8_recipe);
   if (choice.cuda_graphs) apply_graphs(framework, *choice.cuda_graphs);
 }

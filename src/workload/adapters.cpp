@@ -9,6 +9,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "plansearch/error.hpp"
@@ -83,6 +84,38 @@ std::vector<Target> targets_of(const ModelDescription& model) {
 /// Words for several targets at once, beside all-linear.
 constexpr const char* kAttention = "attention";
 constexpr const char* kMlp = "mlp";
+
+/// Tables of the vocabulary, trained whole beside adapters (peft's modules_to_save).
+constexpr const char* kEmbedding = "embedding";
+constexpr const char* kHead = "head";
+
+bool is_table(const Network& network, const Parameter& parameter) {
+  return parameter.kind == ParameterClass::Embedding &&
+         std::any_of(parameter.dims.begin(), parameter.dims.end(),
+                     [&](DimId dim) { return network.dimension(dim).role == DimRole::Vocab; });
+}
+
+/// A table that both ends share is trained where either is named.
+void freeze_all_but_tables(Network& network, const std::vector<std::string>& words) {
+  const auto named = [&](const Block& block) {
+    const char* word = block.kind == BlockKind::Head ? kHead : kEmbedding;
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  std::set<std::string> trained;
+  for (const Block& block : network.blocks) {
+    for (const Parameter& parameter : block.parameters) {
+      if (is_table(network, parameter) && named(block)) trained.insert(parameter.shared_key);
+    }
+  }
+  trained.erase("");
+  for (Block& block : network.blocks) {
+    for (Parameter& parameter : block.parameters) {
+      const bool whole =
+          is_table(network, parameter) && (named(block) || trained.contains(parameter.shared_key));
+      parameter.trainable = whole ? Trainable::Yes : Trainable::No;
+    }
+  }
+}
 
 bool stands_for(const std::string& word, const Target& target) {
   static const std::array<std::string, 4> kMlpTargets{"gate", "up", "gate_up", "down"};
@@ -267,11 +300,17 @@ std::optional<AdapterProblem> adapter_problem(const ModelDescription& descriptio
                           "common ranks are 8 to 64"};
   }
   const std::vector<std::string> words = adapter_targets(description);
-  const std::string remedy = fmt::format("{} has {}; {}, {} or {} for several", description.name,
-                                         fmt::join(words, ", "), kAttention, kMlp, kAllLinear);
+  const std::string remedy = fmt::format(
+      "{} has {}; {}, {} or {} for several; beside them {} and {}, trained whole", description.name,
+      fmt::join(words, ", "), kAttention, kMlp, kAllLinear, kEmbedding, kHead);
   if (lora.targets.empty()) return AdapterProblem{"no target is named", remedy};
   const std::vector<Target> targets = targets_of(description);
+  const auto whole = [](const std::string& word) { return word == kEmbedding || word == kHead; };
+  if (std::all_of(lora.targets.begin(), lora.targets.end(), whole)) {
+    return AdapterProblem{"no target has an adapter", remedy};
+  }
   for (const std::string& word : lora.targets) {
+    if (whole(word)) continue;
     const bool known = std::any_of(targets.begin(), targets.end(),
                                    [&](const Target& target) { return stands_for(word, target); });
     if (!known) return AdapterProblem{fmt::format("no module '{}'", word), remedy};
@@ -289,9 +328,7 @@ void add_adapters(Network& network, const ModelDescription& model) {
     }
   }
   PLANSEARCH_CHECK(!chosen.empty());
-  for (Block& block : network.blocks) {
-    for (Parameter& parameter : block.parameters) parameter.trainable = Trainable::No;
-  }
+  freeze_all_but_tables(network, lora.targets);
   for (Block& block : network.blocks) {
     const std::vector<Site> sites = sites_in(block, chosen);
     if (!sites.empty()) Adapters(network, block, lora.rank).add(sites);

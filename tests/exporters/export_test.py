@@ -269,8 +269,9 @@ class Refusals(Case):
                 question = ("--hw", hardware, "--model", model, "--gpus", gpus, "--framework", framework)
                 answer = self.directory / f"{framework}-{model}.json"
                 run("search", *question, "--top", "1", "--format", "json", "--out", answer)
-                taken = [target for target in targets if self.exported(f"{answer}#1", target)]
-                cells.append(", ".join(taken) or "none")
+                found = json.loads(answer.read_text())["plans"]
+                taken = [target for target in targets if found and self.exported(f"{answer}#1", target)]
+                cells.append(", ".join(taken) or ("none" if found else "(no plan fits)"))
                 # A grid of tensor ranks, where the framework has one.
                 grid = self.directory / f"{framework}.yaml"
                 run("predict", *question, "--tp-x", "2", "--tp-y", "2", "--write-plan", grid)

@@ -57,13 +57,20 @@ class ParameterDeriver {
     }
   }
 
+  /// Quantised weights travel as they are kept: counted in elements of the format of gathers.
+  [[nodiscard]] double wire_elements() const {
+    const bool quantised = policy_->quantised_wire < 1.0 &&
+                           is_quantisable(context_.network, context_.block, context_.op(op_), id_);
+    return quantised ? elements_ * policy_->quantised_wire : elements_;
+  }
+
   void gather() {
     const FlatCut& cut = policy_->parameter.storage;
     const Scope scope = policy_->parameter.gather;
     for (std::size_t i = cut.size(); i-- > 0;) {
       const AxisSet axes = without(cut[i], used_);
       if (axes.empty()) continue;
-      const double message = elements_ / tiles(cut, i);
+      const double message = wire_elements() / tiles(cut, i);
       Communication demand = about(Subject::Parameter, CommunicationKind::AllGather, axes, message,
                                    DemandPhase::Forward, scope);
       demand.cut = cut_axes(cut, i);

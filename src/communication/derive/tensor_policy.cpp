@@ -59,6 +59,10 @@ ParameterPolicy make_policy(const PlanDegrees& plan, const Framework& framework,
   policy.master = {states, {}, Scope::Step, Scope::Step, precision.master};
   policy.moment = {states, {}, Scope::Step, Scope::Step, precision.moment};
   policy.data = data;
+  if (precision.quantised) {
+    policy.quantised_wire =
+        std::min(1.0, element_size(*precision.quantised) / element_size(precision.gather));
+  }
   if (framework.offloads_optimizer) to_host(*framework.optimizer_offload, reduce, policy);
   return policy;
 }
@@ -86,6 +90,24 @@ bool depth_cuts(const Network& network, const Block& block, const Operator& op,
     });
   });
   return traits(op).second_operand == SecondOperand::Weight && summed && !vocabulary;
+}
+
+bool is_quantisable(const Network& network, const Block& block, const Operator& op,
+                    ParameterId parameter) {
+  const bool weight = traits(op).multiplies_weight() && !op.parameters.empty() &&
+                      op.parameters.front() == parameter;
+  if (!weight || block.parameter(parameter).trainable == Trainable::Yes) return false;
+  const std::vector<DimId>& dims = block.parameter(parameter).dims;
+  return std::none_of(dims.begin(), dims.end(), [&](DimId dim) {
+    const DimRole role = network.dimension(dim).role;
+    return role == DimRole::Vocab || role == DimRole::ExpertChoice;
+  });
+}
+
+DataType frozen_format(const Network& network, const Block& block, const Operator& op,
+                       ParameterId parameter, const PrecisionPolicy& formats) {
+  const bool quantised = formats.quantised && is_quantisable(network, block, op, parameter);
+  return quantised ? *formats.quantised : formats.frozen.value_or(formats.parameter);
 }
 
 Scope gradient_reduce_scope(const PlanDegrees& plan, const ShardingRules& rules) {

@@ -41,7 +41,8 @@ struct ParameterPolicy {
   TensorPolicy main_gradient;
   TensorPolicy master;
   TensorPolicy moment;
-  AxisSet data;  ///< axes over which gradients of replicas are summed in one go
+  AxisSet data;                 ///< axes over which gradients of replicas are summed in one go
+  double quantised_wire = 1.0;  ///< bytes of a quantised weight in a gather over those of others
   bool operator==(const ParameterPolicy&) const = default;
 };
 
@@ -54,6 +55,13 @@ struct TensorPolicies {
 /// Whether the depth axis cuts a parameter of this operator, or holds copies of it.
 [[nodiscard]] bool depth_cuts(const Network& network, const Block& block, const Operator& op,
                               ParameterId parameter, const ShardingRules& rules);
+
+/// Whether a weight that is not trained may be kept in PrecisionPolicy::quantised.
+[[nodiscard]] bool is_quantisable(const Network& network, const Block& block, const Operator& op,
+                                  ParameterId parameter);
+/// The format in which a weight that is not trained is kept.
+[[nodiscard]] DataType frozen_format(const Network& network, const Block& block, const Operator& op,
+                                     ParameterId parameter, const PrecisionPolicy& formats);
 
 /// How often replicas sum their gradients.
 [[nodiscard]] Scope gradient_reduce_scope(const PlanDegrees& plan, const ShardingRules& rules);

@@ -45,6 +45,7 @@ ModelStateBytes static_bytes(const ParameterPolicy& policy, const DeviceMesh& me
                              double moments) {
   ModelStateBytes bytes;
   bytes.parameter = kept(policy.parameter, mesh);
+  bytes.share = 1.0 / pieces(policy.parameter.storage, mesh);
   bytes.gradient = kept(policy.gradient, mesh) + kept(policy.main_gradient, mesh);
   bytes.optimizer = kept(policy.master, mesh) + moments * kept(policy.moment, mesh);
   if (policy.moment.on_host) {

@@ -16,6 +16,7 @@ namespace plansearch {
 /// Bytes kept per local parameter element, before sharding is divided out.
 struct ModelStateBytes {
   double parameter = 0.0;
+  double share = 0.0;  ///< of a parameter, that a rank keeps
   double gradient = 0.0;
   double optimizer = 0.0;
   double optimizer_traffic = 0.0;  ///< read and written by one optimizer step

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 
+#include "communication/derive/tensor_policy.hpp"
 #include "cost/kernels/compute_cost.hpp"
 #include "cost/kernels/kernel_shape.hpp"
 #include "evaluate/block/price_memo.hpp"
@@ -134,13 +135,18 @@ class OperatorPricer {
     return extents_;
   }
 
+  /// Products of activations. tf32 is how the matrix engine multiplies fp32: a switch of all
+  /// products.
+  [[nodiscard]] DataType activation_type() const {
+    const bool tf32 = context_.precision.matmul == DataType::Tf32;
+    return tf32 ? DataType::Tf32 : context_.precision.activation;
+  }
+
   /// Vocabulary and router scores are computed in the activation format whatever the rest uses.
   [[nodiscard]] DataType matmul_type(const Operator& op) const {
     for (const DimId dim : op.loop) {
       const DimRole role = network().dimension(dim).role;
-      if (role == DimRole::Vocab || role == DimRole::ExpertChoice) {
-        return context_.precision.activation;
-      }
+      if (role == DimRole::Vocab || role == DimRole::ExpertChoice) return activation_type();
     }
     return context_.precision.matmul;
   }
@@ -245,6 +251,26 @@ class OperatorPricer {
     time.backward += time.weight_gradient;
   }
 
+  /// Weights kept in a smaller format than the product's are expanded before every product that
+  /// reads them, in a kernel of its own: read, written in the activation format. The launches are
+  /// the host's. Source: bitsandbytes autograd/_functions.py: MatMul4Bit.
+  [[nodiscard]] Seconds expansion(std::size_t index, const Operator& op, DataType product) const {
+    const auto& kept = context_.precision.quantised;
+    if (!kept || *kept == product || op.parameters.empty()) return Seconds(0);
+    const ParameterId weight = op.parameters.front();
+    if (!is_quantisable(network(), block_, op, weight)) return Seconds(0);
+    const Bytes moved = (element_size(*kept) + element_size(context_.precision.activation)) *
+                        sizes_.parameter(index, weight);
+    return moved / (chip().memory_bandwidth * chip().kernels.stream.efficiency);
+  }
+
+  void add_expansion(OperatorTime& time, std::size_t index, const Operator& op,
+                     DataType product) const {
+    const Seconds once = expansion(index, op, product);
+    time.forward += once;
+    if (needs_input_gradient(block_, op)) time.backward += once;
+  }
+
   OperatorTime linear(std::size_t index, const Operator& op) {
     MatmulShape shape = matmul_shape(network(), block_, op, load(index, op));
     const double own_results = shape.m * shape.n * shape.batch;  // of one step
@@ -266,6 +292,7 @@ class OperatorPricer {
     if (needs_input_gradient(block_, op) && sums(op.inputs.front(), inputs)) {
       time.backward += sum_up(steps, inputs);
     }
+    add_expansion(time, index, op, type);
     return time;
   }
 
@@ -279,12 +306,13 @@ class OperatorPricer {
     OperatorTime time;
     time.forward = matmul(type, shape, rows(type, shape)) * slow + launch;
     add_gradients(time, op, type, shape, slow, launch);
+    add_expansion(time, index, op, type);
     return time;
   }
 
   OperatorTime product(std::size_t index, const Operator& op) {
     const MatmulShape s = matmul_shape(network(), block_, op, load(index, op));
-    const DataType type = context_.precision.activation;
+    const DataType type = activation_type();
     const Rows rows = rows_of(type, s);
     OperatorTime time;
     time.forward = matmul(type, s, rows);

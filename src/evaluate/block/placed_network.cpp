@@ -42,12 +42,13 @@ void add_gathered(const Block& block, std::size_t i, double elements, GatheredEl
 
 /// Policies cut what is counted over depth; a parameter that depth holds copies of counts for all.
 void count_parameters(const Network& network, const Block& block, const LocalSizes& sizes,
-                      const ShardingRules& rules, int depth, PlacedBlock& placed) {
+                      const Framework& framework, const PrecisionPolicy& formats, int depth,
+                      PlacedBlock& placed) {
   double launch = 0.0;
   for (std::size_t i = 0; i < block.operators.size(); ++i) {
     for (const ParameterId id : block.operators[i].parameters) {
       const Parameter& parameter = block.parameter(id);
-      const bool cut = depth_cuts(network, block, block.operators[i], id, rules);
+      const bool cut = depth_cuts(network, block, block.operators[i], id, framework.sharding);
       const double elements = sizes.parameter(i, id) * (cut ? 1 : depth);
       if (cut && depth > 1) add_gathered(block, i, elements, placed.gathered, launch);
       const bool expert = has_expert_dimension(network, parameter);
@@ -55,6 +56,10 @@ void count_parameters(const Network& network, const Block& block, const LocalSiz
       (expert ? count.expert : count.dense) += elements;
       if (parameter.trainable == Trainable::Yes) {
         (expert ? count.trainable_expert : count.trainable_dense) += elements;
+      } else {
+        const DataType kept = frozen_format(network, block, block.operators[i], id, formats);
+        (expert ? count.frozen_expert : count.frozen_dense) +=
+            elements * element_size(kept).value();
       }
     }
   }
@@ -78,12 +83,15 @@ ParameterCount& ParameterCount::operator+=(const ParameterCount& other) {
   expert += other.expert;
   trainable_dense += other.trainable_dense;
   trainable_expert += other.trainable_expert;
+  frozen_dense += other.frozen_dense;
+  frozen_expert += other.frozen_expert;
   return *this;
 }
 
 ParameterCount operator*(ParameterCount count, double copies) {
-  return {count.dense * copies, count.expert * copies, count.trainable_dense * copies,
-          count.trainable_expert * copies};
+  return {count.dense * copies,           count.expert * copies,
+          count.trainable_dense * copies, count.trainable_expert * copies,
+          count.frozen_dense * copies,    count.frozen_expert * copies};
 }
 
 PlacedNetwork place_network(const Problem& problem, const NetworkIndex& index,
@@ -114,7 +122,8 @@ PlacedNetwork place_network(const Problem& problem, const NetworkIndex& index,
       placed.messages.push_back({demand, grows_with_micro_batch(network, block, demand)});
     }
     count_parameters(network, block, LocalSizes(block, index[b], placed.cuts, rules.extents),
-                     framework.sharding, mesh[Axis::Depth].size, placed);
+                     framework, framework.precision.at(problem.precision), mesh[Axis::Depth].size,
+                     placed);
   }
   return result;
 }

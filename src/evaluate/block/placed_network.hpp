@@ -21,6 +21,8 @@ struct ParameterCount {
   double expert = 0.0;
   double trainable_dense = 0.0;
   double trainable_expert = 0.0;
+  double frozen_dense = 0.0;   ///< bytes of those that are not trained
+  double frozen_expert = 0.0;  ///< the same
   ParameterCount& operator+=(const ParameterCount& other);
   friend ParameterCount operator*(ParameterCount count, double copies);
   bool operator==(const ParameterCount&) const = default;

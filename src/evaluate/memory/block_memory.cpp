@@ -114,7 +114,7 @@ class ActivationCounter {
     const Operator& op = block_.operators[i];
     if (traits(op).starts_backward) {
       memory.loss += saved;
-      memory.logits += local_.sizes.tensor(i, op.inputs.front());
+      memory.logits += local_.sizes.tensor(i, op.inputs.front()) * loss_share(i);
     }
     memory.kept_for_weights += kept_for_weights(i);
     if (traits(op).second_operand == SecondOperand::Weight) {
@@ -275,9 +275,36 @@ class ActivationCounter {
   }
 
   [[nodiscard]] Bytes saved_by(std::size_t index) const {
+    if (const double share = loss_share(index); share < 1.0) return saved_by_loss(index, share);
     Bytes bytes;
     for (const Saved& saved : block_.operators[index].saved) bytes += size_of(saved);
     return bytes + attention_copies(index);
+  }
+
+  /// Of the tokens, those for which a loss has tensors of its own at a time.
+  [[nodiscard]] double loss_share(std::size_t index) const {
+    const Operator& op = block_.operators[index];
+    const OperatorPasses* passes = context_.passes.at(static_cast<std::size_t>(op.passes));
+    if (op.passes != MemoryBound::Loss || passes == nullptr) return 1.0;
+    if (passes->chunks > 0.0) return 1.0 / passes->chunks;
+    const TensorId logits = op.inputs.front();
+    const std::size_t product = local_.index.producers[static_cast<std::size_t>(logits)];
+    if (product == kEdge) return 1.0;
+    const TensorId input = block_.operators[product].inputs.front();
+    return std::min(1.0, local_.sizes.tensor(product, input) / local_.sizes.tensor(index, logits));
+  }
+
+  /// Logits of a loss that multiplies by itself are its own tensors, like all in fp32.
+  [[nodiscard]] Bytes saved_by_loss(std::size_t index, double share) const {
+    const Operator& op = block_.operators[index];
+    const bool multiplies =
+        context_.passes.at(static_cast<std::size_t>(MemoryBound::Loss))->multiplies;
+    Bytes bytes;
+    for (const Saved& saved : op.saved) {
+      const bool whole = !multiplies && saved.tensor == op.inputs.front();
+      bytes += size_of(saved) * (whole ? 1.0 : share);
+    }
+    return bytes;
   }
 
   [[nodiscard]] Bytes size_of(const Saved& saved) const {

@@ -22,9 +22,14 @@ bool has_expert_dimension(const Network& network, const Parameter& parameter) {
                      [&](DimId dim) { return network.dimension(dim).role == DimRole::Expert; });
 }
 
-ParameterCount whole_network(const Network& network) {
+ParameterCount whole_network(const Network& network, const PrecisionPolicy& formats) {
   ParameterCount total;
   std::set<std::string> shared;
+  // A weight may be kept in a smaller format than others: none is counted as larger.
+  const double frozen =
+      std::min(element_size(formats.frozen.value_or(formats.parameter)),
+               element_size(formats.quantised.value_or(formats.frozen.value_or(formats.parameter))))
+          .value();
   for (const BlockRun& run : network.order) {
     for (const Parameter& parameter : network.blocks[run.block].parameters) {
       double elements = element_count(network, parameter.dims);
@@ -33,7 +38,10 @@ ParameterCount whole_network(const Network& network) {
       const bool trains = parameter.trainable == Trainable::Yes;
       const bool expert = has_expert_dimension(network, parameter);
       (expert ? total.expert : total.dense) += elements;
-      if (trains) (expert ? total.trainable_expert : total.trainable_dense) += elements;
+      double& trained = expert ? total.trainable_expert : total.trainable_dense;
+      double& kept = expert ? total.frozen_expert : total.frozen_dense;
+      trained += trains ? elements : 0.0;
+      kept += trains ? 0.0 : elements * frozen;
     }
   }
   return total;
@@ -57,7 +65,7 @@ GridBound::GridBound(const PricingContext& context)
       global_batch_(static_cast<double>(context.problem.global_batch)),
       gradients_(context.problem.framework->implementation.gradients),
       reserve_(context.constants.memory_workspace + context.constants.memory_context),
-      parameters_(whole_network(*context.problem.network)) {
+      parameters_(whole_network(*context.problem.network, context.precision)) {
   const Network& network = *context.problem.network;
   const SelectiveRecompute& selective = context.problem.framework->selective;
   const double rate = best_rate(context.problem.cluster->accelerator, context.precision);
@@ -94,14 +102,16 @@ PlanBound GridBound::of(const PlanDegrees& plan, const ModelStatePolicy& statics
 Bytes GridBound::memory(const PlanDegrees& plan, const ModelStatePolicy& statics) const {
   // Gradients that the only micro-batch of a plan makes may take the place of activations.
   const bool held = gradients_ == GradientStorage::Buffer;
-  const auto state_bytes = [&](const ModelStateBytes& bytes, double all, double trainable) {
+  const auto state_bytes = [&](const ModelStateBytes& bytes, double frozen, double trainable) {
     const double gradient = held ? bytes.gradient : 0.0;
-    return all * bytes.parameter + trainable * (gradient + bytes.optimizer);
+    return frozen * bytes.share + trainable * bytes.parameter +
+           trainable * (gradient + bytes.optimizer);
   };
-  const double dense = state_bytes(statics.dense, parameters_.dense, parameters_.trainable_dense) /
-                       (plan.tensor_in * plan.tensor_out);
+  const double dense =
+      state_bytes(statics.dense, parameters_.frozen_dense, parameters_.trainable_dense) /
+      (plan.tensor_in * plan.tensor_out);
   const double expert =
-      state_bytes(statics.expert, parameters_.expert, parameters_.trainable_expert) /
+      state_bytes(statics.expert, parameters_.frozen_expert, parameters_.trainable_expert) /
       (static_cast<double>(plan.expert) * plan.expert_tensor * plan.tensor_in);
   return Bytes((dense + expert) / plan.pipeline) + reserve_;
 }

@@ -28,14 +28,34 @@ double optimizer_traffic(const ParameterCount& count, const ModelStatePolicy& st
 }
 
 /// What is gathered at once: a block under full sharding, the weights of a launch over depth.
-double largest_unit(const PricingInput& view, int position) {
+struct GatheredUnit {
+  Bytes weights;
+  double trained = 0.0;  ///< elements
+};
+
+/// Weights that are not trained are gathered as they are kept, or in the format of gathers.
+GatheredUnit whole_block(const PricingInput& view, const BlockProfile& block) {
+  ParameterCount unit = block.parameters;
+  for (const SharedCount& shared : block.shared) unit += shared.count;
+  const Bytes element = element_size(view.precision.gather);
+  const double trained = unit.trainable_dense + unit.trainable_expert;
+  const double frozen = unit.dense + unit.expert - trained;
+  return {
+      element * trained + std::min(element * frozen, Bytes(unit.frozen_dense + unit.frozen_expert)),
+      trained};
+}
+
+GatheredUnit largest_unit(const PricingInput& view, int position) {
   const bool sharded = view.transform_at(position).degrees->zero == ZeroStage::Parameters;
-  double largest = 0.0;
+  const Bytes element = element_size(view.precision.gather);
+  GatheredUnit largest;
   for (const int content : view.contents_at(position)) {
     for_each_block(view, view.content(content), [&](const BlockProfile& block, double) {
-      ParameterCount unit = block.parameters;
-      for (const SharedCount& shared : block.shared) unit += shared.count;
-      largest = std::max(largest, sharded ? unit.dense + unit.expert : block.memory.gathered_unit);
+      const double launch = block.memory.gathered_unit;
+      const GatheredUnit unit =
+          sharded ? whole_block(view, block) : GatheredUnit{element * launch, launch};
+      largest.weights = std::max(largest.weights, unit.weights);
+      largest.trained = std::max(largest.trained, unit.trained);
     });
   }
   return largest;
@@ -44,15 +64,15 @@ double largest_unit(const PricingInput& view, int position) {
 /// What stays gathered, else the unit in use and the one gathered ahead; a gradient not yet
 /// reduced.
 Bytes gathered_parameters(const PricingInput& view, int position) {
-  const double largest = largest_unit(view, position);
+  const GatheredUnit largest = largest_unit(view, position);
   Bytes kept;
   for (const int content : view.contents_at(position)) {
     for_each_block(view, view.content(content), [&](const BlockProfile& block, double copies) {
       kept += block.memory.gathered_for_step * copies;
     });
   }
-  if (kept == Bytes(0)) kept = element_size(view.precision.gather) * (2.0 * largest);
-  return kept + element_size(view.precision.reduction) * largest;
+  if (kept == Bytes(0)) kept = 2.0 * largest.weights;
+  return kept + element_size(view.precision.reduction) * largest.trained;
 }
 
 /// Ranks over which the optimizer states of a parameter are cut.
@@ -78,6 +98,8 @@ Seconds host_time(const PricingInput& view, int position) {
     }
   }
   const FrameworkConstants& constants = view.constants;
+  const bool sharded = view.transform_at(position).degrees->zero != ZeroStage::None;
+  if (!sharded) return constants.host_step;
   return constants.host_step +
          (constants.host_parameter + constants.host_slice * state_slices(view, position)) * tensors;
 }
@@ -89,7 +111,9 @@ StageClassStates statics_of(const PricingInput& view, int position) {
   const ParameterCount n = position_parameters(view, position);
   StageClassStates statics;
   statics.parameters = n;
-  statics.parameter_bytes = Bytes(n.dense * dense.parameter + n.expert * expert.parameter);
+  statics.parameter_bytes =
+      Bytes(n.trainable_dense * dense.parameter + n.trainable_expert * expert.parameter +
+            n.frozen_dense * dense.share + n.frozen_expert * expert.share);
   statics.gradient_bytes =
       Bytes(n.trainable_dense * dense.gradient + n.trainable_expert * expert.gradient);
   statics.optimizer_bytes =

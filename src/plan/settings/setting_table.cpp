@@ -168,6 +168,11 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
           1 << 16),
     row<&R::lora_targets>(S::LoraTargets, "lora_targets", K::Text, "LIST",
                           "modules with an adapter, such as q,v or all-linear (default: q,v)"),
+    row<&R::base_precision>(S::BasePrecision, "base_precision", K::Format,
+                            "fp32|bf16|fp16|fp8|int8|nf4",
+                            "format in which weights beside adapters are kept"),
+    row<&R::optimizer_states>(S::OptimizerStates, "optimizer_states", K::Format,
+                              "fp32|bf16|fp16|fp8|int8", "format of the optimizer's moments"),
     changes(row<&R::tokens>(S::Tokens, "tokens", K::Text, "COUNT",
                             "to train on: adds days, GPU-hours, energy and price"),
             SettingEffect::Summary),
@@ -252,7 +257,7 @@ std::string setting_problem(const SettingRow& row, std::string_view text) {
     case SettingKind::Format: {
       const std::vector<std::string> words = words_of(row);
       const auto format =
-          row.kind == SettingKind::Format ? parse_data_type(text) : std::optional<DataType>();
+          row.kind == SettingKind::Format ? parse_stored_type(text) : std::optional<DataType>();
       const std::string_view word = format ? to_text(*format) : text;
       if (std::find(words.begin(), words.end(), word) != words.end()) return {};
       const std::string guess = did_you_mean(text, words);

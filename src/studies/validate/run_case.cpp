@@ -149,6 +149,18 @@ void pin_order(const RunRecord& run, const ArchitectureTable& table, PinnedDegre
   pinned.pin(Degree::Schedule, static_cast<int>(pairs ? in_pairs(*named) : *named));
 }
 
+/// What the row's degrees, whose product is `known`, leave over goes to degrees that its columns
+/// leave empty.
+void open_degrees(const RunRecord& run, std::int64_t known, RunCase& result) {
+  if (known >= run.gpus || run.gpus % known != 0) return;
+  for (const Degree degree : {Degree::TensorOut, Degree::Context, Degree::Pipeline}) {
+    if (!run.degrees.has(degree)) result.open_degrees.push_back(degree);
+  }
+  if (result.open_degrees.empty()) return;
+  result.open_ranks = degree(run.gpus / known);
+  result.question.degrees.pin(result.open_degrees.front(), result.open_ranks);
+}
+
 /// The degrees of the row as flags would give them, and a batch that they divide.
 void pin_degrees(const RunRecord& run, const ArchitectureTable& table, const Framework& framework,
                  RunCase& result) {
@@ -166,6 +178,8 @@ void pin_degrees(const RunRecord& run, const ArchitectureTable& table, const Fra
   if (!pinned.has(Degree::Data)) {
     plan.data = degree(std::max<std::int64_t>(1, run.gpus / *ranks));
     pinned.pin(Degree::Data, plan.data);
+  } else {
+    open_degrees(run, *ranks, result);
   }
   const std::string micro_batch(row_of(Degree::MicroBatch).key);
   result.open_micro_batch = !pinned.has(Degree::MicroBatch) &&

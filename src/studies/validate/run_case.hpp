@@ -21,6 +21,10 @@ struct RunCase {
   PlanDegrees plan;         ///< as far as the row says it, until the question is settled
   /// Neither the row nor the framework says it: the plan has one sequence until it is priced.
   bool open_micro_batch = false;
+  /// Degrees of which neither says anything, and the ranks that the others leave to them: all of
+  /// them are the first one's until the plan is priced.
+  std::vector<Degree> open_degrees{};
+  int open_ranks = 1;
   std::vector<std::string> filled;  ///< what the columns did not say, and who said it instead
   /// Sequences of the row over sequences of the plan: below 1 when the last micro-batch is partial.
   double batch_share = 1.0;

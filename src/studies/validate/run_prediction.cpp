@@ -9,8 +9,10 @@
 #include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "evaluate/answer/interval.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
+#include "question/degrees.hpp"
 #include "studies/validate/run_case.hpp"
 #include "studies/validate/run_groups.hpp"
 #include "studies/validate/run_problems.hpp"
@@ -55,10 +57,10 @@ class GroupPricer {
     const RunRecord& run = row.run;
     RunPrediction& prediction = row.predicted;
     try {
-      if (run_case.open_micro_batch) {
-        settle_micro_batch(run_case);
+      if (run_case.open_micro_batch || !run_case.open_degrees.empty()) {
+        settle_open(run_case);
         prediction.filled = run_case.filled;
-        prediction.chosen_micro_batch = true;
+        prediction.chosen_micro_batch = run_case.open_micro_batch;
         prediction.plan = run_case.plan;
         prediction.regimes = regimes_of(run, run_case, *evaluator_.problem().cluster);
       }
@@ -79,16 +81,47 @@ class GroupPricer {
     prediction.reason = std::move(reason);
   }
 
-  /// The fastest micro-batch that fits where the row leaves it open, else the one that needs least.
-  void settle_micro_batch(RunCase& run_case) {
-    const PlanDegrees asked = run_case.plan;
-    std::optional<Seconds> fastest;
-    std::optional<Bytes> least;
+  /// The plan as the row says it, in as many sizes of micro-batches as it leaves open.
+  static void add_sizes(const RunCase& run_case, const PlanDegrees& asked,
+                        std::vector<PlanDegrees>& plans) {
     for (int size = 1; size <= asked.micro_batches; size *= 2) {
       if (asked.micro_batches % size != 0) break;
       PlanDegrees plan = asked;
-      plan.micro_batch = size;
+      plan.micro_batch = asked.micro_batch * size;
       plan.micro_batches = asked.micro_batches / size;
+      plans.push_back(plan);
+      if (!run_case.open_micro_batch) break;
+    }
+  }
+
+  /// Every split of the ranks from `degree` on over the degrees that are left.
+  void add_splits(const RunCase& run_case, std::size_t degree, int ranks, PinnedDegrees& pinned,
+                  std::vector<PlanDegrees>& plans) const {
+    const std::vector<Degree>& open = run_case.open_degrees;
+    if (degree + 1 >= open.size()) {
+      if (!open.empty()) pinned.pin(open.back(), ranks);
+      try {
+        add_sizes(run_case, plan_from_degrees(pinned, evaluator_.problem(), std::nullopt), plans);
+      } catch (const InputError&) {
+        return;  // no plan of this network has these degrees
+      }
+      return;
+    }
+    for (int own = 1; own <= ranks; ++own) {
+      if (ranks % own != 0) continue;
+      pinned.pin(open[degree], own);
+      add_splits(run_case, degree + 1, ranks / own, pinned, plans);
+    }
+  }
+
+  /// Of all plans that the row may mean: the fastest that fits, else the one that needs least.
+  void settle_open(RunCase& run_case) {
+    PinnedDegrees pinned = run_case.question.degrees;
+    std::vector<PlanDegrees> plans;
+    add_splits(run_case, 0, run_case.open_ranks, pinned, plans);
+    std::optional<Seconds> fastest;
+    std::optional<Bytes> least;
+    for (const PlanDegrees& plan : plans) {
       if (evaluator_.obstacle(plan)) continue;
       const Estimate estimate = evaluator_.simulate(*evaluator_.profile(plan), plan, *workspace_);
       const Bytes needed = estimate.memory.total();
@@ -100,9 +133,14 @@ class GroupPricer {
       least = needed;
       run_case.plan = plan;
     }
-    run_case.filled.push_back(
-        fmt::format("micro_batch {} ({})", run_case.plan.micro_batch,
-                    fastest ? "the fastest that fits" : "none fits, this one needs least"));
+    std::vector<Degree> open = run_case.open_degrees;
+    if (open.size() == 1) open.clear();  // the other degrees decide it
+    if (run_case.open_micro_batch) open.push_back(Degree::MicroBatch);
+    for (const Degree degree : open) {
+      run_case.filled.push_back(fmt::format(
+          "{} {} ({})", key_of(degree, {}), value_text(degree, degree_value(run_case.plan, degree)),
+          fastest ? "the fastest that fits" : "none fits, this one needs least"));
+    }
   }
 
   void price_row(const RunRecord& run, const RunCase& run_case, RunPrediction& prediction) {

@@ -30,10 +30,10 @@ constexpr std::array<std::string_view, 4> kSizes{"mlp", "layers", "hidden", "hea
 constexpr std::pair<std::string_view, std::string_view> kBatch{"global_batch", "batch"};
 
 /// What tables of runs may hold besides settings and degrees.
-constexpr std::array<std::string_view, 18> kOthers{
-    "id",           "source",   "locator",     "known",    "ffn_hidden", "kv_heads",
-    "head_dim",     "vocab",    "moe_experts", "moe_topk", "moe_ffn",    "batch",
-    "peak_mem_gib", "mem_kind", "oom",         "mem_rank", "site",       "tp"};
+constexpr std::array<std::string_view, 19> kOthers{
+    "id",    "source",      "locator",  "known",   "ffn_hidden", "kv_heads",     "head_dim",
+    "vocab", "moe_experts", "moe_topk", "moe_ffn", "batch",      "peak_mem_gib", "mem_kind",
+    "oom",   "mem_rank",    "site",     "tp",      "loss_kernel"};
 
 constexpr std::array<std::pair<std::string_view, MemoryKind>, 4> kMemoryKinds{
     {{"allocated", MemoryKind::Allocated},
@@ -208,6 +208,14 @@ void read_settings(const RowReader& row, RunRecord& run) {
   }
 }
 
+/// The column of the loss alone: a word of `kernels` without "-loss".
+void read_loss(const RowReader& row, RunRecord& run) {
+  const std::string& cell = row.text("loss_kernel");
+  if (cell.empty()) return;
+  std::string& kernels = run.question.kernels.emplace(run.question.kernels.value_or(""));
+  kernels += (kernels.empty() ? "" : " ") + cell + "-loss";
+}
+
 RunRecord read_run(const io::CsvTable& table, const io::CsvRow& cells,
                    const ModelFinder& find_model, TableProblems& problems) {
   RowReader row(table, cells, problems);
@@ -241,6 +249,7 @@ RunRecord read_run(const io::CsvTable& table, const io::CsvRow& cells,
   run.memory_rank =
       row.choice("mem_rank", kMemoryRanks, "it is max (of all stages), first or last");
   read_settings(row, run);
+  read_loss(row, run);
   run.outcome = row.choice("oom", kOutcomes, "it is 0, 1 or failed").value_or(Outcome::Measured);
   run.unknown = row.unknown();
   run.cells = table.cells(cells);

@@ -57,6 +57,27 @@ TEST_SUITE("unit") {
     CHECK(toy.profile("decoder").memory.logits == 0);
   }
 
+  TEST_CASE("a loss in pieces has fp32 tensors, or all its logits, for one piece at a time") {
+    const auto with_chunks = [](double chunks, bool multiplies) {
+      return test::with_framework(test::toy_problem(), [&](Framework& framework) {
+        constexpr auto kLoss = static_cast<std::size_t>(MemoryBound::Loss);
+        OperatorPasses& passes = framework.operators.known[kLoss]["pieces"];
+        passes.chunks = chunks;
+        passes.multiplies = multiplies;
+        framework.operators.chosen[kLoss] = "pieces";
+      });
+    };
+    constexpr double kLogits = kTokens * 51200;
+    const PlanDegrees plan = plan_of(1, SequenceParallel::Off);
+    const test::ToyClass eight(with_chunks(8, false), plan);
+    CHECK(eight.profile("head").memory.logits == kLogits / 8);
+    CHECK(eight.profile("head").memory.loss == Bytes(2 * kLogits + 4 * kLogits / 8));
+    // As many pieces as keep logits as large as the stream: 51200 / 1024 = 50.
+    const test::ToyClass whole(with_chunks(0, true), plan);
+    CHECK(whole.profile("head").memory.logits == doctest::Approx(kTokens * kHidden));
+    CHECK(whole.profile("head").memory.loss.value() == doctest::Approx(6 * kTokens * kHidden));
+  }
+
   TEST_CASE("what products and activation functions alone read again is kept in fewer bytes") {
     // Per token and feature of the stream: results of both norms, the MLP's 4 before its activation
     // and 4 after; queries, keys, values, the result of attention and the stream stay. fp8 with an

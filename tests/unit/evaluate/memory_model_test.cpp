@@ -75,6 +75,41 @@ TEST_SUITE("unit") {
     }
   }
 
+  TEST_CASE("weights that are not trained: products of layers as quantised, the rest as frozen") {
+    // Trained: the final norm alone. Per element nf4 takes 4 bits, a byte per 64 and 4 bytes per 64
+    // of those blocks of 64 x 256; the products of a layer have 12 h^2 elements, its norms 4 h.
+    constexpr double kNf4 = 4.0 / 8 + 1.0 / 64 + 4.0 / (64 * 256);
+    constexpr double kProducts = 8 * 12 * kHidden * kHidden;
+    const PlanDegrees plan = pipeline_plan(1, 1, 2, kDefaultSchedule);
+    const auto frozen = test::with_network(problem_for(plan), [](Network& network) {
+      for (Block& block : network.blocks) {
+        for (Parameter& parameter : block.parameters) {
+          const bool kept = parameter.name.find("final_norm") == std::string::npos;
+          parameter.trainable = kept ? Trainable::No : Trainable::Yes;
+        }
+      }
+    });
+    const auto parameters = [&](std::optional<DataType> plain, std::optional<DataType> products) {
+      const Problem problem = test::with_framework(frozen, [&](Framework& framework) {
+        framework.precision.at(DataType::Bf16).frozen = plain;
+        framework.precision.at(DataType::Bf16).quantised = products;
+      });
+      return stages_of(problem, plan)[0].parameters.value();
+    };
+    CHECK(parameters({}, {}) == doctest::Approx(2 * kParameters));
+    CHECK(parameters(DataType::Fp32, {}) ==
+          doctest::Approx(4 * (kParameters - 2 * kHidden) + 2 * 2 * kHidden));
+    CHECK(parameters({}, DataType::Nf4) ==
+          doctest::Approx(kNf4 * kProducts + 2 * (kParameters - kProducts)).epsilon(1e-12));
+    PlanDegrees sharded = plan;
+    sharded.zero = ZeroStage::Parameters;
+    const Problem problem = test::with_framework(frozen, [](Framework& framework) {
+      framework.precision.at(DataType::Bf16).quantised = DataType::Nf4;
+    });
+    CHECK(stages_of(problem, sharded)[0].parameters.value() ==
+          doctest::Approx((kNf4 * kProducts + 2 * (kParameters - kProducts)) / 16).epsilon(1e-12));
+  }
+
   TEST_CASE("stages hold the network once, and both ends the tied table") {
     const PlanDegrees plan = pipeline_plan(4, 1, 8, kDefaultSchedule);
     const auto stages = stages_of(problem_for(plan), plan);

@@ -42,6 +42,53 @@ TEST_SUITE("unit") {
     CHECK(time.backward_kernels == 2);
   }
 
+  TEST_CASE("under tf32 logits and products of activations run in it too") {
+    Problem problem = test::with_framework(test::toy_problem(), [](Framework& framework) {
+      PrecisionPolicy& policy = framework.precision[DataType::Tf32];
+      policy = framework.precision.at(DataType::Bf16);
+      policy.matmul = DataType::Tf32;
+      policy.activation = DataType::Fp32;
+    });
+    problem.precision = DataType::Tf32;
+    auto cluster = std::make_shared<Cluster>(*problem.cluster);
+    constexpr auto kTf32 = static_cast<std::size_t>(DataType::Tf32);
+    cluster->accelerator.peak[kTf32] = FlopRate(2e14);
+    cluster->accelerator.kernels.matmul[kTf32] =
+        cluster->accelerator.kernels.matmul[static_cast<std::size_t>(DataType::Bf16)];
+    problem.cluster = std::move(cluster);
+    const test::ToyClass toy(problem, tensor_plan());
+    const Seconds logits = matmul_time(toy.chip(), DataType::Tf32, {1, 1024, 51200 / 2, 1024});
+    CHECK(microseconds(toy.time("head", "logits").forward) ==
+          doctest::Approx(microseconds(logits)));
+  }
+
+  TEST_CASE("a quantised weight is expanded before each product that reads it") {
+    // Read in 4.127 bits and written in bf16, forward and for the input gradient; none is formed
+    // for the weight.
+    const double bytes = (4.0 / 8 + 1.0 / 64 + 4.0 / (64 * 256) + 2.0) * 1024 * 2048;
+    const auto freeze = [](Network& network) {
+      for (Block& block : network.blocks) {
+        for (Parameter& parameter : block.parameters) {
+          if (parameter.name == "mlp_in.weight") parameter.trainable = Trainable::No;
+        }
+      }
+    };
+    const Problem frozen = test::with_network(test::toy_problem(), freeze);
+    const Problem quantised = test::with_framework(frozen, [](Framework& framework) {
+      framework.precision.at(DataType::Bf16).quantised = DataType::Nf4;
+    });
+    const test::ToyClass before(frozen, tensor_plan());
+    const test::ToyClass after(quantised, tensor_plan());
+    const Seconds pass =
+        Bytes(bytes) / (after.chip().memory_bandwidth * after.chip().kernels.stream.efficiency);
+    const OperatorTime plain = before.time("decoder", "mlp_in");
+    const OperatorTime expanded = after.time("decoder", "mlp_in");
+    CHECK(microseconds(expanded.forward - plain.forward) == doctest::Approx(microseconds(pass)));
+    CHECK(microseconds(expanded.backward - plain.backward) == doctest::Approx(microseconds(pass)));
+    CHECK(after.time("decoder", "mlp_out").forward == before.time("decoder", "mlp_out").forward);
+    CHECK(after.time("head", "logits").forward == before.time("head", "logits").forward);
+  }
+
   TEST_CASE("products whose rows are no multiple of 16 bytes take longer, whatever the tokens") {
     const auto logits = [](std::int64_t vocab) {
       Problem problem = test::with_network(test::toy_problem(), [&](Network& network) {

@@ -82,6 +82,8 @@ const std::map<Setting, Example> kSettings{
     {S::Dispatcher, {"deepep", {{S::Model, "mixtral-8x7b"}}, {{D::Expert, 8}}}},
     {S::LoraRank, {"8"}},
     {S::LoraTargets, {"q", {{S::LoraRank, "8"}, {S::Model, "llama3.2-1b"}}}},
+    {S::BasePrecision, {"nf4", {{S::LoraRank, "8"}, {S::Model, "llama3.2-1b"}}}},
+    {S::OptimizerStates, {"bf16"}},
     {S::Site, {"typical"}},
     {S::MemoryReserve, {"2.34567 GiB"}},
     {S::MemoryRisk, {"0.3"}},

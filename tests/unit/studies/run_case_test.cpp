@@ -54,6 +54,19 @@ TEST_SUITE("unit") {
     CHECK(case_of({{"dp", ""}, {"cp", "2"}}).plan.data == 2);
   }
 
+  TEST_CASE("ranks that no degree accounts for go to the degrees that the row leaves empty") {
+    const RunCase decided = case_of({{"cp", ""}, {"pp", "1"}});
+    CHECK(decided.open_degrees == std::vector{Degree::Context});
+    CHECK(decided.question.degrees.get(Degree::Context) == 2);
+    const RunCase open = case_of({{"cp", ""}, {"tp", ""}, {"pp", "1"}});
+    CHECK(open.open_degrees == std::vector{Degree::TensorOut, Degree::Context});
+    CHECK(open.open_ranks == 4);
+    // All said, or nothing left over: as it stands.
+    CHECK(case_of({{"dp", "2"}}).open_degrees.empty());
+    CHECK(case_of({{"tp", "4"}, {"cp", ""}}).open_degrees.empty());
+    CHECK(case_of({{"dp", "3"}, {"cp", ""}, {"pp", "1"}}).open_degrees.empty());
+  }
+
   TEST_CASE("degrees whose product overflows are refused") {
     const std::string most = "1073741824";  // 2^30: the product of three wraps to 0 in 64 bits
     for (const char* data : {"", "1", "1073741824"}) {

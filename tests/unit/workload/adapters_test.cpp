@@ -52,6 +52,20 @@ TEST_SUITE("unit") {
     CHECK(trainable_parameter_count(network_of(adapted({kAllLinear}))) == everything);
   }
 
+  TEST_CASE("tables of the vocabulary are trained whole where they are named") {
+    const std::int64_t adapters = trainable_parameter_count(network_of(adapted()));
+    CHECK(trainable_parameter_count(network_of(adapted({"q", "v", "head"}))) ==
+          adapters + 128 * 64);
+    CHECK(trainable_parameter_count(network_of(adapted({"q", "v", "embedding", "head"}))) ==
+          adapters + 2 * 128 * 64);
+    ModelDescription tied = adapted({"q", "v", "head"});
+    tied.embedding.tied = true;
+    CHECK(trainable_parameter_count(network_of(tied)) == adapters + 128 * 64);
+    const auto alone = adapter_problem(adapted({"head"}));
+    REQUIRE(alone);
+    CHECK(alone->what == "no target has an adapter");
+  }
+
   TEST_CASE("a fused projection has one adapter whose first half all three products share") {
     ModelDescription model = test::gpt(2, 64, 4, 128, 32);
     model.attention.fused_projection = true;

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "answer/causes.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "plansearch/degree_table.hpp"
+#include "plansearch/setting_table.hpp"
+
+namespace plansearch {
+namespace {
+
+/// A switch that logs and papers leave out is as often the other way; a fault is rarer.
+constexpr double kUnstated = 0.3;
+constexpr double kFault = 0.1;
+constexpr double kRareFault = 0.04;
+
+class Causes {
+ public:
+  Causes(const PlanRequest& asked, const ResolvedPlan& given) : asked_(asked), given_(given) {}
+
+  std::vector<Cause> all() && {
+    recompute();
+    implementation();
+    graphs();
+    attention();
+    micro_batch();
+    precision();
+    overlaps();
+    sequence_parallel();
+    links();
+    clock();
+    return std::move(causes_);
+  }
+
+ private:
+  [[nodiscard]] const ProblemRequest& request() const { return asked_.request; }
+  [[nodiscard]] bool says(Degree degree) const { return request().degrees.has(degree); }
+
+  Cause& add(std::string what, std::string check, double odds) {
+    causes_.push_back({std::move(what), std::move(check), odds, asked_, given_.asked.files});
+    return causes_.back();
+  }
+
+  void add_setting(Setting setting, const std::string& value, std::string what, std::string check,
+                   double odds) {
+    row_of(setting).set(add(std::move(what), std::move(check), odds).request.request, value);
+  }
+
+  void add_degree(Degree degree, int value, std::string what, std::string check) {
+    add(std::move(what), std::move(check), kUnstated).request.request.degrees.pin(degree, value);
+  }
+
+  void recompute() {
+    if (says(Degree::Recompute) || !given_.degrees) return;
+    constexpr std::array kLevels{Recompute::None, Recompute::Selective, Recompute::Full};
+    for (const Recompute level : kLevels) {
+      if (level == given_.degrees->recompute) continue;
+      add_degree(Degree::Recompute, static_cast<int>(level),
+                 level == Recompute::None ? std::string("nothing is recomputed")
+                                          : fmt::format("{} recomputation is on", to_text(level)),
+                 "activation checkpointing in the launch command; a second forward in a profile");
+    }
+  }
+
+  void implementation() {
+    if (request().implementation || request().kernels) return;
+    for (const std::string_view set : implementation_sets()) {
+      if (set == "te") continue;
+      add_setting(Setting::Implementation, std::string(set),
+                  fmt::format("memory-bound operators run {}", set),
+                  set == "compiled" ? "torch.compile, its recompilations"
+                                    : "fused kernels in the log; gaps between small kernels",
+                  kUnstated);
+    }
+  }
+
+  void graphs() {
+    if (request().cuda_graphs == "0") return;
+    const bool on = request().cuda_graphs == "1";
+    add_setting(Setting::CudaGraphs, on ? "0" : "1",
+                on ? "CUDA graphs are not active" : "a CUDA graph issues the step",
+                "launch gaps of the host in a profile", on ? kFault : kUnstated);
+  }
+
+  void attention() {
+    if (request().attention == "unfused") return;
+    add_setting(Setting::Attention, "unfused", "attention is not fused",
+                "softmax and batched products in a profile",
+                request().attention ? kRareFault : kFault);
+  }
+
+  void micro_batch() {
+    if (says(Degree::MicroBatch) || !given_.degrees) return;
+    for (const int factor : {2, 4}) {
+      const PlanDegrees& plan = *given_.degrees;
+      if (plan.micro_batches % factor == 0) {
+        add_degree(Degree::MicroBatch, plan.micro_batch * factor,
+                   fmt::format("micro-batches of {}", plan.micro_batch * factor),
+                   "micro_batch_size, gradient accumulation");
+      }
+    }
+  }
+
+  void precision() {
+    const DataType now = given_.problem.precision;
+    const bool narrow = now == DataType::Fp8 || now == DataType::Mxfp8 || now == DataType::Nvfp4;
+    if (!narrow) return;
+    Cause& cause = add(fmt::format("{} is not active: products run in bf16", to_text(now)),
+                       "names of matrix kernels in a profile", kFault);
+    cause.request.request.precision = "bf16";
+    cause.request.request.fp8_recipe.reset();
+  }
+
+  void overlaps() {
+    if (request().overlap) return;
+    constexpr std::array<std::array<const char*, 2>, 4> kKinds{
+        {{"grad", "gradient reduction"},
+         {"param", "gathering of parameters"},
+         {"tensor", "tensor-parallel communication"},
+         {"expert", "exchange of experts"}}};
+    for (const auto& [key, words] : kKinds) {
+      add_setting(Setting::Overlap, fmt::format("{}=0", key),
+                  fmt::format("{} hides under nothing", words),
+                  "communication alone on the timeline; CUDA_DEVICE_MAX_CONNECTIONS", kFault);
+    }
+  }
+
+  void sequence_parallel() {
+    const bool on = given_.degrees && given_.degrees->tensor() > 1 &&
+                    given_.degrees->sequence_parallel == SequenceParallel::On;
+    if (!on || says(Degree::SequenceParallel)) return;
+    add_degree(Degree::SequenceParallel, 0, "sequence parallelism is off",
+               "norms over whole sequences on every tensor rank");
+  }
+
+  /// A cable, a card or a link that runs at half its rate slows every group that uses it.
+  void links() {
+    const auto& tiers = given_.problem.cluster->tiers;
+    for (std::size_t i = 0; i < tiers.size(); ++i) {
+      const bool used = i == 0 || given_.problem.gpus > tiers[i - 1].size;
+      if (!used) continue;
+      Cause& cause = add(
+          fmt::format("{} at half its rate", tiers[i].name),
+          fmt::format("nccl-tests over {}; error counters, NCCL_IB_HCA, topology", tiers[i].name),
+          kFault);
+      auto slower = std::make_shared<Cluster>(*given_.problem.cluster);
+      LinkTier& tier = slower->tiers[i];
+      tier.bandwidth = tier.bandwidth * 0.5;
+      if (tier.pair_bandwidth) tier.pair_bandwidth = *tier.pair_bandwidth * 0.5;
+      if (tier.nics) tier.nics->bandwidth = tier.nics->bandwidth * 0.5;
+      for (GroupRate& rate : tier.group_rates) rate.rate = rate.rate * 0.5;
+      cause.files.cluster = std::move(slower);
+    }
+  }
+
+  /// One device that others wait for.
+  void clock() {
+    constexpr double kSlow = 0.75;
+    Cause& cause =
+        add("one device runs at three quarters of its clock",
+            "nvidia-smi -q -d PERFORMANCE: power or thermal slowdown; step time by rank", kFault);
+    auto slower = std::make_shared<Cluster>(*given_.problem.cluster);
+    for (auto& peak : slower->accelerator.peak) {
+      if (peak) peak = *peak * kSlow;
+    }
+    cause.files.cluster = std::move(slower);
+  }
+
+  const PlanRequest& asked_;
+  const ResolvedPlan& given_;
+  std::vector<Cause> causes_;
+};
+
+}  // namespace
+
+std::vector<Cause> possible_causes(const PlanRequest& asked, const ResolvedPlan& given) {
+  return Causes(asked, given).all();
+}
+
+}  // namespace plansearch

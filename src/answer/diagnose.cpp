@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: likelihoods of causes of a measured step.
+// Source: Bayes' rule with log-normal errors: ln(measured / predicted) has the deviation that the
+//         interval of the prediction says, above and below.
+// Assumes: one cause at a time; odds of causes before the measurement (causes.cpp); a cause that
+//          has no price spreads over a factor of e either way.
+// Units: seconds; likelihoods add to 1.
+// Checked by: tests/unit/question/diagnose_test.cpp, tools/diagnosis.py
+#include "answer/diagnose.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+
+#include "answer/causes.hpp"
+#include "answer/make_report.hpp"
+#include "plansearch/error.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr double kNormalOdds = 1.0;
+constexpr double kUnknownOdds = 0.1;
+constexpr double kUnknownSigma = 1.0;
+/// Standard deviations between the median and p10 or p90.
+constexpr double kTenth = 1.2815515655446004;
+/// A cause that changes less than this cannot be told from none.
+constexpr double kSame = 0.02;
+
+struct Spread {
+  double median = 0.0;
+  double below = 1.0;  ///< standard deviation of the logarithm, for less time
+  double above = 1.0;
+};
+
+Spread spread_of(const PlanReport& plan) {
+  const double median = plan.estimate.step.total().value();
+  return {median, std::log(median / plan.p10.value()) / kTenth,
+          std::log(plan.p90.value() / median) / kTenth};
+}
+
+double deviation(const Spread& spread, double measured) {
+  const double error = std::log(measured / spread.median);
+  return error / (error < 0.0 ? spread.below : spread.above);
+}
+
+/// Density of the logarithm of the measured step.
+double density(const Spread& spread, double measured) {
+  const double z = deviation(spread, measured);
+  return std::exp(-0.5 * z * z) * 2.0 / (spread.below + spread.above);
+}
+
+SearchReport priced(const ResolvedPlan& given) {
+  return make_prediction(given.asked, PlanEvaluator(given.problem), given.plan);
+}
+
+/// Nothing where the change contradicts the rest of the question.
+std::optional<SearchReport> price_of(const Cause& cause) {
+  try {
+    const ResolvedPlan given = resolve_plan(cause.request, cause.files);
+    if (given.inexpressible) return std::nullopt;
+    return priced(given);
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
+void share_out(DiagnosisReport& report) {
+  double sum = report.normal + report.unknown;
+  for (const CauseReport& cause : report.causes) sum += cause.likelihood;
+  if (sum <= 0.0) return;
+  report.normal /= sum;
+  report.unknown /= sum;
+  for (CauseReport& cause : report.causes) cause.likelihood /= sum;
+  std::stable_sort(
+      report.causes.begin(), report.causes.end(),
+      [](const CauseReport& a, const CauseReport& b) { return a.likelihood > b.likelihood; });
+}
+
+}  // namespace
+
+DiagnosisReport diagnose(const PlanRequest& asked, Seconds measured) {
+  const ResolvedPlan given = resolve_plan(asked);
+  if (given.inexpressible) throw InputError({}, *given.inexpressible);
+  const SearchReport base = priced(given);
+  DiagnosisReport report{base.question, base.plans.front(), measured, 0.0, 0.0, 0.0, {}};
+  const Spread usual = spread_of(report.plan);
+  const double time = measured.value();
+  report.faster_share = 0.5 * std::erfc(-deviation(usual, time) / std::sqrt(2.0));
+  report.normal = kNormalOdds * density(usual, time);
+  report.unknown = kUnknownOdds * density({usual.median, kUnknownSigma, kUnknownSigma}, time);
+  for (const Cause& cause : possible_causes(asked, given)) {
+    const auto found = price_of(cause);
+    if (!found || found->plans.empty()) continue;
+    const PlanReport& plan = found->plans.front();
+    const Spread spread = spread_of(plan);
+    if (std::abs(std::log(spread.median / usual.median)) < kSame) continue;
+    const double runs = 1.0 - plan.memory_risk;
+    report.causes.push_back({cause.what, cause.check, plan.estimate.step.total(),
+                             cause.odds * runs * density(spread, time),
+                             plan.memory_fit == MemoryFit::Fits});
+  }
+  share_out(report);
+  return report;
+}
+
+}  // namespace plansearch

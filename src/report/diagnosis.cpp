@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/diagnosis.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/units.hpp"
+#include "report/columns.hpp"
+#include "report/plan_cells.hpp"
+#include "report/plan_row.hpp"
+
+namespace plansearch {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string percent(double share) {
+  if (share < 0.01) return "<1 %";
+  return share > 0.99 ? ">99 %" : fmt::format("{:.0f} %", 100.0 * share);
+}
+
+Columns<CauseReport> cause_columns(Seconds measured) {
+  using Row = const CauseReport&;
+  return {
+      {.key = "cause",
+       .value = [](Row r) { return Json(r.what); },
+       .title = {"what may be otherwise", Align::Left}},
+      {.key = "predicted_step_time_s",
+       .value = [](Row r) { return Json(r.predicted.value()); },
+       .title = {"then predicted"},
+       .cell = [](Row r) { return Cell(r.predicted); }},
+      {.key = "measured_over_predicted",
+       .value = [measured](Row r) { return Json(measured / r.predicted); },
+       .title = {"measured / predicted"},
+       .cell = [measured](Row r) { return Cell(fmt::format("{:.2f}", measured / r.predicted)); }},
+      {.key = "likelihood",
+       .value = [](Row r) { return Json(r.likelihood); },
+       .title = {"likelihood"},
+       .cell = [](Row r) { return Cell(percent(r.likelihood)); }},
+      {.key = "fits", .value = [](Row r) { return Json(r.fits); }},
+      {.key = "check",
+       .value = [](Row r) { return Json(r.check); },
+       .title = {"check", Align::Left, 1}},
+  };
+}
+
+/// "1.60x as long as predicted: slower than 98 % of such runs"
+std::string verdict(const DiagnosisReport& report) {
+  const double ratio = report.measured / report.plan.estimate.step.total();
+  const bool slow = ratio >= 1.0;
+  const double beyond = slow ? report.faster_share : 1.0 - report.faster_share;
+  const bool inside = report.measured >= report.plan.p10 && report.measured <= report.plan.p90;
+  return fmt::format("measured {}, predicted {} ({} - {}): {:.2f}x, {} than {} of such runs{}\n",
+                     to_text(report.measured), to_text(report.plan.estimate.step.total()),
+                     to_text(report.plan.p10), to_text(report.plan.p90), ratio,
+                     slow ? "slower" : "faster", percent(beyond),
+                     inside ? ", inside p10 - p90" : "");
+}
+
+std::string conclusion(const DiagnosisReport& report) {
+  const CauseReport* first = report.causes.empty() ? nullptr : &report.causes.front();
+  const double best = first == nullptr ? 0.0 : first->likelihood;
+  if (report.normal >= std::max(best, report.unknown)) {
+    return fmt::format("normal: nothing has to be wrong for that ({})\n", percent(report.normal));
+  }
+  if (best >= report.unknown) {
+    return fmt::format("likeliest: {} ({}); that nothing is wrong: {}\ncheck first: {}\n",
+                       first->what, percent(best), percent(report.normal), first->check);
+  }
+  return fmt::format(
+      "no cause that has a price explains it ({}): data loading, checkpoints, another job on the "
+      "machine, or a plan that is not the one that ran\n",
+      percent(report.unknown));
+}
+
+std::string table_text(const DiagnosisReport& report, int columns) {
+  const QuestionReport& q = report.question;
+  std::string text = fmt::format("{} on {}: {} x {}, batch {}, {}, {}\nplan: {}\n\n", q.model,
+                                 q.hardware, q.gpus, q.accelerator, q.global_batch, q.precision,
+                                 q.framework, short_plan(report.plan.plan));
+  text += verdict(report) + conclusion(report);
+  if (!report.causes.empty()) {
+    text += "\n" + table_of(cause_columns(report.measured), report.causes).text(columns);
+  }
+  text += fmt::format(
+      "\nlikelihood: of each cause before the measurement, times how well it explains it; nothing "
+      "wrong {}, none of these {}\n",
+      percent(report.normal), percent(report.unknown));
+  return wrapped(text, columns);
+}
+
+}  // namespace
+
+std::string render_diagnosis(const DiagnosisReport& report, Format format, int columns) {
+  const Json causes = objects_of(cause_columns(report.measured), report.causes);
+  Json document;
+  document["schema"] = "plansearch/diagnosis/v1";
+  document["measured_step_time_s"] = report.measured.value();
+  document["faster_share"] = report.faster_share;
+  document["normal"] = report.normal;
+  document["unknown"] = report.unknown;
+  document["plan"] = plan_json(report.question, report.plan);
+  document["causes"] = causes;
+  return render_answer({document, causes}, format, [&] { return table_text(report, columns); });
+}
+
+}  // namespace plansearch

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Causes of a measured step: the price of a fault, given as the measurement, finds the fault.
+#include "answer/diagnose.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "answer/causes.hpp"
+#include "answer/make_report.hpp"
+
+namespace plansearch {
+namespace {
+
+PlanRequest question() {
+  PlanRequest asked;
+  asked.request.hardware = "dgx-h100";
+  asked.request.model = "llama3-8b";
+  asked.request.gpus = 16;
+  asked.request.batch = 64;
+  asked.request.degrees.pin(Degree::TensorOut, 2);
+  asked.request.degrees.pin(Degree::Data, 8);
+  asked.request.degrees.pin(Degree::MicroBatch, 1);
+  return asked;
+}
+
+Seconds price(const PlanRequest& asked) {
+  const ResolvedPlan given = resolve_plan(asked);
+  const SearchReport report =
+      make_prediction(given.asked, PlanEvaluator(given.problem), given.plan);
+  return report.plans.front().estimate.step.total();
+}
+
+double sum_of(const DiagnosisReport& report) {
+  return std::accumulate(
+      report.causes.begin(), report.causes.end(), report.normal + report.unknown,
+      [](double sum, const CauseReport& cause) { return sum + cause.likelihood; });
+}
+
+bool suspects(const DiagnosisReport& report, const std::string& words) {
+  return std::any_of(report.causes.begin(), report.causes.end(), [&](const CauseReport& cause) {
+    return cause.what.find(words) != std::string::npos;
+  });
+}
+
+}  // namespace
+
+TEST_SUITE("unit") {
+  TEST_CASE("the predicted step is normal, and half of all runs are faster") {
+    const DiagnosisReport report = diagnose(question(), price(question()));
+    CHECK(report.faster_share == doctest::Approx(0.5));
+    for (const CauseReport& cause : report.causes) CHECK(cause.likelihood < report.normal);
+    CHECK(sum_of(report) == doctest::Approx(1.0));
+  }
+
+  TEST_CASE("a tenth of all runs is faster than p10, nine tenths than p90") {
+    const DiagnosisReport usual = diagnose(question(), price(question()));
+    CHECK(diagnose(question(), usual.plan.p10).faster_share == doctest::Approx(0.1));
+    CHECK(diagnose(question(), usual.plan.p90).faster_share == doctest::Approx(0.9));
+  }
+
+  TEST_CASE("recomputation that is not told comes first; told, it is no suspect") {
+    PlanRequest run = question();
+    run.request.degrees.pin(Degree::Recompute, static_cast<int>(Recompute::Full));
+    const Seconds measured = price(run);
+    const DiagnosisReport blind = diagnose(question(), measured);
+    REQUIRE(!blind.causes.empty());
+    CHECK(blind.causes.front().what == "full recomputation is on");
+    CHECK(blind.causes.front().predicted.value() == doctest::Approx(measured.value()));
+    CHECK(sum_of(blind) == doctest::Approx(1.0));
+    CHECK_FALSE(suspects(diagnose(run, measured), "recomputation"));
+  }
+
+  TEST_CASE("a step twenty times as long as predicted has no cause") {
+    const DiagnosisReport report = diagnose(question(), price(question()) * 20.0);
+    CHECK(report.unknown > 0.9);
+    CHECK(report.faster_share > 0.99);
+  }
+
+  TEST_CASE("links that the plan does not use and fp8 that nobody asked for are not suspected") {
+    PlanRequest node = question();
+    node.request.gpus = 8;
+    node.request.degrees.pin(Degree::Data, 4);
+    const auto words = [](const PlanRequest& asked) {
+      std::string all;
+      for (const Cause& cause : possible_causes(asked, resolve_plan(asked)))
+        all += cause.what + "\n";
+      return all;
+    };
+    CHECK(words(node).find("infiniband") == std::string::npos);
+    CHECK(words(question()).find("infiniband at half its rate") != std::string::npos);
+    CHECK(words(question()).find("is not active: products") == std::string::npos);
+    PlanRequest narrow = question();
+    narrow.request.precision = "fp8";
+    CHECK(words(narrow).find("fp8 is not active: products run in bf16") != std::string::npos);
+  }
+}
+
+}  // namespace plansearch

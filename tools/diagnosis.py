@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How often `plansearch diagnose` finds a fault that was put in on purpose.
+
+Every question is priced with one thing changed; that price, with the scatter of runs of one
+laboratory (5 %, seeded), is the measured step of a diagnosis that does not know of the change.
+Changes of less than a fifth are left out: they lie inside the interval of any prediction. The same
+prices without a change have to be called normal.
+
+  tools/diagnosis.py BUILD/plansearch [--list]
+"""
+import argparse
+import json
+import math
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+QUESTIONS = [
+    "--hw dgx-h100 --model llama3-70b --gpus 64 --tp 8 --pp 2 --dp 4 --batch 128 --micro-batch 1",
+    "--hw dgx-h100 --model llama3-8b --gpus 8 --dp 8 --zero 1 --batch 128",
+    "--hw selene --model gpt3-175b --gpus 1024 --tp 8 --pp 8 --dp 16 --batch 1536 --micro-batch 1",
+    "--hw aws-p5 --model llama3-8b --gpus 64 --framework fsdp --dp 64 --batch 128",
+    "--hw dgx-h100 --model llama3-8b --gpus 16 --framework torchtitan --tp 2 --dp 8 --batch 64 --precision fp8",
+    "--hw dgx-h100 --model llama3.1-405b --gpus 512 --tp 8 --pp 16 --dp 4 --batch 256 --precision fp8 --micro-batch 1",
+    "--hw perlmutter --model gpt2-xl --gpus 64 --dp 64 --batch 512",
+    "--hw l40s --model llama3-8b --gpus 32 --framework fsdp --dp 32 --batch 64",
+    "--hw dgx-h100 --model mixtral-8x7b --gpus 64 --tp 2 --pp 4 --dp 8 --ep 8 --batch 256 --micro-batch 1",
+    "--hw dgx-b200 --model qwen2.5-32b --gpus 32 --tp 4 --dp 8 --batch 128 --precision fp8",
+    "--hw gcp-a3-mega --model llama3-70b --gpus 128 --framework fsdp --dp 128 --batch 256 --recompute full",
+    "--hw h100-vela-8x100g --model llama2-7b --gpus 64 --framework fsdp --dp 64 --batch 128",
+    "--hw a100-4x100g-roce --model llama-13b --gpus 64 --framework fsdp --dp 64 --batch 128 --recompute full",
+    "--hw azure-ndv4 --model opt-30b --gpus 64 --tp 8 --dp 8 --batch 128 --micro-batch 2",
+    "--hw frontier --model gpt-neox-20b --gpus 64 --tp 8 --dp 8 --batch 128",
+    "--hw alps --model llama3-70b --gpus 64 --tp 4 --pp 4 --dp 4 --batch 128 --micro-batch 1",
+    "--hw dgx-h200 --model qwen3-30b-a3b --gpus 16 --dp 16 --ep 8 --batch 128",
+    "--hw dgx-1-v100 --model gpt2-xl --gpus 32 --dp 32 --batch 256 --precision fp16",
+    "--hw aws-p4d --model llama2-7b --gpus 32 --framework deepspeed --zero 3 --dp 32 --batch 64 --recompute full",
+    "--hw mosaic-a100-40 --model mpt-7b --gpus 64 --framework fsdp --dp 64 --batch 256",
+    "--hw dgx-h100 --model llama3-8b --gpus 32 --cp 4 --dp 8 --batch 32 --seq-len 32768 --recompute none",
+    "--hw gb200-nvl72 --model llama3-70b --gpus 64 --tp 4 --dp 16 --batch 128 --precision fp8",
+    "--hw azure-ndv5 --model mixtral-8x22b --gpus 128 --tp 4 --pp 4 --dp 8 --ep 8 --batch 256 --micro-batch 1",
+    "--hw mi300x-8 --model llama3-70b --gpus 64 --tp 8 --dp 8 --batch 64 --recompute none",
+    "--hw jean-zay-v100-32 --model gpt2-large --gpus 64 --dp 64 --batch 1024 --precision fp16",
+    "--hw dgx-h100 --model qwen3-32b --gpus 64 --framework torchtitan --tp 8 --dp 8 --batch 64",
+]
+# Words of the cause, and what the run really has.
+FAULTS = [
+    ("full recomputation is on", "--recompute full"),
+    ("memory-bound operators run eager", "--implementation eager"),
+    ("attention is not fused", "--attention unfused"),
+    ("gradient reduction hides under nothing", "--overlap grad=0"),
+    ("gathering of parameters hides under nothing", "--overlap param=0"),
+    ("tensor-parallel communication hides under nothing", "--overlap tensor=0"),
+    ("is not active: products run in bf16", "--precision bf16"),
+    ("micro-batches of", "--micro-batch 4"),
+]
+
+
+def ask(binary, *words):
+    done = subprocess.run([binary, *words, "--format", "json", "--quiet"], capture_output=True, text=True)
+    return json.loads(done.stdout) if done.returncode in (0, 3) and done.stdout else None
+
+
+def without(question, flags):
+    words = question.split()
+    for flag in flags:
+        if flag in words:
+            at = words.index(flag)
+            del words[at : at + 2]
+    return words
+
+
+def half_rate(binary, folder, hardware, tier):
+    """A profile like `hardware` whose innermost (0) or second (1) tier has half its bandwidth."""
+    rows = json.loads(
+        subprocess.run([binary, "show", "hw", hardware, "--format", "json"], capture_output=True, text=True).stdout
+    )["rows"]
+    rates = [r for r in rows if r["section"].startswith("tier") and r["field"] in ("bandwidth", "nic_bandwidth")]
+    names = list(dict.fromkeys(r["section"] for r in rows if r["section"].startswith("tier")))
+    if len(names) <= tier:
+        return None, None
+    name = names[tier].split()[-1]
+    rate = next((r for r in reversed(rates) if r["section"] == names[tier]), None)
+    if rate is None:
+        return None, None
+    path = pathlib.Path(folder) / f"{hardware}-{name}.yaml"
+    path.write_text(
+        f"schema: plansearch/profile/v1\nname: {path.stem}\nlike: {hardware}\ntiers:\n"
+        f"  - {{name: {name}, {rate['field']}: {rate['value'] / 2e9:.6g} GB/s}}\n"
+    )
+    return str(path), f"{name} at half its rate"
+
+
+def diagnosed(binary, question, seconds):
+    answer = ask(binary, "diagnose", *question, "--measured", f"{seconds:.9g}s")
+    names = [cause["cause"] for cause in answer["causes"]]
+    first = max([answer["normal"], answer["unknown"], *[c["likelihood"] for c in answer["causes"][:1]]])
+    return names, answer["normal"] == first
+
+
+def altered(binary, folder, question):
+    """(words of the cause, the question as asked, the question as it ran)."""
+    for words, change in FAULTS:
+        flag = change.split()[0]
+        asked = without(question, [flag] if flag in ("--recompute", "--micro-batch") else [])
+        yield words, asked, [*without(question, [flag]), *change.split()]
+    hardware = question.split()[1]
+    for tier in (0, 1):
+        path, words = half_rate(binary, folder, hardware, tier)
+        if path:
+            yield words, question.split(), question.replace(f"--hw {hardware}", f"--hw {path}").split()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("binary")
+    parser.add_argument("--list", action="store_true", help="every case with its rank")
+    options = parser.parse_args()
+    noise = random.Random(1)
+    cases, normal = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for question in QUESTIONS:
+            time = ask(options.binary, "predict", *question.split())["plans"][0]["step_time_s"]
+            for _ in range(4):
+                seconds = time * math.exp(noise.gauss(0.0, 0.05))
+                normal.append(diagnosed(options.binary, question.split(), seconds)[1])
+            for words, asked, ran in altered(options.binary, folder, question):
+                base = ask(options.binary, "predict", *asked)
+                run = ask(options.binary, "predict", *ran)
+                if not base or not run or run["plans"][0]["memory_verdict"] != "fits":
+                    continue
+                ratio = run["plans"][0]["step_time_s"] / base["plans"][0]["step_time_s"]
+                if abs(math.log(ratio)) < math.log(1.2):
+                    continue
+                seconds = run["plans"][0]["step_time_s"] * math.exp(noise.gauss(0.0, 0.05))
+                names, _ = diagnosed(options.binary, asked, seconds)
+                rank = next((i + 1 for i, name in enumerate(names) if words in name), 0)
+                cases.append((rank, ratio, words, question))
+    for rank, ratio, words, question in cases if options.list else []:
+        print(f"{rank:2d}  {ratio:5.2f}x  {words}: {question}")
+    first = sum(rank == 1 for rank, *_ in cases)
+    three = sum(1 <= rank <= 3 for rank, *_ in cases)
+    print(
+        f"{len(cases)} faults: the true cause first in {100 * first / len(cases):.0f} %, among the first "
+        f"three in {100 * three / len(cases):.0f} %; {len(normal)} runs without one: normal in "
+        f"{100 * sum(normal) / len(normal):.0f} %"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
