@@ -173,14 +173,18 @@ TEST_SUITE("unit") {
   TEST_CASE("the host of a stage handles the tensors of that stage") {
     // Two stages of 4 layers with 10 tensors each (two norms with bias, query, key, value, output,
     // two of the MLP). The last, which is the busiest, has the table and the final norm as
-    // well: 43.
-    const auto host = [](double per_tensor) {
+    // well: 43. Tensors that nothing shards are no DTensors.
+    const auto host = [](double per_tensor, ZeroStage zero) {
       const PlanEvaluator evaluator(test::with_framework(
           test::toy_problem(),
           [&](Framework& framework) { framework.constants.host_parameter = Seconds(per_tensor); }));
-      return Priced(evaluator, plan_of(8, 1, 2, 4)).simulated.step.host;
+      PlanDegrees plan = plan_of(8, 1, 2, 4);
+      plan.zero = zero;
+      return Priced(evaluator, plan).simulated.step.host;
     };
-    CHECK((host(1e-3) - host(0.0)).value() == doctest::Approx(43e-3).epsilon(1e-9));
+    const Seconds more = host(1e-3, ZeroStage::Optimizer) - host(0.0, ZeroStage::Optimizer);
+    CHECK(more.value() == doctest::Approx(43e-3).epsilon(1e-9));
+    CHECK(host(1e-3, ZeroStage::None) == host(0.0, ZeroStage::None));
   }
 
   TEST_CASE("every tensor is cut into slices by the ranks that share its states") {

@@ -131,7 +131,8 @@ TEST_SUITE("unit") {
     REQUIRE(wrong.has_value());
     CHECK(wrong->what == "no module 'qkv'");
     CHECK(wrong->remedy ==
-          "llama has q, k, v, o, gate, up, down; attention, mlp or all-linear for several");
+          "llama has q, k, v, o, gate, up, down; attention, mlp or all-linear for several; beside "
+          "them embedding and head, trained whole");
     model.training.lora->targets = {"q"};
     model.training.lora->rank = 0;
     CHECK(adapter_problem(model).has_value());
