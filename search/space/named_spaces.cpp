@@ -29,10 +29,18 @@ SearchSpace megatron(const Problem& problem) {
   return space;
 }
 
+/// Orders and rings under products, as far as the framework runs them.
+void take_what_is_listed(const Framework& framework, SearchSpace& space) {
+  space.dimension(Degree::Schedule).values = order_values(framework);
+  if (!runs_steps(framework.operator_steps, OperatorSteps::Rings)) return;
+  space.dimension(Degree::Temporal).values = {static_cast<int>(Temporal::None),
+                                              static_cast<int>(Temporal::Ring)};
+}
+
 /// What the framework of the problem runs.
 SearchSpace framework(const Problem& problem) {
   SearchSpace space = all_degrees(problem);
-  space.dimension(Degree::Schedule).values = order_values(*problem.framework);
+  take_what_is_listed(*problem.framework, space);
   keep_what_runs(problem, space);
   space.name = problem.framework->name;
   return space;
@@ -47,13 +55,14 @@ SearchSpace data(const Problem& problem) {
     space.dimension(degree).values = {1};
   }
   space.dimension(Degree::Schedule).values = {static_cast<int>(kDefaultSchedule)};
+  space.dimension(Degree::Temporal).values = {static_cast<int>(Temporal::None)};
   return space;
 }
 
 /// What the framework runs, with all grids of tensor axes.
 SearchSpace four_dimensions(const Problem& problem) {
   SearchSpace space = all_degrees(problem);
-  space.dimension(Degree::Schedule).values = order_values(*problem.framework);
+  take_what_is_listed(*problem.framework, space);
   space.dimension(Degree::TensorIn).values = divisors(problem.gpus);
   space.dimension(Degree::TensorDepth).values = divisors(problem.gpus);
   space.dimension(Degree::Pieces).values = {1, 2};  // what programs run

@@ -35,17 +35,10 @@ struct Question {
 using Parts = std::vector<SearchPart>;
 using Walk = std::shared_ptr<const LegalWalk>;
 
-/// Null where the request leaves no plan of that space of degrees. Where the framework can, plans
-/// run over rings and without, unless the request decides it.
-enum class Rings { No, Yes };
-Walk walk_of(const Question& question, std::string_view space, Rings rings = Rings::No) {
-  DegreeLimits limits = question.request.limits;
-  if (rings == Rings::Yes && question.runs(OperatorSteps::Rings) &&
-      question.request.is_open(Degree::Temporal)) {
-    limits.allow(Degree::Temporal,
-                 {static_cast<int>(Temporal::None), static_cast<int>(Temporal::Ring)});
-  }
-  auto made = make_space(space, question.problem(), question.request.pinned, limits);
+/// Null where the request leaves no plan of that space of degrees.
+Walk walk_of(const Question& question, std::string_view space) {
+  auto made =
+      make_space(space, question.problem(), question.request.pinned, question.request.limits);
   auto* found = std::get_if<SearchSpace>(&made);
   return found == nullptr
              ? nullptr
@@ -96,7 +89,7 @@ Parts temporal(const Question& question) {
   }
   Parts parts;
   if (question.runs(OperatorSteps::Rings)) {
-    add_degrees(walk_of(question, "framework", Rings::Yes), parts);
+    add_degrees(walk_of(question, "framework"), parts);
   }
   if (question.runs(OperatorSteps::Squares)) {
     parts.push_back(sequence_part("temporal", question.request, PartitionSpace::All));
@@ -114,7 +107,7 @@ SearchRequest with_pipelines(SearchRequest request, const Walk& walk) {
 }
 
 Parts full(const Question& question) {
-  const Walk walk = walk_of(question, "4d", Rings::Yes);
+  const Walk walk = walk_of(question, "4d");
   Parts parts;
   add_degrees(walk, parts);  // equal stages first: no answer is worse
   if (question.framework().own_layers != OwnLayers::None) {

@@ -67,7 +67,9 @@ TEST_SUITE("unit") {
       one_order.pin(Degree::TensorOut, 8);
       one_order.pin(Degree::Schedule, static_cast<int>(kDefaultSchedule));
       const SearchResult found = test::search_space("temporal", evaluator, {one_order, {}});
-      const auto space = make_space("framework", problem, one_order, {});
+      PinnedDegrees in_space = one_order;
+      in_space.pin(Degree::Temporal, static_cast<int>(Temporal::None));
+      const auto space = make_space("framework", problem, in_space, {});
       REQUIRE(std::holds_alternative<SearchSpace>(space));
       const Bytes limit = evaluator.memory_up_to(MemoryFit::Fits);
       std::optional<Seconds> best;
@@ -102,6 +104,20 @@ TEST_SUITE("unit") {
       CHECK(over_rings);
       CHECK((placements && placements->over_rings()) == over_rings);
     }
+  }
+
+  TEST_CASE("rings: the default space of a framework that runs them has them, that of others not") {
+    const auto steps_in = [](std::string_view name, const Problem& problem) {
+      const auto space = make_space(name, problem, {}, {});
+      REQUIRE(std::holds_alternative<SearchSpace>(space));
+      return std::get<SearchSpace>(space).dimension(Degree::Temporal).values;
+    };
+    const int none = static_cast<int>(Temporal::None);
+    const std::vector<int> both{none, static_cast<int>(Temporal::Ring)};
+    CHECK(steps_in("framework", rings_problem()) == both);
+    CHECK(steps_in("4d", rings_problem()) == both);
+    CHECK(steps_in("data", rings_problem()) == std::vector<int>{none});
+    CHECK(steps_in("framework", test::toy_problem()) == std::vector<int>{none});
   }
 
   TEST_CASE("rings: bounds hold, and a known profile gives the price of the plan") {
