@@ -89,13 +89,7 @@ NamedSquare read_square(const Node& node) {
 template <typename Entry>
 void read_targets(const Node& node, Entry& entry) {
   if (const auto blocks = node.find("blocks")) entry.blocks = read_words(*blocks);
-  const auto layers = node.find("layers");
-  if (!layers) return;
-  if (layers->is_scalar()) {
-    entry.layers.push_back(read_range(*layers));
-  } else {
-    for (const Node& item : layers->items()) entry.layers.push_back(read_range(item));
-  }
+  if (const auto layers = node.find("layers")) entry.layers = read_layers(*layers);
 }
 
 /// Names, or nothing for the word that means all of them.
@@ -205,6 +199,13 @@ std::string entry_text(const PlacementEntry& entry, bool edge) {
 }
 
 }  // namespace
+
+std::vector<LayerRange> read_layers(const Node& node) {
+  if (node.is_scalar()) return {read_range(node)};
+  std::vector<LayerRange> ranges;
+  for (const Node& item : node.items()) ranges.push_back(read_range(item));
+  return ranges;
+}
 
 const SourceLocation& PlacementsDocument::where(const PlacementFault& fault) const {
   const std::vector<FilePlace>& places = fault.list == PlacementList::Edges     ? edges

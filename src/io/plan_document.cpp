@@ -106,6 +106,7 @@ PlanDocument read_plan_document(const Node& root) {
   }
   document.stages = read_stages(root);
   document.placements = read_placements(root);
+  document.transform = read_transform(root);
   if (const auto degrees = root.find("degrees"))
     document.question.degrees = read_degrees(*degrees, {});
   root.finish();
@@ -129,6 +130,7 @@ std::string to_yaml(const PlanDocument& document) {
   }
   if (document.stages) text += to_yaml(*document.stages);
   if (document.placements) text += to_yaml(document.placements->names);
+  if (document.transform) text += to_yaml(*document.transform);
   return text;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "io/document.hpp"
+#include "plan/placements/transform.hpp"
 #include "plansearch/degree_set.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/framework.hpp"
@@ -86,6 +87,20 @@ struct PlacementsDocument {
 [[nodiscard]] std::optional<PlacementsDocument> read_placements(const Node& root);
 [[nodiscard]] std::string to_yaml(const PlacementNames& names);
 
+/// `transform:` of a plan file.
+struct TransformDocument {
+  std::vector<TransformEntry> entries;
+  std::vector<FilePlace> places;  ///< where they stand
+  bool operator==(const TransformDocument& other) const { return entries == other.entries; }
+
+  [[nodiscard]] const SourceLocation& where(const TransformFault& fault) const;
+};
+[[nodiscard]] std::optional<TransformDocument> read_transform(const Node& root);
+[[nodiscard]] std::string to_yaml(const TransformDocument& transform);
+
+/// "12", "0-11", or a list of them.
+[[nodiscard]] std::vector<LayerRange> read_layers(const Node& node);
+
 /// What a plan file says; everything but the schema may be left open and comes from the command
 /// line or from defaults then.
 struct PlanDocument {
@@ -95,6 +110,8 @@ struct PlanDocument {
   std::optional<StagesDocument> stages;
   /// Operators that are not cut by role.
   std::optional<PlacementsDocument> placements{};
+  /// The same in other words, which need the network.
+  std::optional<TransformDocument> transform{};
 
   bool operator==(const PlanDocument&) const = default;
 };

@@ -55,7 +55,7 @@ io::PlanDocument read_plan(const io::Node& root, std::size_t rank) {
 }  // namespace
 
 PlanRequest complete_from_plan(const ProblemRequest& request, const std::string& plan) {
-  if (plan.empty()) return {request, std::nullopt, std::nullopt};
+  if (plan.empty()) return {request, std::nullopt, std::nullopt, std::nullopt};
   const PlanName name = split_rank(plan);
   io::ParseLimits limits;
   limits.size = std::size_t{64} << 20U;
@@ -63,7 +63,8 @@ PlanRequest complete_from_plan(const ProblemRequest& request, const std::string&
   const io::Document document = io::Document::read(name.file, limits);
   io::PlanDocument read = read_plan(document.root(), name.rank);
   if (read.stages) refuse_degrees(request, read.stages->place.where);
-  return {completed(request, read.question), std::move(read.stages), std::move(read.placements)};
+  return {completed(request, read.question), std::move(read.stages), std::move(read.placements),
+          std::move(read.transform)};
 }
 
 }  // namespace plansearch

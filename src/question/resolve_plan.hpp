@@ -18,6 +18,7 @@ struct PlanRequest {
   ProblemRequest request;
   std::optional<io::StagesDocument> stages;  ///< of a plan document that spells them out
   std::optional<io::PlacementsDocument> placements{};
+  std::optional<io::TransformDocument> transform{};  ///< in place of placements
 };
 
 /// Completes the request by a plan ("plan.yaml", "result.json#2"): what the user left open comes

@@ -217,6 +217,11 @@ def check_small_skip(binary):
     model = pathlib.Path(__file__).resolve().parents[1] / "data" / "graphs" / "small-skip.yaml"
     region = "  regions: [{operators: [widen, narrow], dimensions: [v], pieces: 4, recompute: true}]\n"
     plain, pieces = [predicted(binary, rows_in_two(model, 8, ["y", "v"], more)) for more in ("", region)]
+    words = "transform:\n  - {of: '*', split: {y: 2, v: 2}}\n  - {of: middle/widen, pieces: {v: 4}, recompute: true}\n"
+    words = words.replace("middle/widen", "[middle/widen, middle/narrow]")
+    selected = predicted(binary, rows_in_two(model, 8, ["y", "v"]).split("placements:")[0].replace("tp: 2, ", "") + words)
+    if any(selected[key] != pieces[key] for key in ("step_time_s", "step", "memory", "communication")):
+        yield "small-skip: transform comes to another price than placements"
     # A row of the image each way, of h one way (16 * 2 - 1), of g each way: what one device receives.
     wanted = 64 * 4 + 64 * 320 + 32 * 640
     if halo_elements(pieces, 8) != wanted:

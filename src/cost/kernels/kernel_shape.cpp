@@ -49,11 +49,11 @@ bool reads_along(const Block& block, const Operator& op, std::size_t input, DimI
   if (input >= op.reads.size() || op.reads[input].empty()) {
     return carries(block.tensor(op.inputs[input]).dims, dim);
   }
-  return std::any_of(
-      op.reads[input].begin(), op.reads[input].end(), [&](const IndexExpression& index) {
-        return std::any_of(index.terms.begin(), index.terms.end(),
-                           [&](const IndexTerm& term) { return term.dim == dim; });
-      });
+  return std::any_of(op.reads[input].begin(), op.reads[input].end(),
+                     [&](const IndexExpression& index) {
+                       return std::any_of(index.terms.begin(), index.terms.end(),
+                                          [&](const IndexTerm& term) { return term.dim == dim; });
+                     });
 }
 
 /// Two activations whose reads are written out: what all three tensors carry is a product each.

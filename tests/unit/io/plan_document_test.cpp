@@ -29,6 +29,28 @@ bool contains(const std::string& text, std::string_view part) {
 }
 
 TEST_SUITE("unit") {
+  TEST_CASE("plan documents: regions and transforms, written and read back") {
+    PlanDocument document;
+    document.placements = PlacementsDocument{};
+    document.placements->names.factors = {2};
+    document.placements->names.regions = {
+        {{"up", "down"}, {"decoder"}, {{0, 3}}, {"ffn"}, 4, PieceRecompute::RunAgain}};
+    CHECK(read(to_yaml(document)) == document);
+    PlanDocument words;
+    words.transform =
+        TransformDocument{{{{"*"}, {}, {{"y", 2}, {"v", 2}}, {}, PieceRecompute::Kept},
+                           {{"middle/widen"}, {{0, 1}}, {}, {{"v", 4}}, PieceRecompute::RunAgain}},
+                          {}};
+    CHECK(read(to_yaml(words)) == words);
+    CHECK(contains(error_of("transform: [{of: [], split: {y: 2}}]"), "no operator"));
+    CHECK(contains(error_of("transform: [{of: a}]"), "without split and pieces"));
+    CHECK(contains(error_of("transform: [{of: a, split: {y: 1}}]"), "1"));
+    CHECK(contains(error_of("transform: [{of: a, split: {y: 2}, recompute: true}]"),
+                   "without pieces"));
+    CHECK(
+        contains(error_of("placements: {regions: [{dimensions: [], pieces: 2}]}"), "no dimension"));
+  }
+
   TEST_CASE("plan documents: written and read back, every field") {
     PlanDegrees plan;
     plan.data = 4;

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: placements from transforms: which factor of the devices splits which dimension.
+// Source: transform of nnScaler (OSDI 2024, section 3.1), by the names of a network.
+// Assumes: dimensions of one operator are split over devices of their own.
+// Units: numbers of factors.
+// Checked by: tests/unit/plan/transform_test.cpp
+#include "plan/placements/transform.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/names.hpp"
+
+namespace plansearch {
+namespace {
+
+using Fault = std::optional<TransformFault>;
+
+template <typename T>
+bool contains(const std::vector<T>& list, const T& value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+class Lowering {
+ public:
+  Lowering(const std::vector<TransformEntry>& entries, const Network& network)
+      : entries_(entries), network_(network) {}
+
+  std::variant<PlacementNames, TransformFault> run() {
+    for (std::size_t e = 0; e < entries_.size(); ++e) {
+      if (auto bad = check(entries_[e])) {
+        bad->entry = e;
+        return *std::move(bad);
+      }
+    }
+    for (const auto& group : groups_) names_.factors.push_back(group.parts);
+    for (std::size_t e = 0; e < entries_.size(); ++e) {
+      if (auto bad = lower(entries_[e])) {
+        bad->entry = e;
+        return *std::move(bad);
+      }
+    }
+    return names_;
+  }
+
+ private:
+  /// Dimensions that one factor splits.
+  struct Group {
+    int parts = 1;
+    std::vector<std::string> dimensions;
+  };
+
+  [[nodiscard]] const std::string& name(DimId dim) const { return network_.dimension(dim).name; }
+
+  [[nodiscard]] std::vector<std::string> names_of(const std::vector<DimId>& dims) const {
+    std::vector<std::string> names;
+    for (const DimId dim : dims) names.push_back(name(dim));
+    return names;
+  }
+
+  /// Whether some operator, or some tensor between blocks, has both.
+  [[nodiscard]] bool together(const std::string& a, const std::string& b) const {
+    const auto both = [&](const std::vector<DimId>& dims) {
+      const std::vector<std::string> names = names_of(dims);
+      return contains(names, a) && contains(names, b);
+    };
+    return std::any_of(network_.blocks.begin(), network_.blocks.end(), [&](const Block& block) {
+      return std::any_of(block.operators.begin(), block.operators.end(),
+                         [&](const Operator& op) { return both(op.loop); }) ||
+             std::any_of(block.outputs.begin(), block.outputs.end(),
+                         [&](TensorId id) { return both(block.tensor(id).dims); });
+    });
+  }
+
+  Fault check(const TransformEntry& entry) {
+    for (const std::string& selector : entry.of) {
+      if (auto bad = check_selector(selector)) return bad;
+    }
+    for (const auto* splits : {&entry.split, &entry.pieces}) {
+      for (const NamedSplit& split : *splits) {
+        if (auto bad = check_dimension(split.dimension)) return bad;
+      }
+    }
+    for (const NamedSplit& split : entry.split) {
+      if (auto bad = join(split)) return bad;
+    }
+    for (const NamedSplit& split : entry.pieces) {
+      if (split.parts == entry.pieces.front().parts) continue;
+      return TransformFault{
+          fmt::format("{} pieces of {} and {} of {}", entry.pieces.front().parts,
+                      entry.pieces.front().dimension, split.parts, split.dimension),
+          "the operators of a region run in as many pieces each; give a region an entry of its "
+          "own"};
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] Fault check_selector(const std::string& selector) const {
+    if (selector == "*") return std::nullopt;
+    std::vector<std::string> known;
+    bool found = false;
+    for (const Block& block : network_.blocks) {
+      for (const Operator& op : block.operators) {
+        found = found || selects(selector, block, op);
+        known.push_back(block.name + "/" + op.name);
+      }
+      known.push_back(block.name);
+    }
+    if (found) return std::nullopt;
+    std::string hint = did_you_mean(selector, known);
+    if (hint.empty()) hint = "\"*\", BLOCK, BLOCK/OPERATOR or */OPERATOR";
+    return TransformFault{fmt::format("'{}' selects no operator of {}", selector, network_.name),
+                          std::move(hint)};
+  }
+
+  [[nodiscard]] Fault check_dimension(const std::string& dimension) const {
+    std::vector<std::string> known;
+    for (const Dimension& own : network_.dimensions) known.push_back(own.name);
+    if (contains(known, dimension)) return std::nullopt;
+    std::string hint = did_you_mean(dimension, known);
+    if (hint.empty()) hint = fmt::format("its dimensions are {}", fmt::join(known, ", "));
+    return TransformFault{fmt::format("{} has no dimension '{}'", network_.name, dimension),
+                          std::move(hint)};
+  }
+
+  /// Finds the factor that splits a dimension, or makes one.
+  Fault join(const NamedSplit& split) {
+    for (const Group& group : groups_) {
+      if (!contains(group.dimensions, split.dimension)) continue;
+      if (group.parts == split.parts) return std::nullopt;
+      return TransformFault{
+          fmt::format("{} is split into {} and into {}", split.dimension, group.parts, split.parts),
+          "one number of parts for a dimension"};
+    }
+    for (Group& group : groups_) {
+      const bool apart =
+          std::none_of(group.dimensions.begin(), group.dimensions.end(),
+                       [&](const std::string& other) { return together(other, split.dimension); });
+      if (group.parts != split.parts || !apart) continue;
+      group.dimensions.push_back(split.dimension);
+      return std::nullopt;
+    }
+    groups_.push_back({split.parts, {split.dimension}});
+    return std::nullopt;
+  }
+
+  static bool selects(const std::string& selector, const Block& block, const Operator& op) {
+    const std::size_t slash = selector.find('/');
+    const std::string of_block = selector.substr(0, slash);
+    const bool named = of_block == "*" || of_block == plain_block_name(block.name);
+    if (!named || slash == std::string::npos) return named;
+    const std::string of_operator = selector.substr(slash + 1);
+    return of_operator == "*" || of_operator == op.name;
+  }
+
+  [[nodiscard]] static bool selects(const TransformEntry& entry, const Block& block,
+                                    const Operator& op) {
+    return std::any_of(entry.of.begin(), entry.of.end(),
+                       [&](const std::string& selector) { return selects(selector, block, op); });
+  }
+
+  [[nodiscard]] std::vector<NamedCut> cuts_of(const TransformEntry& entry,
+                                              const std::vector<DimId>& dims) const {
+    const std::vector<std::string> had = names_of(dims);
+    std::vector<NamedCut> cuts;
+    for (const NamedSplit& split : entry.split) {
+      if (!contains(had, split.dimension)) continue;
+      const auto group = std::find_if(groups_.begin(), groups_.end(), [&](const Group& known) {
+        return contains(known.dimensions, split.dimension);
+      });
+      FactorList factors;
+      factors.push_back(static_cast<std::uint8_t>(group - groups_.begin()));
+      cuts.push_back({split.dimension, factors});
+    }
+    return cuts;
+  }
+
+  static void add(std::vector<PlacementEntry>& entries, const std::string& op, const Block& block,
+                  const TransformEntry& entry, std::vector<NamedCut> cut) {
+    const std::string name = plain_block_name(block.name);
+    for (PlacementEntry& known : entries) {
+      if (op.empty() || known.cut != cut || known.layers != entry.layers) continue;
+      if (known.blocks.front() == name) return known.operators.push_back(op);
+    }
+    PlacementEntry& made = entries.emplace_back();
+    if (!op.empty()) made.operators = {op};
+    made.blocks = {name};
+    made.layers = entry.layers;
+    made.cut = std::move(cut);
+  }
+
+  Fault lower(const TransformEntry& entry) {
+    bool found = false;
+    for (const Block& block : network_.blocks) {
+      std::vector<NamedCut> leaving;
+      std::vector<std::string> region;
+      for (const Operator& op : block.operators) {
+        if (!selects(entry, block, op)) continue;
+        const std::vector<std::string> had = names_of(op.loop);
+        if (std::any_of(entry.pieces.begin(), entry.pieces.end(),
+                        [&](const NamedSplit& split) { return contains(had, split.dimension); })) {
+          region.push_back(op.name);
+        }
+        std::vector<NamedCut> cuts = cuts_of(entry, op.loop);
+        if (cuts.empty()) continue;
+        for (const TensorId id : op.outputs) {
+          if (!contains(block.outputs, id)) continue;
+          for (NamedCut& cut : cuts_of(entry, block.tensor(id).dims)) {
+            if (!contains(leaving, cut)) leaving.push_back(std::move(cut));
+          }
+        }
+        add(names_.operators, op.name, block, entry, std::move(cuts));
+        found = true;
+      }
+      if (!leaving.empty()) add(names_.edges, {}, block, entry, std::move(leaving));
+      if (region.empty()) continue;
+      std::vector<std::string> dimensions;
+      for (const NamedSplit& split : entry.pieces) dimensions.push_back(split.dimension);
+      names_.regions.push_back({std::move(region),
+                                {plain_block_name(block.name)},
+                                entry.layers,
+                                std::move(dimensions),
+                                entry.pieces.front().parts,
+                                entry.recompute});
+      found = true;
+    }
+    if (found) return std::nullopt;
+    return TransformFault{"no operator that it selects has these dimensions",
+                          "plansearch show model NAME --graph lists operators and dimensions"};
+  }
+
+  const std::vector<TransformEntry>& entries_;
+  const Network& network_;
+  std::vector<Group> groups_;
+  PlacementNames names_;
+};
+
+}  // namespace
+
+std::variant<PlacementNames, TransformFault> placements_of(
+    const std::vector<TransformEntry>& entries, const Network& network) {
+  return Lowering(entries, network).run();
+}
+
+}  // namespace plansearch

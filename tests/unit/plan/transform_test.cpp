@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transforms in words as placements: selectors, factors, regions.
+#include "plan/placements/transform.hpp"
+
+#include <doctest/doctest.h>
+
+#include "unit/communication/small_networks.hpp"
+
+namespace plansearch {
+namespace {
+
+/// norm, up, gelu, down, add over batch, sequence, hidden and ffn.
+Network mlp() {
+  Network network = test::mlp_block(64, 256, 1024);
+  network.blocks[0].name = "mlp";
+  return network;
+}
+
+PlacementNames names(const std::vector<TransformEntry>& entries, const Network& network) {
+  const auto made = placements_of(entries, network);
+  if (const auto* fault = std::get_if<TransformFault>(&made)) FAIL(fault->message);
+  return std::get<PlacementNames>(made);
+}
+
+std::string fault(const std::vector<TransformEntry>& entries, const Network& network) {
+  const auto made = placements_of(entries, network);
+  const auto* fault = std::get_if<TransformFault>(&made);
+  return fault == nullptr ? "no fault" : fault->message + ": " + fault->hint;
+}
+
+bool says(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_SUITE("unit") {
+  TEST_CASE("dimensions of one operator are split over devices of their own") {
+    const PlacementNames made =
+        names({{.of = {"*"}, .split = {{"sequence", 2}, {"ffn", 4}}}}, mlp());
+    CHECK(made.factors == std::vector<int>{2, 4});
+    // up, gelu and down have both; norm and add have tokens alone, which the block hands on.
+    REQUIRE(made.operators.size() == 2);
+    CHECK(made.operators[0].operators == std::vector<std::string>{"norm", "add"});
+    CHECK(made.operators[0].cut == std::vector<NamedCut>{{"sequence", FactorList{0}}});
+    CHECK(made.operators[1].operators == std::vector<std::string>{"up", "gelu", "down"});
+    CHECK(made.operators[1].cut ==
+          std::vector<NamedCut>{{"sequence", FactorList{0}}, {"ffn", FactorList{1}}});
+    REQUIRE(made.edges.size() == 1);
+    CHECK(made.edges[0].cut == std::vector<NamedCut>{{"sequence", FactorList{0}}});
+  }
+
+  TEST_CASE("dimensions that never meet are split over the same devices") {
+    Network network = mlp();
+    network.dimensions.push_back({"rows", DimRole::Pixel, 64});
+    Block other;
+    other.name = "other";
+    const auto rows = static_cast<DimId>(network.dimensions.size() - 1);
+    other.tensors = {{"in", {rows}}, {"out", {rows}}};
+    Operator op;
+    op.name = "copy";
+    op.loop = {rows};
+    op.inputs = {TensorId{0}};
+    op.outputs = {TensorId{1}};
+    other.operators = {op};
+    network.blocks.push_back(other);
+    const PlacementNames made =
+        names({{.of = {"*"}, .split = {{"sequence", 2}, {"rows", 2}}}}, network);
+    CHECK(made.factors == std::vector<int>{2});
+  }
+
+  TEST_CASE("pieces are regions") {
+    const PlacementNames made = names({{.of = {"mlp/up", "mlp/gelu", "mlp/down"},
+                                        .layers = {{0, 3}},
+                                        .pieces = {{"ffn", 4}},
+                                        .recompute = PieceRecompute::RunAgain}},
+                                      mlp());
+    CHECK(made.factors.empty());
+    REQUIRE(made.regions.size() == 1);
+    CHECK(made.regions[0].operators == std::vector<std::string>{"up", "gelu", "down"});
+    CHECK(made.regions[0].layers == std::vector<LayerRange>{{0, 3}});
+    CHECK(made.regions[0].pieces == 4);
+    CHECK(made.regions[0].recompute == PieceRecompute::RunAgain);
+  }
+
+  TEST_CASE("what is wrong is named, with what is near") {
+    const Network network = mlp();
+    CHECK(says(fault({{.of = {"mlp/upp"}, .split = {{"ffn", 2}}}}, network), "mlp/up"));
+    CHECK(says(fault({{.of = {"*"}, .split = {{"fn", 2}}}}, network), "ffn"));
+    CHECK(says(fault({{.of = {"*"}, .split = {{"ffn", 2}}}, {.of = {"*"}, .split = {{"ffn", 4}}}},
+                     network),
+               "into 2 and into 4"));
+    CHECK(
+        says(fault({{.of = {"*"}, .pieces = {{"ffn", 2}, {"sequence", 4}}}}, network), "as many"));
+    CHECK(says(fault({{.of = {"mlp/norm"}, .split = {{"ffn", 2}}}}, network), "no operator"));
+  }
+}
+
+}  // namespace
+}  // namespace plansearch
