@@ -153,6 +153,7 @@ std::vector<Key> optimizer_keys() {
 constexpr Setting kRecipe = setting_of(plansearch::Setting::Fp8Recipe);
 constexpr Setting kModules = setting_of(plansearch::Setting::RecomputeModules);
 constexpr Setting kDispatcher = setting_of(plansearch::Setting::Dispatcher);
+constexpr Setting kRouting = setting_of(plansearch::Setting::Routing);
 constexpr Setting kGraphs = setting_of(plansearch::Setting::CudaGraphs);
 
 /// Beyond the plan: what somebody chose of the software.
@@ -306,7 +307,7 @@ Exporter megatron_exporter() {
           .checked = "NVIDIA/Megatron-LM@d98e8a64 (2026-08-22)",
           .framework = "megatron",
           .accepts =
-              {{s(D::Schedule), {"1f1b", "interleaved", "interleaved-pairs"}},
+              {{s(D::Schedule), {"1f1b", "interleaved", "interleaved-pairs", "pairs"}},
                {S::Precision, {"bf16", "fp16", "fp32", "fp8", "mxfp8", "nvfp4"}, By::Key, "fp32"},
                {S::Optimizer, {"adam", "sgd", "muon"}},
                {S::Attention, {"flash", "unfused"}, By::Key, "flash"},
@@ -317,6 +318,7 @@ Exporter megatron_exporter() {
                {kOffload, {"none", "optimizer"}},
                {kModules},
                {kDispatcher},
+               {kRouting, {"balanced", "auxiliary", "real"}},
                {setting_of(Overlap::PipelineSend), {}, By::Key, kOn},
                {setting_of(Overlap::ContextRing), {kOn}, By::Target}},
           .documents = {{.keys = all_keys(), .array = "MEGATRON_ARGS"}},
