@@ -49,8 +49,7 @@ int run_show(const Options& o) {
     return run_list(o);
   }
   if (o.shown.empty()) {
-    throw InputError({}, fmt::format("show {}: whose?", o.argument),
-                     "name one: plansearch list hw, list models or list frameworks shows them");
+    throw InputError({}, "show: its argument is missing", "a shipped name, an alias or a file");
   }
   return write(
       o, [&] { return render_shown(show_file(o.argument, o.shown), format_of(o), columns_of(o)); });

@@ -127,7 +127,7 @@ CASES = [
     ((MIXTURE + " --framework fsdp --routing real,capacity_factor_2",), 2, ["is not a capacity factor"]),
     (("predict " + QUESTION + " --routing real",), 2, ["has no experts"]),
     (("show recipes mine",), 2, ["all at once"]),
-    (("show hw",), 2, ["whose?"]),
+    (("show hw",), 2, ["its argument is missing"]),
     # The command line.
     (("predict " + QUESTION + " --pp 65536 --cp 65536 --tp-x 65536 --tp-y 65536",), 2, ["legal values"]),
     (("predict " + QUESTION + " --pp 2147483647 --cp 2147483647 --tp 4",), 2, ["error:"]),
