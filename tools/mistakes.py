@@ -473,7 +473,7 @@ MISTAKES = [
             "src/cost/collective/token_load.cpp",
             "std::sqrt((drawn + popular) * ranks / (ranks - 1.0))", "std::sqrt(drawn + popular)"),
     Mistake("mean-exchange", "an exchange takes as long as the mean rank, not the fullest",
-            "src/evaluate/block/phase_message.cpp", "(tokens ? fullest : 1.0)", "1.0"),
+            "src/evaluate/block/phase_message.cpp", "(tokens ? fullest : 1.0)", "std::min(fullest, 1.0)"),
     Mistake("no-window-of-recompute", "gathers in backward hide beside gradients only",
             "src/evaluate/block/block_profile.cpp",
             "share_of(context_, message, calls, window + beside)",
