@@ -22,7 +22,8 @@ bool is_about(const Recipe& recipe, const ResolvedQuestion& asked, int gpus) {
   const auto same = [](const std::string& a, const std::string& b) {
     return canonical_name(a) == canonical_name(b);
   };
-  return recipe.question.gpus == gpus && same(recipe.question.model, asked.problem.model->name) &&
+  return recipe.question.gpus == gpus && recipe.question.seq_len == asked.problem.seq_len &&
+         same(recipe.question.model, asked.problem.model->name) &&
          same(recipe.question.hardware, asked.problem.cluster->name);
 }
 

@@ -10,9 +10,9 @@
 
 namespace plansearch {
 
-/// The recipes of the model on the machine at the size of the answer, priced as `predict` prices
-/// them: what the question leaves open comes from the recipe, but for batch, sequence and
-/// precision, which are those of the answer.
+/// The recipes of the model on the machine at the size and sequence length of the answer, priced as
+/// `predict` prices them: what the question leaves open comes from the recipe, but for batch,
+/// sequence and precision, which are those of the answer.
 [[nodiscard]] std::vector<PublishedReport> published_plans(const std::vector<Recipe>& recipes,
                                                            const ProblemRequest& request,
                                                            const ResolvedQuestion& asked,

@@ -122,6 +122,9 @@ TEST_SUITE("unit") {
     CHECK(published.front().step == price.plans.front().estimate.step.total());
     report.question.gpus = 16;
     CHECK(published_plans(recipes, request, asked, report).empty());
+    report.question.gpus = 8;
+    const auto longer = read(replaced(kSmall, "seq_len: 1024", "seq_len: 512"));
+    CHECK(published_plans(longer, request, asked, report).empty());
   }
 }
 
