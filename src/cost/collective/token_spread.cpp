@@ -92,17 +92,19 @@ class Router {
 
 /// Standard error below 0.3 % of the mean.
 constexpr int kTokens = 4096;
+/// Of a variance that is a part of a deviation of a percent, 3 %.
+constexpr int kFewTokens = 512;
 
 struct Moments {
   double touched = 0.0;   ///< mean number of boxes
   double variance = 0.0;  ///< of a token's experts in one box
 };
 
-Moments drawn(const Routing& routing, double boxes) {
+Moments drawn(const Routing& routing, double boxes, int tokens) {
   Router router(routing);
   std::vector<double> copies;
   Moments sums;
-  for (int token = 0; token < kTokens; ++token) {
+  for (int token = 0; token < tokens; ++token) {
     copies.assign(static_cast<std::size_t>(std::ceil(boxes)), 0.0);
     for (const std::size_t expert : router.choose()) {
       const auto box = static_cast<std::size_t>(static_cast<double>(expert) * boxes /
@@ -115,34 +117,37 @@ Moments drawn(const Routing& routing, double boxes) {
     }
   }
   const double mean = static_cast<double>(routing.top_k) / boxes;
-  return {sums.touched / kTokens, sums.variance / kTokens - mean * mean};
+  return {sums.touched / tokens, sums.variance / tokens - mean * mean};
 }
 
 bool is_grouped(const Routing& routing) {
   return routing.groups > 1 && routing.top_groups < routing.groups;
 }
 
-const Moments& grouped(const Routing& routing, double boxes) {
-  using Key = std::array<double, 5>;
+const Moments& grouped(const Routing& routing, double boxes, int tokens) {
+  using Key = std::array<double, 6>;
   thread_local std::map<Key, Moments> known;
-  const Key key{static_cast<double>(routing.experts), static_cast<double>(routing.top_k),
-                static_cast<double>(routing.groups), static_cast<double>(routing.top_groups),
-                boxes};
+  const Key key{static_cast<double>(routing.experts),
+                static_cast<double>(routing.top_k),
+                static_cast<double>(routing.groups),
+                static_cast<double>(routing.top_groups),
+                boxes,
+                static_cast<double>(tokens)};
   const auto found = known.find(key);
   if (found != known.end()) return found->second;
-  return known.emplace(key, drawn(routing, boxes)).first->second;
+  return known.emplace(key, drawn(routing, boxes, tokens)).first->second;
 }
 
 }  // namespace
 
 double expected_boxes(const Routing& routing, double boxes) {
   if (boxes <= 1.0) return 1.0;
-  return is_grouped(routing) ? grouped(routing, boxes).touched : ungrouped(routing, boxes);
+  return is_grouped(routing) ? grouped(routing, boxes, kTokens).touched : ungrouped(routing, boxes);
 }
 
 double copies_variance(const Routing& routing, double boxes) {
   if (boxes <= 1.0) return 0.0;
-  if (is_grouped(routing)) return grouped(routing, boxes).variance;
+  if (is_grouped(routing)) return grouped(routing, boxes, kFewTokens).variance;
   const auto experts = static_cast<double>(routing.experts);
   const auto chosen = static_cast<double>(routing.top_k);
   return chosen / boxes * (1.0 - 1.0 / boxes) * (experts - chosen) / std::max(experts - 1.0, 1.0);
