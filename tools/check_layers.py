@@ -38,7 +38,7 @@ PUBLIC = {
     "framework": ["framework", "framework_constants", "skip_route"],
     "schedule": ["schedule_id"],
     "plan": ["degree_limits", "degree_set", "degree_table", "degrees", "device_mesh", "placement_names",
-             "placements", "plan", "plan_stages", "problem_request", "setting_table"],
+             "placements", "plan", "plan_stages", "problem_request", "recipe", "setting_table"],
     "communication": ["communication", "communication_kind"],
     "evaluate": ["evaluation", "problem", "evaluator", "plan_report"],
     "search": ["space", "search", "ranking"],

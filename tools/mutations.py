@@ -22,7 +22,7 @@ from mistakes import MISTAKES
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COPIED = ("CMakeLists.txt", "CMakePresets.json", "cmake", "src", "include", "search", "tests",
-          "benchmarks", "tools", "models", "hardware_profiles", "frameworks", "docs", "validation")
+          "benchmarks", "tools", "models", "hardware_profiles", "frameworks", "recipes", "docs", "validation")
 KEPT_SETTINGS = ("CMAKE_BUILD_TYPE", "CMAKE_CXX_COMPILER", "CMAKE_CXX_COMPILER_LAUNCHER",
                  "CMAKE_CXX_FLAGS", "CMAKE_CXX_FLAGS_DEBUG")
 TIME_LIMIT_S = 600

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace plansearch {
 
@@ -22,6 +23,15 @@ struct TokenDispatcher {
   double link_share = 1.0;    ///< of the links of one accelerator inside a domain
   std::string source{};
   bool operator==(const TokenDispatcher&) const = default;
+};
+
+/// How evenly routers spread tokens: a row of the same table.
+struct RoutingKind {
+  std::string name = "balanced";
+  std::vector<std::string> aliases{};
+  double spread = 0.0;  ///< of experts' shares of the tokens of a micro-batch: deviation over mean
+  std::string source{};
+  bool operator==(const RoutingKind&) const = default;
 };
 
 }  // namespace plansearch

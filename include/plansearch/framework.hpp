@@ -227,6 +227,9 @@ struct Framework {
   std::vector<std::string> asked_schedules{};  ///< that it runs too, and searches do not try
   std::vector<TokenDispatcher> dispatchers{TokenDispatcher{}};  ///< that it can use
   TokenDispatcher dispatcher{};                                 ///< that it uses
+  std::vector<RoutingKind> routings{RoutingKind{}};  ///< that are known, the default first
+  std::optional<RoutingKind> routing{};              ///< that somebody chose
+  bool drops_tokens = false;                         ///< experts may have a capacity
   MicroBatchGroups micro_batch_groups = MicroBatchGroups::Stages;
   PipelineLists pipeline_lists = PipelineLists::Ahead;
   SkipRoute skips = SkipRoute::Direct;

@@ -215,11 +215,14 @@ struct Routing {
   std::int64_t experts = 1;
   std::int64_t top_k = 1;
   std::optional<double> capacity_factor;  ///< absent: no token is dropped, nothing is padded
-  double imbalance = 1.0;                 ///< tokens of the busiest expert group over the mean
+  double imbalance = 1.0;  ///< where it is given: tokens of the busiest expert group over the mean
   /// Group-limited routing: experts lie in so many groups, and a token chooses among those of its
   /// best `top_groups`, ranked by the sum of their best top_k / top_groups scores.
   std::int64_t groups = 1;
   std::int64_t top_groups = 1;
+  /// Otherwise tokens are drawn: deviation over mean of what experts draw. Absent: all alike.
+  std::optional<double> spread{};
+  std::optional<double> most{};  ///< over the mean, that an expert takes: tokens beyond are dropped
   bool operator==(const Routing&) const = default;
 };
 

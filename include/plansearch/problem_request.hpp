@@ -36,6 +36,7 @@ enum class Setting : std::uint8_t {
   Offload,
   RecomputeModules,
   Dispatcher,
+  Routing,
   LoraRank,
   LoraTargets,
   BasePrecision,
@@ -74,6 +75,7 @@ struct ProblemRequest {
   std::optional<std::string> offload{};            ///< what lives on the host: none, optimizer
   std::optional<std::string> recompute_modules{};  ///< parts of a layer, such as "moe_act"
   std::optional<std::string> dispatcher{};         ///< of tokens: all-to-all, deepep, ...
+  std::optional<std::string> routing{};            ///< balanced, auxiliary, real, or a number
   std::optional<std::int64_t> lora_rank{};         ///< adapters of this rank, all else frozen
   std::optional<std::string> lora_targets{};      ///< such as "q,v"; default: the model's, else q,v
   std::optional<std::string> base_precision{};    ///< of weights that are not trained: nf4, ...

@@ -71,6 +71,22 @@ struct BeyondReport {
   PlanReport plan;
 };
 
+/// A published plan of the model on the machine at this size, as this question prices it.
+struct PublishedReport {
+  std::string name;
+  std::string publisher;
+  std::string source;
+  std::string date;
+  std::string words;   ///< "tp 4, pp 4, vpp 5, cp 2"
+  std::string reason;  ///< why it has no price here; else empty
+  Seconds step;        ///< where it has one
+  Bytes memory;
+  bool fits = false;
+  std::size_t rank = 0;             ///< among the plans shown and it; 0: behind all of them
+  double over_first = 0.0;          ///< step over that of plan 1, less 1; 0 where there is none
+  std::optional<Seconds> measured;  ///< as published, of the recipe's own batch and precision
+};
+
 struct SearchReport {
   QuestionReport question;
   std::string selection;  ///< which plans these are, where they are not the fastest
@@ -78,7 +94,9 @@ struct SearchReport {
   MemoryFit admitted = MemoryFit::Fits;  ///< what `plans` are: Tight where nothing fits
   /// A tight plan that is faster than all that fit, by more than a tie.
   std::optional<PlanReport> faster_tight;
-  std::vector<BeyondReport> beyond;  ///< the fastest of each kind first
+  std::vector<BeyondReport> beyond;        ///< the fastest of each kind first
+  std::vector<PublishedReport> published;  ///< that fit first, then by step
+  bool list_published = false;             ///< whether tables list them all
   std::vector<PlanReport> front;
   std::vector<NearMissReport> misses;
   std::vector<std::string> remedies;  ///< what would make something fit

@@ -11,6 +11,7 @@
 #include "plansearch/cluster.hpp"
 #include "plansearch/framework.hpp"
 #include "plansearch/model_description.hpp"
+#include "plansearch/recipe.hpp"
 #include "plansearch/site.hpp"
 
 /// Where an installed package keeps the files; find_package(plansearch) defines it.
@@ -51,6 +52,9 @@ class ShippedData {
   [[nodiscard]] Framework framework(std::string_view name) const;
   /// Laboratories whose published runs were measured (validation/sites.yaml).
   [[nodiscard]] SiteTable sites() const;
+
+  /// Plans that were published (recipes/*.yaml), file by file; none where no such folder ships.
+  [[nodiscard]] std::vector<Recipe> recipes() const;
 
   [[nodiscard]] std::vector<ShippedFile> clusters() const;
   [[nodiscard]] std::vector<ShippedFile> models() const;

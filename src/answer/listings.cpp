@@ -9,6 +9,7 @@
 
 #include "base/units.hpp"
 #include "exporters/export_plan.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/setting_table.hpp"
 #include "plansearch/shipped_data.hpp"
@@ -180,6 +181,38 @@ Listing list_spaces() {
   return listing;
 }
 
+/// "tp 4, pp 8"
+std::string degrees_text(const PinnedDegrees& degrees) {
+  std::vector<std::string> words;
+  for (const DegreeRow& row : degree_table()) {
+    const auto value = degrees.get(row.degree);
+    if (!value) continue;
+    words.push_back(
+        fmt::format("{} {}", key_of(row.degree, degrees), value_text(row.degree, *value)));
+  }
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+/// Plans that were published.
+Listing list_recipes(const ShippedData& data) {
+  Listing listing{{{"recipe", Align::Left},
+                   {"model", Align::Left},
+                   {"hardware", Align::Left},
+                   {"GPUs"},
+                   {"degrees", Align::Left},
+                   {"date", Align::Left},
+                   {"source", Align::Left, 1}},
+                  {"name", "model", "hardware", "gpus", "degrees", "date", "source"},
+                  {}};
+  for (const Recipe& recipe : data.recipes()) {
+    const ProblemRequest& question = recipe.question;
+    listing.rows.push_back({recipe.name, question.model, question.hardware,
+                            fmt::format("{}", question.gpus.value_or(0)),
+                            degrees_text(question.degrees), recipe.date, recipe.source});
+  }
+  return listing;
+}
+
 struct ListingRow {
   std::string_view name;
   Listing (*list)();
@@ -193,6 +226,7 @@ constexpr std::array kListings{
     ListingRow{"spaces", list_spaces},
     ListingRow{"exporters", list_exporters},
     ListingRow{"settings", list_settings},
+    ListingRow{"recipes", [] { return list_recipes(shipped_data()); }},
 };
 
 }  // namespace

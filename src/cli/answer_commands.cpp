@@ -2,6 +2,8 @@
 // Commands that compute one answer and write it.
 #include <functional>
 
+#include <fmt/format.h>
+
 #include "answer/listings.hpp"
 #include "answer/show.hpp"
 #include "cli/commands.hpp"
@@ -38,6 +40,16 @@ int run_show(const Options& o) {
   if (o.graph) {
     if (o.argument != "model") throw InputError({}, "--graph is for show model");
     return write(o, [&] { return graph_file(o.shown); });
+  }
+  if (o.argument == "recipes") {
+    if (!o.shown.empty()) {
+      throw InputError({}, fmt::format("show recipes {}: recipes are listed all at once", o.shown),
+                       "leave the name out");
+    }
+    return run_list(o);
+  }
+  if (o.shown.empty()) {
+    throw InputError({}, "show: its argument is missing", "a shipped name, an alias or a file");
   }
   return write(
       o, [&] { return render_shown(show_file(o.argument, o.shown), format_of(o), columns_of(o)); });

@@ -159,8 +159,7 @@ void add_degree(CLI::App& app, Options& o, Degree degree, std::string_view key,
                 std::string_view help) {
   const DegreeRow& row = row_of(degree);
   const std::string flag = flag_of(key);
-  // One plan may run over squares too, which are placements.
-  const bool squares = degree == Degree::Temporal && app.get_name() == "predict";
+  const bool squares = degree == Degree::Temporal && app.get_name() == "predict";  // placements
   CLI::Option* option = app.add_option_function<std::string>(
       flag,
       [&o, degree, flag, squares](const std::string& text) {
@@ -240,6 +239,7 @@ void add_search(CLI::App& app, Options& o) {
               space_names());
   add_number(app, "--top", o.top, "plans to show", {1, 10000});
   app.add_flag("--exhaustive", o.exhaustive, "price every plan, prune nothing");
+  app.add_flag("--recipes", o.recipes, "list the published plans of this question, priced");
   app.add_flag("--pareto", o.pareto, "show the Pareto front over step time and memory");
   app.add_option("--all", o.all, "write every priced plan to a .csv or .jsonl file")
       ->type_name("FILE");
@@ -422,8 +422,8 @@ void add_list(CLI::App& app, Options& o) {
 
 void add_show(CLI::App& app, Options& o) {
   restrict_to(app.add_option("what", o.argument, "what to show")->required(),
-              {"hw", "model", "framework"});
-  app.add_option("name", o.shown, "a shipped name, an alias or a file")->required();
+              {"hw", "model", "framework", "recipes"});
+  app.add_option("name", o.shown, "a shipped name, an alias or a file; recipes: none");
   app.add_flag("--graph", o.graph, "of a model: write the network as a graph file");
 }
 

@@ -60,7 +60,8 @@ struct Options : ProblemRequest {
   std::optional<std::string> memory_limit;
   bool exhaustive = false;
   bool pareto = false;
-  std::string all;  ///< file for every priced plan
+  bool recipes = false;  ///< list the published plans of the question
+  std::string all;       ///< file for every priced plan
   bool quiet = false;
   std::string color = "auto";
 

@@ -4,14 +4,21 @@
 #include "answer/advice.hpp"
 #include "answer/compare_questions.hpp"
 #include "answer/ladder.hpp"
+#include "answer/published_plans.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
+#include "plansearch/shipped_data.hpp"
 #include "plansearch/space.hpp"
 #include "question/degrees.hpp"
 
 namespace plansearch::cli {
 namespace {
+
+void add_published(const Options& options, const ResolvedQuestion& inputs, SearchReport& report) {
+  report.published = published_plans(shipped_data().recipes(), options, inputs, report);
+  report.list_published = options.recipes;
+}
 
 int search_one(const Options& options, const ResolvedQuestion& inputs, const Output& output) {
   SearchRun run(options);
@@ -24,6 +31,7 @@ int search_one(const Options& options, const ResolvedQuestion& inputs, const Out
   for (std::string& advice : find_advice(options, inputs, report, run.session())) {
     report.advice.push_back(std::move(advice));
   }
+  if (!run.stopped()) add_published(options, inputs, report);
   run.conclude_all(options);
   if (options.pareto && is_staged(options.space)) {
     print_note(fmt::format("note: space {}: the front of the plans that were priced; bounds leave "
@@ -48,6 +56,7 @@ int search_ladder(const Options& options, const ResolvedQuestion& inputs, const 
     chosen.report.remedies =
         find_remedies(options, inputs, chosen.report.question.gpus, run.session());
   }
+  if (!run.stopped()) add_published(options, inputs, chosen.report);
   run.conclude_all(options);
   if (options.pareto && format_of(options) != Format::Json) show_front(chosen.report);
   output.write(render_ladder(ladder, format_of(options), columns_of(options)));

@@ -154,6 +154,7 @@ constexpr Setting kRecipe = setting_of(plansearch::Setting::Fp8Recipe);
 constexpr Setting kModules = setting_of(plansearch::Setting::RecomputeModules);
 constexpr Setting kDispatcher = setting_of(plansearch::Setting::Dispatcher);
 constexpr Setting kStates = setting_of(plansearch::Setting::OptimizerStates);
+constexpr Setting kRouting = setting_of(plansearch::Setting::Routing);
 constexpr Setting kGraphs = setting_of(plansearch::Setting::CudaGraphs);
 
 Value moments(const ExportRequest& h) {
@@ -314,7 +315,7 @@ Exporter megatron_exporter() {
           .checked = "NVIDIA/Megatron-LM@d98e8a64 (2026-08-22)",
           .framework = "megatron",
           .accepts =
-              {{s(D::Schedule), {"1f1b", "interleaved", "interleaved-pairs"}},
+              {{s(D::Schedule), {"1f1b", "interleaved", "interleaved-pairs", "pairs"}},
                {S::Precision, {"bf16", "fp16", "fp32", "fp8", "mxfp8", "nvfp4"}, By::Key, "fp32"},
                {S::Optimizer, {"adam", "sgd", "muon"}},
                {S::Attention, {"flash", "unfused"}, By::Key, "flash"},
@@ -326,6 +327,7 @@ Exporter megatron_exporter() {
                {kOffload, {"none", "optimizer"}},
                {kModules},
                {kDispatcher},
+               {kRouting, {"balanced", "auxiliary", "real"}},
                {setting_of(Overlap::PipelineSend), {}, By::Key, kOn},
                {setting_of(Overlap::ContextRing), {kOn}, By::Target}},
           .documents = {{.keys = all_keys(), .array = "MEGATRON_ARGS"}},

@@ -94,6 +94,7 @@ bool limited(const ExportRequest& h) {
 }
 
 constexpr Setting kDispatcher = setting_of(plansearch::Setting::Dispatcher);
+constexpr Setting kRouting = setting_of(plansearch::Setting::Routing);
 
 // clang-format off
 std::vector<Key> trunk_keys() {
@@ -226,6 +227,11 @@ std::vector<Key> expert_keys() {
        [](const ExportRequest& h) { return limited(h) ? Value(h.model().moe->groups) : Value(); }},
       {"--moe-router-group-topk", {model},
        [](const ExportRequest& h) { return limited(h) ? Value(h.model().moe->top_groups) : Value(); }},
+      {"--moe-router-force-load-balancing", {kRouting},
+       [](const ExportRequest& h) {
+         const auto& chosen = h.problem.framework->routing;
+         return flag(chosen && chosen->name == "balanced");
+       }},
       {"--moe-grouped-gemm", {model}, [](const ExportRequest& h) { return flag(h.model().moe.has_value()); }},
       {"--moe-token-dispatcher-type", {model, kDispatcher},
        [](const ExportRequest& h) {

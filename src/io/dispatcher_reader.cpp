@@ -33,6 +33,17 @@ TokenDispatcher read_dispatcher(const Node::Entry& entry) {
   return dispatcher;
 }
 
+RoutingKind read_routing_kind(const Node::Entry& entry) {
+  const Fields fields(entry.value);
+  RoutingKind kind;
+  kind.name = entry.key;
+  fields.take("aliases", kind.aliases, &Node::texts);
+  kind.spread = entry.value.at("spread").number();
+  if (!(kind.spread >= 0.0)) entry.value.at("spread").fail("must be at least 0");
+  kind.source = entry.value.at("source").text();
+  return kind;
+}
+
 }  // namespace
 
 void read_dispatchers(const Node& map, const Document& table, Framework& framework) {
@@ -44,7 +55,14 @@ void read_dispatchers(const Node& map, const Document& table, Framework& framewo
     known.push_back(read_dispatcher(entry));
     names.push_back(entry.key);
   }
+  framework.routings.clear();
+  for (const Node::Entry& entry : root.at("routings").entries()) {
+    framework.routings.push_back(read_routing_kind(entry));
+  }
+  if (framework.routings.empty()) root.at("routings").fail("name at least one kind of routing");
   root.finish();
+  framework.drops_tokens = false;
+  Fields(map).take("drops_tokens", framework.drops_tokens, &Node::boolean);
   framework.dispatchers.clear();
   for (const Node& item : map.at("known").items()) {
     const std::string name = item.text();

@@ -96,19 +96,24 @@ PlanDocument read_plan_document(const std::filesystem::path& path) {
   return read_plan_document(Document::read(path).root());
 }
 
+ProblemRequest read_question(const Node& map) {
+  ProblemRequest question;
+  for (const SettingRow& row : setting_table()) {
+    if (row.effect == SettingEffect::Summary) continue;
+    if (const auto node = map.find(row.key)) take_setting(*node, row, question);
+  }
+  if (const auto degrees = map.find("degrees")) question.degrees = read_degrees(*degrees, {});
+  return question;
+}
+
 PlanDocument read_plan_document(const Node& root) {
   require_schema(root, kSchema);
   PlanDocument document;
   if (const auto description = root.find("description")) description->ignore();
-  for (const SettingRow& row : setting_table()) {
-    if (row.effect == SettingEffect::Summary) continue;
-    if (const auto node = root.find(row.key)) take_setting(*node, row, document.question);
-  }
+  document.question = read_question(root);
   document.stages = read_stages(root);
   document.placements = read_placements(root);
   document.transform = read_transform(root);
-  if (const auto degrees = root.find("degrees"))
-    document.question.degrees = read_degrees(*degrees, {});
   root.finish();
   return document;
 }

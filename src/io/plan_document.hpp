@@ -116,6 +116,9 @@ struct PlanDocument {
   bool operator==(const PlanDocument&) const = default;
 };
 
+/// The settings of a map, and its `degrees`.
+[[nodiscard]] ProblemRequest read_question(const Node& map);
+
 /// Reads a plan file, YAML or JSON. Throws InputError for anything wrong.
 [[nodiscard]] PlanDocument read_plan_document(const std::filesystem::path& path);
 [[nodiscard]] PlanDocument read_plan_document(const Node& root);

@@ -13,6 +13,7 @@
 #include "communication/derive/derivation.hpp"
 #include "cost/kernels/compute_cost.hpp"
 #include "evaluate/block/operator_time.hpp"
+#include "evaluate/block/rank_load.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "workload/operator_traits.hpp"
 
@@ -81,6 +82,7 @@ ChoicePricer::ChoicePricer(const Problem& problem, const PlanDegrees& degrees, s
                    : std::make_shared<ReshardingPrices>(
                          make_known_routes(problem_, degrees, factors))) {
   placed_extents(*problem_.network, degrees_, *problem_.framework, extents_);
+  fill_fullest_rank(*problem_.network, mesh_, degrees_.micro_batch, extents_);
   place_block(block_, index_, rules_, placement_, block);
   for (std::size_t t = 0; t < block_.tensors.size(); ++t) add_moved(static_cast<TensorId>(t));
 }
@@ -114,7 +116,9 @@ Seconds ChoicePricer::time(const Communication& demand) const {
 }
 
 Seconds ChoicePricer::time(const Communication& demand, double elements) const {
-  return price_message(context_, mesh_, demand, elements).time * static_cast<double>(demand.count);
+  const double fullest = fullest_rank(*problem_.network, mesh_, degrees_.micro_batch);
+  const PhaseMessage message = price_message(context_, mesh_, demand, elements, fullest);
+  return message.time * static_cast<double>(demand.count);
 }
 
 FusedGroupCost ChoicePricer::launch(const std::vector<std::size_t>& operators) {

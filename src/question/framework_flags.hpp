@@ -57,6 +57,16 @@ void apply_recompute_modules(Framework& framework, const ModelDescription& model
 /// How tokens reach their experts: the name of a dispatcher, '-' and '_' or none. InputError for
 /// names that the framework does not know, and for models without experts.
 void apply_dispatcher(Framework& framework, const ModelDescription& model, const std::string& text);
+/// InputError where tokens go over nodes on a machine whose accelerators no NVLink joins.
+void check_dispatcher_links(const TokenDispatcher& dispatcher, const Cluster& machine);
+
+/// How evenly routers spread tokens: "KIND" or "KIND, capacity factor C", KIND a row of the
+/// framework's table or the tokens of the fullest rank over the mean. InputError for other words,
+/// for models without experts and for frameworks that drop no tokens.
+void apply_routing(Framework& framework, const ModelDescription& model, Network& network,
+                   const std::string& text);
+/// What the answer says of it: a kind, or the load that the model states.
+[[nodiscard]] std::string routing_text(const Framework& framework, const Network& network);
 
 /// Changes `framework` by the software of the machine, then by the settings of the question: a set
 /// of implementations (eager, fused, compiled, te), single kernels, separated by spaces, commas or

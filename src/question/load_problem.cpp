@@ -319,12 +319,14 @@ class QuestionResolver {
     }
     check_positions(seq_len);
     settled_.problem.seq_len = seq_len.value();
-    settled_.problem.network =
-        std::make_shared<const Network>(build_network(model_, network_options));
+    Network network = build_network(model_, network_options);
+    settle_routing(network);
+    settled_.problem.network = std::make_shared<const Network>(std::move(network));
     note("seq_len", fmt::format("{}", seq_len.value()), seq_len.origin());
     note_trained();
     if (request_.dispatcher) {
       apply_dispatcher(framework_, model_, *request_.dispatcher);
+      check_dispatcher_links(framework_.dispatcher, cluster_);
       note("dispatcher", framework_.dispatcher.name, request_.origin("dispatcher"));
     } else if (model_.moe && framework_.dispatcher.path != TokenPath::Pairs) {
       note("dispatcher", framework_.dispatcher.name, "framework");
@@ -334,6 +336,20 @@ class QuestionResolver {
                             *request_.recompute_modules);
     note("recompute_modules", to_text(framework_.selective.modules, ","),
          request_.origin("recompute_modules"));
+  }
+
+  /// Tokens are drawn unless the model says how full its fullest rank is.
+  void settle_routing(Network& network) {
+    std::string origin = "default";
+    if (request_.routing) {
+      apply_routing(framework_, model_, network, *request_.routing);
+      origin = request_.origin("routing");
+    } else if (network.routing && network.routing->imbalance > 1.0) {
+      origin = "model";
+    } else if (network.routing) {
+      network.routing->spread = framework_.routings.front().spread;
+    }
+    if (network.routing) note("routing", routing_text(framework_, network), std::move(origin));
   }
 
   void settle_batch() {

@@ -3,12 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <system_error>
 #include <utility>
 
 #include "io/framework_reader.hpp"
 #include "io/model_reader.hpp"
 #include "io/profile_reader.hpp"
+#include "io/recipe_reader.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -74,6 +77,22 @@ Framework ShippedData::framework(std::string_view name) const {
 SiteTable ShippedData::sites() const {
   return with_page("docs/validate.md",
                    [&] { return io::read_sites(directory_ / "validation" / "sites.yaml"); });
+}
+
+std::vector<Recipe> ShippedData::recipes() const {
+  std::error_code error;
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(directory_ / "recipes", error)) {
+    if (entry.path().extension() == ".yaml") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  std::vector<Recipe> recipes;
+  for (const fs::path& file : files) {
+    for (Recipe& recipe : with_page("docs/mixtures.md", [&] { return io::read_recipes(file); })) {
+      recipes.push_back(std::move(recipe));
+    }
+  }
+  return recipes;
 }
 
 std::vector<ShippedFile> ShippedData::clusters() const {

@@ -242,6 +242,18 @@ void apply_dispatcher(Framework& framework, const ModelDescription& model,
   framework.overlap[static_cast<std::size_t>(Overlap::ExpertAllToAll)].share = 0.0;
 }
 
+void check_dispatcher_links(const TokenDispatcher& dispatcher, const Cluster& machine) {
+  if (dispatcher.path != TokenPath::Nodes || machine.tiers.empty()) return;
+  const std::string& link = machine.tiers.front().name;
+  if (link.starts_with("nvlink")) return;
+  throw InputError({},
+                   fmt::format("--dispatcher {}: the accelerators of {} are joined by {}; DeepEP's "
+                               "check_nvlink_connections (deep_ep/utils/envs.py) refuses GPUs that "
+                               "\"are not connected via NVLink\"",
+                               dispatcher.name, machine.name, link),
+                   "use --dispatcher all-to-all");
+}
+
 void apply_software(Framework& framework, const SoftwareStack& machine,
                     const ProblemRequest& choice, DataType precision) {
   if (machine.attention_kernel) framework.attention_kernel = machine.attention_kernel;

@@ -325,6 +325,22 @@ Json to_json(const SearchReport& report) {
   json["beyond_framework"] = array_of(report.beyond, [&](const BeyondReport& beyond) -> Json {
     return {{"what", beyond.what}, {"plan", plan_json(report.question, beyond.plan)}};
   });
+  json["published"] = array_of(report.published, [](const PublishedReport& plan) -> Json {
+    const bool known = plan.reason.empty();
+    return {
+        {"name", plan.name},
+        {"publisher", plan.publisher},
+        {"source", plan.source},
+        {"date", plan.date},
+        {"plan", or_null(plan.words)},
+        {"reason", or_null(plan.reason)},
+        {"step_time_s", known ? Json(plan.step.value()) : Json(nullptr)},
+        {"peak_memory_bytes", known ? Json(whole_bytes(plan.memory)) : Json(nullptr)},
+        {"fits", plan.fits},
+        {"rank", plan.rank > 0 ? Json(plan.rank) : Json(nullptr)},
+        {"over_first", known ? Json(plan.over_first) : Json(nullptr)},
+        {"published_step_time_s", plan.measured ? Json(plan.measured->value()) : Json(nullptr)}};
+  });
   json["pareto_front"] = array_of(report.front, [&](const PlanReport& plan) -> Json {
     return {{"config", to_json(plan.plan)},
             {"step_time_s", plan.estimate.step.total().value()},

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/units.hpp"
 #include "plansearch/report.hpp"
 #include "report/columns.hpp"
 #include "report/json_text.hpp"
@@ -82,6 +84,48 @@ std::string misses_text(const SearchReport& report, int columns) {
   return text;
 }
 
+/// "rank 7, +3 %", or why there is no price.
+std::string place_of(const PublishedReport& plan) {
+  if (!plan.reason.empty()) return plan.reason;
+  std::string text = plan.rank > 0 ? fmt::format("rank {}", plan.rank) : "";
+  if (!plan.fits) text = fmt::format("needs {}", to_text(plan.memory));
+  const double percent = 100.0 * plan.over_first;
+  return text + fmt::format("{}{:+.{}f} %", text.empty() ? "" : ", ", percent,
+                            std::abs(percent) < 10.0 ? 1 : 0);
+}
+
+/// The best of the published plans in one line, or a table of all.
+std::string published_text(const SearchReport& report, int columns) {
+  if (report.published.empty()) {
+    return report.list_published ? "published: no recipe of this model on this machine at this "
+                                   "size (plansearch list recipes)\n"
+                                 : "";
+  }
+  const PublishedReport& first = report.published.front();
+  const std::string others = report.published.size() > 1 && !report.list_published
+                                 ? fmt::format("; {} more: --recipes", report.published.size() - 1)
+                                 : "";
+  std::string text =
+      fmt::format("published: {}{}{} ({}, {}{})\n", first.words, first.words.empty() ? "" : ": ",
+                  place_of(first), first.name, first.date, others);
+  if (!report.list_published) return text;
+  TextTable table({{"published plan", Align::Left},
+                   {"step"},
+                   {"beside plan 1", Align::Left},
+                   {"memory"},
+                   {"published step", Align::Right, 2},
+                   {"date", Align::Left, 1},
+                   {"recipe", Align::Left}});
+  for (const PublishedReport& plan : report.published) {
+    const bool known = plan.reason.empty();
+    table.add_row({known ? plan.words : "-", known ? Cell(plan.step) : Cell("-"), place_of(plan),
+                   known ? Cell(plan.memory) : Cell("-"),
+                   plan.measured ? Cell(*plan.measured) : Cell("-"), plan.date, plan.name});
+  }
+  return text + "\n" + table.text(columns) +
+         "published step: of the recipe's own batch and precision\n";
+}
+
 std::string search_table(const SearchReport& report, int columns) {
   std::string text = headline(report.question) + "\n";
   if (!report.selection.empty()) text += report.selection + "\n\n";
@@ -89,6 +133,7 @@ std::string search_table(const SearchReport& report, int columns) {
   for (const std::string& advice : report.advice) {
     text += fmt::format("hint: {}\n", advice);
   }
+  text += published_text(report, columns);
   text += "\n" + training_line(report.question);
   if (report.counts.total > 0 || report.stopped) text += counts_lines(report);
   return wrapped(text + settings_line(report.question) + report.evidence + "\n", columns);

@@ -35,6 +35,7 @@ Schedule dualpipe_schedule();
 Schedule dualpipe_v_schedule();
 Schedule zb_auto_schedule();
 Schedule interleaved_pairs_schedule();
+Schedule pairs_schedule();
 
 namespace {
 
@@ -57,6 +58,7 @@ std::vector<Schedule> make_table() {
       dualpipe_v_schedule(),
       zb_auto_schedule(),
       interleaved_pairs_schedule(),
+      pairs_schedule(),
   };
   // clang-format on
 }

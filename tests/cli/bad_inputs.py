@@ -6,6 +6,7 @@ FILE in the arguments is the file of the row: a name and its text, or a shipped 
 is replaced by another."""
 
 QUESTION = "--hw perlmutter --model gpt2-xl --gpus 8"
+MIXTURE = "predict --hw dgx-h100 --model qwen3-30b-a3b --gpus 64 --batch 512 --ep 8 --micro-batch 1"
 PLAN = "schema: plansearch/plan/v1\nhardware: perlmutter\nmodel: gpt2-xl\ngpus: 8\n"
 RUN = ("id,source,locator,hw,framework,known,gpus,model,mlp,attention,layers,hidden,ffn_hidden,heads,kv_heads,head_dim,vocab,seq_len,"
        "moe_experts,moe_topk,moe_ffn,precision,global_batch,micro_batch,tp,pp,vpp,dp,cp,ep,sp,zero,recompute,schedule,step_time_s,peak_mem_gib,mem_kind,oom,note")
@@ -109,6 +110,24 @@ CASES = [
      ["time_us", "not a number"]),
     (("validate FILE", "matmul.csv", "gpu,dtype,m,n,k,time_us\nA100-SXM4-80GB,bf16,0,8192,8192,10\n"), 2, ["m"]),
     ((f"validate {'tests/data/validate/runs.csv'} --min-mfu nan",), 2, ["--min-mfu", "from 0 to 1"]),
+    # Mixtures: what the framework or the library refuses, in its words.
+    ((MIXTURE.replace("dgx-h100", "l40s") + " --zero 3 --dispatcher deepep",), 2, ["check_nvlink_connections", "all-to-all"]),
+    ((MIXTURE + " --dispatcher deepep --framework fsdp",), 2, ["fsdp has no such dispatcher", "megatron"]),
+    ((MIXTURE + " --pp 4 --vpp 2 --schedule interleaved-pairs --recompute full",), 2,
+     ["transformer_config.py", "disable full recomputation"]),
+    ((MIXTURE + " --pp 4 --vpp 2 --schedule interleaved-pairs --recompute selective --recompute-modules moe",), 2,
+     ["transformer_config.py", "moe in recompute_modules"]),
+    ((MIXTURE.replace("--ep 8", "--ep 1") + " --pp 4 --vpp 2 --schedule interleaved-pairs",), 2,
+     ["only supported with expert model parallelism"]),
+    ((MIXTURE + " --pp 4 --vpp 1 --schedule interleaved-pairs",), 2, ["at least 2 chunks per stage"]),
+    ((MIXTURE + " --recompute selective --recompute-modules mla_up_proj",), 2,
+     ["has no such module", "it has core_attn"]),
+    ((MIXTURE + " --routing reel",), 2, ["none of balanced, auxiliary, real"]),
+    ((MIXTURE + " --routing 0.5",), 2, ["1 or more"]),
+    ((MIXTURE + " --framework fsdp --routing real,capacity_factor_2",), 2, ["is not a capacity factor"]),
+    (("predict " + QUESTION + " --routing real",), 2, ["has no experts"]),
+    (("show recipes mine",), 2, ["all at once"]),
+    (("show hw",), 2, ["its argument is missing"]),
     # The command line.
     (("predict " + QUESTION + " --pp 65536 --cp 65536 --tp-x 65536 --tp-y 65536",), 2, ["legal values"]),
     (("predict " + QUESTION + " --pp 2147483647 --cp 2147483647 --tp 4",), 2, ["error:"]),

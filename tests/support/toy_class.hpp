@@ -10,6 +10,7 @@
 
 #include "evaluate/block/operator_time.hpp"
 #include "evaluate/block/profile_maker.hpp"
+#include "evaluate/block/rank_load.hpp"
 #include "plansearch/error.hpp"
 #include "support/toy_problem.hpp"
 
@@ -65,7 +66,9 @@ class ToyClass {
     const PlacementRules rules = placement_rules(network(), plan_, mesh_, *problem_.framework);
     const BlockCuts cuts = cut_block(network(), b, index, rules, place_block(network(), b, rules));
     std::vector<OperatorTime> times;
-    const LocalSizes sizes(b, index, cuts, rules.extents);
+    std::vector<double> extents(rules.extents.begin(), rules.extents.end());
+    fill_fullest_rank(network(), mesh_, plan_.micro_batch, extents);
+    const LocalSizes sizes(b, index, cuts, extents);
     append_operator_times(context_, b, sizes, sizes, times);
     return times;
   }

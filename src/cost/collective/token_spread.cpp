@@ -3,6 +3,7 @@
 // P),
 //           P = C(E - e, k) / C(E, k) the chance that none of the e = E / N experts of a box is
 //           among the k chosen. Group-limited: the mean over tokens drawn with a fixed generator.
+//           Variance of the experts of a token in one box: k/N (1 - 1/N) (E - k) / (E - 1).
 // Source: sampling without replacement; group-limited choice as in DeepSeek-V3 (arXiv 2412.19437,
 //         section 2.1.2, node-limited routing) and Megatron-LM@d98e8a64
 //         megatron/core/transformer/moe/moe_utils.py: group_limited_topk.
@@ -91,38 +92,65 @@ class Router {
 
 /// Standard error below 0.3 % of the mean.
 constexpr int kTokens = 4096;
+/// Of a variance that is a part of a deviation of a percent, 3 %.
+constexpr int kFewTokens = 512;
 
-double grouped(const Routing& routing, double boxes) {
+struct Moments {
+  double touched = 0.0;   ///< mean number of boxes
+  double variance = 0.0;  ///< of a token's experts in one box
+};
+
+Moments drawn(const Routing& routing, double boxes, int tokens) {
   Router router(routing);
-  std::vector<char> touched;
-  double sum = 0.0;
-  for (int token = 0; token < kTokens; ++token) {
-    touched.assign(static_cast<std::size_t>(std::ceil(boxes)), 0);
+  std::vector<double> copies;
+  Moments sums;
+  for (int token = 0; token < tokens; ++token) {
+    copies.assign(static_cast<std::size_t>(std::ceil(boxes)), 0.0);
     for (const std::size_t expert : router.choose()) {
       const auto box = static_cast<std::size_t>(static_cast<double>(expert) * boxes /
                                                 static_cast<double>(routing.experts));
-      sum += touched[box] == 0 ? 1.0 : 0.0;
-      touched[box] = 1;
+      copies[box] += 1.0;
+    }
+    for (const double count : copies) {
+      if (count > 0.0) sums.touched += 1.0;
+      sums.variance += count * count / boxes;
     }
   }
-  return sum / kTokens;
+  const double mean = static_cast<double>(routing.top_k) / boxes;
+  return {sums.touched / tokens, sums.variance / tokens - mean * mean};
+}
+
+bool is_grouped(const Routing& routing) {
+  return routing.groups > 1 && routing.top_groups < routing.groups;
+}
+
+const Moments& grouped(const Routing& routing, double boxes, int tokens) {
+  using Key = std::array<double, 6>;
+  thread_local std::map<Key, Moments> known;
+  const Key key{static_cast<double>(routing.experts),
+                static_cast<double>(routing.top_k),
+                static_cast<double>(routing.groups),
+                static_cast<double>(routing.top_groups),
+                boxes,
+                static_cast<double>(tokens)};
+  const auto found = known.find(key);
+  if (found != known.end()) return found->second;
+  return known.emplace(key, drawn(routing, boxes, tokens)).first->second;
 }
 
 }  // namespace
 
 double expected_boxes(const Routing& routing, double boxes) {
   if (boxes <= 1.0) return 1.0;
-  if (routing.groups <= 1 || routing.top_groups >= routing.groups) {
-    return ungrouped(routing, boxes);
-  }
-  using Key = std::array<double, 5>;
-  thread_local std::map<Key, double> known;
-  const Key key{static_cast<double>(routing.experts), static_cast<double>(routing.top_k),
-                static_cast<double>(routing.groups), static_cast<double>(routing.top_groups),
-                boxes};
-  const auto found = known.find(key);
-  if (found != known.end()) return found->second;
-  return known.emplace(key, grouped(routing, boxes)).first->second;
+  return is_grouped(routing) ? grouped(routing, boxes, kTokens).touched : ungrouped(routing, boxes);
+}
+
+double copies_variance(const Routing& routing, double boxes) {
+  if (boxes <= 1.0) return 0.0;
+  if (is_grouped(routing)) return grouped(routing, boxes, kFewTokens).variance;
+  const auto experts = static_cast<double>(routing.experts);
+  const auto chosen = static_cast<double>(routing.top_k);
+  return chosen / boxes * (1.0 - 1.0 / boxes) * (experts - chosen) / std::max(experts - 1.0, 1.0);
 }
 
 }  // namespace plansearch

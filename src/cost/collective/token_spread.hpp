@@ -10,6 +10,9 @@ namespace plansearch {
 /// in boxes of equal size one after the other. Balanced routing.
 [[nodiscard]] double expected_boxes(const Routing& routing, double boxes);
 
+/// Variance of the number of a token's experts that lie in one of them.
+[[nodiscard]] double copies_variance(const Routing& routing, double boxes);
+
 /// Of an exchange on which a token goes once to each node and there once to each device.
 struct TokenSpread {
   double copies = 1.0;        ///< in the message as it is counted: experts per token

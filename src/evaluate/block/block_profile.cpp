@@ -54,15 +54,19 @@ class ClosedForm {
   /// The first ones hide first.
   Exposed add(const PhaseMessage& message, double calls, bool again) {
     const bool forward = message.communication.phase == DemandPhase::Forward;
+    Seconds none;
+    // What one block needs in backward travels beside the whole of another's, recomputation and
+    // all.
+    Seconds& beside = !forward && is_posted_ahead(message) ? recompute_ : none;
     Exposed exposed{&message,
                     expose(forward ? profile_.forward : profile_.backward,
-                           forward ? forward_ : backward_, message, calls),
+                           forward ? forward_ : backward_, beside, message, calls),
                     {}};
     // The weight gradient is a part of backward: what waits for it there waits for it here.
     if (message.communication.phase == DemandPhase::WeightGradient) {
       book(profile_.weight_gradient, message, exposed.steady);
     }
-    if (again) exposed.steady += expose(profile_.recompute, recompute_, message, calls);
+    if (again) exposed.steady += expose(profile_.recompute, recompute_, none, message, calls);
     return exposed;
   }
 
@@ -72,9 +76,12 @@ class ClosedForm {
   }
 
  private:
-  Seconds expose(PassProfile& pass, Seconds& window, const PhaseMessage& message, double calls) {
-    const SharedTime time = share_of(context_, message, calls, window);
-    window -= time.hidden;  // what is hidden here cannot hide more
+  Seconds expose(PassProfile& pass, Seconds& window, Seconds& beside, const PhaseMessage& message,
+                 double calls) {
+    const SharedTime time = share_of(context_, message, calls, window + beside);
+    const Seconds here = std::min(time.hidden, window);  // what is hidden cannot hide more
+    window -= here;
+    beside -= time.hidden - here;
     book(pass, message, time.exposed);
     return time.exposed;
   }

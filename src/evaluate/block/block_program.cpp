@@ -23,6 +23,7 @@ namespace plansearch {
 namespace {
 
 using block_program::Gather;
+using block_program::HidingRoom;
 using block_program::MessageQueue;
 using block_program::Scratch;
 using block_program::Step;
@@ -73,7 +74,7 @@ class ProgramBuilder {
   }
   [[nodiscard]] Turn& turn() { return turns_[turn_]; }
   [[nodiscard]] Seconds& window_of(Step::Part part) {
-    return windows_[static_cast<std::size_t>(part)];
+    return room_.kernels[static_cast<std::size_t>(part)];
   }
 
   void list_steps() {
@@ -148,7 +149,26 @@ class ProgramBuilder {
       backward = work.backward.time - work.weight_gradient.time;
     }
     if (pass_ == BlockPass::WeightGradient) backward = work.weight_gradient.time;
-    for (Seconds& window : windows_) window *= parts_.pieces;
+    for (Seconds& window : room_.kernels) window *= parts_.pieces;
+    leave_cards_idle();
+  }
+
+  /// While kernels wait for an exchange inside a node, its cards carry what was posted ahead.
+  void leave_cards_idle() {
+    room_.idle_cards = {};
+    for (const PhaseMessage& message : parts_.work.messages) {
+      const Communication& demand = message.communication;
+      const bool waits = rule(message).wait == MessageWait::AtOnce && !is_posted_ahead(message);
+      if (!waits || message.between_nodes) continue;
+      const Seconds time =
+          message.time * (demand.count * parts_.pieces * (1.0 - hidden_share(context_, message)));
+      const bool forward = demand.phase == DemandPhase::Forward;
+      room_.idle(forward ? Step::Part::Forward : Step::Part::Backward) += time;
+      const bool repeated = forward && sends_again_ &&
+                            parts_.repeated[demand.operator_index] > 0.0 &&
+                            demand.on_recompute == RecomputeGather::Repeated;
+      if (repeated) room_.idle(Step::Part::Recompute) += time;
+    }
   }
 
   void take(const Step& step) {
@@ -383,11 +403,11 @@ class ProgramBuilder {
 
   /// What the kernels around a message leave of it, by its share.
   std::size_t post_rest(const PhaseMessage& message, bool repeated) {
-    Seconds& window = window_of(part_);
-    const SharedTime time = share_of(context_, message, message.communication.count, window);
-    window -= time.hidden;
-    const Seconds moving =
-        std::min(time.exposed, message.transfer * static_cast<double>(message.communication.count));
+    const HidingRoom::Windows windows = room_.around(part_, message);
+    const double count = message.communication.count;
+    const SharedTime time = share_of(context_, message, count, HidingRoom::sum(windows));
+    HidingRoom::fill(windows, time.hidden);
+    const Seconds moving = std::min(time.exposed, message.transfer * count);
     const std::size_t before = flush();
     const std::size_t posted = append(message, repeated, time.exposed, moving);
     after(posted, before);
@@ -440,8 +460,7 @@ class ProgramBuilder {
   Seconds pending_;
   std::size_t first_ = 0;  ///< operator of the kernels that are pending
   std::size_t last_ = 0;
-  /// Kernel time of every part of the pass that shares may still hide behind.
-  std::array<Seconds, 3> windows_;
+  HidingRoom room_;
   Step::Part part_ = Step::Part::Forward;
   std::size_t last_kernel_ = 0;
   FixedVector<StreamDependency, kMostAwaited> awaited_;

@@ -10,6 +10,7 @@
 #include "evaluate/block/least_waits.hpp"
 
 #include "evaluate/block/block_program.hpp"
+#include "evaluate/block/rank_load.hpp"
 #include "plan/primitives/recompute.hpp"
 
 namespace plansearch {
@@ -31,12 +32,14 @@ bool is_repeated(const Communication& message) {
 BlockWaits least_waits(const PricingContext& context, const PlacedNetwork& placed,
                        std::size_t block, const RepeatedShares& repeated, int sequences) {
   const SelectiveRecompute& selective = context.problem.framework->selective;
+  const double fullest = fullest_rank(*context.problem.network, placed.mesh, sequences);
   BlockWaits waits;
   for (const SequenceMessage& message : placed.blocks[block].messages) {
     const Communication& c = message.communication;
     const Overlap overlap = overlap_class(c);
     if (!is_waited_for(context, c, overlap)) continue;
-    const PhaseMessage priced = price_message(context, placed.mesh, c, message.elements(sequences));
+    const PhaseMessage priced =
+        price_message(context, placed.mesh, c, message.elements(sequences), fullest);
     const Seconds time = priced.time * (c.count * (1.0 - hidden_share(context, priced)));
     (c.phase == DemandPhase::Forward ? waits.forward : waits.backward) += time;
     if (c.phase == DemandPhase::WeightGradient) waits.weight_gradient += time;

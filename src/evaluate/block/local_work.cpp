@@ -6,6 +6,7 @@
 // Checked by: tests/unit/evaluate/block_profile_test.cpp
 #include "evaluate/block/local_work.hpp"
 
+#include "evaluate/block/rank_load.hpp"
 #include "plan/primitives/recompute.hpp"
 
 namespace plansearch {
@@ -49,9 +50,11 @@ void add_block_messages(const PricingContext& context, const PlacedBlock& placed
   BlockWork& own =
       work.blocks.emplace_back(BlockWork{work.kernels->blocks[work.blocks.size()], {}});
   const std::size_t first_message = work.messages.size();
+  const DeviceMesh& mesh = work.placed->mesh;
+  const double fullest = fullest_rank(*context.problem.network, mesh, micro_batch);
   for (const SequenceMessage& message : placed.messages) {
-    work.messages.push_back(price_message(context, work.placed->mesh, message.communication,
-                                          message.elements(micro_batch)));
+    work.messages.push_back(price_message(context, mesh, message.communication,
+                                          message.elements(micro_batch), fullest));
   }
   own.messages = std::span(work.messages).subspan(first_message);
 }

@@ -11,6 +11,7 @@
 #include "evaluate/block/operator_time.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "communication/derive/tensor_policy.hpp"
 #include "cost/kernels/compute_cost.hpp"
@@ -241,13 +242,11 @@ class OperatorPricer {
 
   /// Input and weight gradient of a product, where they are needed.
   void add_gradients(OperatorTime& time, const Operator& op, DataType type,
-                     const MatmulShape& shape, double slow, Seconds launch) const {
+                     const MatmulShape& shape) const {
     if (needs_input_gradient(block_, op)) {
-      time.backward =
-          matmul(type, {shape.batch, shape.m, shape.k, shape.n}, rows(type, shape)) * slow + launch;
+      time.backward = matmul(type, {shape.batch, shape.m, shape.k, shape.n}, rows(type, shape));
     }
-    if (trains_weight(block_, op))
-      time.weight_gradient = weight_gradient(type, shape) * slow + launch;
+    if (trains_weight(block_, op)) time.weight_gradient = weight_gradient(type, shape);
     time.backward += time.weight_gradient;
   }
 
@@ -287,7 +286,7 @@ class OperatorPricer {
     if (sums(op.outputs.front(), own_results)) {
       time.forward += sum_up(steps, shape.m * shape.n * shape.batch);
     }
-    add_gradients(time, op, type, shape, 1.0, Seconds(0));
+    add_gradients(time, op, type, shape);
     const double inputs = shape.m * shape.k * shape.batch;
     if (needs_input_gradient(block_, op) && sums(op.inputs.front(), inputs)) {
       time.backward += sum_up(steps, inputs);
@@ -296,16 +295,40 @@ class OperatorPricer {
     return time;
   }
 
+  /// A product of an expert. Where tokens are drawn its rows differ from one micro-batch to the
+  /// next, so that what the last tile lacks is averaged: between the multiples around them.
+  [[nodiscard]] Seconds expert_product(DataType type, const MatmulShape& shape) const {
+    constexpr double kTile = 256.0;  // the most rows of one
+    const bool drawn = network().routing && network().routing->spread;
+    const double below = std::floor(shape.m / kTile) * kTile;
+    if (!drawn || below == 0.0 || below == shape.m) return matmul(type, shape, rows(type, shape));
+    MatmulShape whole = shape;
+    whole.m = below;
+    const Seconds less = matmul(type, whole, rows(type, whole));
+    whole.m = below + kTile;
+    const Seconds more = matmul(type, whole, rows(type, whole));
+    return less + (more - less) * ((shape.m - below) / kTile);
+  }
+
   OperatorTime grouped(std::size_t index, const Operator& op) {
     MatmulShape shape = matmul_shape(network(), block_, op, load(index, op));
     shape.m *= op.useful_fraction;
-    if (network().routing) shape.m *= network().routing->imbalance;
+    // Rows that no token fills are not multiplied: where capacity pads, loads show here.
+    const auto& routing = network().routing;
+    if (routing && routing->capacity_factor) shape.m *= routing->imbalance;
     const DataType type = context_.precision.matmul;
     const double slow = 1.0 / context_.constants.grouped_efficiency;
     const Seconds launch = context_.constants.expert_launch * shape.batch;
     OperatorTime time;
-    time.forward = matmul(type, shape, rows(type, shape)) * slow + launch;
-    add_gradients(time, op, type, shape, slow, launch);
+    time.forward = expert_product(type, shape) * slow + launch;
+    if (needs_input_gradient(block_, op)) {
+      time.backward =
+          expert_product(type, {shape.batch, shape.m, shape.k, shape.n}) * slow + launch;
+    }
+    if (trains_weight(block_, op)) {
+      time.weight_gradient = weight_gradient(type, shape) * slow + launch;
+    }
+    time.backward += time.weight_gradient;
     add_expansion(time, index, op, type);
     return time;
   }

@@ -86,16 +86,17 @@ PricingContext pricing_context(const Problem& problem) {
 }
 
 PhaseMessage price_message(const PricingContext& context, const DeviceMesh& mesh,
-                           const Communication& communication, double elements) {
+                           const Communication& communication, double elements, double fullest) {
   const ProcessGroup group = process_group(mesh, communication.axes);
   PhaseMessage message;
   message.communication = communication;
   message.communication.elements = elements;
   message.bytes = wire_size(communication.wire, context.precision) * elements;
-  const bool over_nodes = context.problem.framework->dispatcher.path == TokenPath::Nodes &&
-                          exchanges_tokens(communication);
-  const CallPrice call = over_nodes ? price_exchange(context, message.bytes, group)
-                                    : price_call(context, communication.kind, message.bytes, group);
+  const bool tokens = exchanges_tokens(communication);
+  const bool over_nodes = tokens && context.problem.framework->dispatcher.path == TokenPath::Nodes;
+  const Bytes moved = message.bytes * (tokens ? fullest : 1.0);
+  const CallPrice call = over_nodes ? price_exchange(context, moved, group)
+                                    : price_call(context, communication.kind, moved, group);
   message.wire_bytes = call.cost.wire_bytes;
   message.time = call.cost.time + call.issue;
   message.transfer = call.cost.transfer;

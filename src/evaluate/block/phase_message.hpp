@@ -50,8 +50,18 @@ struct PhaseMessage {
 };
 
 /// `elements` of one call, which need not be those of one sequence that `communication` holds.
+/// `fullest`: tokens of the fullest rank over the mean; an exchange of tokens takes as long as that
+/// rank does, its bytes are the mean.
 [[nodiscard]] PhaseMessage price_message(const PricingContext& context, const DeviceMesh& mesh,
-                                         const Communication& communication, double elements);
+                                         const Communication& communication, double elements,
+                                         double fullest = 1.0);
+
+/// Parameters and their gradients: posted ahead of the block that needs them, awaited behind the
+/// one that made them.
+[[nodiscard]] inline bool is_posted_ahead(const PhaseMessage& message) {
+  return message.overlap == Overlap::ParameterGather ||
+         message.overlap == Overlap::GradientReduction;
+}
 
 /// The share of the message that kernels hide where their order of issue is not described. Tensor
 /// messages travel through user buffers, which one domain of fast links has.

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cost/kernels/concurrency.hpp"
+#include "evaluate/block/rank_load.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "schedule/table.hpp"
 
@@ -127,6 +128,7 @@ void ProfileMaker::for_each_local_block(const PlacedNetwork& placed, int micro_b
   plan.micro_batch = micro_batch;
   thread_local std::vector<double> extents;
   placed_extents(network, plan, *context_.problem.framework, extents);
+  fill_fullest_rank(network, placed.mesh, micro_batch, extents);
   for (std::size_t b = 0; b < network.blocks.size(); ++b) {
     const Block& block = network.blocks[b];
     const PlacedBlock& own = placed.blocks[b];

@@ -2,12 +2,15 @@
 // What the builder of block programs keeps in mind while it issues them. Private to it.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "evaluate/block/message_list.hpp"
+#include "plansearch/fixed_vector.hpp"
 
 namespace plansearch::block_program {
 
@@ -17,6 +20,44 @@ struct Step {
   Part part = Part::Forward;
   Side side = Side::Before;
   std::size_t op = 0;
+};
+
+/// What shares of messages may still hide behind, by part of a pass.
+struct HidingRoom {
+  using Windows = FixedVector<Seconds*, 4>;
+  std::array<Seconds, 3> kernels;
+  std::array<Seconds, 3> idle_cards;  ///< while kernels wait for messages inside a node
+
+  [[nodiscard]] Seconds& idle(Step::Part part) {
+    return idle_cards[static_cast<std::size_t>(part)];
+  }
+
+  /// What one block needs in backward travels beside the whole of another's, recomputation and all.
+  [[nodiscard]] Windows around(Step::Part part, const PhaseMessage& message) {
+    Windows windows{&kernels[static_cast<std::size_t>(part)]};
+    if (!is_posted_ahead(message)) return windows;
+    const bool back = part == Step::Part::Backward;
+    const Step::Part other = back ? Step::Part::Recompute : Step::Part::Backward;
+    const bool forward = part == Step::Part::Forward;
+    if (!forward) windows.push_back(&kernels[static_cast<std::size_t>(other)]);
+    if (!message.between_nodes) return windows;
+    windows.push_back(&idle(part));
+    if (!forward) windows.push_back(&idle(other));
+    return windows;
+  }
+
+  [[nodiscard]] static Seconds sum(const Windows& windows) {
+    Seconds all;
+    for (const Seconds* window : windows) all += *window;
+    return all;
+  }
+  static void fill(const Windows& windows, Seconds hidden) {
+    for (Seconds* window : windows) {
+      const Seconds here = std::min(hidden, *window);
+      *window -= here;
+      hidden -= here;
+    }
+  }
 };
 
 /// A message of parameters that is posted ahead of its use.

@@ -163,6 +163,9 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
                                "what --recompute selective runs again, such as moe_act,layernorm"),
     row<&R::dispatcher>(S::Dispatcher, "dispatcher", K::Text, "NAME",
                         "how tokens reach their experts: all-gather, all-to-all, deepep, hybridep"),
+    row<&R::routing>(S::Routing, "routing", K::Text, "KIND",
+                     "how tokens spread: balanced, auxiliary, real, or tokens of the fullest rank "
+                     "over the mean, such as 1.3"),
     below(row<&R::lora_rank>(S::LoraRank, "lora_rank", K::Count, "N",
                              "train adapters of this rank beside frozen weights"),
           1 << 16),

@@ -124,10 +124,13 @@ void pin_word(Degree degree, const std::string& column, const std::string& word,
 }
 
 /// On the same places, the order in which every forward runs beside a backward.
-ScheduleId in_pairs(ScheduleId order) {
+ScheduleId in_pairs(ScheduleId order, int stages) {
   for (const ScheduleId other : all_schedules()) {
     const Schedule& row = schedule_row(other);
-    if (row.joins && row.placement == schedule_row(order).placement) return other;
+    const bool several = row.chunks.contains(2);
+    if (row.joins && row.placement == schedule_row(order).placement && several == (stages > 1)) {
+      return other;
+    }
   }
   throw refusal(fmt::format("expert_overlap: no order in pairs is like {}", to_text(order)));
 }
@@ -135,7 +138,13 @@ ScheduleId in_pairs(ScheduleId order) {
 /// Without stages there is nothing to interleave and no order: both columns repeat a default. An
 /// order that does not take the row's chunks is the framework's own for so many.
 void pin_order(const RunRecord& run, const ArchitectureTable& table, PinnedDegrees& pinned) {
-  if (pinned.get(Degree::Pipeline).value_or(1) == 1) return pinned.release(Degree::Chunks);
+  const bool pairs = run.cell("expert_overlap") == "1";
+  const int stages = pinned.get(Degree::Pipeline).value_or(1);
+  if (stages == 1) {
+    pinned.release(Degree::Chunks);
+    if (pairs) pinned.pin(Degree::Schedule, static_cast<int>(in_pairs(kDefaultSchedule, 1)));
+    return;
+  }
   const std::string& word = run.cell("schedule");
   if (word.empty()) return;
   const auto named = table.schedules.find(word);
@@ -145,8 +154,7 @@ void pin_order(const RunRecord& run, const ArchitectureTable& table, PinnedDegre
   }
   const auto chunks = pinned.get(Degree::Chunks);
   if (chunks && !schedule_row(*named).chunks.contains(*chunks)) return;
-  const bool pairs = run.cell("expert_overlap") == "1";
-  pinned.pin(Degree::Schedule, static_cast<int>(pairs ? in_pairs(*named) : *named));
+  pinned.pin(Degree::Schedule, static_cast<int>(pairs ? in_pairs(*named, stages) : *named));
 }
 
 /// What the row's degrees, whose product is `known`, leave over goes to degrees that its columns

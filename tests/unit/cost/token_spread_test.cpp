@@ -91,6 +91,27 @@ TEST_SUITE("unit") {
     }
   }
 
+  TEST_CASE("copies of a token in one box vary as routing has them, within 10 %") {
+    for (const Routing& r :
+         {routing_of(128, 8), routing_of(256, 8, 8, 4), routing_of(64, 8, 4, 2)}) {
+      for (const int boxes : {4, 16}) {
+        std::mt19937 random(30);
+        constexpr int kTokens = 20000;
+        double squares = 0.0;
+        for (int t = 0; t < kTokens; ++t) {
+          double first = 0.0;
+          for (const int e : routed(r, random)) {
+            if (e * boxes / static_cast<int>(r.experts) == 0) first += 1.0;
+          }
+          squares += first * first / kTokens;
+        }
+        const double mean = static_cast<double>(r.top_k) / boxes;
+        CAPTURE(r.groups);
+        CHECK(copies_variance(r, boxes) == doctest::Approx(squares - mean * mean).epsilon(0.1));
+      }
+    }
+  }
+
   TEST_CASE("a token leaves its node once per node and reaches devices over links") {
     // 16 devices on 2 nodes of 8; every token touches 1.5 nodes and 3 devices of its 4 copies. Half
     // of the nodes are the token's own; 1/8 of the devices of a node are the one that passes on.

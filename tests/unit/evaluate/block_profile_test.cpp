@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "support/toy_class.hpp"
 
 namespace plansearch {
@@ -81,6 +83,32 @@ TEST_SUITE("unit") {
       if (demand.communication.phase == DemandPhase::Forward) all += demand.time * demand.count;
     }
     CHECK(block.forward.exposed[kTensor] + block.forward.compute >= all * (1 - 1e-12));
+  }
+
+  TEST_CASE("gathered parameters hide beside the whole of backward, recomputation and all") {
+    const Problem problem = test::with_framework(test::toy_problem(), [](Framework& framework) {
+      framework.overlap[static_cast<std::size_t>(Overlap::ParameterGather)].share = 1.0;
+      framework.overlap[static_cast<std::size_t>(Overlap::GradientReduction)].share = 1.0;
+      framework.constants.contention.fill(0.0);
+    });
+    PlanDegrees plan = tensor_plan(1);
+    plan.zero = ZeroStage::Parameters;
+    const auto data = static_cast<std::size_t>(Purpose::Data);
+    const auto exposed = [&](Recompute recompute) {
+      plan.recompute = recompute;
+      const auto block = test::ToyClass(problem, plan).profile("decoder");
+      Seconds sent;
+      for (const PricedCommunication& demand : block.passes) {
+        if (demand.communication.phase != DemandPhase::Forward) sent += demand.time * demand.count;
+      }
+      const Seconds kernels = block.backward.compute + block.recompute.compute;
+      CHECK(block.backward.exposed[data].value() ==
+            doctest::Approx(std::max(sent - kernels, Seconds(0)).value()));
+      return block.backward.exposed[data];
+    };
+    // Both are longer than kernels: what runs again hides that much more.
+    CHECK(exposed(Recompute::Full) > Seconds(0));
+    CHECK(exposed(Recompute::Full) < exposed(Recompute::None));
   }
 
   TEST_CASE("parameters: local, tied ones apart, experts apart") {

@@ -80,6 +80,7 @@ const std::map<Setting, Example> kSettings{
     {S::Offload, {"optimizer"}},
     {S::RecomputeModules, {"layernorm", {}, {{D::Recompute, 1}}}},
     {S::Dispatcher, {"deepep", {{S::Model, "mixtral-8x7b"}}, {{D::Expert, 8}}}},
+    {S::Routing, {"real", {{S::Model, "mixtral-8x7b"}}, {{D::Expert, 8}}}},
     {S::LoraRank, {"8"}},
     {S::LoraTargets, {"q", {{S::LoraRank, "8"}, {S::Model, "llama3.2-1b"}}}},
     {S::BasePrecision, {"nf4", {{S::LoraRank, "8"}, {S::Model, "llama3.2-1b"}}}},
