@@ -34,8 +34,6 @@ enum class Setting : std::uint8_t {
   Fp8Recipe,
   CudaGraphs,
   Offload,
-  RecomputeModules,
-  Dispatcher,
   LoraRank,
   LoraTargets,
   Tokens,
@@ -60,23 +58,21 @@ struct ProblemRequest {
   std::optional<std::int64_t> batch{};  ///< sequences per optimizer step
   std::optional<std::int64_t> seq_len{};
   std::optional<std::string> precision{};
-  std::optional<std::string> optimizer{};          ///< adam, sgd, adafactor, muon
-  std::optional<std::string> attention{};          ///< flash, unfused
-  std::optional<std::string> rank_order{};         ///< axes, fastest first, such as tp-cp-dp-pp
-  std::optional<std::string> overlap{};            ///< all, none, or a list such as grad,param
-  std::optional<std::string> implementation{};     ///< eager, fused, compiled, te
-  std::optional<std::string> kernels{};            ///< single ones, such as "flash2 fused-norm"
-  std::optional<std::string> main_grads{};         ///< bf16, fp16, fp32
-  std::optional<std::string> fp8_recipe{};         ///< tensorwise, rowwise, delayed, block, mxfp8
-  std::optional<std::string> cuda_graphs{};        ///< 0, 1
-  std::optional<std::string> offload{};            ///< what lives on the host: none, optimizer
-  std::optional<std::string> recompute_modules{};  ///< parts of a layer, such as "moe_act"
-  std::optional<std::string> dispatcher{};         ///< of tokens: all-to-all, deepep, ...
-  std::optional<std::int64_t> lora_rank{};         ///< adapters of this rank, all else frozen
-  std::optional<std::string> lora_targets{};  ///< such as "q,v"; default: the model's, else q,v
-  std::optional<std::string> mem_reserve{};   ///< such as "2 GiB"
-  std::optional<std::string> site{};          ///< typical, tuned, or a measured one
-  std::optional<double> mem_risk{};           ///< of running out of memory that plans may have
+  std::optional<std::string> optimizer{};       ///< adam, sgd, adafactor, muon
+  std::optional<std::string> attention{};       ///< flash, unfused
+  std::optional<std::string> rank_order{};      ///< axes, fastest first, such as tp-cp-dp-pp
+  std::optional<std::string> overlap{};         ///< all, none, or a list such as grad,param
+  std::optional<std::string> implementation{};  ///< eager, fused, compiled, te
+  std::optional<std::string> kernels{};         ///< single ones, such as "flash2 fused-norm"
+  std::optional<std::string> main_grads{};      ///< bf16, fp16, fp32
+  std::optional<std::string> fp8_recipe{};      ///< tensorwise, rowwise, delayed, block, mxfp8
+  std::optional<std::string> cuda_graphs{};     ///< 0, 1
+  std::optional<std::string> offload{};         ///< what lives on the host: none, optimizer
+  std::optional<std::int64_t> lora_rank{};      ///< adapters of this rank, all else frozen
+  std::optional<std::string> lora_targets{};    ///< such as "q,v"; default: the model's, else q,v
+  std::optional<std::string> mem_reserve{};     ///< such as "2 GiB"
+  std::optional<std::string> site{};            ///< typical, tuned, or a measured one
+  std::optional<double> mem_risk{};             ///< of running out of memory that plans may have
 
   /// Several sizes, batches or sequences to ask about, ascending; only questions with one answer
   /// each (ladders, comparisons) take them, in place of the single value above.

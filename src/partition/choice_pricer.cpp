@@ -74,7 +74,7 @@ ChoicePricer::ChoicePricer(const Problem& problem, const PlanDegrees& degrees, s
           static_policy(policies_, mesh_, optimizer_moments(problem_.model->training.optimizer))),
       block_(problem_.network->blocks[block]),
       index_(index_block(*problem_.network, block_)),
-      repeated_(repeated_shares(block_, problem_.framework->selective)),
+      repeated_(repeated_shares(block_, selective_of(*problem_.framework, degrees))),
       copies_(copies),
       choice_(placements_.blocks[block]),
       moves_(moves ? std::move(moves)
@@ -105,7 +105,7 @@ DerivationInput ChoicePricer::input() const {
           placement_,
           policies_,
           problem_.framework->sharding,
-          problem_.framework->dispatcher.path};
+          dispatcher_of(*problem_.framework, degrees_.dispatcher).path};
 }
 
 Seconds ChoicePricer::time(const Communication& demand) const {
@@ -114,7 +114,8 @@ Seconds ChoicePricer::time(const Communication& demand) const {
 }
 
 Seconds ChoicePricer::time(const Communication& demand, double elements) const {
-  return price_message(context_, mesh_, demand, elements).time * static_cast<double>(demand.count);
+  return price_message(context_, mesh_, demand, elements, degrees_.dispatcher).time *
+         static_cast<double>(demand.count);
 }
 
 FusedGroupCost ChoicePricer::launch(const std::vector<std::size_t>& operators) {

@@ -116,8 +116,9 @@ PlanReport rate_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
   const Seconds gpu_time = step * static_cast<double>(plan.devices());
   const Flops model = model_training_flops(*problem.network) * sequences;
   report.model_rate_per_gpu = model / gpu_time;
-  const double repeated = repeated_flops_share(
-      *problem.network, recompute_of(*problem.network, plan), problem.framework->selective);
+  const double repeated =
+      repeated_flops_share(*problem.network, recompute_of(*problem.network, plan),
+                           selective_of(*problem.framework, report.plan.degrees));
   report.hardware_rate_per_gpu = (model + forward * repeated) / gpu_time;
   const FlopRate peak = evaluator.matmul_peak();
   report.mfu = report.model_rate_per_gpu / peak;
