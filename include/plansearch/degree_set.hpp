@@ -32,8 +32,10 @@ enum class Degree : std::uint8_t {
   Recompute,
   RecomputeLayers,
   Schedule,
+  RecomputeModules,
+  Dispatcher,
 };
-inline constexpr std::size_t kDegreeCount = 19;
+inline constexpr std::size_t kDegreeCount = 21;
 
 class DegreeSet {
  public:

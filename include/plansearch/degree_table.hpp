@@ -34,6 +34,7 @@ struct DegreeRow {
   const std::vector<std::string>& (*words)() = nullptr;
   std::optional<int> (*find)(std::string_view word) = nullptr;
   std::string_view (*word)(int value) = nullptr;
+  bool combines = false;  ///< words may be joined by commas or '+': a value is a set of them
 };
 
 /// By enumerator of `Degree`.

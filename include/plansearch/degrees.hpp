@@ -9,6 +9,8 @@
 #include <limits>
 #include <string_view>
 
+#include "plansearch/dispatcher.hpp"
+#include "plansearch/layer_module.hpp"
 #include "plansearch/schedule_id.hpp"
 
 namespace plansearch {
@@ -58,6 +60,10 @@ struct PlanDegrees {
   Recompute recompute = Recompute::None;
   int recompute_layers = 0;  ///< of full recomputation: first layers of every chunk; 0: all
   ScheduleId schedule = kDefaultSchedule;
+  /// Of selective recomputation: parts of a layer that run again, bits of LayerModules; 0: those of
+  /// the framework's own policy.
+  std::uint8_t modules = 0;
+  DispatcherId dispatcher = kOwnDispatcher;  ///< of tokens to their experts
 
   [[nodiscard]] int tensor() const {
     return product_of_counts({tensor_in, tensor_out, tensor_depth});

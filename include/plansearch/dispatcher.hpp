@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace plansearch {
@@ -14,9 +16,23 @@ enum class TokenPath : std::uint8_t {
   Nodes,   ///< once to each node that holds one of its experts, there once to each such device
 };
 
+/// The number of a dispatcher among all there are names for.
+enum class DispatcherId : std::uint8_t {};
+/// What a framework does where nobody names a dispatcher, and hides of it what its runs do.
+inline constexpr DispatcherId kOwnDispatcher{0};
+/// Where a search is to find it: the one that kernels wait for least.
+inline constexpr DispatcherId kAnyDispatcher{255};
+
+/// "own", then every name that tables of dispatchers can use.
+[[nodiscard]] const std::vector<std::string>& dispatcher_names();
+[[nodiscard]] std::string_view to_text(DispatcherId id);
+/// By name, whatever its case and hyphens.
+[[nodiscard]] std::optional<DispatcherId> find_dispatcher(std::string_view word);
+
 /// A row of a table of dispatchers (docs/frameworks.md).
 struct TokenDispatcher {
   std::string name = "all-to-all";
+  DispatcherId id{1};
   TokenPath path = TokenPath::Pairs;
   /// TokenPath::Nodes: shares of the nominal rates that its kernels reach.
   double fabric_share = 1.0;  ///< of the network card of one accelerator

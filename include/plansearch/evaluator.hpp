@@ -3,6 +3,7 @@
 // and a simulated evaluation all read the same block profiles.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -55,6 +56,12 @@ struct PlanDetails {
   std::vector<HiddenMessage> hidden;      ///< on the busiest device
 };
 
+/// A set of modules with which a plan has room, and its place among those that are tried.
+struct ModuleFit {
+  std::size_t place = 0;
+  std::uint8_t modules = 0;
+};
+
 /// Immutable after construction; safe to share between threads, each with its own workspace.
 class PlanEvaluator {
  public:
@@ -84,13 +91,32 @@ class PlanEvaluator {
   /// is: at most that of `bound(*profile(plan), plan)`. Precondition: `legality(plan)` is empty.
   [[nodiscard]] Seconds kernel_bound(const PlanDegrees& plan, EvaluationWorkspace& workspace) const;
 
+  /// Peak memory of the device that needs most, known as early. The same precondition.
+  [[nodiscard]] Bytes peak_memory(const PlanDegrees& plan, EvaluationWorkspace& workspace) const;
+
+  /// The plan with the dispatcher, of those that searches try, whose exchanges kernels wait for
+  /// least; where its order joins passes, with the fastest.
+  [[nodiscard]] PlanDegrees with_best_dispatcher(PlanDegrees plan,
+                                                 EvaluationWorkspace& workspace) const;
+  /// What the plan, which recomputes selectively, can name as modules: the sets that no other beats
+  /// in kernels and bytes, cheapest first.
+  [[nodiscard]] std::vector<std::uint8_t> module_sets(const PlanDegrees& plan,
+                                                      EvaluationWorkspace& workspace) const;
+  /// The cheapest of them, from place `first` on, with which the plan needs no more than `limit`.
+  [[nodiscard]] std::optional<ModuleFit> modules_within(const PlanDegrees& plan, Bytes limit,
+                                                        std::size_t first,
+                                                        EvaluationWorkspace& workspace) const;
+  /// Memory of the first and the last stage with any modules, at least.
+  [[nodiscard]] Bytes module_bound(const PlanDegrees& plan, EvaluationWorkspace& workspace) const;
+
   /// Lower bounds that need no profile: at most those of `bound`, for this plan and for all that
   /// differ from it in schedule and chunks, in more recompute or in larger micro-batches. The plan
   /// itself need not be legal.
   [[nodiscard]] PlanBound grid_bound(const PlanDegrees& plan) const;
 
   /// The same with the messages that the placement of the plan waits for at once, for plans that
-  /// differ from it in schedule and chunks.
+  /// differ from it in chunks, and in schedules that join passes as its own does, or does not. With
+  /// kAnyDispatcher: under any dispatcher that is tried.
   [[nodiscard]] PlanBound placed_bound(const PlanDegrees& plan,
                                        EvaluationWorkspace& workspace) const;
 

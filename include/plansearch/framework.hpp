@@ -224,7 +224,9 @@ struct Framework {
   LayerDistribution layers = LayerDistribution::EvenOnly;
   OwnLayers own_layers = OwnLayers::None;
   std::vector<std::string> schedules{"gpipe", "1f1b", "interleaved"};  ///< that it runs
-  std::vector<std::string> asked_schedules{};  ///< that it runs too, and searches do not try
+  /// Orders of its own that join the forward of one micro-batch and the backward of another, for
+  /// networks with experts.
+  std::vector<std::string> paired_schedules{};
   std::vector<TokenDispatcher> dispatchers{TokenDispatcher{}};  ///< that it can use
   TokenDispatcher dispatcher{};                                 ///< that it uses
   std::vector<RoutingKind> routings{RoutingKind{}};  ///< that are known, the default first
@@ -260,6 +262,26 @@ struct Framework {
   std::string validation;          ///< the measured steps it was compared with; empty: none
   std::uint64_t content_hash = 0;  ///< of every file it was read from
 };
+
+/// The dispatcher of that number, or the framework's own.
+[[nodiscard]] inline const TokenDispatcher& dispatcher_of(const Framework& framework,
+                                                          DispatcherId id) {
+  for (const TokenDispatcher& one : framework.dispatchers) {
+    if (one.id == id) return one;
+  }
+  return framework.dispatcher;
+}
+
+/// Its own, and those that searches try beside it: tokens once to each node. An all-to-all is what
+/// its own usually is, and gathered tokens are longer on the wire unless few devices share experts.
+[[nodiscard]] inline std::vector<DispatcherId> tried_dispatchers(const Framework& framework) {
+  std::vector<DispatcherId> tried{kOwnDispatcher};
+  for (const TokenDispatcher& one : framework.dispatchers) {
+    const bool is_own = one.id == framework.dispatcher.id;
+    if (one.path == TokenPath::Nodes && !is_own) tried.push_back(one.id);
+  }
+  return tried;
+}
 
 /// What is kept for backward, from the implementations that are chosen.
 void take_kept_tensors(Framework& framework);

@@ -25,6 +25,9 @@ inline constexpr std::size_t kLayerModuleCount = 7;
 
 using LayerModules = std::bitset<kLayerModuleCount>;
 
+/// In place of a set of modules, where a search is to find it: the cheapest that has room.
+inline constexpr std::uint8_t kFewestModules = 1U << kLayerModuleCount;
+
 [[nodiscard]] constexpr LayerModules bit_of(LayerModule module) {
   return {1ULL << static_cast<unsigned>(module)};
 }

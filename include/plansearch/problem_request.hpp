@@ -34,8 +34,6 @@ enum class Setting : std::uint8_t {
   Fp8Recipe,
   CudaGraphs,
   Offload,
-  RecomputeModules,
-  Dispatcher,
   Routing,
   LoraRank,
   LoraTargets,
@@ -73,8 +71,6 @@ struct ProblemRequest {
   std::optional<std::string> fp8_recipe{};         ///< tensorwise, rowwise, delayed, block, mxfp8
   std::optional<std::string> cuda_graphs{};        ///< 0, 1
   std::optional<std::string> offload{};            ///< what lives on the host: none, optimizer
-  std::optional<std::string> recompute_modules{};  ///< parts of a layer, such as "moe_act"
-  std::optional<std::string> dispatcher{};         ///< of tokens: all-to-all, deepep, ...
   std::optional<std::string> routing{};            ///< balanced, auxiliary, real, or a number
   std::optional<std::int64_t> lora_rank{};         ///< adapters of this rank, all else frozen
   std::optional<std::string> lora_targets{};      ///< such as "q,v"; default: the model's, else q,v

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/divisors.hpp"
+#include "plan/primitives/recompute.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
@@ -30,9 +31,9 @@ SearchSpace megatron(const Problem& problem) {
 }
 
 /// Orders and rings under products, as far as the framework runs them.
-void take_what_is_listed(const Framework& framework, SearchSpace& space) {
-  space.dimension(Degree::Schedule).values = order_values(framework);
-  if (!runs_steps(framework.operator_steps, OperatorSteps::Rings)) return;
+void take_what_is_listed(const Problem& problem, SearchSpace& space) {
+  space.dimension(Degree::Schedule).values = order_values(*problem.framework, *problem.network);
+  if (!runs_steps(problem.framework->operator_steps, OperatorSteps::Rings)) return;
   space.dimension(Degree::Temporal).values = {static_cast<int>(Temporal::None),
                                               static_cast<int>(Temporal::Ring)};
 }
@@ -40,7 +41,7 @@ void take_what_is_listed(const Framework& framework, SearchSpace& space) {
 /// What the framework of the problem runs.
 SearchSpace framework(const Problem& problem) {
   SearchSpace space = all_degrees(problem);
-  take_what_is_listed(*problem.framework, space);
+  take_what_is_listed(problem, space);
   keep_what_runs(problem, space);
   space.name = problem.framework->name;
   return space;
@@ -62,7 +63,7 @@ SearchSpace data(const Problem& problem) {
 /// What the framework runs, with all grids of tensor axes.
 SearchSpace four_dimensions(const Problem& problem) {
   SearchSpace space = all_degrees(problem);
-  take_what_is_listed(*problem.framework, space);
+  take_what_is_listed(problem, space);
   space.dimension(Degree::TensorIn).values = divisors(problem.gpus);
   space.dimension(Degree::TensorDepth).values = divisors(problem.gpus);
   space.dimension(Degree::Pieces).values = {1, 2};  // what programs run
@@ -137,13 +138,34 @@ void limit(const Problem& problem, Degree degree, const DegreeLimits& limits,
   dimension.values = std::move(values);
 }
 
+/// Of modules that were decided to be the framework's own, which drop nothing.
+void leave_empty_selective_out(const Problem& problem, SearchSpace& space,
+                               const PinnedDegrees& pinned, const DegreeLimits& limits) {
+  const bool own = space.dimension(Degree::RecomputeModules).values == std::vector<int>{0};
+  const bool asked = pinned.has(Degree::Recompute) || limits.has(Degree::Recompute);
+  if (!own || asked || selective_drops(*problem.network, problem.framework->selective)) return;
+  std::erase(space.dimension(Degree::Recompute).values, static_cast<int>(Recompute::Selective));
+}
+
+/// Modules that somebody names make room for a level of recomputation that drops something.
+void take_named_modules(SearchSpace& space, const PinnedDegrees& pinned) {
+  std::vector<int>& levels = space.dimension(Degree::Recompute).values;
+  const auto selective = static_cast<int>(Recompute::Selective);
+  if (pinned.get(Degree::RecomputeModules).value_or(0) == 0) return;
+  if (std::find(levels.begin(), levels.end(), selective) != levels.end()) return;
+  levels.insert(std::upper_bound(levels.begin(), levels.end(), selective), selective);
+  space.left_out.clear();
+}
+
 void pin(const Problem& problem, SearchSpace& space, const PinnedDegrees& pinned,
          const DegreeLimits& limits) {
+  take_named_modules(space, pinned);
   for (const DegreeRow& row : degree_table()) {
     if (const auto value = pinned.get(row.degree)) space.dimension(row.degree).values = {*value};
     if (limits.has(row.degree)) limit(problem, row.degree, limits, space.dimension(row.degree));
   }
   if (pinned.has(Degree::Recompute)) space.left_out.clear();
+  leave_empty_selective_out(problem, space, pinned, limits);
   const std::vector<int>& chunks = space.dimension(Degree::Chunks).values;
   if (chunks.size() == 1 && chunks.front() > 1) keep_orders_of(problem, chunks.front(), space);
 }

@@ -8,9 +8,12 @@
 #include "search/walk/degree_family.hpp"
 
 #include <algorithm>
+#include <array>
 #include <memory>
+#include <optional>
 #include <utility>
 
+#include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -28,10 +31,18 @@ class FamilyPricer::Worker {
         walk_(walk),
         counter_(walk_.space()),
         level_(walk_.space().level_of(Degree::MicroBatch)),
+        dispatchers_(walk_.space().space().dimension(Degree::Dispatcher).values),
+        several_dispatchers_(dispatchers_.size() > 1),
         pruning_(task.options.pruning),
         keeps_priced_(static_cast<bool>(task.options.priced)),
         limits_(task.limits()),
-        workspace_(PlanEvaluator::make_workspace()) {}
+        workspace_(PlanEvaluator::make_workspace()) {
+    const Problem& problem = evaluator_.problem();
+    for (const int order : walk_.space().space().dimension(Degree::Schedule).values) {
+      const auto id = static_cast<ScheduleId>(order);
+      if (joins_passes(*problem.framework, *problem.network, id)) joining_.push_back(id);
+    }
+  }
 
   [[nodiscard]] FamilyResult price(std::span<const DegreeFamily> families,
                                    const Thresholds& thresholds) {
@@ -76,18 +87,55 @@ class FamilyPricer::Worker {
     result_.counts.rejected[static_cast<std::size_t>(obstacle)] += plans;
   }
 
+  /// What plans of one micro-batch share whose orders join passes, or do not.
+  struct Shared {
+    Seconds least;
+    Bytes memory;  ///< of states, at least
+    bool pruned = false;
+    std::optional<DispatcherId> dispatcher;  ///< the best, where it is open
+    std::shared_ptr<const ClassProfile> profile;
+  };
+
+  [[nodiscard]] bool joins(const PlanDegrees& plan) const {
+    return std::find(joining_.begin(), joining_.end(), plan.schedule) != joining_.end();
+  }
+
+  /// Of all dispatchers of the space.
+  [[nodiscard]] PlanBound least_of(PlanDegrees plan, ScheduleId schedule) {
+    std::optional<PlanBound> least;
+    plan.schedule = schedule;
+    for (const int dispatcher : dispatchers_) {
+      plan.dispatcher = static_cast<DispatcherId>(dispatcher);
+      const PlanBound bound = evaluator_.placed_bound(plan, *workspace_);
+      if (!least || bound.step_time < least->step_time) least = bound;
+    }
+    return *least;
+  }
+
+  /// Orders that join passes wait for no exchange of tokens: where there is one, their bound is a
+  /// lower one.
   void visit_micro_batches(const PlanDegrees& batching) {
-    const PlanBound least = evaluator_.placed_bound(batching, *workspace_);
-    if (is_pruned(least)) {
+    std::array<Shared, 2> shared;
+    const PlanBound plain = least_of(batching, kDefaultSchedule);
+    PlanBound joined = plain;
+    const bool pairs = !joining_.empty() && batching.pipeline > 1 && batching.expert > 1;
+    if (pairs) joined = least_of(batching, joining_.front());
+    shared[0] = {plain.step_time, plain.memory, is_pruned(plain), {}, {}};
+    shared[1] = {joined.step_time, joined.memory, is_pruned(joined), {}, {}};
+    if (shared[1].pruned) {
       result_.counts.pruned += counter_.below(level_ + 1, batching);
       ++result_.counts.subtrees;
       return;
     }
-    std::shared_ptr<const ClassProfile> profile;
     const auto visit_plan = [&](const PlanDegrees& plan) {
+      Shared& own = shared[joins(plan) ? 1 : 0];
+      if (own.pruned) {
+        ++result_.counts.pruned;
+        return;
+      }
       if (is_too_large(plan)) return reject(Obstacle::OutOfMemory, 1);
       try {
-        visit_legal(plan, least.step_time, profile);
+        plan.modules == kFewestModules ? visit_modules(plan, own) : visit_legal(plan, own);
       } catch (const SimulationLimit&) {
         reject(Obstacle::BeyondSimulation, 1);
       }
@@ -95,23 +143,68 @@ class FamilyPricer::Worker {
     walk_.visit(level_ + 1, walk_.space().depth(), batching, visit_plan, rejecter());
   }
 
+  [[nodiscard]] PlanDegrees with_dispatcher(PlanDegrees plan, Shared& shared) {
+    if (plan.dispatcher != kAnyDispatcher) return plan;
+    if (!shared.dispatcher) {
+      shared.dispatcher = evaluator_.with_best_dispatcher(plan, *workspace_).dispatcher;
+    }
+    plan.dispatcher = *shared.dispatcher;
+    return plan;
+  }
+
   /// Memory needs neither kernels nor communication, and the bound of kernels no messages inside a
   /// pass: most plans of large models never get any. The profile that plans of one micro-batch
   /// share is made when the first of them is left.
-  void visit_legal(const PlanDegrees& plan, Seconds least_time,
-                   std::shared_ptr<const ClassProfile>& profile) {
-    if (!profile) {
+  void visit_legal(const PlanDegrees& open, Shared& shared) {
+    const PlanDegrees plan = with_dispatcher(open, shared);
+    if (!shared.profile || several_dispatchers_) {
       const Bytes memory = evaluator_.memory_bound(plan, *workspace_);
       if (memory > limits_.tight) return refuse_for_memory(plan);
-      if (is_pruned({least_time, memory}) ||
+      if (is_pruned({shared.least, memory}) ||
           is_pruned({evaluator_.kernel_bound(plan, *workspace_), memory})) {
         ++result_.counts.pruned;
         return;
       }
-      profile = evaluator_.profile(plan);
+      shared.profile = evaluator_.profile(plan);
       ++result_.counts.classes;
     }
-    price_plan(*profile, plan);
+    if (!price_plan(*shared.profile, plan, limits_.tight)) refuse_for_memory(plan);
+  }
+
+  /// Nothing where the plan fits without; else the cheapest modules with which it does, or may.
+  void visit_modules(const PlanDegrees& open, Shared& shared) {
+    PlanDegrees plan = open;
+    plan.recompute = Recompute::None;
+    plan.modules = 0;
+    const auto is_late = [&](Seconds time, Bytes memory) {
+      const bool late = is_pruned({time, memory});
+      if (late) ++result_.counts.pruned;
+      return late;
+    };
+    if (is_late(shared.least, shared.memory)) return;
+    plan = with_dispatcher(plan, shared);
+    const Bytes least = evaluator_.module_bound(plan, *workspace_);
+    if (least > limits_.tight) return refuse_for_memory(open);
+    if (is_late(shared.least, least)) return;
+    if (is_late(evaluator_.kernel_bound(plan, *workspace_), least)) return;
+    if (evaluator_.memory_bound(plan, *workspace_) <= limits_.fits &&
+        evaluator_.peak_memory(plan, *workspace_) <= limits_.fits) {
+      ++result_.counts.pruned;
+      return;
+    }
+    plan.recompute = open.recompute;
+    for (const Bytes limit : {limits_.fits, limits_.tight}) {
+      auto fit = evaluator_.modules_within(plan, limit, 0, *workspace_);
+      for (; fit; fit = evaluator_.modules_within(plan, limit, fit->place + 1, *workspace_)) {
+        plan.modules = fit->modules;
+        const Seconds time = evaluator_.kernel_bound(plan, *workspace_);
+        if (is_late(time, limit > limits_.fits ? limit : least)) return;
+        if (is_late(time, evaluator_.peak_memory(plan, *workspace_))) return;
+        ++result_.counts.classes;
+        if (price_plan(*evaluator_.profile(plan), plan, limit)) return;
+      }
+    }
+    refuse_for_memory(open);
   }
 
   /// A form that exceeds memory does so all the more with larger micro-batches.
@@ -119,24 +212,29 @@ class FamilyPricer::Worker {
     return std::find(too_large_.begin(), too_large_.end(), form_of(plan)) != too_large_.end();
   }
 
-  void price_plan(const ClassProfile& profile, const PlanDegrees& plan) {
+  /// False where the plan needs more memory than that.
+  [[nodiscard]] bool price_plan(const ClassProfile& profile, const PlanDegrees& plan, Bytes limit) {
     const PlanBound bound = evaluator_.bound(profile, plan, *workspace_);
-    if (bound.memory > limits_.tight) return refuse_for_memory(plan);
+    if (bound.memory > limit) return false;
     if (is_pruned(bound)) {
       ++result_.counts.pruned;
-      return;
+      return true;
     }
     const Estimate estimate = evaluator_.estimate(profile, plan, *workspace_);
     // The bound does not cover every stage.
     const Bytes memory = estimate.memory.total();
-    if (memory > limits_.tight) return refuse_for_memory(plan);
-    if (!evaluator_.host_fits(estimate)) return reject(Obstacle::OutOfMemory, 1);
+    if (memory > limit) return false;
+    if (!evaluator_.host_fits(estimate)) {
+      reject(Obstacle::OutOfMemory, 1);
+      return true;
+    }
     if (keeps_priced_) {
       result_.priced.push_back({plan, evaluator_.simulate(profile, plan, *workspace_)});
     }
     ++result_.counts.evaluated;
     const MemoryFit fit = memory > limits_.fits ? MemoryFit::Tight : MemoryFit::Fits;
     result_.contenders.push_back({{plan, estimate}, bound.step_time, fit});
+    return true;
   }
 
   /// A bound beyond what fits is that of a tight plan, or of plans that all are.
@@ -155,6 +253,9 @@ class FamilyPricer::Worker {
   const LegalWalk& walk_;
   SpaceCounter counter_;
   std::size_t level_;
+  std::vector<int> dispatchers_;
+  bool several_dispatchers_;
+  std::vector<ScheduleId> joining_;  ///< orders that join passes
   Pruning pruning_;
   bool keeps_priced_;
   MemoryLimits limits_;

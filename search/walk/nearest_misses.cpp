@@ -73,7 +73,18 @@ class MissFinder {
   [[nodiscard]] const Nearest& nearest() const { return nearest_; }
 
  private:
-  void look_at(const PlanDegrees& plan) {
+  /// With the modules that give most back, and the best dispatcher.
+  [[nodiscard]] PlanDegrees settled(PlanDegrees plan) {
+    if (plan.modules == kFewestModules) {
+      const auto sets = task_.evaluator.module_sets(plan, workspace_);
+      plan.modules = sets.empty() ? 0 : sets.back();
+    }
+    if (plan.dispatcher != kAnyDispatcher) return plan;
+    return task_.evaluator.with_best_dispatcher(plan, workspace_);
+  }
+
+  void look_at(const PlanDegrees& open) {
+    const PlanDegrees plan = settled(open);
     const std::tuple form(plan.chunks, plan.schedule, plan.micro_batches > 1);
     if (std::find(excluded_.begin(), excluded_.end(), form) != excluded_.end()) return;
     if (nearest_.excludes(task_.evaluator.memory_bound(plan, workspace_))) {

@@ -30,14 +30,13 @@ constexpr std::array kUnpinned{Degree::Recompute,        Degree::Zero,     Degre
 std::optional<Change> by_modules(const ProblemRequest& request, const ResolvedQuestion& asked) {
   const LayerModules cheap = asked.problem.framework->recompute_modules & discards_results() &
                              modules_of(*asked.problem.network);
-  if (request.recompute_modules || cheap.none()) return std::nullopt;
+  if (request.degrees.has(Degree::RecomputeModules) || cheap.none()) return std::nullopt;
   Change change{{}, request};
-  change.request.recompute_modules = to_text(cheap, ",");
+  change.request.degrees.pin(Degree::RecomputeModules, static_cast<int>(cheap.to_ulong()));
   change.request.degrees.pin(Degree::Recompute, static_cast<int>(Recompute::Selective));
   change.request.degrees.release(Degree::RecomputeLayers);
   change.request.limits.release(Degree::Recompute);
-  change.words =
-      "with --recompute selective --recompute-modules " + *change.request.recompute_modules;
+  change.words = "with --recompute selective --recompute-modules " + to_text(cheap, ",");
   return change;
 }
 

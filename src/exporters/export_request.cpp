@@ -38,10 +38,6 @@ const SettingRow* chosen_row(Setting setting) {
 }
 
 bool chosen_matters(const SettingRow& row, const ExportRequest& h) {
-  if (row.setting == plansearch::Setting::RecomputeModules &&
-      h.degrees.recompute != Recompute::Selective) {
-    return false;
-  }
   const auto* other = std::find(kSaidOtherwise.begin(), kSaidOtherwise.end(), row.setting);
   return row.effect == SettingEffect::Price && other == kSaidOtherwise.end() &&
          row.get(h.chosen).has_value();

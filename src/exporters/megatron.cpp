@@ -13,6 +13,7 @@
 #include "base/names.hpp"
 #include "exporters/exporter.hpp"
 #include "exporters/megatron_model.hpp"
+#include "plan/primitives/recompute.hpp"
 #include "plansearch/degree_table.hpp"
 #include "schedule/table.hpp"
 
@@ -63,14 +64,16 @@ std::optional<DataType> main_gradients(const ExportRequest& h) {
 bool overlap_experts(const ExportRequest& h) {
   const PlanDegrees& d = h.degrees;
   const bool half = h.problem.precision != DataType::Fp32;
-  const bool hides = h.overlaps(Overlap::ExpertAllToAll) || schedule_row(d.schedule).joins;
+  const bool own = d.dispatcher == kOwnDispatcher;  // what its runs hide on average
+  const bool hides = (own && h.overlaps(Overlap::ExpertAllToAll)) || schedule_row(d.schedule).joins;
   return hides && h.model().moe && d.recompute != Recompute::Full && half &&
          (d.pipeline == 1 || d.chunks > 1) && h.model().mtp_layers <= 1;
 }
 
 bool recomputes_by(const ExportRequest& h, bool named_modules) {
   return h.degrees.recompute == Recompute::Selective &&
-         (h.problem.framework->selective.rule == SelectiveRule::Modules) == named_modules;
+         (selective_of(*h.problem.framework, h.degrees).rule == SelectiveRule::Modules) ==
+             named_modules;
 }
 
 bool has_precision(const ExportRequest& h, std::initializer_list<DataType> types) {
@@ -151,8 +154,7 @@ std::vector<Key> optimizer_keys() {
 }
 
 constexpr Setting kRecipe = setting_of(plansearch::Setting::Fp8Recipe);
-constexpr Setting kModules = setting_of(plansearch::Setting::RecomputeModules);
-constexpr Setting kDispatcher = setting_of(plansearch::Setting::Dispatcher);
+constexpr Setting kModules = setting_of(D::RecomputeModules);
 constexpr Setting kStates = setting_of(plansearch::Setting::OptimizerStates);
 constexpr Setting kRouting = setting_of(plansearch::Setting::Routing);
 constexpr Setting kGraphs = setting_of(plansearch::Setting::CudaGraphs);
@@ -211,7 +213,7 @@ std::vector<Key> batch_keys() {
        [](const ExportRequest& h) { return recomputes_by(h, false) ? Value({"core_attn"}) : Value(); }},
       {"--recompute-modules", {kModules},
        [](const ExportRequest& h) {
-         const LayerModules modules = h.problem.framework->selective.modules;
+         const LayerModules modules = selective_of(*h.problem.framework, h.degrees).modules;
          return recomputes_by(h, true) ? Value(words_of(to_text(modules, " "), " ")) : Value();
        }},
       {"--attention-backend", {S::Attention},
@@ -326,7 +328,7 @@ Exporter megatron_exporter() {
                {kStates, {"fp32", "bf16", "fp16", "fp8"}},
                {kOffload, {"none", "optimizer"}},
                {kModules},
-               {kDispatcher},
+               {setting_of(D::Dispatcher)},
                {kRouting, {"balanced", "auxiliary", "real"}},
                {setting_of(Overlap::PipelineSend), {}, By::Key, kOn},
                {setting_of(Overlap::ContextRing), {kOn}, By::Target}},

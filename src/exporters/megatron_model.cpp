@@ -93,7 +93,7 @@ bool limited(const ExportRequest& h) {
   return h.model().moe && h.model().moe->groups > 1;
 }
 
-constexpr Setting kDispatcher = setting_of(plansearch::Setting::Dispatcher);
+constexpr Setting kDispatcher = setting_of(Degree::Dispatcher);
 constexpr Setting kRouting = setting_of(plansearch::Setting::Routing);
 
 // clang-format off
@@ -236,14 +236,14 @@ std::vector<Key> expert_keys() {
       {"--moe-token-dispatcher-type", {model, kDispatcher},
        [](const ExportRequest& h) {
          if (!h.model().moe) return Value();
-         const TokenPath path = h.problem.framework->dispatcher.path;
+         const TokenPath path = dispatcher_of(*h.problem.framework, h.degrees.dispatcher).path;
          return Value(path == TokenPath::Nodes    ? "flex"
                       : path == TokenPath::Gather ? "allgather"
                                                   : "alltoall");
        }},
       {"--moe-flex-dispatcher-backend", {kDispatcher},
        [](const ExportRequest& h) {
-         const TokenDispatcher& chosen = h.problem.framework->dispatcher;
+         const TokenDispatcher& chosen = dispatcher_of(*h.problem.framework, h.degrees.dispatcher);
          return h.model().moe && chosen.path == TokenPath::Nodes ? Value(chosen.name) : Value();
        }},
   };

@@ -24,6 +24,13 @@ TokenDispatcher read_dispatcher(const Node::Entry& entry) {
                                      Choice<TokenPath>{"nodes", TokenPath::Nodes}};
   TokenDispatcher dispatcher;
   dispatcher.name = entry.key;
+  const auto id = find_dispatcher(entry.key);
+  if (!id || *id == kOwnDispatcher) {
+    const auto& names = dispatcher_names();
+    entry.value.fail(fmt::format("'{}' is not a name of a dispatcher", entry.key),
+                     fmt::format("one of {}", fmt::join(names.begin() + 1, names.end(), ", ")));
+  }
+  dispatcher.id = *id;
   dispatcher.path = entry.value.at("path").choice(std::span<const Choice<TokenPath>>(kPaths));
   dispatcher.source = entry.value.at("source").text();
   if (dispatcher.path == TokenPath::Nodes) {

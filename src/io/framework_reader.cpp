@@ -260,9 +260,9 @@ class Reader {
         "own_layers", framework.own_layers,
         {{"none", OwnLayers::None}, {"ends", OwnLayers::Ends}, {"every", OwnLayers::Every}});
     fields.take("schedules", framework.schedules, read_schedules);
-    unlogged.with("asked_schedules", [&](const Node& list) {
-      framework.asked_schedules.clear();
-      if (!list.items().empty()) framework.asked_schedules = read_schedules(list);
+    unlogged.with("paired_schedules", [&](const Node& list) {
+      framework.paired_schedules.clear();
+      if (!list.items().empty()) framework.paired_schedules = read_schedules(list);
     });
     fields.take("micro_batch_groups", framework.micro_batch_groups,
                 {{"stages", MicroBatchGroups::Stages}, {"rounds", MicroBatchGroups::Rounds}});

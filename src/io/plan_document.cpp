@@ -88,8 +88,10 @@ std::string in_quotes(std::string_view text) {
 }
 
 std::string yaml_value(Degree degree, int value) {
-  if (row_of(degree).kind == DegreeKind::Switch) return value == 0 ? "false" : "true";
-  return value_text(degree, value);
+  const DegreeRow& row = row_of(degree);
+  if (row.kind == DegreeKind::Switch) return value == 0 ? "false" : "true";
+  const std::string text = value_text(degree, value);
+  return row.combines && text.find(',') != std::string::npos ? in_quotes(text) : text;
 }
 
 PlanDocument read_plan_document(const std::filesystem::path& path) {

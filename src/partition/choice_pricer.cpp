@@ -75,7 +75,7 @@ ChoicePricer::ChoicePricer(const Problem& problem, const PlanDegrees& degrees, s
           static_policy(policies_, mesh_, optimizer_moments(problem_.model->training.optimizer))),
       block_(problem_.network->blocks[block]),
       index_(index_block(*problem_.network, block_)),
-      repeated_(repeated_shares(block_, problem_.framework->selective)),
+      repeated_(repeated_shares(block_, selective_of(*problem_.framework, degrees))),
       copies_(copies),
       choice_(placements_.blocks[block]),
       moves_(moves ? std::move(moves)
@@ -107,7 +107,7 @@ DerivationInput ChoicePricer::input() const {
           placement_,
           policies_,
           problem_.framework->sharding,
-          problem_.framework->dispatcher.path};
+          dispatcher_of(*problem_.framework, degrees_.dispatcher).path};
 }
 
 Seconds ChoicePricer::time(const Communication& demand) const {
@@ -117,7 +117,8 @@ Seconds ChoicePricer::time(const Communication& demand) const {
 
 Seconds ChoicePricer::time(const Communication& demand, double elements) const {
   const double fullest = fullest_rank(*problem_.network, mesh_, degrees_.micro_batch);
-  const PhaseMessage message = price_message(context_, mesh_, demand, elements, fullest);
+  const PhaseMessage message =
+      price_message(context_, mesh_, demand, elements, fullest, degrees_.dispatcher);
   return message.time * static_cast<double>(demand.count);
 }
 

@@ -107,7 +107,7 @@ void take_asked_orders(Framework& framework, const ProblemRequest& request,
     return std::find(orders.begin(), orders.end(), order) != orders.end();
   };
   const auto runs = [&](const Framework& one, std::string_view order) {
-    return lists(one.schedules, order) || lists(one.asked_schedules, order);
+    return lists(one.schedules, order) || lists(one.paired_schedules, order);
   };
   std::vector<std::string> missing;
   for (const int order : asked) {

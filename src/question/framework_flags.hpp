@@ -48,17 +48,20 @@ void refuse_contradictions(const ProblemRequest& choice, std::string_view attent
 /// InputError for other words, frameworks that cannot and machines of whose hosts nothing is known.
 void apply_offload(Framework& framework, const Cluster& machine, const std::string& text);
 
-/// What selective recomputation runs again: names of LayerModule, separated by spaces or commas.
-/// InputError for names that the framework or the model has not, and for modules that cannot be
+/// InputError for modules that the framework or the model has not, and for those that cannot be
 /// recomputed in fp8 under the recipe.
-void apply_recompute_modules(Framework& framework, const ModelDescription& model,
-                             const Network& network, const std::string& text);
+void check_recompute_modules(const Framework& framework, const ModelDescription& model,
+                             const Network& network, LayerModules asked);
+/// The latter.
+[[nodiscard]] LayerModules unscaled_modules(const Framework& framework);
 
-/// How tokens reach their experts: the name of a dispatcher, '-' and '_' or none. InputError for
-/// names that the framework does not know, and for models without experts.
-void apply_dispatcher(Framework& framework, const ModelDescription& model, const std::string& text);
-/// InputError where tokens go over nodes on a machine whose accelerators no NVLink joins.
-void check_dispatcher_links(const TokenDispatcher& dispatcher, const Cluster& machine);
+/// Kernels of some dispatchers write into the memory of other devices: where the accelerator has no
+/// buffers for it, the framework has none of these.
+void leave_dispatchers_out(Framework& framework, const Cluster& machine);
+/// InputError for dispatchers that the framework does not know, or not on this machine, and for
+/// models without experts.
+void check_dispatcher(const Framework& framework, const ModelDescription& model,
+                      DispatcherId asked);
 
 /// How evenly routers spread tokens: "KIND" or "KIND, capacity factor C", KIND a row of the
 /// framework's table or the tokens of the fullest rank over the mean. InputError for other words,

@@ -129,7 +129,6 @@ class QuestionResolver {
     settle_framework_flags();
     settle_site();
     take_asked_orders(framework_, request_, settled_.notes);
-    settle_joined();
     note_fixed_degrees(framework_, request_.degrees, settled_.notes);
     settle_memory_cap();
     settle_tokens();
@@ -324,18 +323,29 @@ class QuestionResolver {
     settled_.problem.network = std::make_shared<const Network>(std::move(network));
     note("seq_len", fmt::format("{}", seq_len.value()), seq_len.origin());
     note_trained();
-    if (request_.dispatcher) {
-      apply_dispatcher(framework_, model_, *request_.dispatcher);
-      check_dispatcher_links(framework_.dispatcher, cluster_);
-      note("dispatcher", framework_.dispatcher.name, request_.origin("dispatcher"));
-    } else if (model_.moe && framework_.dispatcher.path != TokenPath::Pairs) {
+    check_experts_and_modules();
+  }
+
+  /// What of a plan only some models and frameworks have.
+  void check_experts_and_modules() {
+    leave_dispatchers_out(framework_, cluster_);
+    const auto ids = asked_values(Degree::Dispatcher);
+    for (const int id : ids) check_dispatcher(framework_, model_, static_cast<DispatcherId>(id));
+    if (ids.empty() && model_.moe && framework_.dispatcher.path != TokenPath::Pairs) {
       note("dispatcher", framework_.dispatcher.name, "framework");
     }
-    if (!request_.recompute_modules) return;
-    apply_recompute_modules(framework_, model_, *settled_.problem.network,
-                            *request_.recompute_modules);
-    note("recompute_modules", to_text(framework_.selective.modules, ","),
-         request_.origin("recompute_modules"));
+    for (const int modules : asked_values(Degree::RecomputeModules)) {
+      if (modules == 0) continue;
+      check_recompute_modules(framework_, model_, *settled_.problem.network,
+                              LayerModules(static_cast<unsigned>(modules)));
+    }
+    framework_.recompute_modules &= ~unscaled_modules(framework_);
+  }
+
+  /// The value of a degree that was given, or the list.
+  [[nodiscard]] std::vector<int> asked_values(Degree degree) const {
+    if (const auto value = request_.degrees.get(degree)) return {*value};
+    return request_.limits.listed(degree);
   }
 
   /// Tokens are drawn unless the model says how full its fullest rank is.
@@ -413,15 +423,6 @@ class QuestionResolver {
     }
     settled_.tokens = std::get<double>(count);
     note("tokens", fmt::format("{}", *settled_.tokens), request_.origin("tokens"));
-  }
-
-  /// Bounds leave out what hides beside another micro-batch: only where some order may.
-  void settle_joined() {
-    const std::vector<ScheduleId> orders = schedules_of(framework_);
-    const bool joins = std::any_of(orders.begin(), orders.end(),
-                                   [](ScheduleId id) { return schedule_row(id).joins; });
-    if (joins) return;
-    for (OverlapRule& rule : framework_.overlap) rule.joined = false;
   }
 
   /// Only orders made for the case look at it: others keep what they keep.

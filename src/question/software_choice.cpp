@@ -176,82 +176,84 @@ void apply_offload(Framework& framework, const Cluster& machine, const std::stri
   framework.offloads_optimizer = true;
 }
 
-void apply_recompute_modules(Framework& framework, const ModelDescription& model,
-                             const Network& network, const std::string& text) {
+void check_recompute_modules(const Framework& framework, const ModelDescription& model,
+                             const Network& network, LayerModules asked) {
   constexpr std::string_view kFlag = "--recompute-modules";
   if (framework.recompute_modules.none()) {
-    throw InputError(
-        {}, fmt::format("{} {}: {} recomputes no modules by name", kFlag, text, framework.name),
-        "these do: " +
-            frameworks_that([](const Framework& other) { return other.recompute_modules.any(); }));
+    throw InputError({},
+                     fmt::format("{} {}: {} recomputes no modules by name", kFlag,
+                                 to_text(asked, ","), framework.name),
+                     "these do: " + frameworks_that([](const Framework& other) {
+                       return other.recompute_modules.any();
+                     }));
   }
-  LayerModules asked;
+  const LayerModules unknown = asked & ~framework.recompute_modules;
+  if (unknown.any()) {
+    refuse_word(kFlag, to_text(unknown, ","),
+                words_of(to_text(framework.recompute_modules, ","), ","));
+  }
   const LayerModules present = modules_of(network);
-  for (const std::string& word : words_of(text, " ,+")) {
-    const auto module = find_layer_module(word);
-    if (!module || (bit_of(*module) & framework.recompute_modules).none()) {
-      refuse_word(kFlag, word, words_of(to_text(framework.recompute_modules, ","), ","));
-    }
-    if ((bit_of(*module) & present).none()) {
-      throw InputError({}, fmt::format("{} {}: {} has no such module", kFlag, word, model.name),
-                       "it has " + to_text(present & framework.recompute_modules, ", "));
-    }
-    asked |= bit_of(*module);
+  const LayerModules missing = asked & ~present;
+  if (missing.any()) {
+    throw InputError(
+        {}, fmt::format("{} {}: {} has no such module", kFlag, to_text(missing, ","), model.name),
+        "it has " + to_text(present & framework.recompute_modules, ", "));
   }
-  const LayerModules unscaled =
-      asked & (bit_of(LayerModule::LayerNorm) | bit_of(LayerModule::MoeActivation));
-  if (framework.fp8_recipe == Fp8Recipe::Delayed && unscaled.any()) {
+  const LayerModules unscaled = asked & unscaled_modules(framework);
+  if (unscaled.any()) {
     throw InputError({},
                      fmt::format("{} {}: delayed scaling of fp8 does not support their "
                                  "recomputation (transformer_config.py)",
                                  kFlag, to_text(unscaled, ",")),
                      "choose another --fp8-recipe, or other modules");
   }
-  framework.selective = {SelectiveRule::Modules, asked};
 }
 
-void apply_dispatcher(Framework& framework, const ModelDescription& model,
-                      const std::string& text) {
+void leave_dispatchers_out(Framework& framework, const Cluster& machine) {
+  if (machine.accelerator.user_buffers) return;
+  std::erase_if(framework.dispatchers, [&](const TokenDispatcher& one) {
+    return one.path == TokenPath::Nodes && one.id != framework.dispatcher.id;
+  });
+}
+
+void check_dispatcher(const Framework& framework, const ModelDescription& model,
+                      DispatcherId asked) {
   constexpr std::string_view kFlag = "--dispatcher";
+  if (asked == kOwnDispatcher) return;
   if (!model.moe) {
-    throw InputError({}, fmt::format("{} {}: {} has no experts", kFlag, text, model.name),
+    throw InputError({}, fmt::format("{} {}: {} has no experts", kFlag, to_text(asked), model.name),
                      "leave it out");
   }
-  const auto plain = [](std::string_view name) {
-    std::string word = canonical_name(name);
-    std::erase(word, '-');
-    return word;
-  };
-  const auto named = [&](const TokenDispatcher& one) { return plain(one.name) == plain(text); };
   const auto knows = [&](const Framework& other) {
-    return std::any_of(other.dispatchers.begin(), other.dispatchers.end(), named);
+    return std::any_of(other.dispatchers.begin(), other.dispatchers.end(),
+                       [&](const TokenDispatcher& one) { return one.id == asked; });
   };
-  const auto found =
-      std::find_if(framework.dispatchers.begin(), framework.dispatchers.end(), named);
-  if (found == framework.dispatchers.end()) {
-    std::vector<std::string_view> names;
-    for (const TokenDispatcher& one : framework.dispatchers) names.push_back(one.name);
-    const std::string others = frameworks_that(knows);
+  if (knows(framework)) return;
+  const auto shipped = shipped_programs();
+  const bool elsewhere = std::any_of(shipped.begin(), shipped.end(), [&](const Framework& other) {
+    return other.name == framework.name && knows(other);
+  });
+  if (elsewhere) {
     throw InputError({},
-                     fmt::format("{} {}: {} has no such dispatcher", kFlag, text, framework.name),
-                     fmt::format("it has {}{}", fmt::join(names, ", "),
-                                 others.empty() ? others : "; these have it: " + others));
+                     fmt::format("{} {}: its kernels write into buffers of other devices "
+                                 "(user_buffers), and this machine has none; DeepEP's "
+                                 "check_nvlink_connections (deep_ep/utils/envs.py) refuses GPUs that "
+                                 "\"are not connected via NVLink\"",
+                                 kFlag, to_text(asked)),
+                     "use --dispatcher all-to-all");
   }
-  framework.dispatcher = *found;
-  // The share is what runs hide on average that do not say how tokens travel.
-  framework.overlap[static_cast<std::size_t>(Overlap::ExpertAllToAll)].share = 0.0;
+  std::vector<std::string_view> names;
+  for (const TokenDispatcher& one : framework.dispatchers) names.push_back(one.name);
+  const std::string others = frameworks_that(knows);
+  throw InputError(
+      {}, fmt::format("{} {}: {} has no such dispatcher", kFlag, to_text(asked), framework.name),
+      fmt::format("it has {}{}", fmt::join(names, ", "),
+                  others.empty() ? others : "; these have it: " + others));
 }
 
-void check_dispatcher_links(const TokenDispatcher& dispatcher, const Cluster& machine) {
-  if (dispatcher.path != TokenPath::Nodes || machine.tiers.empty()) return;
-  const std::string& link = machine.tiers.front().name;
-  if (link.starts_with("nvlink")) return;
-  throw InputError({},
-                   fmt::format("--dispatcher {}: the accelerators of {} are joined by {}; DeepEP's "
-                               "check_nvlink_connections (deep_ep/utils/envs.py) refuses GPUs that "
-                               "\"are not connected via NVLink\"",
-                               dispatcher.name, machine.name, link),
-                   "use --dispatcher all-to-all");
+LayerModules unscaled_modules(const Framework& framework) {
+  if (framework.fp8_recipe != Fp8Recipe::Delayed) return {};
+  return bit_of(LayerModule::LayerNorm) | bit_of(LayerModule::MoeActivation);
 }
 
 void apply_software(Framework& framework, const SoftwareStack& machine,

@@ -43,6 +43,7 @@ std::string across_stages(const PlanSummary& plan,
 }
 
 std::string recompute_cell(const PlanDegrees& plan) {
+  if (plan.modules != 0) return to_text(LayerModules(plan.modules), "+");
   if (plan.recompute_layers == 0) return std::string(to_text(plan.recompute));
   return fmt::format("first {}", plan.recompute_layers);
 }
@@ -80,8 +81,13 @@ std::string short_plan(const PlanSummary& plan) {
   const std::string recompute = across_stages(plan, recompute_cell);
   if (const int first = plan.degrees.recompute_layers; first > 0) {
     text += fmt::format(", {} layer{} recomputed", recompute, first == 1 ? "" : "s");
+  } else if (plan.degrees.modules != 0) {
+    text += fmt::format(", {} recomputed", recompute);
   } else if (recompute != to_text(Recompute::None)) {
     text += fmt::format(", {} recompute", recompute);
+  }
+  if (plan.degrees.dispatcher != kOwnDispatcher) {
+    text += fmt::format(", {}", to_text(plan.degrees.dispatcher));
   }
   return text;
 }

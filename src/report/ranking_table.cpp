@@ -135,6 +135,9 @@ std::vector<PlanColumn> degree_columns() {
           {"pieces"}, [](Plan p) { return number(p.pieces); }, [](Plan p) { return p.pieces > 1; }),
       degree_column({"recompute", Align::Left}, recompute_cell,
                     [](Plan p) { return p.recompute != Recompute::None; }),
+      degree_column(
+          {"dispatcher", Align::Left}, [](Plan p) { return std::string(to_text(p.dispatcher)); },
+          [](Plan p) { return p.dispatcher != kOwnDispatcher; }),
       {{"schedule", Align::Left, 2}, order_cell, [](const PlanReport& p) {
          return p.plan.degrees.pipeline > 1;
        }}};

@@ -34,6 +34,10 @@ std::vector<ScheduleId> orders_of(const Framework& framework, const SearchReques
 
 /// The degrees of one stage of the pipeline's, other stages left open.
 SearchRequest request_of_one_stage(SearchRequest request) {
+  // Stages take the framework's own where nobody names others.
+  for (const Degree degree : {Degree::RecomputeModules, Degree::Dispatcher}) {
+    if (!request.pinned.has(degree) && !request.limits.has(degree)) request.pinned.pin(degree, 0);
+  }
   for (const Degree degree : {Degree::Pipeline, Degree::Chunks, Degree::Schedule}) {
     request.pinned.release(degree);
     request.limits.release(degree);

@@ -144,7 +144,8 @@ PlanReport rate_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
   report.model_rate_per_gpu = model / gpu_time;
   const double repeated =
       repeated_flops_share(*problem.network, recompute_of(*problem.network, plan),
-                           problem.framework->selective, plan.transforms.front().placements.get());
+                           selective_of(*problem.framework, report.plan.degrees),
+                           plan.transforms.front().placements.get());
   report.hardware_rate_per_gpu = (model + forward * repeated) / gpu_time;
   const FlopRate peak = evaluator.matmul_peak();
   report.mfu = report.model_rate_per_gpu / peak;

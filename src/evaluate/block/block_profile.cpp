@@ -48,8 +48,7 @@ class ClosedForm {
         profile_(profile),
         forward_(parts.work.forward.time * parts.pieces),
         backward_(parts.work.backward.time * parts.pieces),
-        recompute_(parts.work.repeated[static_cast<std::size_t>(parts.recompute)].time *
-                   parts.pieces) {}
+        recompute_(parts.again.time * parts.pieces) {}
 
   /// The first ones hide first.
   Exposed add(const PhaseMessage& message, double calls, bool again) {
@@ -167,13 +166,12 @@ class PassAdder {
         parts_(parts),
         profile_(profile),
         lines_(lines),
-        sends_again_(sends_again(parts.recompute, context.problem.framework->selective)) {}
+        sends_again_(parts.sends_again) {}
 
   void run() {
-    const KernelSum& again = parts_.work.repeated[static_cast<std::size_t>(parts_.recompute)];
     start(parts_.work.forward, forward_, profile_.forward);
     start(parts_.work.backward, backward_, profile_.backward);
-    start(again, recompute_, profile_.recompute);
+    start(parts_.again, recompute_, profile_.recompute);
     start(parts_.work.weight_gradient, weights_, profile_.weight_gradient);
     if (posts_ahead(context_, parts_)) {
       Timelines timelines(context_, parts_, profile_);

@@ -71,6 +71,8 @@ struct BlockParts {
   int pieces = 1;
   Recompute recompute = Recompute::None;
   const std::vector<double>& repeated;  ///< by operator: the share that is run again
+  KernelSum again;                      ///< kernels of these shares, of one piece
+  bool sends_again = false;             ///< operators that run again send their messages again
   const ConcurrencyRates& rates;
   Seconds skew;                 ///< host CPU time per rank of a tensor-parallel collective
   bool splits_backward = true;  ///< some order of the framework runs weight gradients later

@@ -45,7 +45,7 @@ class ProgramBuilder {
       : context_(context),
         parts_(parts),
         pass_(pass),
-        sends_again_(sends_again(parts.recompute, context.problem.framework->selective)),
+        sends_again_(parts.sends_again),
         program_(program) {
     list_.assign(parts);
     served_.clear();

@@ -8,6 +8,7 @@
 // Checked by: tests/unit/evaluate/class_profile_test.cpp
 #include "evaluate/block/class_profile.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include "base/hash.hpp"
@@ -118,6 +119,8 @@ StatesKey states_key(const PlanDegrees& plan, const DeviceMesh& mesh, const Fram
   key.plan.recompute = Recompute::None;
   key.plan.recompute_layers = 0;
   key.plan.schedule = kDefaultSchedule;
+  key.plan.modules = 0;
+  key.plan.dispatcher = placed_dispatcher(framework, plan.dispatcher);
   // A pipeline matters only by how long gathered parameters and whole gradients are kept.
   key.plan.pipeline = plan.pipeline > 1 && plan.zero >= ZeroStage::Gradients ? 2 : 1;
   const bool inside = plan.zero == ZeroStage::Parameters ||
@@ -135,6 +138,15 @@ StatesKey states_key(const PlanDegrees& plan, const DeviceMesh& mesh, const Fram
     key.axes[static_cast<std::size_t>(axis)] = inside ? exact : whether_active(exact);
   }
   return key;
+}
+
+DispatcherId placed_dispatcher(const Framework& framework, DispatcherId id) {
+  const TokenPath path = dispatcher_of(framework, id).path;
+  if (path == framework.dispatcher.path) return kOwnDispatcher;
+  const auto& known = framework.dispatchers;
+  return std::find_if(known.begin(), known.end(),
+                      [&](const TokenDispatcher& one) { return one.path == path; })
+      ->id;
 }
 
 StatesKey placement_key(StatesKey key) {
@@ -160,6 +172,7 @@ std::size_t StatesKey::hash() const noexcept {
   }
   for (const std::uint64_t axis : axes) mix(axis);
   if (placements != 0) mix(placements);
+  if (plan.dispatcher != kOwnDispatcher) mix(static_cast<std::uint64_t>(plan.dispatcher));
   return static_cast<std::size_t>(hash ^ hash >> 29U);
 }
 

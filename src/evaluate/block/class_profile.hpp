@@ -40,6 +40,8 @@ struct ClassProfile {
   PlanDegrees made_for;     ///< one of the plans of the class
   std::uint64_t maker = 0;  ///< id of the PricingContext it was made in
   Recompute recompute = Recompute::None;
+  std::uint8_t modules = 0;  ///< PlanDegrees::modules
+  bool joins = false;        ///< with the times of a forward beside a backward
   /// Where some layers of a chunk alone are recomputed: the profile of the others.
   std::shared_ptr<const ClassProfile> kept;
   Seconds skew;  ///< see BlockParts
@@ -48,7 +50,8 @@ struct ClassProfile {
 /// What is known of a class before its messages have a price.
 struct EarlyProfile {
   std::uint64_t context = 0;  ///< of whose constants; 0: of nobody's
-  bool timed = false;         ///< with the times of kernels
+  bool timed = false;         ///< with the times of kernels, and of the messages that they
+  WaitForm waits{};           ///< wait for in this form
   ClassProfile profile;
   ClassProfile kept;  ///< where `profile.kept` points to it
 };
@@ -81,6 +84,8 @@ struct StatesKey {
 };
 [[nodiscard]] StatesKey states_key(const PlanDegrees& plan, const DeviceMesh& mesh,
                                    const Framework& framework, std::uint32_t placements = 0);
+/// The dispatcher as far as placements depend on it: one for each path of tokens.
+[[nodiscard]] DispatcherId placed_dispatcher(const Framework& framework, DispatcherId id);
 /// What of it the placement depends on: policies and the sizes of data groups left out.
 [[nodiscard]] StatesKey placement_key(StatesKey key);
 

@@ -9,6 +9,8 @@
 // Checked by: tests/unit/evaluate/bound_test.cpp, least_waits_test.cpp
 #include "evaluate/block/least_waits.hpp"
 
+#include <algorithm>
+
 #include "evaluate/block/block_program.hpp"
 #include "evaluate/block/rank_load.hpp"
 #include "plan/primitives/recompute.hpp"
@@ -16,10 +18,19 @@
 namespace plansearch {
 namespace {
 
-bool is_waited_for(const PricingContext& context, const Communication& message, Overlap overlap) {
+bool is_waited_for(const PricingContext& context, const Communication& message, Overlap overlap,
+                   bool joined) {
   const OverlapRule& rule = context.problem.framework->overlap[static_cast<std::size_t>(overlap)];
   const MessageWait wait = message.steps > 1 ? rule.wait_of_steps() : rule.wait;
-  return wait == MessageWait::AtOnce && !rule.joined;
+  return wait == MessageWait::AtOnce && !(rule.joined && joined);
+}
+
+Seconds wait_for(const PricingContext& context, const PlacedNetwork& placed,
+                 const Communication& message, double elements, double fullest,
+                 DispatcherId dispatcher) {
+  const PhaseMessage priced =
+      price_message(context, placed.mesh, message, elements, fullest, dispatcher);
+  return priced.time * (message.count * (1.0 - hidden_share(context, priced)));
 }
 
 /// Whether a recomputation of its operator sends the message once more.
@@ -30,17 +41,17 @@ bool is_repeated(const Communication& message) {
 }  // namespace
 
 BlockWaits least_waits(const PricingContext& context, const PlacedNetwork& placed,
-                       std::size_t block, const RepeatedShares& repeated, int sequences) {
+                       std::size_t block, const RepeatedShares& repeated, int sequences,
+                       WaitForm form) {
   const SelectiveRecompute& selective = context.problem.framework->selective;
   const double fullest = fullest_rank(*context.problem.network, placed.mesh, sequences);
   BlockWaits waits;
   for (const SequenceMessage& message : placed.blocks[block].messages) {
     const Communication& c = message.communication;
     const Overlap overlap = overlap_class(c);
-    if (!is_waited_for(context, c, overlap)) continue;
-    const PhaseMessage priced =
-        price_message(context, placed.mesh, c, message.elements(sequences), fullest);
-    const Seconds time = priced.time * (c.count * (1.0 - hidden_share(context, priced)));
+    if (!is_waited_for(context, c, overlap, form.joined)) continue;
+    const Seconds time =
+        wait_for(context, placed, c, message.elements(sequences), fullest, form.dispatcher);
     (c.phase == DemandPhase::Forward ? waits.forward : waits.backward) += time;
     if (c.phase == DemandPhase::WeightGradient) waits.weight_gradient += time;
     for (std::size_t level = 0; level < kRecomputeLevels; ++level) {
@@ -50,6 +61,22 @@ BlockWaits least_waits(const PricingContext& context, const PlacedNetwork& place
     }
   }
   return waits;
+}
+
+Seconds exchange_time(const PricingContext& context, const PlacedNetwork& placed, std::size_t block,
+                      int sequences, WaitForm form) {
+  const double fullest = fullest_rank(*context.problem.network, placed.mesh, sequences);
+  Seconds sum;
+  for (const SequenceMessage& message : placed.blocks[block].messages) {
+    const Communication& c = message.communication;
+    if (!exchanges_tokens(c)) continue;
+    const double elements = message.elements(sequences);
+    sum += form.joined
+               ? price_message(context, placed.mesh, c, elements, fullest, form.dispatcher).time *
+                     c.count
+               : wait_for(context, placed, c, elements, fullest, form.dispatcher);
+  }
+  return sum;
 }
 
 void BlockWaits::add(const BlockWaits& other, double copies) {

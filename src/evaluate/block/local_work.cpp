@@ -27,6 +27,15 @@ RepeatedShares repeated_shares(const Block& block, const SelectiveRecompute& sel
   return shares;
 }
 
+KernelSum repeated_kernels(const BlockKernels& kernels, const std::vector<double>& shares) {
+  KernelSum sum;
+  for (std::size_t i = 0; i < kernels.operators.size(); ++i) {
+    const OperatorTime& time = kernels.operators[i];
+    add(sum, time.forward * shares[i], time.forward_kernels * shares[i]);
+  }
+  return sum;
+}
+
 void add_block_kernels(const PricingContext& context, const LocalBlock& local,
                        LocalKernels& kernels) {
   BlockKernels& own = kernels.blocks.emplace_back();
@@ -46,7 +55,7 @@ void add_block_kernels(const PricingContext& context, const LocalBlock& local,
 }
 
 void add_block_messages(const PricingContext& context, const PlacedBlock& placed, int micro_batch,
-                        LocalWork& work) {
+                        DispatcherId dispatcher, LocalWork& work) {
   BlockWork& own =
       work.blocks.emplace_back(BlockWork{work.kernels->blocks[work.blocks.size()], {}});
   const std::size_t first_message = work.messages.size();
@@ -54,7 +63,7 @@ void add_block_messages(const PricingContext& context, const PlacedBlock& placed
   const double fullest = fullest_rank(*context.problem.network, mesh, micro_batch);
   for (const SequenceMessage& message : placed.messages) {
     work.messages.push_back(price_message(context, mesh, message.communication,
-                                          message.elements(micro_batch), fullest));
+                                          message.elements(micro_batch), fullest, dispatcher));
   }
   own.messages = std::span(work.messages).subspan(first_message);
 }

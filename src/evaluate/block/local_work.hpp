@@ -104,14 +104,19 @@ struct LocalBlock {
   LocalSizes sizes;
   LocalSizes kernels;  ///< of one kernel of an operator: of a piece, where it runs in pieces
   int micro_batch = 1;
+  const SelectiveRecompute& selective;
 };
+
+/// Kernels of a block that run again, by the share of every operator.
+[[nodiscard]] KernelSum repeated_kernels(const BlockKernels& kernels,
+                                         const std::vector<double>& shares);
 
 /// Appends a block to `kernels`, which has room for all its operators.
 void add_block_kernels(const PricingContext& context, const LocalBlock& local,
                        LocalKernels& kernels);
 /// Appends a block to `work`, which has its kernels and room for all its messages.
 void add_block_messages(const PricingContext& context, const PlacedBlock& placed, int micro_batch,
-                        LocalWork& work);
+                        DispatcherId dispatcher, LocalWork& work);
 [[nodiscard]] ByRecompute<BlockMemory> block_memory(const PricingContext& context,
                                                     const LocalBlock& local);
 [[nodiscard]] BlockPorts block_ports(const PricingContext& context, const LocalBlock& local);

@@ -31,8 +31,8 @@ CallPrice compute_call(const PricingContext& context, CommunicationKind kind, By
           in_step_latency(context, kind, span), span.nodes <= 1.0};
 }
 
-CallPrice compute_exchange(const PricingContext& context, Bytes bytes, const ProcessGroup& group) {
-  const TokenDispatcher& dispatcher = context.problem.framework->dispatcher;
+CallPrice compute_exchange(const PricingContext& context, const TokenDispatcher& dispatcher,
+                           Bytes bytes, const ProcessGroup& group) {
   const Routing& routing = *context.problem.network->routing;
   const GroupSpan span = locate(*context.problem.cluster, group);
   const TokenSpread spread{static_cast<double>(routing.top_k), expected_boxes(routing, span.nodes),
@@ -68,10 +68,11 @@ CallPrice price_call(const PricingContext& context, CommunicationKind kind, Byte
                     [&] { return compute_call(context, kind, bytes, group); });
 }
 
-CallPrice price_exchange(const PricingContext& context, Bytes bytes, const ProcessGroup& group) {
+CallPrice price_exchange(const PricingContext& context, const TokenDispatcher& dispatcher,
+                         Bytes bytes, const ProcessGroup& group) {
   constexpr std::uint64_t kExchange = 1U << 8U;  // beyond the kinds of collectives
-  return remembered(context, kExchange, bytes, group,
-                    [&] { return compute_exchange(context, bytes, group); });
+  return remembered(context, kExchange + static_cast<std::uint64_t>(dispatcher.id), bytes, group,
+                    [&] { return compute_exchange(context, dispatcher, bytes, group); });
 }
 
 PricingContext pricing_context(const Problem& problem) {
@@ -86,17 +87,20 @@ PricingContext pricing_context(const Problem& problem) {
 }
 
 PhaseMessage price_message(const PricingContext& context, const DeviceMesh& mesh,
-                           const Communication& communication, double elements, double fullest) {
+                           const Communication& communication, double elements, double fullest,
+                           DispatcherId dispatcher) {
   const ProcessGroup group = process_group(mesh, communication.axes);
   PhaseMessage message;
   message.communication = communication;
   message.communication.elements = elements;
   message.bytes = wire_size(communication.wire, context.precision) * elements;
+  const TokenDispatcher& dispatch = dispatcher_of(*context.problem.framework, dispatcher);
   const bool tokens = exchanges_tokens(communication);
-  const bool over_nodes = tokens && context.problem.framework->dispatcher.path == TokenPath::Nodes;
+  const bool over_nodes = tokens && dispatch.path == TokenPath::Nodes;
   const Bytes moved = message.bytes * (tokens ? fullest : 1.0);
-  const CallPrice call = over_nodes ? price_exchange(context, moved, group)
+  const CallPrice call = over_nodes ? price_exchange(context, dispatch, moved, group)
                                     : price_call(context, communication.kind, moved, group);
+  message.dispatcher = dispatcher;
   message.wire_bytes = call.cost.wire_bytes;
   message.time = call.cost.time + call.issue;
   message.transfer = call.cost.transfer;
@@ -110,6 +114,8 @@ PhaseMessage price_message(const PricingContext& context, const DeviceMesh& mesh
 double hidden_share(const PricingContext& context, const PhaseMessage& message) {
   const bool buffers = message.one_domain && context.problem.cluster->accelerator.user_buffers;
   if (message.overlap == Overlap::TensorParallel && !buffers) return 0.0;
+  const bool named = message.dispatcher != kOwnDispatcher;
+  if (message.overlap == Overlap::ExpertAllToAll && named) return 0.0;
   return context.problem.framework->overlap[static_cast<std::size_t>(message.overlap)].share;
 }
 

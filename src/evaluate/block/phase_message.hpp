@@ -33,8 +33,9 @@ struct CallPrice {
 /// The same calls come back under many plans: every thread keeps what it has priced.
 [[nodiscard]] CallPrice price_call(const PricingContext& context, CommunicationKind kind,
                                    Bytes bytes, const ProcessGroup& group);
-/// Tokens on their way to experts or back, by the dispatcher of the framework.
-[[nodiscard]] CallPrice price_exchange(const PricingContext& context, Bytes bytes,
+/// Tokens on their way to experts or back, by a dispatcher.
+[[nodiscard]] CallPrice price_exchange(const PricingContext& context,
+                                       const TokenDispatcher& dispatcher, Bytes bytes,
                                        const ProcessGroup& group);
 
 struct PhaseMessage {
@@ -46,7 +47,8 @@ struct PhaseMessage {
   Overlap overlap = Overlap::TensorParallel;
   Purpose purpose = Purpose::Tensor;
   bool between_nodes = false;
-  bool one_domain = true;  ///< all ranks are joined by fast links
+  bool one_domain = true;                    ///< all ranks are joined by fast links
+  DispatcherId dispatcher = kOwnDispatcher;  ///< of the plan
 };
 
 /// `elements` of one call, which need not be those of one sequence that `communication` holds.
@@ -54,7 +56,8 @@ struct PhaseMessage {
 /// rank does, its bytes are the mean.
 [[nodiscard]] PhaseMessage price_message(const PricingContext& context, const DeviceMesh& mesh,
                                          const Communication& communication, double elements,
-                                         double fullest = 1.0);
+                                         double fullest = 1.0,
+                                         DispatcherId dispatcher = kOwnDispatcher);
 
 /// Parameters and their gradients: posted ahead of the block that needs them, awaited behind the
 /// one that made them.
@@ -64,7 +67,9 @@ struct PhaseMessage {
 }
 
 /// The share of the message that kernels hide where their order of issue is not described. Tensor
-/// messages travel through user buffers, which one domain of fast links has.
+/// messages travel through user buffers, which one domain of fast links has. Of tokens under a
+/// dispatcher that was named none: the share is what runs hide on average that do not say how
+/// tokens travel.
 [[nodiscard]] double hidden_share(const PricingContext& context, const PhaseMessage& message);
 
 /// What a framework hides of a message by its share, and what is left for kernels to wait for.

@@ -114,9 +114,10 @@ PlacedNetwork place_network(const Problem& problem, const NetworkIndex& index,
                                    framework.selective, placed.cuts);
     }
     scratch.demands.clear();
-    derive_operator_communication({network, block, index[b], rules, scratch.placement, policies,
-                                   framework.sharding, framework.dispatcher.path},
-                                  *scratch.derivation, scratch.demands);
+    derive_operator_communication(
+        {network, block, index[b], rules, scratch.placement, policies, framework.sharding,
+         dispatcher_of(framework, plan.dispatcher).path},
+        *scratch.derivation, scratch.demands);
     placed.messages.reserve(scratch.demands.size());
     for (const Communication& demand : scratch.demands) {
       placed.messages.push_back({demand, grows_with_micro_batch(network, block, demand)});

@@ -8,10 +8,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
 #include "cost/kernels/concurrency.hpp"
 #include "evaluate/block/rank_load.hpp"
+#include "plan/primitives/recompute.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "schedule/table.hpp"
 
@@ -29,17 +31,16 @@ bool some_order_splits(const Framework& framework) {
   return std::any_of(orders.begin(), orders.end(), splits_backward);
 }
 
-bool some_order_joins(const Problem& problem) {
-  const std::vector<ScheduleId> orders = schedules_of(*problem.framework);
-  return std::any_of(orders.begin(), orders.end(), [&](ScheduleId id) {
-    return joins_passes(*problem.framework, *problem.network, id);
-  });
-}
-
 }  // namespace
 
+std::uint64_t ProfileMaker::PassForm::number() const noexcept {
+  return static_cast<std::uint64_t>(modules) << 4U | static_cast<std::uint64_t>(recompute) << 2U |
+         static_cast<std::uint64_t>(joins) << 1U | static_cast<std::uint64_t>(leaves_node);
+}
+
 std::size_t ProfileMaker::LocalKey::hash() const noexcept {
-  return mixed(placed, static_cast<std::uint64_t>(micro_batch));
+  return mixed(placed, static_cast<std::uint64_t>(micro_batch) ^ static_cast<std::uint64_t>(form)
+                                                                     << 32U);
 }
 
 std::size_t ProfileMaker::KernelKey::hash() const noexcept {
@@ -48,28 +49,48 @@ std::size_t ProfileMaker::KernelKey::hash() const noexcept {
 }
 
 std::size_t ProfileMaker::ProfileKey::hash() const noexcept {
-  return mixed(states, static_cast<std::uint64_t>(micro_batch) << 4U |
-                           static_cast<std::uint64_t>(pieces - 1) << 24U |
-                           static_cast<std::uint64_t>(recompute) << 2U |
-                           static_cast<std::uint64_t>(partly) << 1U |
-                           static_cast<std::uint64_t>(leaves_node));
+  return mixed(states, static_cast<std::uint64_t>(micro_batch) << 4U ^
+                           static_cast<std::uint64_t>(pieces - 1) << 24U ^ form.number() << 40U ^
+                           static_cast<std::uint64_t>(dispatcher) << 32U ^
+                           static_cast<std::uint64_t>(partly));
 }
 
 std::size_t ProfileMaker::TimesKey::hash() const noexcept {
-  return mixed(work, static_cast<std::uint64_t>(pieces) << 4U |
-                         static_cast<std::uint64_t>(recompute) << 1U |
-                         static_cast<std::uint64_t>(leaves_node));
+  return mixed(work, static_cast<std::uint64_t>(pieces) << 4U ^ form.number() << 16U);
 }
 
 ProfileMaker::ProfileMaker(const PricingContext& context)
     : context_(context),
       rates_(concurrency_rates(context.problem.cluster->accelerator.concurrency)),
       splits_backward_(some_order_splits(*context.problem.framework)),
-      joins_(some_order_joins(context.problem)),
       index_(index_network(*context.problem.network)) {
-  for (const Block& block : context.problem.network->blocks) {
-    repeated_.push_back(repeated_shares(block, context.problem.framework->selective));
+  find_tried();
+}
+
+const std::vector<RepeatedShares>& ProfileMaker::repeated(std::uint8_t modules) const {
+  auto& known = repeated_.at(modules);
+  if (const auto* shares = known.load(std::memory_order_acquire)) return *shares;
+  const std::lock_guard lock(mutex_);
+  if (const auto* shares = known.load(std::memory_order_relaxed)) return *shares;
+  PlanDegrees plan;
+  plan.modules = modules;
+  const SelectiveRecompute selective = selective_of(*context_.problem.framework, plan);
+  auto made = std::make_unique<std::vector<RepeatedShares>>();
+  for (const Block& block : context_.problem.network->blocks) {
+    made->push_back(repeated_shares(block, selective));
   }
+  known.store(made.get(), std::memory_order_release);
+  kept_shares_.push_back(std::move(made));
+  return *kept_shares_.back();
+}
+
+ProfileMaker::PassForm ProfileMaker::pass_form(const PlanDegrees& plan) const {
+  return {plan.recompute, plan.modules, leaves_node(plan), wait_form(plan).joined};
+}
+
+WaitForm ProfileMaker::wait_form(const PlanDegrees& plan) const {
+  const Problem& problem = context_.problem;
+  return {plan.dispatcher, joins_passes(*problem.framework, *problem.network, plan.schedule)};
 }
 
 std::uint32_t ProfileMaker::number_of(const std::shared_ptr<const Placements>& placements) const {
@@ -106,6 +127,7 @@ std::shared_ptr<const PlacedNetwork> ProfileMaker::placed(
 std::uint32_t ProfileMaker::number_of_sizes(const StatesKey& key) const {
   StatesKey sizes = key;
   sizes.axes = {};
+  sizes.plan.dispatcher = kOwnDispatcher;
   const std::lock_guard lock(mutex_);
   return sizes_.emplace(sizes, static_cast<std::uint32_t>(sizes_.size())).first->second;
 }
@@ -122,10 +144,13 @@ std::shared_ptr<const ShardedStates> ProfileMaker::states(
 
 template <typename Visit>
 void ProfileMaker::for_each_local_block(const PlacedNetwork& placed, int micro_batch,
-                                        Visit visit) const {
+                                        std::uint8_t modules, Visit visit) const {
   const Network& network = *context_.problem.network;
+  const std::vector<RepeatedShares>& shares = repeated(modules);
   PlanDegrees plan = placed.plan;
   plan.micro_batch = micro_batch;
+  plan.modules = modules;
+  const SelectiveRecompute selective = selective_of(*context_.problem.framework, plan);
   thread_local std::vector<double> extents;
   placed_extents(network, plan, *context_.problem.framework, extents);
   fill_fullest_rank(network, placed.mesh, micro_batch, extents);
@@ -136,10 +161,11 @@ void ProfileMaker::for_each_local_block(const PlacedNetwork& placed, int micro_b
     visit(LocalBlock{block,
                      index_[b],
                      own,
-                     repeated(own, b),
+                     own.pieces ? own.pieces->repeated : shares[b],
                      {block, index_[b], own.cuts, extents},
                      {block, index_[b], kernels, extents},
-                     micro_batch});
+                     micro_batch,
+                     selective});
   }
 }
 
@@ -153,7 +179,7 @@ std::shared_ptr<const LocalKernels> ProfileMaker::kernels(const PlacedNetwork& p
     }
     kernels->blocks.reserve(placed.blocks.size());
     kernels->operators.reserve(operators);
-    for_each_local_block(placed, micro_batch, [&](const LocalBlock& local) {
+    for_each_local_block(placed, micro_batch, 0, [&](const LocalBlock& local) {
       add_block_kernels(context_, local, *kernels);
     });
     return kernels;
@@ -161,8 +187,10 @@ std::shared_ptr<const LocalKernels> ProfileMaker::kernels(const PlacedNetwork& p
 }
 
 std::shared_ptr<const LocalWork> ProfileMaker::work(
-    const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const {
-  return work_.get(LocalKey{placed.get(), micro_batch}, [&] {
+    const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch,
+    DispatcherId dispatcher) const {
+  const LocalKey key{placed.get(), micro_batch, static_cast<std::uint32_t>(dispatcher)};
+  return work_.get(key, [&] {
     auto work = std::make_shared<LocalWork>();
     work->placed = placed;
     work->kernels = kernels(*placed, micro_batch);
@@ -171,7 +199,7 @@ std::shared_ptr<const LocalWork> ProfileMaker::work(
     work->blocks.reserve(placed->blocks.size());
     work->messages.reserve(messages);
     for (const PlacedBlock& block : placed->blocks) {
-      add_block_messages(context_, block, micro_batch, *work);
+      add_block_messages(context_, block, micro_batch, dispatcher, *work);
     }
     return work;
   });
@@ -179,16 +207,17 @@ std::shared_ptr<const LocalWork> ProfileMaker::work(
 
 std::shared_ptr<const LocalWork> ProfileMaker::work(const PlanDegrees& plan,
                                                     const DeviceMesh& mesh) const {
-  return work(placed(plan, mesh, nullptr), plan.micro_batch / plan.pieces);
+  return work(placed(plan, mesh, nullptr), plan.micro_batch / plan.pieces, plan.dispatcher);
 }
 
 std::shared_ptr<const LocalMemory> ProfileMaker::memory(
-    const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const {
-  return memory_.get(LocalKey{placed.get(), micro_batch}, [&] {
+    const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch,
+    std::uint8_t modules) const {
+  return memory_.get(LocalKey{placed.get(), micro_batch, modules}, [&] {
     LocalMemory memory{placed, {}};
     memory.blocks.reserve(placed->blocks.size());
     const bool edges = !context_.problem.network->edges.empty();
-    for_each_local_block(*placed, micro_batch, [&](const LocalBlock& local) {
+    for_each_local_block(*placed, micro_batch, modules, [&](const LocalBlock& local) {
       memory.blocks.push_back(block_memory(context_, local));
       if (edges) memory.ports.push_back(block_ports(context_, local));
     });
@@ -198,18 +227,29 @@ std::shared_ptr<const LocalMemory> ProfileMaker::memory(
 
 BlockParts ProfileMaker::parts(const ClassProfile& profile, std::size_t block,
                                const BlockWork& work, const KeptBlock& kept) const {
+  const auto level = static_cast<std::size_t>(profile.recompute);
+  const PlacedBlock& placed = profile.memory->placed->blocks[block];
+  const RepeatedShares& all =
+      placed.pieces ? placed.pieces->repeated : repeated(profile.modules)[block];
+  const std::vector<double>& shares = all[level];
+  KernelSum again = work.repeated[level];
+  if (profile.modules != 0 && profile.recompute == Recompute::Selective) {
+    again = repeated_kernels(work, shares);
+  }
+  const SelectiveRecompute selective = selective_of(*context_.problem.framework, profile.made_for);
   return {context_.problem.network->blocks[block],
           work,
           kept,
           profile.made_for.pieces,
           profile.recompute,
-          repeated(profile.memory->placed->blocks[block],
-                   block)[static_cast<std::size_t>(profile.recompute)],
+          shares,
+          again,
+          sends_again(profile.recompute, selective),
           rates_,
           profile.skew,
           splits_backward_,
           {},
-          joins_};
+          profile.joins};
 }
 
 /// One piece computes while messages of another are on their way. Weights that a kernel gathers for
@@ -227,6 +267,8 @@ void ProfileMaker::take_turns(const PlacedBlock& placed, int pieces, BlockMemory
 void ProfileMaker::set_memory(std::shared_ptr<const LocalMemory> memory, const PlanDegrees& plan,
                               ClassProfile& profile) const {
   profile.recompute = plan.recompute;
+  profile.modules = plan.modules;
+  profile.joins = wait_form(plan).joined;
   profile.blocks.resize(memory->blocks.size());
   for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
     BlockProfile& block = profile.blocks[b];
@@ -245,49 +287,55 @@ void ProfileMaker::fill_memory(const PlanDegrees& plan,
   early.context = context_.id;
   early.timed = false;
   ClassProfile& profile = early.profile;
-  set_memory(memory(placed, plan.micro_batch), plan, profile);
+  set_memory(memory(placed, plan.micro_batch, plan.modules), plan, profile);
   profile.made_for = plan;
   profile.kept.reset();
   if (plan.recompute_layers == 0) return;
   PlanDegrees keeping = plan;
   keeping.recompute = Recompute::None;
+  keeping.modules = 0;
   set_memory(profile.memory, keeping, early.kept);
   early.kept.made_for = keeping;
   profile.kept = std::shared_ptr<const ClassProfile>(std::shared_ptr<void>(), &early.kept);
 }
 
-std::shared_ptr<const NetworkWaits> ProfileMaker::waits(
-    const std::shared_ptr<const PlacedNetwork>& placed, int sequences) const {
-  return waits_.get(LocalKey{placed.get(), sequences}, [&] {
-    auto made = std::make_shared<NetworkWaits>();
-    for (std::size_t b = 0; b < placed->blocks.size(); ++b) {
-      made->push_back(
-          plansearch::least_waits(context_, *placed, b, repeated(placed->blocks[b], b), sequences));
+void ProfileMaker::make_module_sets(const PlacedNetwork& placed) const {
+  const Network& network = *context_.problem.network;
+  module_sets_ =
+      sets_of_modules(network, context_.problem.framework->recompute_modules & modules_of(network));
+  for_each_local_block(placed, 1, 0, [&](const LocalBlock& local) {
+    returned_.push_back(returned_parts(context_, local, module_sets_));
+  });
+  for (const std::uint8_t set : module_sets_) {
+    auto& shares = set_shares_.emplace_back();
+    for (const Block& block : network.blocks) {
+      shares.push_back(plansearch::repeated_shares(block, Recompute::Selective,
+                                                   {SelectiveRule::Modules, LayerModules(set)}));
     }
+  }
+}
+
+std::shared_ptr<const ModuleChoices> ProfileMaker::module_choices(
+    const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const {
+  std::call_once(sets_made_, [&] { make_module_sets(*placed); });
+  return choices_.get(LocalKey{placed.get(), micro_batch, 0}, [&] {
+    const auto local = kernels(*placed, micro_batch);
+    std::vector<ModuleBlock> blocks;
+    for_each_local_block(*placed, micro_batch, 0, [&](const LocalBlock& one) {
+      ModuleBlock& block = blocks.emplace_back();
+      const std::size_t b = blocks.size() - 1;
+      block.parts = grouped_parts(returned_[b], saved_parts(context_, one));
+      for (const auto& shares : set_shares_) {
+        block.times.push_back(repeated_kernels(local->blocks[b], shares[b]).time);
+      }
+    });
+    for (const BlockRun& run : context_.problem.network->order) {
+      blocks[run.block].copies += static_cast<double>(run.count);
+    }
+    auto made = std::make_shared<ModuleChoices>(choose_modules(module_sets_, blocks));
+    made->placed = placed;
     return made;
   });
-}
-
-ProfileMaker::WaitChord ProfileMaker::wait_chord(const std::shared_ptr<const PlacedNetwork>& placed,
-                                                 int sequences) const {
-  constexpr int kStep = 4;
-  int below = 1;
-  while (below <= sequences / kStep) below *= kStep;
-  WaitChord chord{waits(placed, below), {}, 0.0};
-  if (below == sequences) return chord;
-  chord.larger = waits(placed, below * kStep);
-  chord.share = static_cast<double>(sequences - below) / (below * (kStep - 1));
-  return chord;
-}
-
-BlockWaits ProfileMaker::least_waits(const std::shared_ptr<const PlacedNetwork>& placed,
-                                     int sequences) const {
-  const WaitChord chord = wait_chord(placed, sequences);
-  BlockWaits sum;
-  for (const BlockRun& run : context_.problem.network->order) {
-    chord.add(run.block, static_cast<double>(run.count), sum);
-  }
-  return sum;
 }
 
 void ProfileMaker::fill_least_times(EarlyProfile& early) const {
@@ -295,7 +343,7 @@ void ProfileMaker::fill_least_times(EarlyProfile& early) const {
   const int sequences = plan.micro_batch / plan.pieces;
   const auto& placed = early.profile.memory->placed;
   const auto local = kernels(*placed, sequences);
-  const WaitChord chord = wait_chord(placed, sequences);
+  const WaitChord chord = wait_chord(placed, sequences, wait_form(plan));
   static const KeptBlock kNoMessages;
   const auto fill = [&](ClassProfile& profile) {
     for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
@@ -304,12 +352,18 @@ void ProfileMaker::fill_least_times(EarlyProfile& early) const {
       times = {};
       BlockParts least = parts(profile, b, silent, kNoMessages);
       chord.add(b, 1.0, least.waits);
+      // What modules send again is not counted.
+      if (plan.modules != 0) {
+        least.waits.recompute[static_cast<std::size_t>(Recompute::Selective)] = Seconds(0);
+      }
       sum_passes(context_, least, times);
     }
   };
+  early.profile.joins = early.kept.joins = wait_form(plan).joined;
   fill(early.profile);
   if (early.profile.kept) fill(early.kept);
   early.timed = true;
+  early.waits = wait_form(plan);
 }
 
 std::shared_ptr<ClassProfile> ProfileMaker::make(std::shared_ptr<const ShardedStates> states,
@@ -318,12 +372,12 @@ std::shared_ptr<ClassProfile> ProfileMaker::make(std::shared_ptr<const ShardedSt
   auto profile = std::make_shared<ClassProfile>();
   profile->made_for = plan;
   profile->maker = context_.id;
-  set_memory(memory(states->placed, key.micro_batch), plan, *profile);
-  profile->work = work(states->placed, key.micro_batch / key.pieces);
+  set_memory(memory(states->placed, key.micro_batch, plan.modules), plan, *profile);
+  profile->work = work(states->placed, key.micro_batch / key.pieces, plan.dispatcher);
   profile->states = std::move(states);
   profile->shared = profile->states->shared;
-  profile->skew = key.leaves_node ? context_.constants.collective_skew_across_nodes
-                                  : context_.constants.collective_skew;
+  profile->skew = key.form.leaves_node ? context_.constants.collective_skew_across_nodes
+                                       : context_.constants.collective_skew;
   set_times(key, *profile);
   for (std::size_t b = 0; b < profile->blocks.size(); ++b) {
     profile->blocks[b].steps = profile->states->blocks[b].steps;
@@ -339,7 +393,7 @@ void ProfileMaker::set_times(const ProfileKey& key, ClassProfile& profile) const
     }
     return;
   }
-  const TimesKey wanted{profile.work.get(), key.pieces, key.recompute, key.leaves_node};
+  const TimesKey wanted{profile.work.get(), key.pieces, key.form};
   const auto times = times_.get(wanted, [&] {
     auto made = std::make_shared<PassTimes>();
     made->work = profile.work;
@@ -359,8 +413,8 @@ std::shared_ptr<const ClassProfile> ProfileMaker::profile(
     const std::shared_ptr<const Placements>& placements) const {
   std::shared_ptr<const ShardedStates> state = states(plan, mesh, placements);
   const bool partly = plan.recompute_layers > 0;
-  const ProfileKey key{state.get(),    plan.micro_batch, plan.pieces,
-                       plan.recompute, partly,           leaves_node(plan)};
+  const ProfileKey key{state.get(),     plan.micro_batch, plan.pieces,
+                       pass_form(plan), plan.dispatcher,  partly};
   return profiles_.get(key, [&] {
     auto profile = make(std::move(state), key, plan);
     if (partly) profile->kept = kept(plan, mesh, placements);
@@ -374,6 +428,7 @@ std::shared_ptr<const ClassProfile> ProfileMaker::kept(
   PlanDegrees others = plan;
   others.recompute = Recompute::None;
   others.recompute_layers = 0;
+  others.modules = 0;
   return profile(others, mesh, placements);
 }
 
@@ -386,9 +441,9 @@ bool ProfileMaker::is_own(const ClassProfile& profile, const PlanDegrees& plan,
   const PlanDegrees& other = profile.made_for;
   const Framework& framework = *context_.problem.framework;
   return profile.maker == context_.id && other.micro_batch == plan.micro_batch &&
-         other.pieces == plan.pieces && other.recompute == plan.recompute &&
+         other.pieces == plan.pieces && other.dispatcher == plan.dispatcher &&
          (other.recompute_layers > 0) == (plan.recompute_layers > 0) &&
-         leaves_node(other) == leaves_node(plan) &&
+         pass_form(other) == pass_form(plan) &&
          states_key(other, make_device_mesh(other, framework.rank_order), framework) ==
              states_key(plan, mesh, framework);
 }

@@ -3,6 +3,8 @@
 // the work and the memory of one micro-batch.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,6 +14,7 @@
 
 #include "evaluate/block/block_program.hpp"
 #include "evaluate/block/class_profile.hpp"
+#include "evaluate/block/module_choices.hpp"
 #include "evaluate/block/shared_cache.hpp"
 #include "plansearch/placements.hpp"
 
@@ -36,7 +39,16 @@ class ProfileMaker {
   void fill_least_times(EarlyProfile& early) const;
   /// What a piece of so many sequences waits for at least on its way through the whole network.
   [[nodiscard]] BlockWaits least_waits(const std::shared_ptr<const PlacedNetwork>& placed,
-                                       int sequences) const;
+                                       int sequences, WaitForm form) const;
+  [[nodiscard]] WaitForm wait_form(const PlanDegrees& plan) const;
+  /// The dispatchers that are worth trying: a slower one on the way of another is not.
+  [[nodiscard]] const std::vector<DispatcherId>& tried() const { return tried_; }
+  /// How long a piece of so many sequences waits for tokens on their way (see least_waits.hpp).
+  [[nodiscard]] Seconds exchange_time(const std::shared_ptr<const PlacedNetwork>& placed,
+                                      int sequences, WaitForm form) const;
+  /// Sets of modules worth recomputing with so many sequences a micro-batch.
+  [[nodiscard]] std::shared_ptr<const ModuleChoices> module_choices(
+      const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const;
   /// Whether `profile` would make this profile for the plan.
   [[nodiscard]] bool is_own(const ClassProfile& profile, const PlanDegrees& plan,
                             const DeviceMesh& mesh) const;
@@ -59,6 +71,7 @@ class ProfileMaker {
   struct LocalKey {
     const PlacedNetwork* placed;
     int micro_batch;
+    std::uint32_t form;  ///< dispatcher, modules, or what messages wait for
     [[nodiscard]] std::size_t hash() const noexcept;
     bool operator==(const LocalKey&) const = default;
   };
@@ -68,13 +81,22 @@ class ProfileMaker {
     [[nodiscard]] std::size_t hash() const noexcept;
     bool operator==(const KernelKey&) const = default;
   };
+  /// What passes depend on beside their kernels and messages.
+  struct PassForm {
+    Recompute recompute;
+    std::uint8_t modules;
+    bool leaves_node;  ///< the pipeline does
+    bool joins;
+    [[nodiscard]] std::uint64_t number() const noexcept;
+    bool operator==(const PassForm&) const = default;
+  };
   struct ProfileKey {
     const ShardedStates* states;
     int micro_batch;
     int pieces;
-    Recompute recompute;
-    bool partly;       ///< the first layers of a chunk alone are recomputed
-    bool leaves_node;  ///< the pipeline does
+    PassForm form;
+    DispatcherId dispatcher;
+    bool partly;  ///< the first layers of a chunk alone are recomputed
     [[nodiscard]] std::size_t hash() const noexcept;
     bool operator==(const ProfileKey&) const = default;
   };
@@ -86,8 +108,7 @@ class ProfileMaker {
   struct TimesKey {
     const LocalWork* work;
     int pieces;
-    Recompute recompute;
-    bool leaves_node;
+    PassForm form;
     [[nodiscard]] std::size_t hash() const noexcept;
     bool operator==(const TimesKey&) const = default;
   };
@@ -104,8 +125,8 @@ class ProfileMaker {
     double share = 0.0;  ///< of the larger one
 
     void add(std::size_t block, double copies, BlockWaits& sum) const {
-      sum.add((*smaller)[block], copies * (1.0 - share));
-      if (share > 0.0) sum.add((*larger)[block], copies * share);
+      sum.add(smaller->blocks[block], copies * (1.0 - share));
+      if (share > 0.0) sum.add(larger->blocks[block], copies * share);
     }
   };
 
@@ -122,14 +143,21 @@ class ProfileMaker {
   [[nodiscard]] std::shared_ptr<const LocalKernels> kernels(const PlacedNetwork& placed,
                                                             int micro_batch) const;
   [[nodiscard]] std::shared_ptr<const LocalWork> work(
-      const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const;
+      const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch,
+      DispatcherId dispatcher) const;
   [[nodiscard]] std::shared_ptr<const LocalMemory> memory(
-      const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const;
+      const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch,
+      std::uint8_t modules) const;
   [[nodiscard]] std::shared_ptr<const NetworkWaits> waits(
-      const std::shared_ptr<const PlacedNetwork>& placed, int sequences) const;
+      const std::shared_ptr<const PlacedNetwork>& placed, int sequences, WaitForm form) const;
   /// The chords of a piece of a micro-batch.
   [[nodiscard]] WaitChord wait_chord(const std::shared_ptr<const PlacedNetwork>& placed,
-                                     int sequences) const;
+                                     int sequences, WaitForm form) const;
+  /// Shares that run again, by block, of modules that a plan names; 0: of the framework's policy.
+  [[nodiscard]] const std::vector<RepeatedShares>& repeated(std::uint8_t modules) const;
+  void find_tried();
+  void make_module_sets(const PlacedNetwork& placed) const;
+  [[nodiscard]] PassForm pass_form(const PlanDegrees& plan) const;
   [[nodiscard]] std::shared_ptr<ClassProfile> make(std::shared_ptr<const ShardedStates> states,
                                                    const ProfileKey& key,
                                                    const PlanDegrees& plan) const;
@@ -142,11 +170,9 @@ class ProfileMaker {
   [[nodiscard]] BlockParts parts(const ClassProfile& profile, std::size_t block) const {
     return parts(profile, block, profile.work->blocks[block], profile.states->blocks[block]);
   }
-  [[nodiscard]] const RepeatedShares& repeated(const PlacedBlock& placed, std::size_t block) const {
-    return placed.pieces ? placed.pieces->repeated : repeated_[block];
-  }
   template <typename Visit>
-  void for_each_local_block(const PlacedNetwork& placed, int micro_batch, Visit visit) const;
+  void for_each_local_block(const PlacedNetwork& placed, int micro_batch, std::uint8_t modules,
+                            Visit visit) const;
 
   [[nodiscard]] bool leaves_node(const PlanDegrees& plan) const;
   /// The profile of the layers that are kept beside recomputed ones.
@@ -157,9 +183,11 @@ class ProfileMaker {
   PricingContext context_;
   ConcurrencyRates rates_;
   bool splits_backward_;
-  bool joins_;  ///< some order runs forwards beside backwards
+  std::vector<DispatcherId> tried_;
   NetworkIndex index_;
-  std::vector<RepeatedShares> repeated_;  ///< by block
+  /// By modules; made when they are asked for.
+  mutable std::array<std::atomic<const std::vector<RepeatedShares>*>, kFewestModules> repeated_{};
+  mutable std::vector<std::unique_ptr<const std::vector<RepeatedShares>>> kept_shares_;
   mutable std::mutex mutex_;
   mutable std::vector<std::shared_ptr<const Placements>> numbered_;  ///< by number - 1
   mutable std::unordered_map<StatesKey, std::uint32_t, HashStates> sizes_;
@@ -169,6 +197,17 @@ class ProfileMaker {
   SharedCache<LocalKey, LocalWork, 128> work_;
   SharedCache<LocalKey, LocalMemory, 1024> memory_;
   SharedCache<LocalKey, NetworkWaits, 512> waits_;
+  struct ExchangeTime {
+    std::shared_ptr<const PlacedNetwork> placed;
+    Seconds time;
+  };
+  SharedCache<LocalKey, ExchangeTime, 512> exchanges_;
+  SharedCache<LocalKey, ModuleChoices, 256> choices_;
+  /// Sets of modules, and by block which parts come back under which; made when it is asked for.
+  mutable std::vector<std::uint8_t> module_sets_;
+  mutable std::vector<std::vector<ModuleSets>> returned_;
+  mutable std::vector<std::vector<std::vector<double>>> set_shares_;  ///< by set and block
+  mutable std::once_flag sets_made_;
   SharedCache<TimesKey, PassTimes, 256> times_;
   SharedCache<ProfileKey, ClassProfile, 1024> profiles_;
 };

@@ -12,6 +12,7 @@
 
 #include "cost/kernels/kernel_shape.hpp"
 #include "evaluate/block/local_work.hpp"
+#include "evaluate/block/module_choices.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "workload/operator_traits.hpp"
 
@@ -21,10 +22,7 @@ namespace {
 class ActivationCounter {
  public:
   ActivationCounter(const PricingContext& context, const LocalBlock& local)
-      : context_(context),
-        local_(local),
-        block_(local.block),
-        selective_(context.problem.framework->selective) {
+      : context_(context), local_(local), block_(local.block), selective_(local.selective) {
     if (local.placed.pieces) regions_ = local.placed.pieces->regions;
   }
 
@@ -60,6 +58,32 @@ class ActivationCounter {
     return memory;
   }
 
+  /// Everything that is saved, part by part.
+  [[nodiscard]] std::vector<Bytes> parts() const {
+    std::vector<Bytes> parts;
+    for_each_part([&](std::size_t op, const Saved* saved) {
+      parts.push_back(saved == nullptr ? attention_copies(op) : size_of(*saved));
+    });
+    return parts;
+  }
+
+  /// By part: under which sets of modules it comes back.
+  [[nodiscard]] std::vector<ModuleSets> returned(const std::vector<std::uint8_t>& sets) const {
+    std::vector<ModuleSets> parts(this->parts().size());
+    for (const std::uint8_t set : sets) {
+      const LayerModules modules(set);
+      const std::vector<double> repeated = plansearch::repeated_shares(
+          block_, Recompute::Selective, {SelectiveRule::Modules, modules});
+      std::size_t part = 0;
+      for_each_part([&](std::size_t op, const Saved* saved) {
+        const bool back =
+            saved == nullptr ? repeated[op] > 0.0 : comes_back(*saved, op, modules, repeated);
+        parts[part++].set(set, back);
+      });
+    }
+    return parts;
+  }
+
   [[nodiscard]] BlockPorts ports() const {
     BlockPorts ports;
     for (const TensorId id : block_.inputs) ports.push_back(port_of(id, tile(id)));
@@ -68,6 +92,15 @@ class ActivationCounter {
   }
 
  private:
+  /// Tensors that operators save, and null for copies around attention.
+  template <typename Visit>
+  void for_each_part(Visit visit) const {
+    for (std::size_t i = 0; i < block_.operators.size(); ++i) {
+      for (const Saved& saved : block_.operators[i].saved) visit(i, &saved);
+      visit(i, nullptr);
+    }
+  }
+
   [[nodiscard]] Bytes tile(TensorId id) const {
     return element_size(context_.precision.activation) * local_.sizes.edge(id);
   }
@@ -429,6 +462,15 @@ class ActivationCounter {
 
 ByRecompute<BlockMemory> block_memory(const PricingContext& context, const LocalBlock& local) {
   return ActivationCounter(context, local).run();
+}
+
+std::vector<Bytes> saved_parts(const PricingContext& context, const LocalBlock& local) {
+  return ActivationCounter(context, local).parts();
+}
+
+std::vector<ModuleSets> returned_parts(const PricingContext& context, const LocalBlock& local,
+                                       const std::vector<std::uint8_t>& sets) {
+  return ActivationCounter(context, local).returned(sets);
 }
 
 BlockPorts block_ports(const PricingContext& context, const LocalBlock& local) {

@@ -23,6 +23,7 @@
 #include "evaluate/block/class_profile.hpp"
 #include "evaluate/memory/memory_model.hpp"
 #include "evaluate/memory/memory_risk.hpp"
+#include "evaluate/step/evaluator_parts.hpp"
 #include "evaluate/step/grid_bound.hpp"
 #include "evaluate/step/plan_invariants.hpp"
 #include "evaluate/step/priced_program.hpp"
@@ -38,23 +39,6 @@
 namespace plansearch {
 
 namespace {
-
-/// The first device holds most micro-batches, the last one the loss: the worst needs no less.
-Bytes least_memory(const PricingInput& view, EvaluationWorkspace& workspace) {
-  const int last = view.assignment().stages() - 1;
-  const Bytes first = device_memory(view, 0, workspace).memory.total();
-  return last == 0 ? first : std::max(first, device_memory(view, last, workspace).memory.total());
-}
-
-/// Whether two plans agree on everything that all plans of a class have in common.
-bool same_class(const PlanDegrees& a, const PlanDegrees& b) {
-  const auto shared = [](const PlanDegrees& p) {
-    return std::tuple(p.tensor_in, p.tensor_out, p.tensor_depth, p.context, p.context_kind,
-                      p.expert, p.expert_tensor, p.sequence_parallel, p.temporal, p.micro_batch,
-                      p.pieces, p.recompute, p.recompute_layers > 0);
-  };
-  return shared(a) == shared(b);
-}
 
 std::optional<Infeasible> check_batch(const PlanDegrees& plan, const Problem& problem) {
   if (plan.global_batch() == problem.global_batch) return std::nullopt;
@@ -89,176 +73,7 @@ Evaluation within(const Estimate& estimate, const PlanEvaluator& evaluator) {
       estimate};
 }
 
-/// The fields that memory of one micro-batch does not depend on, set to one value.
-PlanDegrees without_config(PlanDegrees plan) {
-  plan.chunks = plan.micro_batches = 1;
-  plan.schedule = kDefaultSchedule;
-  return plan;
-}
-
-/// The fields that a placement does not depend on, set to one value.
-PlanDegrees placement_degrees(PlanDegrees plan) {
-  plan = without_config(plan);
-  plan.micro_batch = plan.pieces = 1;
-  plan.recompute = Recompute::None;
-  plan.recompute_layers = 0;
-  return plan;
-}
-
-/// The fields that a ground of one form does not depend on, set to one value.
-PlanDegrees ground_degrees(PlanDegrees plan) {
-  plan.micro_batch = plan.micro_batches = 1;
-  plan.schedule = kDefaultSchedule;
-  plan.recompute = Recompute::None;
-  plan.recompute_layers = 0;
-  return plan;
-}
-
 }  // namespace
-
-struct PlanEvaluator::Implementation {
-  explicit Implementation(const Problem& asked)
-      : problem(asked),
-        context(pricing_context(problem)),
-        errors(error_model(problem)),
-        grid(context),
-        assignments(problem),
-        profiles(context) {
-    if (!runs_steps(problem.framework->operator_steps, OperatorSteps::Rings)) return;
-    for (const int ranks : divisors(problem.gpus)) {
-      rings.emplace(ranks, ring_placements(*problem.network, ranks));
-    }
-  }
-
-  Problem problem;
-  PricingContext context;
-  ErrorModel errors;
-  GridBound grid;
-  AssignmentCache assignments;
-  mutable RouteCache routes;
-  ProfileMaker profiles;
-  std::map<int, std::shared_ptr<const Placements>> rings;  ///< by tensor degree
-
-  /// What degrees say of single operators; null: nothing.
-  [[nodiscard]] const std::shared_ptr<const Placements>& placements(const PlanDegrees& plan) const {
-    static const std::shared_ptr<const Placements> kNothing;
-    return plan.temporal == Temporal::None ? kNothing : rings.at(plan.tensor_out);
-  }
-
-  [[nodiscard]] DeviceMesh mesh(const PlanDegrees& plan) const {
-    DeviceMesh mesh = make_device_mesh(plan, problem.framework->rank_order);
-    const auto& placed = placements(plan);
-    return placed ? with_factors(std::move(mesh), placed->factors) : mesh;
-  }
-
-  /// Adam keeps two moments, the others fewer.
-  [[nodiscard]] double moments() const {
-    return optimizer_moments(problem.model->training.optimizer);
-  }
-
-  [[nodiscard]] ModelStatePolicy statics(const PlanDegrees& plan, const DeviceMesh& mesh) const {
-    return static_policy(tensor_policies(plan, mesh, *problem.framework, problem.precision), mesh,
-                         moments());
-  }
-
-  const EarlyPlacement& placement(const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
-    EarlyPlacement& known = workspace.placement;
-    const PlanDegrees degrees = placement_degrees(plan);
-    if (known.context == context.id && known.degrees == degrees) return known;
-    const DeviceMesh where = mesh(plan);
-    known = {context.id, degrees, statics(plan, where),
-             profiles.placed(plan, where, placements(plan))};
-    return known;
-  }
-
-  void fill_memory(const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
-    EarlyProfile& early = workspace.early;
-    const bool known = early.context == context.id &&
-                       without_config(early.profile.made_for) == without_config(plan);
-    if (!known) profiles.fill_memory(plan, placement(plan, workspace).placed, early);
-  }
-
-  /// The ground of a uniform plan: a known one where its degrees are the same.
-  PlanInvariants& ground(const ClassProfile& profile, const PlanDegrees& plan,
-                         EvaluationWorkspace& workspace) const {
-    // A profile of another class would give a price without a meaning.
-    PLANSEARCH_CHECK(same_class(profile.made_for, plan));
-    const PlanDegrees degrees = ground_degrees(plan);
-    PlanInvariants& ground =
-        workspace.grounds[{plan.chunks, schedule_row(plan.schedule).placement}];
-    const bool known = ground.context == context.id && ground.degrees == degrees;
-    if (!known) {
-      ground.mesh = mesh(plan);
-      ground.transforms.assign(
-          1, {&plan, &ground.mesh, &profile, statics(plan, ground.mesh), placements(plan).get()});
-      ground.routed = &assignments.get(plan, ground.mesh);
-      complete_kinds(context, ground);
-      ground.messages_known = false;
-      ground.degrees = degrees;
-      ground.context = context.id;
-    }
-    ground.transforms.front().degrees = &plan;
-    ground.transforms.front().profile = &profile;
-    return ground;
-  }
-
-  /// Calls visit(view) of a view that has no messages of the end of a step.
-  template <typename Visit>
-  auto with_bound_view(const ClassProfile& profile, const PlanDegrees& plan,
-                       EvaluationWorkspace& workspace, Visit visit) const {
-    const PlanInvariants& known = ground(profile, plan, workspace);
-    return visit(PricingInput{context, known, Order{plan.schedule, plan.micro_batches}});
-  }
-
-  template <typename Visit>
-  auto with_view(const ClassProfile& profile, const PlanDegrees& plan,
-                 EvaluationWorkspace& workspace, Visit visit) const {
-    PlanInvariants& known = ground(profile, plan, workspace);
-    complete_messages(context, known);
-    return visit(PricingInput{context, known, Order{plan.schedule, plan.micro_batches}});
-  }
-
-  /// The same for any plan, its profiles found here.
-  template <typename Visit>
-  auto with_view(const ParallelPlan& plan, Visit visit) const {
-    std::vector<std::shared_ptr<const ClassProfile>> held;
-    PlanInvariants ground;
-    for (const Transform& transform : plan.transforms) {
-      held.push_back(profiles.profile(transform.degrees, transform.mesh, transform.placements));
-      ground.transforms.push_back({&transform.degrees, &transform.mesh, held.back().get(),
-                                   statics(transform.degrees, transform.mesh),
-                                   transform.placements.get()});
-    }
-    const LinkedAssignment ways = routed(*problem.cluster, plan, &routes);
-    ground.routed = &ways;
-    complete_kinds(context, ground);
-    complete_messages(context, ground);
-    return visit(PricingInput{context, ground, plan.order});
-  }
-
-  [[nodiscard]] Estimate evaluate(const PricingInput& view, MakespanMethod method,
-                                  EvaluationWorkspace& workspace) const {
-    Estimate estimate;
-    const StepResult result = step_time(view, method, workspace);
-    estimate.step = result.step;
-    estimate.imbalance = result.imbalance;
-    estimate.busiest_stage = result.busiest;
-    estimate.next_step_overlap = result.next_step_overlap;
-    DeviceMemory worst = worst_device_memory(view, workspace);
-    if (method == MakespanMethod::Simulation && is_listed(problem)) {
-      worst = listed_device_memory(view, workspace);
-    }
-    estimate.memory = worst.memory;
-    for (const StageClassStates& kind : view.ground.kinds) {
-      estimate.host_memory = std::max(estimate.host_memory, kind.offload.memory);
-    }
-    estimate.worst_memory_stage = worst.device;
-    const RelativeInterval interval = relative_interval(errors, estimate.step, problem.gpus);
-    estimate.relative_p10 = interval.p10;
-    estimate.relative_p90 = interval.p90;
-    return estimate;
-  }
-};
 
 void EvaluationWorkspaceDeleter::operator()(EvaluationWorkspace* workspace) const {
   delete workspace;
@@ -287,45 +102,6 @@ std::optional<Obstacle> PlanEvaluator::obstacle(const PlanDegrees& plan) const {
 std::shared_ptr<const ClassProfile> PlanEvaluator::profile(const PlanDegrees& plan) const {
   return implementation_->profiles.profile(plan, implementation_->mesh(plan),
                                            implementation_->placements(plan));
-}
-
-PlanBound PlanEvaluator::grid_bound(const PlanDegrees& plan) const {
-  return implementation_->grid.of(plan, implementation_->statics(plan, implementation_->mesh(plan)),
-                                  {});
-}
-
-PlanBound PlanEvaluator::placed_bound(const PlanDegrees& plan,
-                                      EvaluationWorkspace& workspace) const {
-  const EarlyPlacement& early = implementation_->placement(plan, workspace);
-  return implementation_->grid.of(
-      plan, early.statics,
-      implementation_->profiles.least_waits(early.placed, plan.micro_batch / plan.pieces));
-}
-
-PlanBound PlanEvaluator::bound(const ClassProfile& profile, const PlanDegrees& plan,
-                               EvaluationWorkspace& workspace) const {
-  return implementation_->with_bound_view(profile, plan, workspace, [&](const PricingInput& view) {
-    PlanBound bound;
-    bound.step_time = step_time_bound(view, workspace);
-    bound.memory = least_memory(view, workspace);
-    return bound;
-  });
-}
-
-Bytes PlanEvaluator::memory_bound(const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
-  implementation_->fill_memory(plan, workspace);
-  return implementation_->with_bound_view(
-      workspace.early.profile, plan, workspace,
-      [&](const PricingInput& view) { return least_memory(view, workspace); });
-}
-
-Seconds PlanEvaluator::kernel_bound(const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
-  EarlyProfile& early = workspace.early;
-  implementation_->fill_memory(plan, workspace);
-  if (!early.timed) implementation_->profiles.fill_least_times(early);
-  return implementation_->with_bound_view(
-      early.profile, plan, workspace,
-      [&](const PricingInput& view) { return step_time_bound(view, workspace); });
 }
 
 Estimate PlanEvaluator::estimate(const ClassProfile& profile, const PlanDegrees& plan,

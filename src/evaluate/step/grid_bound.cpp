@@ -118,8 +118,8 @@ Bytes GridBound::memory(const PlanDegrees& plan, const ModelStatePolicy& statics
 
 Seconds GridBound::step_time(const PlanDegrees& plan, const BlockWaits& waits) const {
   const auto level = static_cast<std::size_t>(plan.recompute);
-  // Some layers of a chunk may be as good as none.
-  const bool whole = plan.recompute_layers == 0;
+  // Some layers of a chunk, or parts of a layer, may be as good as none.
+  const bool whole = plan.recompute_layers == 0 && plan.modules == 0;
   const Seconds repeated = whole ? work_.repeated[level] : Seconds(0);
   const Seconds waited =
       (waits.forward + waits.backward + (whole ? waits.recompute[level] : Seconds(0))) *

@@ -148,8 +148,9 @@ struct EvaluationWorkspace {
   PipelineSimulator simulator;
   std::vector<Bytes> chunk_bytes;
   std::vector<Bytes> weight_bytes;
-  EarlyPlacement placement;  ///< of the plan that was asked for last
-  EarlyProfile early;        ///< of the class that was asked for last
+  EarlyPlacement placement;   ///< of the plan that was asked for last
+  EarlyPlacement dispatched;  ///< the same, of plans that name a dispatcher with another path
+  EarlyProfile early;         ///< of the class that was asked for last
 };
 
 struct PricingInput : PricingContext {

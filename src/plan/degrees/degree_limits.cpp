@@ -19,6 +19,7 @@ constexpr int kHighest = std::numeric_limits<int>::max();
 
 std::string other_forms(Degree degree) {
   const bool number = row_of(degree).kind == DegreeKind::Number;
+  if (row_of(degree).combines) return std::string(row_of(degree).help);
   return fmt::format("{}; in a search also a list{}", row_of(degree).help,
                      number ? " (1,2,4) or a range (2..8)" : " with commas");
 }
@@ -99,6 +100,9 @@ void read_degree(std::string_view flag, std::string_view text, Degree degree, Pi
     limits.at_least(degree, low);
     limits.at_most(degree, high);
     return;
+  }
+  if (row_of(degree).combines) {
+    return pinned.pin(degree, read_degree_value(flag, text, degree, parse));
   }
   std::vector<int> values;
   for (const std::string& part : split(text, ",")) {

@@ -5,9 +5,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <system_error>
 
+#include "base/names.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -45,6 +47,59 @@ std::optional<int> find_schedule_value(std::string_view word) {
 
 std::string_view schedule_word(int value) {
   return to_text(static_cast<ScheduleId>(value));
+}
+
+constexpr std::string_view kOwn = "own";  // the framework's
+
+/// "own", then the parts of a layer.
+const std::vector<std::string>& module_words() {
+  static const std::vector<std::string> kWords = [] {
+    std::vector<std::string> words{std::string(kOwn)};
+    for (std::size_t i = 0; i < kLayerModuleCount; ++i) {
+      words.emplace_back(to_text(static_cast<LayerModule>(i)));
+    }
+    return words;
+  }();
+  return kWords;
+}
+
+std::optional<int> find_modules(std::string_view text) {
+  if (text == kOwn) return 0;
+  LayerModules modules;
+  for (const std::string& word : words_of(text, " ,+")) {
+    const auto module = find_layer_module(word);
+    if (!module) return std::nullopt;
+    modules |= bit_of(*module);
+  }
+  if (modules.none()) return std::nullopt;
+  return static_cast<int>(modules.to_ulong());
+}
+
+std::string_view modules_word(int value) {
+  static const auto kSets = [] {
+    std::array<std::string, kFewestModules + 1U> sets;
+    sets.front() = kOwn;
+    sets.back() = "fewest";
+    for (std::size_t set = 1; set < kFewestModules; ++set) {
+      sets[set] = to_text(LayerModules(set), ",");
+    }
+    return sets;
+  }();
+  return kSets.at(static_cast<std::size_t>(value));
+}
+
+std::optional<int> find_dispatcher_value(std::string_view word) {
+  const auto id = find_dispatcher(word);
+  return id ? std::optional(static_cast<int>(*id)) : std::nullopt;
+}
+
+std::string_view dispatcher_word(int value) {
+  return to_text(static_cast<DispatcherId>(value));
+}
+
+constexpr DegreeRow combined(DegreeRow row) {
+  row.combines = true;
+  return row;
 }
 
 template <auto Member>
@@ -117,7 +172,12 @@ constexpr std::array<DegreeRow, kDegreeCount> kTable{
                                   "repeats; 0: all",
                                   0),
      words<&P::schedule>(D::Schedule, "schedule", "pipeline schedule", schedule_names,
-                         find_schedule_value, schedule_word)}};
+                         find_schedule_value, schedule_word),
+     combined(words<&P::modules>(D::RecomputeModules, "recompute_modules",
+                                 "parts of a layer that selective recomputation runs again",
+                                 module_words, find_modules, modules_word)),
+     words<&P::dispatcher>(D::Dispatcher, "dispatcher", "how tokens reach their experts",
+                           dispatcher_names, find_dispatcher_value, dispatcher_word)}};
 
 /// Rows are found by their place.
 constexpr bool in_order() {
@@ -172,7 +232,9 @@ bool in_range(Degree degree, std::int64_t value) {
 
 std::string legal_text(Degree degree) {
   const DegreeRow& row = row_of(degree);
-  if (row.kind == DegreeKind::Word) return fmt::format("one of {}", fmt::join(row.words(), ", "));
+  if (row.kind == DegreeKind::Word) {
+    return fmt::format("{} of {}", row.combines ? "some" : "one", fmt::join(row.words(), ", "));
+  }
   if (row.high == kAny) return fmt::format("at least {}", row.low);
   return fmt::format("from {} to {}", row.low, row.high);
 }

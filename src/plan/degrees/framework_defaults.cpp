@@ -55,6 +55,7 @@ PlanDegrees with_defaults(PlanDegrees plan, const PinnedDegrees& chosen,
   if (plan.temporal == Temporal::Ring && !chosen.has(Degree::SequenceParallel)) {
     plan.sequence_parallel = SequenceParallel::On;
   }
+  if (plan.modules != 0 && !chosen.has(Degree::Recompute)) plan.recompute = Recompute::Selective;
   // Without tensor ranks there is nothing to spread the tokens over.
   if (plan.tensor() == 1) plan.sequence_parallel = SequenceParallel::Off;
   return plan;

@@ -8,6 +8,7 @@
 
 #include "plan/legality/legality_parts.hpp"
 #include "plan/legality/network_predicates.hpp"
+#include "plan/primitives/recompute.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch {
@@ -90,14 +91,14 @@ bool is_moe(const Case& c) {
 
 /// Under an order of its own: others are priced as if it ran them.
 bool joins(const Case& c) {
-  const auto& own = c.framework.asked_schedules;
+  const auto& own = c.framework.paired_schedules;
   return schedule_row(c.plan.schedule).joins &&
          std::find(own.begin(), own.end(), to_text(c.plan.schedule)) != own.end();
 }
 
 /// The whole layer, or its router, exchanges and experts by name.
 bool recomputes_exchange(const Case& c) {
-  const SelectiveRecompute& selective = c.framework.selective;
+  const SelectiveRecompute selective = selective_of(c.framework, c.plan);
   return c.plan.recompute == Recompute::Full ||
          (c.plan.recompute == Recompute::Selective && selective.rule == SelectiveRule::Modules &&
           (selective.modules & bit_of(LayerModule::Moe)).any());
@@ -235,7 +236,7 @@ constexpr Rule kRules[] = {
     {{"no-recompute-in-pairs",
       "exchanges of experts that run again, under an order that joins forwards and backwards",
       false},
-     {D::Schedule, D::Recompute},
+     {D::Schedule, D::Recompute, D::RecomputeModules},
      [](const Case& c, double) { return joins(c) && recomputes_exchange(c); }},
     {{"pairs-need-experts", "an order that joins forwards and backwards without expert parallelism",
       false},

@@ -219,6 +219,44 @@ Result check_recompute_layers(const Case& c, Wording wording) {
                 });
 }
 
+/// Parts of a layer by name: of selective recomputation, known to the framework, in the network.
+Result check_modules(const Case& c, Wording wording) {
+  if (c.plan.modules == 0 || c.plan.modules == kFewestModules) return std::nullopt;
+  const LayerModules asked(c.plan.modules);
+  const bool selective = c.plan.recompute == Recompute::Selective;
+  const LayerModules unknown = asked & ~c.framework.recompute_modules;
+  const LayerModules missing = asked & ~modules_of(c.network);
+  if (selective && unknown.none() && missing.none()) return std::nullopt;
+  const bool forbids = selective && unknown.any();
+  const Obstacle obstacle = forbids ? Obstacle::FrameworkForbids : Obstacle::NoSuchFeature;
+  return refuse(wording, obstacle, 0, 0, [&] {
+    if (!selective) {
+      return fmt::format("recompute_modules {} is of selective recomputation, not of {}",
+                         to_text(asked, ","), to_text(c.plan.recompute));
+    }
+    if (forbids) {
+      return fmt::format("{} does not recompute {} by name", c.framework.name,
+                         to_text(unknown, ", "));
+    }
+    return fmt::format("the network has no {}", to_text(missing, ", "));
+  });
+}
+
+/// Known to the framework, in a network that routes tokens.
+Result check_dispatcher(const Case& c, Wording wording) {
+  const DispatcherId id = c.plan.dispatcher;
+  if (id == kOwnDispatcher || id == kAnyDispatcher) return std::nullopt;
+  const auto& known = c.framework.dispatchers;
+  const bool has = std::any_of(known.begin(), known.end(),
+                               [&](const TokenDispatcher& one) { return one.id == id; });
+  const bool routes = c.network.routing.has_value();
+  if (has && routes) return std::nullopt;
+  return refuse(wording, routes ? Obstacle::FrameworkForbids : Obstacle::NoSuchFeature, 0, 0, [&] {
+    return routes ? fmt::format("{} has no dispatcher {}", c.framework.name, to_text(id))
+                  : fmt::format("dispatcher {}: the network has no experts", to_text(id));
+  });
+}
+
 Result check_pieces(const Case& c, Wording wording) {
   if (c.plan.micro_batch % c.plan.pieces == 0) return std::nullopt;
   return refuse_indivisible(
@@ -246,7 +284,7 @@ Result check_listed(const Case& c, Wording wording) {
     return std::find(orders.begin(), orders.end(), to_text(c.plan.schedule)) != orders.end();
   };
   const auto& listed = c.framework.schedules;
-  if (c.plan.pipeline == 1 || lists(listed) || lists(c.framework.asked_schedules)) {
+  if (c.plan.pipeline == 1 || lists(listed) || lists(c.framework.paired_schedules)) {
     return std::nullopt;
   }
   Infeasible infeasible = refuse(wording, Obstacle::FrameworkForbids, 0, 0, [&] {
@@ -318,6 +356,8 @@ constexpr std::array kConditions{
     Condition{{Degree::Data, Degree::ShardGroup}, check_shard_group},
     Condition{{Degree::Pipeline, Degree::Chunks, Degree::Recompute, Degree::RecomputeLayers},
               check_recompute_layers},
+    Condition{{Degree::Recompute, Degree::RecomputeModules}, check_modules},
+    Condition{{Degree::Dispatcher}, check_dispatcher},
     Condition{{Degree::Pieces}, check_interleaving},
     Condition{{Degree::MicroBatch, Degree::Pieces}, check_pieces},
     Condition{{Degree::Pipeline, Degree::Schedule}, check_listed},

@@ -84,6 +84,11 @@ bool repeats(const Block& block) {
 
 }  // namespace
 
+SelectiveRecompute selective_of(const Framework& framework, const PlanDegrees& plan) {
+  if (plan.modules == 0) return framework.selective;
+  return {SelectiveRule::Modules, LayerModules(plan.modules)};
+}
+
 bool repeats_whole(const Block& block, Recompute recompute) {
   return recompute == Recompute::Full && repeats(block);
 }

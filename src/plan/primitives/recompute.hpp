@@ -12,6 +12,10 @@
 
 namespace plansearch {
 
+/// What selective recomputation runs again under a plan: the modules it names, or what the
+/// framework's own policy says.
+[[nodiscard]] SelectiveRecompute selective_of(const Framework& framework, const PlanDegrees& plan);
+
 /// By operator of the block, the share of it that is run again, 0 to 1. Full recompute repeats
 /// layers, neither embeddings nor head.
 [[nodiscard]] std::vector<double> repeated_shares(const Block& block, Recompute recompute,

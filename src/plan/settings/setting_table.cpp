@@ -159,10 +159,6 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
                          "1: a captured graph issues the kernels of a step"),
     row<&R::offload>(S::Offload, "offload", K::Text, "none|optimizer",
                      "what lives in host memory: optimizer states and update"),
-    row<&R::recompute_modules>(S::RecomputeModules, "recompute_modules", K::Text, "LIST",
-                               "what --recompute selective runs again, such as moe_act,layernorm"),
-    row<&R::dispatcher>(S::Dispatcher, "dispatcher", K::Text, "NAME",
-                        "how tokens reach their experts: all-gather, all-to-all, deepep, hybridep"),
     row<&R::routing>(S::Routing, "routing", K::Text, "KIND",
                      "how tokens spread: balanced, auxiliary, real, or tokens of the fullest rank "
                      "over the mean, such as 1.3"),

@@ -112,6 +112,9 @@ class Sample {
                            [&](const PlanDegrees& plan) { leaves.push_back(plan); });
       }
     }
+    // What a search decides last is the framework's own here.
+    std::erase_if(leaves, [](const PlanDegrees& p) { return p.modules == kFewestModules; });
+    for (PlanDegrees& plan : leaves) plan.dispatcher = kOwnDispatcher;
     std::erase_if(leaves, [&](const PlanDegrees& p) { return evaluator_.obstacle(p).has_value(); });
     return leaves;
   }

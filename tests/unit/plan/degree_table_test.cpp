@@ -60,6 +60,13 @@ TEST_SUITE("unit") {
     CHECK_FALSE(parse_value(Degree::Pipeline, "99999999999").has_value());
     CHECK(parse_value(Degree::Recompute, "full") == static_cast<int>(Recompute::Full));
     CHECK(parse_value(Degree::ContextKind, "ulysses") == static_cast<int>(ContextKind::Ulysses));
+    CHECK(parse_value(Degree::RecomputeModules, "moe_act+layernorm") ==
+          parse_value(Degree::RecomputeModules, "layernorm,moe_act"));
+    CHECK(value_text(Degree::RecomputeModules, 2 + 32) == "layernorm,moe_act");
+    CHECK(parse_value(Degree::Dispatcher, "AllToAll") ==
+          parse_value(Degree::Dispatcher, "all_to_all"));
+    CHECK_FALSE(parse_value(Degree::RecomputeModules, "fewest").has_value());
+    CHECK_FALSE(parse_value(Degree::Dispatcher, "any").has_value());
     CHECK(legal_text(Degree::Data) == "at least 1");
     CHECK(legal_text(Degree::Recompute) == "one of none, selective, full");
   }

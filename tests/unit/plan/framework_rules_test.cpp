@@ -177,7 +177,7 @@ TEST_SUITE("unit") {
       Ruled ruled(rule);
       ruled.framework.schedules = {"interleaved"};
       if (!own_order) ruled.framework.schedules.emplace_back("interleaved-pairs");
-      if (own_order) ruled.framework.asked_schedules = {"interleaved-pairs"};
+      if (own_order) ruled.framework.paired_schedules = {"interleaved-pairs"};
       return ruled.runs(plan, model);
     };
     CHECK_FALSE(runs("pairs-need-experts"));

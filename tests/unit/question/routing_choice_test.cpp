@@ -61,20 +61,6 @@ TEST_SUITE("unit") {
     CHECK_THROWS_AS(apply_routing(framework, *test::toy_problem().model, dense, "real"),
                     InputError);
   }
-
-  TEST_CASE("tokens that go over nodes want NVLink") {
-    Cluster machine;
-    machine.name = "box";
-    machine.tiers.resize(1);
-    machine.tiers.front().name = "pcie";
-    CHECK_THROWS_AS(
-        check_dispatcher_links({"deepep", TokenPath::Nodes, 0.9, 0.7, "a table"}, machine),
-        InputError);
-    CHECK_NOTHROW(check_dispatcher_links({}, machine));
-    machine.tiers.front().name = "nvlink";
-    CHECK_NOTHROW(
-        check_dispatcher_links({"deepep", TokenPath::Nodes, 0.9, 0.7, "a table"}, machine));
-  }
 }
 
 }  // namespace

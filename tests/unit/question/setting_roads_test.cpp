@@ -78,8 +78,6 @@ const std::map<Setting, Example> kSettings{
     {S::Fp8Recipe, {"delayed", {{S::Precision, "fp8"}}}},
     {S::CudaGraphs, {"1"}},
     {S::Offload, {"optimizer"}},
-    {S::RecomputeModules, {"layernorm", {}, {{D::Recompute, 1}}}},
-    {S::Dispatcher, {"deepep", {{S::Model, "mixtral-8x7b"}}, {{D::Expert, 8}}}},
     {S::Routing, {"real", {{S::Model, "mixtral-8x7b"}}, {{D::Expert, 8}}}},
     {S::LoraRank, {"8"}},
     {S::LoraTargets, {"q", {{S::LoraRank, "8"}, {S::Model, "llama3.2-1b"}}}},
@@ -113,6 +111,8 @@ const std::map<Degree, Example> kDegrees{
     {D::Recompute, {"full", {}, {}}},
     {D::RecomputeLayers, {"3", {}, {{D::Recompute, 2}}}},
     {D::Schedule, {"gpipe", {}, {{D::Pipeline, 2}}}},
+    {D::RecomputeModules, {"layernorm,mlp", {}, {{D::Recompute, 1}}}},
+    {D::Dispatcher, {"deepep", {{S::Model, "mixtral-8x7b"}}, {{D::Expert, 8}}}},
 };
 
 Priced priced(const PlanRequest& asked, const std::string& answer = {}) {

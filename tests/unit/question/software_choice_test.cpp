@@ -79,42 +79,48 @@ TEST_SUITE("unit") {
   TEST_CASE("modules to recompute: framework, model and recipe must have them") {
     const Problem problem = test::toy_problem();
     Framework framework = *problem.framework;
-    const auto ask = [&](const std::string& text) {
+    const auto ask = [&](LayerModules modules) {
       return message_of(
-          [&] { apply_recompute_modules(framework, *problem.model, *problem.network, text); });
+          [&] { check_recompute_modules(framework, *problem.model, *problem.network, modules); });
     };
-    CHECK(ask("mlp").find("toy recomputes no modules by name") != std::string::npos);
-    framework.recompute_modules = ~LayerModules();
-    CHECK(ask("mlp,layernorms").find("unknown word 'layernorms'") != std::string::npos);
-    CHECK(ask("mla_up_proj").find("has no such module") != std::string::npos);
-    framework.fp8_recipe = Fp8Recipe::Delayed;
-    CHECK(ask("mlp layernorm").find("delayed scaling of fp8 does not support") !=
+    const LayerModules mlp = bit_of(LayerModule::Mlp);
+    const LayerModules norm = bit_of(LayerModule::LayerNorm);
+    CHECK(ask(mlp).find("toy recomputes no modules by name") != std::string::npos);
+    framework.recompute_modules = mlp | norm | bit_of(LayerModule::MlaUpProjection);
+    CHECK(ask(mlp | bit_of(LayerModule::Moe)).find("unknown word 'moe'") != std::string::npos);
+    CHECK(ask(bit_of(LayerModule::MlaUpProjection)).find("has no such module") !=
           std::string::npos);
-    CHECK(framework.selective == SelectiveRecompute());
+    framework.fp8_recipe = Fp8Recipe::Delayed;
+    CHECK(ask(mlp | norm).find("delayed scaling of fp8 does not support") != std::string::npos);
+    CHECK(ask(mlp).empty());
     framework.fp8_recipe = Fp8Recipe::Block;
-    CHECK(ask("mlp layernorm").empty());
-    CHECK(framework.selective.rule == SelectiveRule::Modules);
-    CHECK(to_text(framework.selective.modules, ",") == "layernorm,mlp");
+    CHECK(ask(mlp | norm).empty());
   }
 
-  TEST_CASE(
-      "dispatchers: framework and model must have them; a stated one hides nothing by share") {
+  TEST_CASE("dispatchers: framework, machine and model must have them") {
     Framework framework = *test::toy_problem().framework;
-    constexpr auto kExchange = static_cast<std::size_t>(Overlap::ExpertAllToAll);
-    framework.overlap[kExchange].share = 0.4;
     ModelDescription model = *test::toy_problem().model;
-    const auto ask = [&](const std::string& text) {
-      return message_of([&] { apply_dispatcher(framework, model, text); });
+    const DispatcherId deepep = find_dispatcher("Deep_EP").value();
+    const auto ask = [&](DispatcherId id) {
+      return message_of([&] { check_dispatcher(framework, model, id); });
     };
-    CHECK(ask("deepep").find("has no experts") != std::string::npos);
+    CHECK(ask(deepep).find("has no experts") != std::string::npos);
+    CHECK(ask(kOwnDispatcher).empty());
     model.moe = MoeDescription{};
-    CHECK(ask("deepep").find("toy has no such dispatcher") != std::string::npos);
-    framework.dispatchers.push_back({"deepep", TokenPath::Nodes, 0.9, 0.7, "a table"});
-    CHECK(ask("deep_ep").find("no such dispatcher") == std::string::npos);
-    CHECK(framework.dispatcher.path == TokenPath::Nodes);
-    CHECK(framework.overlap[kExchange].share == 0.0);
-    CHECK(ask("AllToAll").empty());
-    CHECK(framework.dispatcher == TokenDispatcher{});
+    CHECK(ask(deepep).find("toy has no such dispatcher") != std::string::npos);
+    TokenDispatcher by_nodes{"deepep", deepep, TokenPath::Nodes, 0.9, 0.7, "a table"};
+    framework.dispatchers.push_back(by_nodes);
+    CHECK(ask(deepep).empty());
+    CHECK(ask(find_dispatcher("AllToAll").value()).empty());
+    Cluster machine = *test::toy_problem().cluster;
+    machine.accelerator.user_buffers = true;
+    leave_dispatchers_out(framework, machine);
+    CHECK(ask(deepep).empty());
+    machine.accelerator.user_buffers = false;
+    leave_dispatchers_out(framework, machine);
+    CHECK_FALSE(ask(deepep).empty());
+    framework.name = "megatron";  // which has it on other machines
+    CHECK(ask(deepep).find("has none") != std::string::npos);
   }
 }
 

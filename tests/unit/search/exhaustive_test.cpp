@@ -2,6 +2,8 @@
 // Every space: what bounds leave out is in no answer, and threads change none.
 #include <doctest/doctest.h>
 
+#include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -9,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "plansearch/network.hpp"
 #include "plansearch/search.hpp"
 #include "plansearch/space.hpp"
 #include "support/toy_class.hpp"
@@ -82,7 +85,93 @@ void check_equal(const SearchResult& a, const SearchResult& b, std::string_view 
   if (!is_staged(space)) CHECK(prices(a.front) == prices(b.front));
 }
 
+/// A mixture whose framework has modules, dispatchers and orders in pairs to choose from.
+Problem random_mixture(std::mt19937& random) {
+  const auto one_of = [&](std::initializer_list<double> values) {
+    return values.begin()[random() % values.size()];
+  };
+  test::ToyOptions options;
+  options.layers = 4;
+  options.gpus = one_of({4, 8}) > 4 ? 8 : 4;
+  options.global_batch = 16;
+  options.heads = 4;
+  options.experts = 4;
+  options.memory_gib = one_of({5, 6, 7, 8, 80});
+  Problem problem = test::with_framework(test::toy_problem(options), [&](Framework& framework) {
+    framework.schedules = {"1f1b", "interleaved"};
+    framework.paired_schedules = {"interleaved-pairs"};
+    framework.recompute_modules = ~LayerModules();
+    framework.dispatchers.push_back({"deepep", find_dispatcher("deepep").value(), TokenPath::Nodes,
+                                     one_of({0.3, 0.9}), one_of({0.3, 0.7}), "a table"});
+    OverlapRule& exchange = framework.overlap[static_cast<std::size_t>(Overlap::ExpertAllToAll)];
+    exchange.share = one_of({0.0, 0.4});
+    exchange.joined = true;
+    framework.rules.push_back({"no-recompute-in-pairs", 0.0, "no"});
+    framework.rules.push_back({"pairs-need-experts", 0.0, "no"});
+  });
+  Cluster cluster = *problem.cluster;
+  cluster.accelerators_per_node = 2;
+  problem.cluster = std::make_shared<const Cluster>(std::move(cluster));
+  return problem;
+}
+
+const SearchResult& result_of(const std::variant<SearchResult, Infeasible>& found) {
+  REQUIRE(std::holds_alternative<SearchResult>(found));
+  return std::get<SearchResult>(found);
+}
+
 TEST_SUITE("unit") {
+  TEST_CASE("mixtures: modules, dispatchers and pairs of a search are the best that can be named") {
+    constexpr int kCases = 12;
+    std::mt19937 random(20261126);
+    int with_modules = 0;
+    int with_deepep = 0;
+    int with_pairs = 0;
+    for (int i = 0; i < kCases; ++i) {
+      CAPTURE(i);
+      const PlanEvaluator evaluator(random_mixture(random));
+      SearchRequest request;
+      for (const Degree degree : {Degree::Context, Degree::TensorOut})
+        request.pinned.pin(degree, 1);
+      request.pinned.pin(Degree::Zero, 1);
+      request.limits.allow(Degree::Recompute, {0, 1});
+      SearchOptions every;
+      every.pruning = Pruning::Off;
+      const auto pruned = search(evaluator, "framework", request, {});
+      const auto all = search(evaluator, "framework", request, every);
+      const SearchResult& some = result_of(pruned);
+      check_equal(some, result_of(all), "framework", Compared::Bounds);
+      if (some.ranked.empty() || some.admitted != MemoryFit::Fits) continue;
+      // Named one by one, none is faster.
+      std::optional<Seconds> fastest;
+      const auto known = evaluator.problem().framework->recompute_modules &
+                         modules_of(*evaluator.problem().network);
+      for (unsigned set = 0; set < kFewestModules; ++set) {
+        if ((LayerModules(set) & ~known).any()) continue;
+        for (const DispatcherId dispatcher : tried_dispatchers(*evaluator.problem().framework)) {
+          SearchRequest named = request;
+          named.pinned.pin(Degree::RecomputeModules, static_cast<int>(set));
+          named.pinned.pin(Degree::Dispatcher, static_cast<int>(dispatcher));
+          const auto found = search(evaluator, "framework", named, {});
+          const SearchResult& one = result_of(found);
+          if (one.ranked.empty() || one.admitted != MemoryFit::Fits) continue;
+          const Seconds time = one.ranked.front().estimate.step.total();
+          if (!fastest || time < *fastest) fastest = time;
+        }
+      }
+      REQUIRE(fastest.has_value());
+      const PlanCandidate& first = some.ranked.front();
+      CHECK(first.estimate.step.total().value() == doctest::Approx(fastest->value()).epsilon(1e-9));
+      with_modules += first.plan.modules != 0 ? 1 : 0;
+      with_deepep += first.plan.dispatcher != kOwnDispatcher ? 1 : 0;
+      with_pairs += to_text(first.plan.schedule) == "interleaved-pairs" ? 1 : 0;
+    }
+    MESSAGE(with_modules << " with modules, " << with_deepep << " with deepep, " << with_pairs
+                         << " in pairs");
+    CHECK(with_modules > 0);
+    CHECK(with_deepep > 0);
+  }
+
   TEST_CASE("every space: plans, misses and front are those of a search without bounds") {
     constexpr int kCases = 60;
     std::mt19937 random(20261124);

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: what micro-batches of a placement wait for, and which dispatchers are worth trying.
+// Source: evaluate/block/least_waits.hpp, each once for all plans of a placement.
+// Assumes: over two links that are both slower no dispatcher is faster.
+// Units: seconds.
+// Checked by: tests/unit/evaluate/bound_test.cpp, tests/unit/search/exhaustive_test.cpp
+#include <algorithm>
+#include <iterator>
+
+#include "evaluate/block/profile_maker.hpp"
+
+namespace plansearch {
+namespace {
+
+std::uint32_t form_number(WaitForm form) {
+  return static_cast<std::uint32_t>(form.dispatcher) << 1U |
+         static_cast<std::uint32_t>(form.joined);
+}
+
+/// Without those that are on the way of another one and slower over both links.
+std::vector<DispatcherId> worth_trying(const Framework& framework) {
+  std::vector<DispatcherId> tried = tried_dispatchers(framework);
+  const auto beaten = [&](DispatcherId id) {
+    if (id == kOwnDispatcher) return false;
+    const TokenDispatcher& one = dispatcher_of(framework, id);
+    return std::any_of(tried.begin(), tried.end(), [&](DispatcherId other) {
+      const TokenDispatcher& faster = dispatcher_of(framework, other);
+      const bool no_slower = faster.path == one.path && faster.fabric_share >= one.fabric_share &&
+                             faster.link_share >= one.link_share;
+      const bool equal =
+          faster.fabric_share == one.fabric_share && faster.link_share == one.link_share;
+      return no_slower && other != kOwnDispatcher && (!equal || other < id);
+    });
+  };
+  std::vector<DispatcherId> worth;
+  std::copy_if(tried.begin(), tried.end(), std::back_inserter(worth),
+               [&](DispatcherId id) { return !beaten(id); });
+  return worth;
+}
+
+}  // namespace
+
+void ProfileMaker::find_tried() {
+  tried_ = worth_trying(*context_.problem.framework);
+}
+
+std::shared_ptr<const NetworkWaits> ProfileMaker::waits(
+    const std::shared_ptr<const PlacedNetwork>& placed, int sequences, WaitForm form) const {
+  return waits_.get(LocalKey{placed.get(), sequences, form_number(form)}, [&] {
+    const std::vector<RepeatedShares>& shares = repeated(0);
+    auto made = std::make_shared<NetworkWaits>();
+    made->placed = placed;
+    for (std::size_t b = 0; b < placed->blocks.size(); ++b) {
+      const PlacedBlock& own = placed->blocks[b];
+      const RepeatedShares& again = own.pieces ? own.pieces->repeated : shares[b];
+      made->blocks.push_back(
+          plansearch::least_waits(context_, *placed, b, again, sequences, form));
+    }
+    return made;
+  });
+}
+
+ProfileMaker::WaitChord ProfileMaker::wait_chord(const std::shared_ptr<const PlacedNetwork>& placed,
+                                                 int sequences, WaitForm form) const {
+  constexpr int kStep = 4;
+  int below = 1;
+  while (below <= sequences / kStep) below *= kStep;
+  WaitChord chord{waits(placed, below, form), {}, 0.0};
+  if (below == sequences) return chord;
+  chord.larger = waits(placed, below * kStep, form);
+  chord.share = static_cast<double>(sequences - below) / (below * (kStep - 1));
+  return chord;
+}
+
+BlockWaits ProfileMaker::least_waits(const std::shared_ptr<const PlacedNetwork>& placed,
+                                     int sequences, WaitForm form) const {
+  const WaitChord chord = wait_chord(placed, sequences, form);
+  BlockWaits sum;
+  for (const BlockRun& run : context_.problem.network->order) {
+    chord.add(run.block, static_cast<double>(run.count), sum);
+  }
+  return sum;
+}
+
+Seconds ProfileMaker::exchange_time(const std::shared_ptr<const PlacedNetwork>& placed,
+                                    int sequences, WaitForm form) const {
+  const LocalKey key{placed.get(), sequences, form_number(form)};
+  return exchanges_
+      .get(key,
+           [&] {
+             auto made = std::make_shared<ExchangeTime>(ExchangeTime{placed, {}});
+             for (const BlockRun& run : context_.problem.network->order) {
+               made->time +=
+                   plansearch::exchange_time(context_, *placed, run.block, sequences, form) *
+                   static_cast<double>(run.count);
+             }
+             return made;
+           })
+      ->time;
+}
+
+}  // namespace plansearch

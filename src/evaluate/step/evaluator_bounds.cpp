@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: bounds of a plan from what is known early, and what a search leaves to its class.
+// Source: placements, kernels and bytes of blocks (evaluate/block); evaluate/step/grid_bound.hpp.
+// Assumes: plans are legal.
+// Units: seconds, bytes.
+// Checked by: tests/unit/evaluate/bound_test.cpp, tests/unit/search/exhaustive_test.cpp
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "evaluate/step/evaluator_parts.hpp"
+
+namespace plansearch {
+namespace {
+
+/// The first device holds most micro-batches, the last one the loss: the worst needs no less.
+Bytes least_memory(const PricingInput& view, EvaluationWorkspace& workspace) {
+  const int last = view.assignment().stages() - 1;
+  const Bytes first = device_memory(view, 0, workspace).memory.total();
+  return last == 0 ? first : std::max(first, device_memory(view, last, workspace).memory.total());
+}
+
+}  // namespace
+
+PlanBound PlanEvaluator::grid_bound(const PlanDegrees& plan) const {
+  return implementation_->grid.of(plan, implementation_->statics(plan, implementation_->mesh(plan)),
+                                  {});
+}
+
+PlanBound PlanEvaluator::placed_bound(const PlanDegrees& plan,
+                                      EvaluationWorkspace& workspace) const {
+  const ProfileMaker& profiles = implementation_->profiles;
+  if (plan.dispatcher == kAnyDispatcher) {
+    PlanDegrees named = plan;
+    named.dispatcher = kOwnDispatcher;
+    PlanBound least = placed_bound(named, workspace);
+    if (profiles.wait_form(plan).joined) return least;  // none waits for tokens
+    for (const DispatcherId id : profiles.tried()) {
+      if (id == kOwnDispatcher) continue;
+      named.dispatcher = id;
+      least.step_time = std::min(least.step_time, placed_bound(named, workspace).step_time);
+    }
+    return least;
+  }
+  const EarlyPlacement& early = implementation_->placement(plan, workspace);
+  return implementation_->grid.of(
+      plan, early.statics,
+      profiles.least_waits(early.placed, plan.micro_batch / plan.pieces, profiles.wait_form(plan)));
+}
+
+PlanBound PlanEvaluator::bound(const ClassProfile& profile, const PlanDegrees& plan,
+                               EvaluationWorkspace& workspace) const {
+  return implementation_->with_bound_view(profile, plan, workspace, [&](const PricingInput& view) {
+    PlanBound bound;
+    bound.step_time = step_time_bound(view, workspace);
+    bound.memory = least_memory(view, workspace);
+    return bound;
+  });
+}
+
+Bytes PlanEvaluator::memory_bound(const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
+  implementation_->fill_memory(plan, workspace);
+  return implementation_->with_bound_view(
+      workspace.early.profile, plan, workspace,
+      [&](const PricingInput& view) { return least_memory(view, workspace); });
+}
+
+Seconds PlanEvaluator::kernel_bound(const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
+  EarlyProfile& early = workspace.early;
+  const ProfileMaker& profiles = implementation_->profiles;
+  const auto bound = [&] {
+    return implementation_->with_bound_view(
+        early.profile, plan, workspace,
+        [&](const PricingInput& view) { return step_time_bound(view, workspace); });
+  };
+  if (plan.modules == 0) {
+    implementation_->fill_memory(plan, workspace);
+    if (!early.timed || early.waits != profiles.wait_form(plan)) profiles.fill_least_times(early);
+    return bound();
+  }
+  // Times need no memory: that of keeping everything, which all sets of modules share, does.
+  const PlanDegrees all = Implementation::keeping_all(plan);
+  implementation_->fill_memory(all, workspace);
+  const auto take = [&](const PlanDegrees& other) {
+    early.profile.recompute = other.recompute;
+    early.profile.modules = other.modules;
+    early.profile.made_for = other;
+    early.timed = false;
+  };
+  take(plan);
+  profiles.fill_least_times(early);
+  const Seconds time = bound();
+  take(all);
+  return time;
+}
+
+PlanDegrees PlanEvaluator::with_best_dispatcher(PlanDegrees plan,
+                                                EvaluationWorkspace& workspace) const {
+  const ProfileMaker& profiles = implementation_->profiles;
+  std::optional<Seconds> least;
+  PlanDegrees best = plan;
+  for (const DispatcherId id : profiles.tried()) {
+    plan.dispatcher = id;
+    const Seconds time =
+        profiles.exchange_time(implementation_->placement(plan, workspace).placed,
+                               plan.micro_batch / plan.pieces, profiles.wait_form(plan));
+    if (least && time >= *least) continue;
+    least = time;
+    best = plan;
+  }
+  return best;
+}
+
+std::vector<std::uint8_t> PlanEvaluator::module_sets(const PlanDegrees& plan,
+                                                     EvaluationWorkspace& workspace) const {
+  std::vector<std::uint8_t> sets;
+  PlanDegrees tried = plan;
+  for (const ModuleChoice& choice : implementation_->choices(plan, workspace)->sets) {
+    tried.modules = choice.modules;
+    if (!obstacle(tried)) sets.push_back(choice.modules);
+  }
+  return sets;
+}
+
+Bytes PlanEvaluator::module_bound(const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
+  constexpr auto kFull = static_cast<std::size_t>(Recompute::Full);
+  return implementation_->with_saved(
+      plan, workspace,
+      [&](std::size_t b, BlockMemory& block) {
+        const auto& known = workspace.early.profile.memory->blocks[b];
+        block.saved = std::min(block.saved, known[kFull].saved);
+      },
+      [&](const PricingInput& view) { return least_memory(view, workspace); });
+}
+
+std::optional<ModuleFit> PlanEvaluator::modules_within(const PlanDegrees& plan, Bytes limit,
+                                                       std::size_t first,
+                                                       EvaluationWorkspace& workspace) const {
+  const auto choices = implementation_->choices(plan, workspace);
+  const bool joined = implementation_->profiles.wait_form(plan).joined;
+  PlanDegrees tried = plan;
+  for (std::size_t i = first; i < choices->sets.size(); ++i) {
+    const ModuleChoice& choice = choices->sets[i];
+    const bool fits = implementation_->with_saved(
+        plan, workspace,
+        [&](std::size_t b, BlockMemory& block) {
+          block.saved -= choice.blocks[b].returned;
+          block.working_set += choice.blocks[b].again;
+        },
+        [&](const PricingInput& view) {
+          return least_memory(view, workspace) <= limit &&
+                 worst_device_memory(view, workspace).memory.total() <= limit;
+        });
+    if (!fits) continue;
+    tried.modules = choice.modules;
+    // Only what an order forbids depends on the set.
+    if (!joined || !obstacle(tried)) return ModuleFit{i, choice.modules};
+  }
+  return std::nullopt;
+}
+
+Bytes PlanEvaluator::peak_memory(const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
+  implementation_->fill_memory(plan, workspace);
+  return implementation_->with_bound_view(
+      workspace.early.profile, plan, workspace, [&](const PricingInput& view) {
+        return worst_device_memory(view, workspace).memory.total();
+      });
+}
+
+}  // namespace plansearch
