@@ -33,7 +33,7 @@ SearchSpace megatron(const Problem& problem) {
 /// What the framework of the problem runs.
 SearchSpace framework(const Problem& problem) {
   SearchSpace space = all_degrees(problem);
-  space.dimension(Degree::Schedule).values = order_values(*problem.framework, *problem.network);
+  space.dimension(Degree::Schedule).values = order_values(*problem.framework);
   keep_what_runs(problem, space);
   space.name = problem.framework->name;
   return space;
@@ -54,7 +54,7 @@ SearchSpace data(const Problem& problem) {
 /// What the framework runs, with all grids of tensor axes.
 SearchSpace four_dimensions(const Problem& problem) {
   SearchSpace space = all_degrees(problem);
-  space.dimension(Degree::Schedule).values = order_values(*problem.framework, *problem.network);
+  space.dimension(Degree::Schedule).values = order_values(*problem.framework);
   space.dimension(Degree::TensorIn).values = divisors(problem.gpus);
   space.dimension(Degree::TensorDepth).values = divisors(problem.gpus);
   space.dimension(Degree::Pieces).values = {1, 2};  // what programs run
@@ -146,6 +146,8 @@ void take_named_modules(SearchSpace& space, const PinnedDegrees& pinned) {
   if (std::find(levels.begin(), levels.end(), selective) != levels.end()) return;
   levels.insert(std::upper_bound(levels.begin(), levels.end(), selective), selective);
   space.left_out.clear();
+  if (pinned.get(Degree::RecomputeModules) != kFewestModules) return;
+  space.left_out.push_back("modules to recompute other than the cheapest that have room");
 }
 
 void pin(const Problem& problem, SearchSpace& space, const PinnedDegrees& pinned,
