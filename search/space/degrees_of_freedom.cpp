@@ -45,32 +45,9 @@ std::vector<int> context_kinds(const Framework& framework) {
   return kinds;
 }
 
-/// Which modules run again is for the search to find in mixtures: all runs of which the modules are
-/// published are of these.
-bool finds_modules(const Problem& problem) {
-  const LayerModules known = problem.framework->recompute_modules & modules_of(*problem.network);
-  return problem.model->moe.has_value() && known.any();
-}
-
-/// The framework's own policy where it drops anything; the cheapest modules that have room.
-std::vector<int> module_values(const Problem& problem) {
-  std::vector<int> values;
-  const bool finds = finds_modules(problem);
-  if (!finds || selective_drops(*problem.network, problem.framework->selective)) {
-    values.push_back(0);
-  }
-  if (finds) values.push_back(kFewestModules);
-  return values;
-}
-
-std::vector<int> dispatcher_values(const Problem& problem) {
-  const bool several = tried_dispatchers(*problem.framework).size() > 1;
-  return numbers(problem.network->routing && several ? kAnyDispatcher : kOwnDispatcher);
-}
-
 /// Where selective recompute drops nothing it is the same as none, and counted once.
 std::vector<int> recompute_levels(const Problem& problem) {
-  if (finds_modules(problem) || selective_drops(*problem.network, problem.framework->selective)) {
+  if (selective_drops(*problem.network, problem.framework->selective)) {
     return numbers(Recompute::None, Recompute::Selective, Recompute::Full);
   }
   return numbers(Recompute::None, Recompute::Full);
@@ -132,7 +109,7 @@ std::vector<SpaceDimension> dimensions_of(const Problem& problem) {
        {{Degree::Recompute}, [](Plan p) { return p.recompute == Recompute::Full; }},
        0},
       {Degree::RecomputeModules,
-       module_values(problem),
+       {0},
        {{Degree::Recompute}, [](Plan p) { return p.recompute == Recompute::Selective; }},
        0},
       {Degree::Pieces,
@@ -141,10 +118,10 @@ std::vector<SpaceDimension> dimensions_of(const Problem& problem) {
         [](Plan p) { return p.tensor_in * p.tensor_out > 1; }},
        1},
       {Degree::MicroBatch, divisors(problem.global_batch), {}},
-      {Degree::Dispatcher, dispatcher_values(problem), {}},
+      {Degree::Dispatcher, numbers(kOwnDispatcher), {}},
       {Degree::Chunks, chunk_values(problem, layers), {}},
       // What a framework runs that says nothing of its schedules.
-      {Degree::Schedule, order_values(Framework{}, *problem.network), {}},
+      {Degree::Schedule, order_values(Framework{}), {}},
   };
 }
 
@@ -178,16 +155,9 @@ std::vector<SpaceConstraint> order_constraints() {
 
 }  // namespace
 
-std::vector<int> order_values(const Framework& framework, const Network& network) {
+std::vector<int> order_values(const Framework& framework) {
   std::vector<int> values;
-  const auto& paired = framework.paired_schedules;
-  const std::vector<ScheduleId> usual = schedules_of(framework);
-  for (const ScheduleId id : all_schedules()) {
-    const bool listed = std::find(usual.begin(), usual.end(), id) != usual.end();
-    const bool pairs = joins_passes(framework, network, id) &&
-                       std::find(paired.begin(), paired.end(), to_text(id)) != paired.end();
-    if (listed || pairs) values.push_back(static_cast<int>(id));
-  }
+  for (const ScheduleId id : schedules_of(framework)) values.push_back(static_cast<int>(id));
   // One stage runs micro-batches one after the other, whatever orders of pipelines are listed.
   const auto plain = static_cast<int>(kDefaultSchedule);
   if (std::find(values.begin(), values.end(), plain) == values.end()) values.push_back(plain);
@@ -204,9 +174,6 @@ SearchSpace all_degrees(const Problem& problem) {
   space.constraints.push_back(pieces_constraint());
   for (SpaceConstraint& constraint : order_constraints()) {
     space.constraints.push_back(std::move(constraint));
-  }
-  if (finds_modules(problem)) {
-    space.left_out.push_back("modules to recompute other than the cheapest that have room");
   }
   if (space.dimension(Degree::Recompute).values.size() < 3) {
     space.left_out.push_back("selective recompute (fused attention leaves it nothing to drop)");

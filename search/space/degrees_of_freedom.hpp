@@ -14,7 +14,7 @@ namespace plansearch {
 [[nodiscard]] SearchSpace all_degrees(const Problem& problem);
 
 /// The schedules a framework lists, as values of the dimension.
-[[nodiscard]] std::vector<int> order_values(const Framework& framework, const Network& network);
+[[nodiscard]] std::vector<int> order_values(const Framework& framework);
 
 /// With one micro-batch every order of one chunk and whole backwards is the default one: looks at
 /// no other where that is there.

@@ -32,7 +32,7 @@ SearchSpace megatron(const Problem& problem) {
 
 /// Orders and rings under products, as far as the framework runs them.
 void take_what_is_listed(const Problem& problem, SearchSpace& space) {
-  space.dimension(Degree::Schedule).values = order_values(*problem.framework, *problem.network);
+  space.dimension(Degree::Schedule).values = order_values(*problem.framework);
   if (!runs_steps(problem.framework->operator_steps, OperatorSteps::Rings)) return;
   space.dimension(Degree::Temporal).values = {static_cast<int>(Temporal::None),
                                               static_cast<int>(Temporal::Ring)};
@@ -155,6 +155,8 @@ void take_named_modules(SearchSpace& space, const PinnedDegrees& pinned) {
   if (std::find(levels.begin(), levels.end(), selective) != levels.end()) return;
   levels.insert(std::upper_bound(levels.begin(), levels.end(), selective), selective);
   space.left_out.clear();
+  if (pinned.get(Degree::RecomputeModules) != kFewestModules) return;
+  space.left_out.push_back("modules to recompute other than the cheapest that have room");
 }
 
 void pin(const Problem& problem, SearchSpace& space, const PinnedDegrees& pinned,

@@ -335,7 +335,7 @@ class QuestionResolver {
       note("dispatcher", framework_.dispatcher.name, "framework");
     }
     for (const int modules : asked_values(Degree::RecomputeModules)) {
-      if (modules == 0) continue;
+      if (modules == 0 || modules == kFewestModules) continue;
       check_recompute_modules(framework_, model_, *settled_.problem.network,
                               LayerModules(static_cast<unsigned>(modules)));
     }

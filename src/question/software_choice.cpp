@@ -219,7 +219,7 @@ void leave_dispatchers_out(Framework& framework, const Cluster& machine) {
 void check_dispatcher(const Framework& framework, const ModelDescription& model,
                       DispatcherId asked) {
   constexpr std::string_view kFlag = "--dispatcher";
-  if (asked == kOwnDispatcher) return;
+  if (asked == kOwnDispatcher || (asked == kAnyDispatcher && model.moe)) return;
   if (!model.moe) {
     throw InputError({}, fmt::format("{} {}: {} has no experts", kFlag, to_text(asked), model.name),
                      "leave it out");

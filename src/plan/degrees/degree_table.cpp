@@ -49,12 +49,13 @@ std::string_view schedule_word(int value) {
   return to_text(static_cast<ScheduleId>(value));
 }
 
-constexpr std::string_view kOwn = "own";  // the framework's
+constexpr std::string_view kOwn = "own";        // the framework's
+constexpr std::string_view kFewest = "fewest";  // what a search finds
 
-/// "own", then the parts of a layer.
+/// "own", "fewest", then the parts of a layer.
 const std::vector<std::string>& module_words() {
   static const std::vector<std::string> kWords = [] {
-    std::vector<std::string> words{std::string(kOwn)};
+    std::vector<std::string> words{std::string(kOwn), std::string(kFewest)};
     for (std::size_t i = 0; i < kLayerModuleCount; ++i) {
       words.emplace_back(to_text(static_cast<LayerModule>(i)));
     }
@@ -65,6 +66,7 @@ const std::vector<std::string>& module_words() {
 
 std::optional<int> find_modules(std::string_view text) {
   if (text == kOwn) return 0;
+  if (text == kFewest) return kFewestModules;
   LayerModules modules;
   for (const std::string& word : words_of(text, " ,+")) {
     const auto module = find_layer_module(word);
@@ -79,7 +81,7 @@ std::string_view modules_word(int value) {
   static const auto kSets = [] {
     std::array<std::string, kFewestModules + 1U> sets;
     sets.front() = kOwn;
-    sets.back() = "fewest";
+    sets.back() = kFewest;
     for (std::size_t set = 1; set < kFewestModules; ++set) {
       sets[set] = to_text(LayerModules(set), ",");
     }

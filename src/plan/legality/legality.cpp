@@ -219,9 +219,16 @@ Result check_recompute_layers(const Case& c, Wording wording) {
                 });
 }
 
+/// What searches find is no plan by itself; they ask without words.
+Result left_to_search(std::string_view what, Wording wording) {
+  if (wording == Wording::Silent) return std::nullopt;
+  return broken(fmt::format("{} is for searches: a plan names it", what));
+}
+
 /// Parts of a layer by name: of selective recomputation, known to the framework, in the network.
 Result check_modules(const Case& c, Wording wording) {
-  if (c.plan.modules == 0 || c.plan.modules == kFewestModules) return std::nullopt;
+  if (c.plan.modules == 0) return std::nullopt;
+  if (c.plan.modules == kFewestModules) return left_to_search("recompute_modules fewest", wording);
   const LayerModules asked(c.plan.modules);
   const bool selective = c.plan.recompute == Recompute::Selective;
   const LayerModules unknown = asked & ~c.framework.recompute_modules;
@@ -245,7 +252,8 @@ Result check_modules(const Case& c, Wording wording) {
 /// Known to the framework, in a network that routes tokens.
 Result check_dispatcher(const Case& c, Wording wording) {
   const DispatcherId id = c.plan.dispatcher;
-  if (id == kOwnDispatcher || id == kAnyDispatcher) return std::nullopt;
+  if (id == kOwnDispatcher) return std::nullopt;
+  if (id == kAnyDispatcher) return left_to_search("dispatcher any", wording);
   const auto& known = c.framework.dispatchers;
   const bool has = std::any_of(known.begin(), known.end(),
                                [&](const TokenDispatcher& one) { return one.id == id; });

@@ -98,7 +98,7 @@ Problem random_mixture(std::mt19937& random) {
   options.experts = 4;
   options.memory_gib = one_of({5, 6, 7, 8, 80});
   Problem problem = test::with_framework(test::toy_problem(options), [&](Framework& framework) {
-    framework.schedules = {"1f1b", "interleaved"};
+    framework.schedules = {"1f1b", "interleaved", "interleaved-pairs"};
     framework.paired_schedules = {"interleaved-pairs"};
     framework.recompute_modules = ~LayerModules();
     framework.dispatchers.push_back({"deepep", find_dispatcher("deepep").value(), TokenPath::Nodes,
@@ -135,6 +135,8 @@ TEST_SUITE("unit") {
         request.pinned.pin(degree, 1);
       request.pinned.pin(Degree::Zero, 1);
       request.limits.allow(Degree::Recompute, {0, 1});
+      request.pinned.pin(Degree::RecomputeModules, kFewestModules);
+      request.pinned.pin(Degree::Dispatcher, static_cast<int>(kAnyDispatcher));
       SearchOptions every;
       every.pruning = Pruning::Off;
       const auto pruned = search(evaluator, "framework", request, {});
