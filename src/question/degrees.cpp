@@ -185,11 +185,14 @@ void check_degrees(const PinnedDegrees& degrees, const DegreeLimits& limits) {
   const auto chunks = degrees.get(Degree::Chunks);
   if (!schedule || !chunks) return;
   const auto id = static_cast<ScheduleId>(*schedule);
-  const ChunkRange& legal = schedule_row(id).chunks;
+  const Schedule& row = schedule_row(id);
+  const ChunkRange& legal = row.chunks;
   if (legal.contains(*chunks)) return;
   const ShapeFault fault{ShapeField::Chunks, *chunks, {legal.fewest, 1, legal.most}};
   throw InputError({}, fmt::format("--schedule {} with --vpp {}", to_text(id), *chunks),
-                   to_text(id, fault));
+                   row.needs.empty()
+                       ? to_text(id, fault)
+                       : fmt::format("{}; it needs {}", to_text(id, fault), row.needs));
 }
 
 void check_degrees_fit(const PinnedDegrees& degrees, const Problem& problem) {

@@ -103,7 +103,9 @@ Schedule interleaved_pairs_schedule() {
   Schedule row;
   row.name = "interleaved-pairs";
   row.summary = "interleaved, every forward beside a backward: messages of experts under kernels";
-  row.needs = "p at least 2, m a multiple of p (or of the framework's groups)";
+  row.needs =
+      "p at least 2, m a multiple of p; Megatron-LM transformer_config.py: "
+      "virtual_pipeline_model_parallel_size must be specified";
   row.placement = &looped_mapping();
   row.chunks = {2, std::nullopt};
   row.fewest_stages = 2;
