@@ -2,6 +2,8 @@
 // Every space: what bounds leave out is in no answer, and threads change none.
 #include <doctest/doctest.h>
 
+#include <array>
+
 #include <memory>
 #include <optional>
 #include <random>
@@ -96,7 +98,7 @@ Problem random_mixture(std::mt19937& random) {
   options.global_batch = 16;
   options.heads = 4;
   options.experts = 4;
-  options.memory_gib = one_of({5, 6, 7, 8, 80});
+  options.memory_gib = 80;
   Problem problem = test::with_framework(test::toy_problem(options), [&](Framework& framework) {
     framework.schedules = {"1f1b", "interleaved", "interleaved-pairs"};
     framework.paired_schedules = {"interleaved-pairs"};
@@ -120,6 +122,26 @@ const SearchResult& result_of(const std::variant<SearchResult, Infeasible>& foun
   return std::get<SearchResult>(found);
 }
 
+SearchRequest mixture_request() {
+  SearchRequest request;
+  for (const Degree degree : {Degree::Context, Degree::TensorOut}) request.pinned.pin(degree, 1);
+  request.pinned.pin(Degree::Zero, 1);
+  request.pinned.pin(Degree::Dispatcher, static_cast<int>(kAnyDispatcher));
+  return request;
+}
+
+/// A share of the memory that the fastest plan needs without recomputation.
+Problem with_memory(Problem problem, double share) {
+  SearchRequest request = mixture_request();
+  request.pinned.pin(Degree::Recompute, 0);
+  const PlanEvaluator evaluator(problem);
+  const auto found = search(evaluator, "framework", request, {});
+  Cluster cluster = *problem.cluster;
+  cluster.accelerator.memory = result_of(found).ranked.front().estimate.memory.total() * share;
+  problem.cluster = std::make_shared<const Cluster>(std::move(cluster));
+  return problem;
+}
+
 TEST_SUITE("unit") {
   TEST_CASE("mixtures: modules, dispatchers and pairs of a search are the best that can be named") {
     constexpr int kCases = 12;
@@ -129,14 +151,12 @@ TEST_SUITE("unit") {
     int with_pairs = 0;
     for (int i = 0; i < kCases; ++i) {
       CAPTURE(i);
-      const PlanEvaluator evaluator(random_mixture(random));
-      SearchRequest request;
-      for (const Degree degree : {Degree::Context, Degree::TensorOut})
-        request.pinned.pin(degree, 1);
-      request.pinned.pin(Degree::Zero, 1);
+      constexpr std::array kShares{0.7, 0.8, 0.9, 2.0};
+      const PlanEvaluator evaluator(
+          with_memory(random_mixture(random), kShares.at(static_cast<std::size_t>(i) % 4)));
+      SearchRequest request = mixture_request();
       request.limits.allow(Degree::Recompute, {0, 1});
       request.pinned.pin(Degree::RecomputeModules, kFewestModules);
-      request.pinned.pin(Degree::Dispatcher, static_cast<int>(kAnyDispatcher));
       SearchOptions every;
       every.pruning = Pruning::Off;
       const auto pruned = search(evaluator, "framework", request, {});
