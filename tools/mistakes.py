@@ -233,7 +233,7 @@ MISTAKES = [
             "src/evaluate/block/class_profile.cpp",
             "full_gradient + 2.0 * bytes.optimizer", "full_gradient + bytes.optimizer"),
     Mistake("gathered-ahead", "full sharding keeps the unit in use, not the one gathered ahead",
-            "src/evaluate/step/plan_invariants.cpp", "(2.0 * largest);", "(1.0 * largest);"),
+            "src/evaluate/step/plan_invariants.cpp", "kept = 2.0 * largest.weights;", "kept = largest.weights;"),
     Mistake("repeated-messages", "messages of a recomputed forward are not counted",
             "src/evaluate/block/block_profile.cpp",
             "(repeated(message) ? 2.0 : 1.0) * calls", "1.0 * calls"),

@@ -46,4 +46,7 @@ class Chosen {
 [[nodiscard]] Chosen<SiteEffect> choose_site(const ProblemRequest& request, const SiteTable& sites,
                                              const Cluster& cluster, std::string_view framework);
 
+/// The framework to price a plan in, and who named it. InputError where two are named.
+[[nodiscard]] Chosen<std::string> framework_name(const ProblemRequest& request);
+
 }  // namespace plansearch

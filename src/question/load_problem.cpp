@@ -62,20 +62,6 @@ void refuse_built(const ModelDescription& model, const ProblemRequest& request,
   }
 }
 
-/// The framework to price a plan in, and who named it.
-Chosen<std::string> framework_name(const ProblemRequest& request) {
-  if (!request.framework.empty() && !request.target.empty() &&
-      request.framework != request.target) {
-    throw InputError({}, "--framework and --target name two frameworks",
-                     "give one of them: a target is also the framework that is priced");
-  }
-  const std::string& given = request.target.empty() ? request.framework : request.target;
-  Chosen<std::string> name;
-  if (!given.empty()) name.or_else(given, request.origin("framework"));
-  name.or_else("megatron", "default");
-  return name;
-}
-
 /// "all", "none", or names of the table between commas.
 PassSet read_passes(const std::string& text) {
   if (text == "all") return all_passes();

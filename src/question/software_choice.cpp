@@ -234,13 +234,14 @@ void check_dispatcher(const Framework& framework, const ModelDescription& model,
     return other.name == framework.name && knows(other);
   });
   if (elsewhere) {
-    throw InputError({},
-                     fmt::format("{} {}: its kernels write into buffers of other devices "
-                                 "(user_buffers), and this machine has none; DeepEP's "
-                                 "check_nvlink_connections (deep_ep/utils/envs.py) refuses GPUs that "
-                                 "\"are not connected via NVLink\"",
-                                 kFlag, to_text(asked)),
-                     "use --dispatcher all-to-all");
+    throw InputError(
+        {},
+        fmt::format("{} {}: its kernels write into buffers of other devices "
+                    "(user_buffers), and this machine has none; DeepEP's "
+                    "check_nvlink_connections (deep_ep/utils/envs.py) refuses GPUs that "
+                    "\"are not connected via NVLink\"",
+                    kFlag, to_text(asked)),
+        "use --dispatcher all-to-all");
   }
   std::vector<std::string_view> names;
   for (const TokenDispatcher& one : framework.dispatchers) names.push_back(one.name);

@@ -53,8 +53,7 @@ std::shared_ptr<const NetworkWaits> ProfileMaker::waits(
     for (std::size_t b = 0; b < placed->blocks.size(); ++b) {
       const PlacedBlock& own = placed->blocks[b];
       const RepeatedShares& again = own.pieces ? own.pieces->repeated : shares[b];
-      made->blocks.push_back(
-          plansearch::least_waits(context_, *placed, b, again, sequences, form));
+      made->blocks.push_back(plansearch::least_waits(context_, *placed, b, again, sequences, form));
     }
     return made;
   });

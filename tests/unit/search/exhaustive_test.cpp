@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <array>
-
 #include <memory>
 #include <optional>
 #include <random>

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kinds of options: of a few words, of whole numbers, of lists, of a setting.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cli/options.hpp"
+#include "plansearch/setting_table.hpp"
+#include "question/number_list.hpp"
+
+namespace plansearch::cli {
+
+using Choices = std::vector<std::string>;
+
+/// Restricts an option to a few words. They are its type name too ("none|full"), which is where
+/// help and completion scripts take them from.
+void restrict_to(CLI::Option* option, const Choices& choices);
+CLI::Option* whole_number(CLI::Option* option, std::pair<std::int64_t, std::int64_t> range);
+void positive_number(CLI::Option* option);
+/// What is wrong with a list of numbers; empty when nothing is.
+[[nodiscard]] std::string list_problem(const std::string& text);
+/// The option of a setting, by its row.
+void add_setting(CLI::App& app, Options& o, Setting setting);
+
+template <typename T>
+CLI::Option* add_number(CLI::App& app, const char* name, T& field, const char* help,
+                        std::pair<std::int64_t, std::int64_t> range) {
+  return whole_number(app.add_option(name, field, help), range);
+}
+
+/// One number, or several of which a search takes each.
+template <typename T>
+void add_numbers(CLI::App& app, const char* name, std::optional<T>& field, std::vector<T>& list,
+                 const char* help) {
+  app.add_option_function<std::string>(
+         name,
+         [&field, &list](const std::string& text) {
+           const auto numbers = std::get<std::vector<std::int64_t>>(read_numbers(text));
+           if (numbers.size() == 1) field = static_cast<T>(numbers.front());
+           if (numbers.size() > 1) list.assign(numbers.begin(), numbers.end());
+         },
+         help)
+      ->type_name("N")
+      ->check(list_problem);
+}
+
+}  // namespace plansearch::cli
