@@ -30,6 +30,7 @@ class Causes {
     precision();
     overlaps();
     sequence_parallel();
+    routing();
     links();
     clock();
     return std::move(causes_);
@@ -134,6 +135,14 @@ class Causes {
     if (!on || says(Degree::SequenceParallel)) return;
     add_degree(Degree::SequenceParallel, 0, "sequence parallelism is off",
                "norms over whole sequences on every tensor rank");
+  }
+
+  /// The fullest rank of every layer decides.
+  void routing() {
+    if (!given_.problem.network->routing || request().routing) return;
+    add_setting(Setting::Routing, "real", "routers spread tokens unevenly",
+                "tokens of the fullest expert in the log; step times without forced balance",
+                kUnstated);
   }
 
   /// A cable, a card or a link that runs at half its rate slows every group that uses it.

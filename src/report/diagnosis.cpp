@@ -61,7 +61,9 @@ std::string verdict(const DiagnosisReport& report) {
 std::string conclusion(const DiagnosisReport& report) {
   const CauseReport* first = report.causes.empty() ? nullptr : &report.causes.front();
   const double best = first == nullptr ? 0.0 : first->likelihood;
-  if (report.normal >= std::max(best, report.unknown)) {
+  // Beyond p10 and p90 one cause may still explain it no better than chance.
+  const bool usual = report.faster_share >= 0.1 && report.faster_share <= 0.9;
+  if (report.normal >= std::max(best, report.unknown) && (usual || report.normal > 0.5)) {
     return fmt::format("normal: nothing has to be wrong for that ({})\n", percent(report.normal));
   }
   if (best >= report.unknown) {

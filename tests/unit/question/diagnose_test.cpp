@@ -91,6 +91,11 @@ TEST_SUITE("unit") {
     CHECK(words(node).find("infiniband") == std::string::npos);
     CHECK(words(question()).find("infiniband at half its rate") != std::string::npos);
     CHECK(words(question()).find("is not active: products") == std::string::npos);
+    CHECK(words(question()).find("routers") == std::string::npos);
+    PlanRequest mixture = question();
+    mixture.request.model = "mixtral-8x7b";
+    mixture.request.degrees.pin(Degree::Expert, 8);
+    CHECK(words(mixture).find("routers spread tokens unevenly") != std::string::npos);
     PlanRequest narrow = question();
     narrow.request.precision = "fp8";
     CHECK(words(narrow).find("fp8 is not active: products run in bf16") != std::string::npos);
