@@ -6,7 +6,6 @@
 #include <array>
 #include <utility>
 
-#include "plansearch/degree_table.hpp"
 #include "plansearch/setting_table.hpp"
 
 namespace plansearch {

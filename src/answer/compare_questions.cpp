@@ -270,7 +270,7 @@ ComparisonReport compare_given_plans(const ProblemRequest& request,
   for (const std::string& name : plans) {
     const ResolvedPlan given = resolve_plan(complete_from_plan(request, name));
     if (given.inexpressible) throw InputError({}, *given.inexpressible);
-    SearchReport priced = make_prediction(given.asked, PlanEvaluator(given.problem), given.plan);
+    SearchReport priced = make_prediction(given);
     ComparedRow row;
     row.question = priced.question;
     row.name = name;

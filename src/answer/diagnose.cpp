@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 
 #include "answer/causes.hpp"
@@ -25,7 +24,7 @@ constexpr double kUnknownOdds = 0.1;
 constexpr double kUnknownSigma = 1.0;
 /// Standard deviations between the median and p10 or p90.
 constexpr double kTenth = 1.2815515655446004;
-/// A cause that changes less than this cannot be told from none.
+/// A cause that changes less than this is not distinguished from none.
 constexpr double kSame = 0.02;
 
 struct Spread {
@@ -51,16 +50,12 @@ double density(const Spread& spread, double measured) {
   return std::exp(-0.5 * z * z) * 2.0 / (spread.below + spread.above);
 }
 
-SearchReport priced(const ResolvedPlan& given) {
-  return make_prediction(given.asked, PlanEvaluator(given.problem), given.plan);
-}
-
 /// Nothing where the change contradicts the rest of the question.
 std::optional<SearchReport> price_of(const Cause& cause) {
   try {
     const ResolvedPlan given = resolve_plan(cause.request, cause.files);
     if (given.inexpressible) return std::nullopt;
-    return priced(given);
+    return make_prediction(given);
   } catch (const InputError&) {
     return std::nullopt;
   }
@@ -83,7 +78,7 @@ void share_out(DiagnosisReport& report) {
 DiagnosisReport diagnose(const PlanRequest& asked, Seconds measured) {
   const ResolvedPlan given = resolve_plan(asked);
   if (given.inexpressible) throw InputError({}, *given.inexpressible);
-  const SearchReport base = priced(given);
+  const SearchReport base = make_prediction(given);
   DiagnosisReport report{base.question, base.plans.front(), measured, 0.0, 0.0, 0.0, {}};
   const Spread usual = spread_of(report.plan);
   const double time = measured.value();

@@ -220,4 +220,8 @@ SearchReport make_prediction(const ResolvedQuestion& asked, const PlanEvaluator&
   return report;
 }
 
+SearchReport make_prediction(const ResolvedPlan& given) {
+  return make_prediction(given.asked, PlanEvaluator(given.problem), given.plan);
+}
+
 }  // namespace plansearch

@@ -12,6 +12,7 @@
 #include "plansearch/ranking.hpp"
 #include "plansearch/report.hpp"
 #include "plansearch/search.hpp"
+#include "question/resolve_plan.hpp"
 
 namespace plansearch {
 
@@ -36,6 +37,7 @@ enum class FrontShown { No, Yes };
 [[nodiscard]] SearchReport make_prediction(const ResolvedQuestion& asked,
                                            const PlanEvaluator& evaluator,
                                            const ParallelPlan& plan);
+[[nodiscard]] SearchReport make_prediction(const ResolvedPlan& given);
 
 /// The vocabulary or inner width whose slices leave kernels rows of no whole vectors, what pays for
 /// it, and what padding it saves. `step` is the plan's own, without its site.

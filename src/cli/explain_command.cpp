@@ -36,10 +36,6 @@ ResolvedPlan load_plan(const PlanRequest& asked, const Options& options) {
   return plan;
 }
 
-SearchReport priced(const ResolvedPlan& plan) {
-  return make_prediction(plan.asked, PlanEvaluator(plan.problem), plan.plan);
-}
-
 /// The ranked plans of a question; the second is the rival.
 Explained searched(const Options& options, SearchRun& run) {
   check_degrees(options.degrees, options.limits);
@@ -64,10 +60,11 @@ Explained searched(const Options& options, SearchRun& run) {
 Explained given(const Options& options, SearchRun& run) {
   const PlanRequest asked = complete_from_plan(options, options.plan);
   const ResolvedPlan plan = load_plan(asked, options);
-  Explained result{priced(plan), plan.problem, {}, {}};
+  Explained result{make_prediction(plan), plan.problem, {}, {}};
   result.plan = result.report.plans.front().plan.plan;
   if (!options.rival.empty()) {
-    SearchReport other = priced(load_plan(complete_from_plan(options, options.rival), options));
+    SearchReport other =
+        make_prediction(load_plan(complete_from_plan(options, options.rival), options));
     result.rival = {options.rival, other.question, std::move(other.plans.front())};
     return result;
   }

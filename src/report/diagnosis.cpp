@@ -66,7 +66,7 @@ std::string conclusion(const DiagnosisReport& report) {
   if (report.normal >= std::max(best, report.unknown) && (usual || report.normal > 0.5)) {
     return fmt::format("normal: nothing has to be wrong for that ({})\n", percent(report.normal));
   }
-  if (best >= report.unknown) {
+  if (best > report.unknown) {
     return fmt::format("likeliest: {} ({}); that nothing is wrong: {}\ncheck first: {}\n",
                        first->what, percent(best), percent(report.normal), first->check);
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/divisors.hpp"
 #include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "evaluate/answer/interval.hpp"
@@ -107,8 +108,7 @@ class GroupPricer {
       }
       return;
     }
-    for (int own = 1; own <= ranks; ++own) {
-      if (ranks % own != 0) continue;
+    for (const int own : divisors(ranks)) {
       pinned.pin(open[degree], own);
       add_splits(run_case, degree + 1, ranks / own, pinned, plans);
     }

@@ -26,9 +26,7 @@ PlanRequest question() {
 }
 
 Seconds price(const PlanRequest& asked) {
-  const ResolvedPlan given = resolve_plan(asked);
-  const SearchReport report =
-      make_prediction(given.asked, PlanEvaluator(given.problem), given.plan);
+  const SearchReport report = make_prediction(resolve_plan(asked));
   return report.plans.front().estimate.step.total();
 }
 

@@ -118,7 +118,7 @@ const std::map<Degree, Example> kDegrees{
 Priced priced(const PlanRequest& asked, const std::string& answer = {}) {
   const ResolvedPlan given = resolve_plan(asked);
   REQUIRE_FALSE(given.inexpressible.has_value());
-  SearchReport report = make_prediction(given.asked, PlanEvaluator(given.problem), given.plan);
+  SearchReport report = make_prediction(given);
   REQUIRE(report.plans.size() == 1);
   if (!answer.empty()) io::write_file(answer, render_prediction(report, Format::Json));
   const PlanReport& plan = report.plans.front();
