@@ -256,7 +256,10 @@ struct Framework {
   int vocab_multiple = 1;  ///< padded to a multiple of this times tp; 0: not padded
   std::vector<FrameworkRule> rules;
   std::map<std::string, int> natural_degrees;  ///< by key: values where nobody chose
-  std::map<std::string, int> fixed_degrees;    ///< by key: values it has whatever a log says
+  /// Gradients of several micro-batches of one sequence, where nobody said how large they are; else
+  /// a replica's share of the batch is one micro-batch a stage.
+  bool accumulates = true;
+  std::map<std::string, int> fixed_degrees;  ///< by key: values it has whatever a log says
   FrameworkConstants constants;
   std::map<std::string, Provenance> provenance;  ///< by field path, e.g. "constants.host_launch"
   std::string validation;          ///< the measured steps it was compared with; empty: none

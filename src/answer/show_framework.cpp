@@ -32,6 +32,8 @@ ShownSection running_section(const Framework& framework) {
       rows.text("defaults." + key, value_text(row.degree, value), "where a plan does not say");
     }
   }
+  rows.text("accumulates", framework.accumulates ? "yes" : "no",
+            "micro-batches of one sequence, where their size is not said");
   for (std::size_t i = 0; i < kOverlapCount; ++i) {
     const std::string key{to_text(static_cast<Overlap>(i))};
     const OverlapRule& rule = framework.overlap[i];

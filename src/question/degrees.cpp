@@ -233,6 +233,9 @@ PlanDegrees plan_from_degrees(const PinnedDegrees& degrees, const Problem& probl
     plan.schedule = default_schedule(*problem.framework, plan.pipeline, plan.chunks);
   }
   plan.data = data_degree(degrees.get(Degree::Data), plan, gpus);
+  if (!degrees.has(Degree::MicroBatch)) {
+    plan.micro_batch = usual_micro_batch(plan, problem.global_batch, *problem.framework);
+  }
   set_micro_batches(plan, problem.global_batch);
   return with_legal_defaults(plan, degrees, *problem.network, *problem.framework,
                              problem.precision);

@@ -61,6 +61,12 @@ PlanDegrees with_defaults(PlanDegrees plan, const PinnedDegrees& chosen,
   return plan;
 }
 
+int usual_micro_batch(const PlanDegrees& plan, std::int64_t batch, const Framework& framework) {
+  const std::int64_t rounds = std::int64_t{plan.data} * plan.tensor_depth * plan.pipeline;
+  if (framework.accumulates || batch % rounds != 0) return plan.micro_batch;
+  return static_cast<int>(batch / rounds);
+}
+
 PlanDegrees with_legal_defaults(PlanDegrees plan, const PinnedDegrees& chosen,
                                 const Network& network, const Framework& framework,
                                 DataType precision) {

@@ -8,6 +8,7 @@
 
 #include "base/names.hpp"
 #include "io/model_sections.hpp"
+#include "plansearch/degree_table.hpp"
 
 namespace plansearch {
 namespace {
@@ -74,19 +75,49 @@ std::vector<std::string> words(const Node& node, std::string_view key) {
   return list;
 }
 
+/// Values of columns, which are settings or degrees.
+void read_settings(const Node& node, ArchitectureEntry& entry) {
+  for (const Node::Entry& column : node.entries()) {
+    const std::string text = column.value.text();
+    const auto setting =
+        std::find_if(setting_table().begin(), setting_table().end(),
+                     [&](const SettingRow& row) { return row.column == column.key; });
+    const auto degree = std::find_if(degree_table().begin(), degree_table().end(),
+                                     [&](const DegreeRow& row) { return row.key == column.key; });
+    if (setting != setting_table().end()) {
+      const std::string problem = setting_problem(*setting, text);
+      if (!problem.empty()) column.value.fail(problem);
+      entry.settings.emplace_back(&*setting, text);
+    } else if (degree != degree_table().end()) {
+      const auto value = parse_value(degree->degree, text);
+      if (!value) column.value.fail("must be " + legal_text(degree->degree));
+      entry.degrees.pin(degree->degree, *value);
+    } else {
+      throw InputError(column.where, fmt::format("{} is neither a setting nor a degree", column.key),
+                       "plansearch list settings shows the columns of settings");
+    }
+  }
+}
+
 ArchitectureEntry read_entry(const Node& node, const ModelFinder& find_model) {
   ArchitectureEntry entry;
   entry.name = node.at("name").text();
   (void)node.at("source").text();
   if (const auto columns = node.find("columns")) {
     for (const auto& column : columns->entries()) {
-      entry.columns[column.key] = column.value.text();
+      std::vector<std::string>& values = entry.columns[column.key];
+      if (column.value.is_list()) {
+        for (const Node& item : column.value.items()) values.push_back(item.text());
+      } else {
+        values.push_back(column.value.text());
+      }
     }
   }
   entry.label_has = words(node, "label_has");
   entry.label_lacks = words(node, "label_lacks");
   if (const auto model = node.find("model")) entry.like = find_model(model->text());
   if (const auto facts = node.find("facts")) read_facts(*facts, entry);
+  if (const auto settings = node.find("settings")) read_settings(*settings, entry);
   return entry;
 }
 
@@ -111,8 +142,8 @@ bool same_sizes(const RunRecord& run, const ModelDescription& model) {
 }
 
 bool holds(const ArchitectureEntry& entry, const RunRecord& run) {
-  for (const auto& [column, value] : entry.columns) {
-    if (run.cell(column) != value) return false;
+  for (const auto& [column, values] : entry.columns) {
+    if (std::find(values.begin(), values.end(), run.cell(column)) == values.end()) return false;
   }
   const auto in_label = [&](const std::string& part) { return contains(run.model, part); };
   if (!entry.label_has.empty() &&

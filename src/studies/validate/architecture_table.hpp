@@ -11,11 +11,14 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "io/document.hpp"
+#include "plansearch/degree_set.hpp"
 #include "plansearch/model_description.hpp"
 #include "plansearch/schedule_id.hpp"
+#include "plansearch/setting_table.hpp"
 #include "plansearch/shipped_data.hpp"
 #include "studies/validate/run_record.hpp"
 
@@ -23,14 +26,17 @@ namespace plansearch {
 
 struct ArchitectureEntry {
   std::string name;
-  std::map<std::string, std::string> columns;  ///< column, value it must have
-  std::vector<std::string> label_has;          ///< one of these must occur in the label
-  std::vector<std::string> label_lacks;        ///< none of these may
+  std::map<std::string, std::vector<std::string>> columns;  ///< column, values it may have
+  std::vector<std::string> label_has;    ///< one of these must occur in the label
+  std::vector<std::string> label_lacks;  ///< none of these may
   /// Shipped model whose remaining switches are taken when its sizes are the row's.
   std::optional<ModelDescription> like;
   /// Each replaces what the columns and earlier entries gave.
   std::vector<std::function<void(ModelDescription&)>> facts;
   bool unfused_only = false;  ///< its attention, whatever the column says
+  /// Of columns that the row leaves empty: settings with their values as flags have them, degrees.
+  std::vector<std::pair<const SettingRow*, std::string>> settings;
+  PinnedDegrees degrees;
   std::string inexpressible;  ///< not empty: why no description fits
 };
 

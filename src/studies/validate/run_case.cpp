@@ -78,6 +78,15 @@ ModelDescription switches_of(const ModelDescription& like, const ModelDescriptio
   return model;
 }
 
+/// What an entry says of columns that the row leaves empty.
+void fill_settings(const RunRecord& run, const ArchitectureEntry& entry, RunCase& result) {
+  for (const auto& [setting, value] : entry.settings) {
+    if (!run.cell(setting->column).empty()) continue;
+    setting->set(result.question, value);
+    result.filled.push_back(fmt::format("{} {}", setting->column, value));
+  }
+}
+
 /// The network of a row; one that names a shipped one and has no sizes of its own is that.
 ModelDescription describe(const RunRecord& run, const ArchitectureTable& table, RunCase& result) {
   ModelDescription model = run.shipped ? *run.shipped : ModelDescription();
@@ -95,6 +104,7 @@ ModelDescription describe(const RunRecord& run, const ArchitectureTable& table, 
   take_sizes(run, table, model);
   if (!run.vocab) result.filled.push_back(fmt::format("vocab {}", table.default_vocab));
   for (const ArchitectureEntry* entry : table.matching(run)) {
+    fill_settings(run, *entry, result);
     if (!entry->inexpressible.empty()) throw refusal(entry->inexpressible);
     if (entry->like) {
       model = switches_of(*entry->like, model);
@@ -169,11 +179,24 @@ void open_degrees(const RunRecord& run, std::int64_t known, RunCase& result) {
   result.question.degrees.pin(result.open_degrees.front(), result.open_ranks);
 }
 
+/// What entries say of degrees that the row leaves empty.
+void fill_degrees(const RunRecord& run, const ArchitectureTable& table, RunCase& result) {
+  for (const ArchitectureEntry* entry : table.matching(run)) {
+    for (const DegreeRow& row : degree_table()) {
+      const auto value = entry->degrees.get(row.degree);
+      if (!value || !run.cell(row.key).empty()) continue;
+      result.question.degrees.pin(row.degree, *value);
+      result.filled.push_back(fmt::format("{} {}", row.key, value_text(row.degree, *value)));
+    }
+  }
+}
+
 /// The degrees of the row as flags would give them, and a batch that they divide.
 void pin_degrees(const RunRecord& run, const ArchitectureTable& table, const Framework& framework,
                  RunCase& result) {
   PinnedDegrees& pinned = result.question.degrees;
   pinned = run.degrees;
+  fill_degrees(run, table, result);
   pin_word(Degree::Recompute, "recompute", run.recompute, pinned);
   pin_word(Degree::ContextKind, "cp_kind", run.cell("cp_kind"), pinned);
   pin_order(run, table, pinned);
@@ -189,10 +212,14 @@ void pin_degrees(const RunRecord& run, const ArchitectureTable& table, const Fra
   } else {
     open_degrees(run, *ranks, result);
   }
-  const std::string micro_batch(row_of(Degree::MicroBatch).key);
-  result.open_micro_batch = !pinned.has(Degree::MicroBatch) &&
-                            !framework.natural_degrees.contains(micro_batch) &&
-                            !framework.fixed_degrees.contains(micro_batch);
+  if (!pinned.has(Degree::MicroBatch)) {
+    result.open_micro_batch = framework.accumulates;
+    plan.micro_batch = usual_micro_batch(plan, run.global_batch, framework);
+    if (!framework.accumulates) {
+      result.filled.push_back(
+          fmt::format("micro_batch {} ({} does not accumulate)", plan.micro_batch, framework.name));
+    }
+  }
   pinned.pin(Degree::MicroBatch, plan.micro_batch);
   const std::int64_t per_round = std::int64_t{1} * plan.data * plan.tensor_depth * plan.micro_batch;
   plan.micro_batches = degree((run.global_batch + per_round - 1) / per_round);

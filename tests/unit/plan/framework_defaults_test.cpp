@@ -33,6 +33,17 @@ PlanDegrees legal(const PlanDegrees& plan, const PinnedDegrees& chosen,
 }  // namespace
 
 TEST_SUITE("unit") {
+  TEST_CASE("without accumulation a replica's share is one micro-batch a stage") {
+    Framework framework = sharding();
+    PlanDegrees plan = sixteen();  // 8 replicas
+    CHECK(usual_micro_batch(plan, 64, framework) == 1);
+    framework.accumulates = false;
+    CHECK(usual_micro_batch(plan, 64, framework) == 8);
+    plan.pipeline = 2;
+    CHECK(usual_micro_batch(plan, 64, framework) == 4);
+    CHECK(usual_micro_batch(plan, 72, framework) == 1);  // 9 sequences a replica, 2 stages
+  }
+
   TEST_CASE("what nobody chose is the framework's default") {
     const PlanDegrees plan = with_defaults(sixteen(), {}, sharding());
     CHECK(plan.zero == ZeroStage::Parameters);

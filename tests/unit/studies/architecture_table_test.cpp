@@ -52,6 +52,21 @@ TEST_SUITE("unit") {
     CHECK(mtp("DeepSeekV3 (tokendrop)") == 0);
   }
 
+  TEST_CASE("published configurations fill columns that rows leave empty") {
+    const ArchitectureTable table = test::shipped_architectures();
+    const test::Cells lora{{"source", "MLPerf Training v5.0 closed results (Llama 2 70B LoRA)"},
+                           {"hw", "dgx-b200"},
+                           {"cp", "8"}};
+    const auto filled = table.matching(test::run_of(lora));
+    REQUIRE(filled.size() == 3);
+    CHECK(filled[1]->degrees.get(Degree::ContextKind) == static_cast<int>(ContextKind::Ulysses));
+    REQUIRE(filled[1]->settings.size() == 2);
+    CHECK(filled[1]->settings.back().first->column == "base_precision");
+    CHECK(filled[2]->settings.front().second == "1");  // captured graphs
+    CHECK(table.matching(test::run_of(with(lora, "cp", "2"))).size() == 2);
+    CHECK(table.matching(test::run_of(with(lora, "hw", "mi300x-8"))).size() == 1);
+  }
+
   TEST_CASE("which stage a memory figure is of") {
     const ArchitectureTable table = test::shipped_architectures();
     CHECK(table.memory_figure("megatron") == MemoryRank::LastStage);

@@ -49,6 +49,22 @@ TEST_SUITE("unit") {
     CHECK(run.filled == std::vector<std::string>{"vocab 51200", "gpt-2 style"});
   }
 
+  TEST_CASE("what a source's configuration says fills empty cells, cells win") {
+    const test::Cells ironwood{{"source", "AI-Hypercomputer/tpu-recipes Ironwood results"},
+                               {"model", "Llama-3.1-70B"},
+                               {"recompute", ""},
+                               {"micro_batch", ""}};
+    const RunCase filled = case_of(ironwood, "maxtext");
+    CHECK(filled.question.degrees.get(Degree::Recompute) == static_cast<int>(Recompute::Selective));
+    CHECK_FALSE(filled.open_micro_batch);  // MaxText does not accumulate
+    CHECK(filled.plan.micro_batches == 1);
+    test::Cells stated = ironwood;
+    stated["recompute"] = "none";
+    CHECK(case_of(stated, "maxtext").question.degrees.get(Degree::Recompute) ==
+          static_cast<int>(Recompute::None));
+    CHECK(case_of(stated).open_micro_batch);  // Megatron-LM does
+  }
+
   TEST_CASE("dp is what the other degrees leave") {
     CHECK(case_of({{"dp", ""}}).plan.data == 4);
     CHECK(case_of({{"dp", ""}, {"cp", "2"}}).plan.data == 2);
