@@ -33,9 +33,12 @@ struct CalibrateOptions {
   std::uint64_t seed = 1;
 };
 
+struct Caller;
+
 /// The question and how to answer it.
 struct Options : ProblemRequest {
   int (*run)(const Options&) = nullptr;  ///< the command (commands.hpp)
+  Caller* caller = nullptr;              ///< another program takes the answer (in_process.hpp)
 
   std::string plan;                ///< --plan PLAN or the argument of explain and export
   std::string rival;               ///< the second argument of explain
