@@ -25,6 +25,7 @@ if _data.is_dir():  # installed from a wheel; a module of a source tree finds it
 from .answer import Answer, Record  # noqa: E402
 from .commands import (  # noqa: E402
     Question,
+    capacity,
     compare,
     diagnose,
     explain,
@@ -50,6 +51,7 @@ __all__ = [
     "Question",
     "Record",
     "Stopped",
+    "capacity",
     "compare",
     "diagnose",
     "explain",

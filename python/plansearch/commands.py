@@ -74,6 +74,11 @@ def compare(*plans: str | os.PathLike[str], **flags: Unpack[Search]) -> Answer:
     return _answer("compare", plans, flags)
 
 
+def capacity(**flags: Any) -> Answer:
+    """What training on `tokens` takes on every size of every machine, within a deadline or a budget."""
+    return _answer("capacity", [], flags)
+
+
 def diagnose(*, measured: str | float, **flags: Unpack[Search]) -> Answer:
     """Whether a measured step (seconds, or text with a unit) is normal, and what would explain it."""
     time = measured if isinstance(measured, str) else f"{measured} s"

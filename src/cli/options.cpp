@@ -202,6 +202,29 @@ void add_predict(CLI::App& app, Options& o) {
   add_step(app, o);
 }
 
+void add_capacity(CLI::App& app, Options& o) {
+  CapacityQuestion& q = o.capacity;
+  app.add_option("--deadline", q.deadline, "the job may take so long, such as 60d")
+      ->type_name("TIME");
+  app.add_option("--budget", q.budget,
+                 "it may cost so much: \"20000 node-hours\", \"2M GPU-hours\", \"5M$\", \"3 GWh\"")
+      ->type_name("AMOUNT");
+  app.add_option("--mtbf", q.mtbf,
+                 "between interruptions by one accelerator (default: of published jobs)")
+      ->type_name("TIME");
+  app.add_option("--restart", q.restart, "from an interruption to the next step (default: 15min)")
+      ->type_name("TIME");
+  app.add_option("--storage", q.storage,
+                 "to shared storage, of every node at once (default: 1 GB/s)")
+      ->type_name("RATE");
+  positive_number(
+      app.add_option("--pue", q.pue, "power of the whole site over that of the accelerators")
+          ->type_name("NUMBER"));
+  positive_number(app.add_option("--tokens-per-parameter", q.tokens_per_parameter,
+                                 "of the model that the budget would train (default: 20)")
+                      ->type_name("NUMBER"));
+}
+
 void add_diagnose(CLI::App& app, Options& o) {
   app.add_option("--measured", o.measured, "step time of the run, such as 18.9s")
       ->type_name("TIME")
@@ -376,6 +399,8 @@ constexpr std::array kCommands{
                add_predict},
     CommandRow{"explain", "why this plan, what bounds it, against another", run_explain,
                Shares::Search, add_explain},
+    CommandRow{"capacity", "how many GPUs, how long, at what cost, failures included", run_capacity,
+               Shares::Search, add_capacity},
     CommandRow{"diagnose", "is a measured step normal, and if not, what explains it", run_diagnose,
                Shares::Plan, add_diagnose},
     CommandRow{"validate", "predict every measured row of a table and report errors", run_validate,

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "answer/capacity.hpp"
 #include "answer/schedule_question.hpp"
 #include "plansearch/load_problem.hpp"
 
@@ -78,6 +79,7 @@ struct Options : ProblemRequest {
   std::string fit_plot;               ///< fit --plot
   ScheduleQuestion schedule;
   CalibrateOptions calibrate;
+  CapacityQuestion capacity;
 };
 
 /// The whole command line; callbacks set `options`. Kept apart from parsing so that completion

@@ -2166,6 +2166,28 @@ class Fits(Case):
         self.assertIn("FITTED ON 3 RUNS", self.succeed(*asked))
 
 
+class Capacity(Case):
+    QUESTION = ("capacity", "--model", "gpt2-xl", "--tokens", "300B", "--hw", "perlmutter:64,dgx-h100:32")
+
+    def test_the_answer_has_its_schema_and_keeps_limits(self):
+        answer = self.answer(*self.QUESTION, "--deadline", "3d")
+        json_schema.check(answer, json.loads((SOURCE / "docs/schema/capacity.v1.schema.json").read_text()))
+        slow, fast = answer["rows"]
+        self.assertFalse(slow["within_limits"])
+        self.assertTrue(fast["within_limits"])
+        self.assertEqual(answer["choices"]["cheapest"], 1)
+        self.assertGreater(fast["affordable_tokens"], 300e9)
+        self.assertLess(slow["affordable_tokens"], 300e9)
+        self.assertGreater(fast["wall_s"], fast["plan"]["training"]["time_s"])
+        text = self.succeed(*self.QUESTION, "--deadline", "3d")
+        self.assertIn("fastest, cheapest, least energy: 32 x dgx-h100", text)
+
+    def test_limits_that_nothing_meets(self):
+        done = run(*self.QUESTION, "--deadline", "1h")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("no size is within the limits; nearest: 32 x dgx-h100", done.stderr)
+
+
 class Comparisons(Case):
     """compare, lists in searches, explain of two plans, training on tokens."""
 

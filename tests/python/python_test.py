@@ -24,6 +24,7 @@ QUESTIONS = [
     ("predict", {"hw": "dgx-h100", "model": "llama3-8b", "gpus": 8, "tp": 8, "recompute": "full"}),
     ("predict", {"hw": "dgx-h100", "model": "llama3-8b", "gpus": 8, "lora_rank": 16, "framework": "fsdp"}),
     ("compare", {"hw": ["perlmutter", "dgx-h100"], "model": "gpt2-xl", "gpus": 64}),
+    ("capacity", {"hw": "perlmutter:64", "model": "gpt2-xl", "tokens": "300B", "deadline": "1h"}),
     ("diagnose", {"hw": "dgx-h100", "model": "llama3-8b", "gpus": 8, "tp": 8, "measured": "90 s"}),
     ("explain", {"hw": "perlmutter", "model": "gpt2-xl", "gpus": 64}),
 ]
