@@ -152,6 +152,11 @@ void add_search(CLI::App& app, Options& o) {
       ->type_name("FILE");
 }
 
+void add_page(CLI::App& app, Options& o) {
+  app.add_option("--report", o.page, "write the answer as one HTML page, with pictures")
+      ->type_name("FILE");
+}
+
 void add_trace(CLI::App& app, Options& o) {
   app.add_option("--trace", o.trace, "write one step as a trace for Perfetto or chrome://tracing")
       ->type_name("FILE");
@@ -364,6 +369,12 @@ void add_completion(CLI::App& app, Options& o) {
 
 void add_nothing(CLI::App& /*app*/, Options& /*o*/) {}
 
+/// What a search writes beside its answer.
+void add_search_files(CLI::App& app, Options& o) {
+  add_page(app, o);
+  add_trace(app, o);
+}
+
 /// Which of the options that several commands share one takes.
 enum class Shares { Output, Plan, Search };
 
@@ -392,7 +403,7 @@ struct CommandRow {
 /// Every command, in the order of the help.
 constexpr std::array kCommands{
     CommandRow{"search", "rank plans (the default command)", run_search, Shares::Search,
-               add_nothing},
+               add_search_files},
     CommandRow{"compare", "hardware, models, frameworks, batches (lists) or plans in one table",
                run_compare, Shares::Search, add_compare},
     CommandRow{"predict", "step time and memory of one given plan", run_predict, Shares::Plan,
@@ -432,6 +443,8 @@ void build_command_line(CLI::App& app, Options& o) {
   app.set_version_flag("--version", "plansearch " PLANSEARCH_VERSION);
   app.footer(kSeveralValues);
   add_shared(app, o, Shares::Search);
+  app.option_defaults()->group("Search");
+  add_search_files(app, o);
   o.run = run_search;
   for (const CommandRow& row : kCommands) {
     CLI::App* sub = app.add_subcommand(row.name, row.help);

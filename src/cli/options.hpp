@@ -46,7 +46,8 @@ struct Options : ProblemRequest {
   std::vector<std::string> plans;  ///< the arguments of compare
   std::string write_plan;          ///< predict --write-plan
   std::string write_stages;        ///< predict --write-stages
-  std::string trace;               ///< predict, explain, schedule --trace
+  std::string trace;               ///< --trace
+  std::string page;                ///< search --report
   std::string measured;            ///< diagnose --measured
   bool force = false;              ///< --force: however large the trace
   bool timeline = false;           ///< explain --timeline

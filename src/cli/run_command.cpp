@@ -19,7 +19,8 @@ void refuse_shared_outputs(const Options& o) {
                                                                 {"--all", &o.all},
                                                                 {"--write-plan", &o.write_plan},
                                                                 {"--write-stages", &o.write_stages},
-                                                                {"--trace", &o.trace}};
+                                                                {"--trace", &o.trace},
+                                                                {"--report", &o.page}};
   std::map<std::filesystem::path, const char*> taken;
   for (const auto& [flag, name] : outputs) {
     if (name->empty()) continue;
