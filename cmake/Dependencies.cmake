@@ -1,16 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every dependency is a Debian 12 package; nothing is downloaded at configure time.
 find_package(Threads REQUIRED)
-find_package(fmt 9 REQUIRED)
 find_package(Boost 1.74 REQUIRED)
-find_package(yaml-cpp 0.7 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
+if(PLANSEARCH_PYTHON)
+  find_package(Python COMPONENTS Interpreter Development.Module REQUIRED)
+  find_package(pybind11 2.10 CONFIG REQUIRED)
+endif()
 if(PLANSEARCH_BUILD_TESTS)
   find_package(doctest 2.4 REQUIRED)
 endif()
 
-# yaml-cpp 0.7 installs its target without a namespace, 0.8 with one.
-if(NOT TARGET yaml-cpp::yaml-cpp)
-  add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)
+if(PLANSEARCH_STATIC)
+  # Debian's fmt is a shared library only, and its yaml-cpp hides the archive that it ships.
+  find_path(fmt_headers fmt/format.h REQUIRED)
+  add_library(plansearch_fmt INTERFACE)
+  target_include_directories(plansearch_fmt SYSTEM INTERFACE ${fmt_headers})
+  target_compile_definitions(plansearch_fmt INTERFACE FMT_HEADER_ONLY)
+  add_library(fmt::fmt ALIAS plansearch_fmt)
+  find_library(yaml_archive libyaml-cpp.a REQUIRED)
+  add_library(yaml-cpp::yaml-cpp STATIC IMPORTED)
+  set_target_properties(yaml-cpp::yaml-cpp PROPERTIES IMPORTED_LOCATION ${yaml_archive})
+else()
+  find_package(fmt 9 REQUIRED)
+  find_package(yaml-cpp 0.7 REQUIRED)
+  # yaml-cpp 0.7 installs its target without a namespace, 0.8 with one.
+  if(NOT TARGET yaml-cpp::yaml-cpp)
+    add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)
+  endif()
 endif()

@@ -8,6 +8,15 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 option(PLANSEARCH_WERROR "Treat warnings as errors" OFF)
 option(PLANSEARCH_SANITIZE "Build with the address and undefined-behaviour sanitizers" OFF)
 option(PLANSEARCH_FUZZ "Build a libFuzzer executable for every reader (clang)" OFF)
+option(PLANSEARCH_STATIC "Link the executable statically; calibrate finds no libraries of devices then" OFF)
+option(PLANSEARCH_PYTHON "Build the Python module" OFF)
+
+# The module is a shared library of the same objects; what it does not show is called as directly as in an executable.
+if(PLANSEARCH_PYTHON)
+  set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+  set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+  set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+endif()
 
 # GCC 12 takes moves of std::string for overflows; it shows that where a header is precompiled.
 add_library(plansearch_warnings INTERFACE)
@@ -16,6 +25,9 @@ target_compile_options(plansearch_warnings INTERFACE -Wall -Wextra -Wpedantic -W
                                                      $<$<BOOL:${PLANSEARCH_WERROR}>:-Werror>)
 if(PLANSEARCH_FUZZ)
   target_compile_options(plansearch_settings INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+if(PLANSEARCH_STATIC)
+  target_link_options(plansearch_settings INTERFACE -static)
 endif()
 if(PLANSEARCH_SANITIZE)
   target_compile_options(plansearch_settings INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined

@@ -172,7 +172,7 @@ class Functions(unittest.TestCase):
 class CheckedBy(unittest.TestCase):
     def test_every_test_a_source_names_is_there(self):
         missing = []
-        for folder in ("include", "src", "search"):
+        for folder in ("include", "src", "search", "python"):
             for path in sorted((ROOT / folder).rglob("*.?pp")):
                 for name in TEST_FILE.findall(path.read_text()):
                     if not (ROOT / name).exists():
@@ -183,7 +183,7 @@ class CheckedBy(unittest.TestCase):
 class Pages(unittest.TestCase):
     def test_every_file_that_a_page_names_is_there(self):
         tracked = [path.relative_to(ROOT).as_posix() for folder in
-                   ("docs", "frameworks", "hardware_profiles", "include", "models", "search", "src",
+                   ("docs", "frameworks", "hardware_profiles", "include", "models", "python", "search", "src",
                     "tests", "tools", "validation") for path in (ROOT / folder).rglob("*.*")]
         missing = []
         for page in ("ARCHITECTURE.md", "CONTRIBUTING.md", "docs/notation.md"):

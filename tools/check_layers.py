@@ -27,6 +27,7 @@ ROWS = [
     ["studies"],
     ["calibrate"],
     ["cli"],
+    ["python"],
 ]
 # The installed headers, flat in include/plansearch, by the layer that implements them.
 PUBLIC = {
@@ -59,8 +60,8 @@ INCLUDE = re.compile(r'#include "([a-z_]+)/(?:[a-z_]+/)*([a-z_0-9]+)\.hpp"')
 
 def layer_of(path, root):
     parts = path.relative_to(root).parts
-    if parts[0] == "search":
-        return "search"
+    if parts[0] in ("search", "python"):
+        return parts[0]
     if parts[0] == "src":
         return parts[1]
     return LAYER_OF_PUBLIC.get(path.stem)  # include/plansearch/<name>.hpp
@@ -85,7 +86,7 @@ def tests(root):
 
 
 def sources(root):
-    for folder in ("include", "src", "search"):
+    for folder in ("include", "src", "search", "python"):
         for path in sorted((root / folder).rglob("*")):
             if path.suffix in (".hpp", ".cpp"):
                 yield path

@@ -138,7 +138,7 @@ std::string asked_order(const ProblemRequest& question) {
 
 /// The best plan of a question whose files are read.
 ComparedRow answer_of(const ProblemRequest& question, const ResolvedQuestion& asked,
-                      SearchSession& session) {
+                      SearchSession& session, const Reliability* reliability) {
   ComparedRow row;
   row.question = question_report(asked, asked.problem);
   row.schedule = asked_order(question);
@@ -158,7 +158,9 @@ ComparedRow answer_of(const ProblemRequest& question, const ResolvedQuestion& as
   } else {
     std::vector<std::string> advice;
     if (report.stopped) advice.push_back(report.optimality);
-    if (!session.stopped()) {
+    if (reliability != nullptr) {
+      row.goodput = goodput_of(with_gpus(asked, *asked.gpus), *reliability);
+    } else if (!session.stopped()) {
       session.ask_aside(advice, "other batches", [&] {
         auto text = better_batches(question, asked, report, session);
         if (text) advice.push_back(*std::move(text));
@@ -232,7 +234,7 @@ std::vector<ProblemRequest> separate_questions(const ProblemRequest& request) {
 }
 
 ComparisonReport compare_questions(const std::vector<ProblemRequest>& questions,
-                                   SearchSession& session) {
+                                   SearchSession& session, const Reliability* reliability) {
   Comparison comparison;
   std::optional<InputError> first_refusal;
   bool any = false;
@@ -252,7 +254,7 @@ ComparisonReport compare_questions(const std::vector<ProblemRequest>& questions,
     try {
       const ResolvedQuestion asked = resolve_question(question, files);
       comparison.note(asked.notes);
-      comparison.add(answer_of(question, asked, session), &asked);
+      comparison.add(answer_of(question, asked, session, reliability), &asked);
       comparison.rests_on(asked.problem);
       any = true;
     } catch (const InputError& refusal) {

@@ -20,9 +20,11 @@ namespace plansearch {
 [[nodiscard]] std::vector<ProblemRequest> separate_questions(const ProblemRequest& request);
 
 /// The best plan of each question. What one question cannot have is said in its row; InputError for
-/// unknown names and broken files, and when no question can be asked.
+/// unknown names and broken files, and when no question can be asked. With `reliability` rows have
+/// the goodput of their jobs, and no advice on batches.
 [[nodiscard]] ComparisonReport compare_questions(const std::vector<ProblemRequest>& questions,
-                                                 SearchSession& session);
+                                                 SearchSession& session,
+                                                 const Reliability* reliability = nullptr);
 
 /// Each plan as it is priced ("result.json#2", "plan.yaml"); flags of `request` override them.
 [[nodiscard]] ComparisonReport compare_given_plans(const ProblemRequest& request,

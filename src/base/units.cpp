@@ -17,8 +17,8 @@ struct Unit {
 
 constexpr double kKi = 1024.0;
 
-constexpr Unit kTimes[] = {{"s", 1.0},   {"ms", 1e-3},  {"us", 1e-6}, {"\xC2\xB5s", 1e-6},
-                           {"ns", 1e-9}, {"min", 60.0}, {"h", 3600.0}};
+constexpr Unit kTimes[] = {{"s", 1.0},   {"ms", 1e-3},  {"us", 1e-6},  {"\xC2\xB5s", 1e-6},
+                           {"ns", 1e-9}, {"min", 60.0}, {"h", 3600.0}, {"d", 86400.0}};
 constexpr Unit kSizes[] = {{"B", 1.0},
                            {"kB", 1e3},
                            {"MB", 1e6},

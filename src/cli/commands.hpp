@@ -14,10 +14,14 @@ inline constexpr int kExitInfeasible = 3;     ///< nothing fits; the answer says
 inline constexpr int kExitInexpressible = 4;  ///< the target cannot express the plan
 inline constexpr int kExitInterrupted = 130;  ///< the best so far was printed
 
+/// The command of the options, within their limits.
+[[nodiscard]] int run_command(const Options& options);
+
 // Each returns one of these, and throws InputError for what the user can mend.
 [[nodiscard]] int run_search(const Options& options);
 [[nodiscard]] int run_compare(const Options& options);
 [[nodiscard]] int run_predict(const Options& options);
+[[nodiscard]] int run_capacity(const Options& options);
 [[nodiscard]] int run_diagnose(const Options& options);
 [[nodiscard]] int run_validate(const Options& options);
 [[nodiscard]] int run_fit(const Options& options);

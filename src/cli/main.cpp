@@ -6,8 +6,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
-#include <map>
 #include <new>
 #include <string_view>
 #include <system_error>
@@ -42,24 +40,6 @@ constexpr std::string_view kOutOfMemory =
   std::_Exit(kExitInternalError);
 }
 
-/// Two answers in one file would leave one of them.
-void refuse_shared_outputs(const Options& o) {
-  const std::pair<const char*, const std::string*> outputs[] = {{"--out", &o.out},
-                                                                {"--all", &o.all},
-                                                                {"--write-plan", &o.write_plan},
-                                                                {"--write-stages", &o.write_stages},
-                                                                {"--trace", &o.trace}};
-  std::map<std::filesystem::path, const char*> taken;
-  for (const auto& [flag, name] : outputs) {
-    if (name->empty()) continue;
-    const auto path = std::filesystem::absolute(*name).lexically_normal();
-    const auto [first, fresh] = taken.emplace(path, flag);
-    if (fresh) continue;
-    throw InputError({}, fmt::format("{} and {} name one file: {}", first->second, flag, *name),
-                     "give each a file of its own");
-  }
-}
-
 int run(int argc, char** argv) {
   Options options;
   try {
@@ -69,10 +49,7 @@ int run(int argc, char** argv) {
       return kExitOk;
     }
     options = std::get<Options>(std::move(parsed));
-    refuse_shared_outputs(options);
-    const StopToken token(stop_limits(options));
-    const StopScope scope(&token);
-    return options.run(options);
+    return run_command(options);
   } catch (const Stopped& stopped) {
     print_error(fmt::format("error: {} before there was an answer", to_text(stopped.reason)),
                 options);

@@ -152,6 +152,11 @@ void add_search(CLI::App& app, Options& o) {
       ->type_name("FILE");
 }
 
+void add_page(CLI::App& app, Options& o) {
+  app.add_option("--report", o.page, "write the answer as one HTML page, with pictures")
+      ->type_name("FILE");
+}
+
 void add_trace(CLI::App& app, Options& o) {
   app.add_option("--trace", o.trace, "write one step as a trace for Perfetto or chrome://tracing")
       ->type_name("FILE");
@@ -200,6 +205,29 @@ void add_predict(CLI::App& app, Options& o) {
   app.add_option("--write-stages", o.write_stages, "the same with its stages listed")
       ->type_name("FILE");
   add_step(app, o);
+}
+
+void add_capacity(CLI::App& app, Options& o) {
+  CapacityQuestion& q = o.capacity;
+  app.add_option("--deadline", q.deadline, "the job may take so long, such as 60d")
+      ->type_name("TIME");
+  app.add_option("--budget", q.budget,
+                 "it may cost so much: \"20000 node-hours\", \"2M GPU-hours\", \"5M$\", \"3 GWh\"")
+      ->type_name("AMOUNT");
+  app.add_option("--mtbf", q.mtbf,
+                 "between interruptions by one accelerator (default: of published jobs)")
+      ->type_name("TIME");
+  app.add_option("--restart", q.restart, "from an interruption to the next step (default: 15min)")
+      ->type_name("TIME");
+  app.add_option("--storage", q.storage,
+                 "to shared storage, of every node at once (default: 1 GB/s)")
+      ->type_name("RATE");
+  positive_number(
+      app.add_option("--pue", q.pue, "power of the whole site over that of the accelerators")
+          ->type_name("NUMBER"));
+  positive_number(app.add_option("--tokens-per-parameter", q.tokens_per_parameter,
+                                 "of the model that the budget would train (default: 20)")
+                      ->type_name("NUMBER"));
 }
 
 void add_diagnose(CLI::App& app, Options& o) {
@@ -341,6 +369,12 @@ void add_completion(CLI::App& app, Options& o) {
 
 void add_nothing(CLI::App& /*app*/, Options& /*o*/) {}
 
+/// What a search writes beside its answer.
+void add_search_files(CLI::App& app, Options& o) {
+  add_page(app, o);
+  add_trace(app, o);
+}
+
 /// Which of the options that several commands share one takes.
 enum class Shares { Output, Plan, Search };
 
@@ -369,13 +403,15 @@ struct CommandRow {
 /// Every command, in the order of the help.
 constexpr std::array kCommands{
     CommandRow{"search", "rank plans (the default command)", run_search, Shares::Search,
-               add_nothing},
+               add_search_files},
     CommandRow{"compare", "hardware, models, frameworks, batches (lists) or plans in one table",
                run_compare, Shares::Search, add_compare},
     CommandRow{"predict", "step time and memory of one given plan", run_predict, Shares::Plan,
                add_predict},
     CommandRow{"explain", "why this plan, what bounds it, against another", run_explain,
                Shares::Search, add_explain},
+    CommandRow{"capacity", "how many GPUs, how long, at what cost, failures included", run_capacity,
+               Shares::Search, add_capacity},
     CommandRow{"diagnose", "is a measured step normal, and if not, what explains it", run_diagnose,
                Shares::Plan, add_diagnose},
     CommandRow{"validate", "predict every measured row of a table and report errors", run_validate,
@@ -407,6 +443,8 @@ void build_command_line(CLI::App& app, Options& o) {
   app.set_version_flag("--version", "plansearch " PLANSEARCH_VERSION);
   app.footer(kSeveralValues);
   add_shared(app, o, Shares::Search);
+  app.option_defaults()->group("Search");
+  add_search_files(app, o);
   o.run = run_search;
   for (const CommandRow& row : kCommands) {
     CLI::App* sub = app.add_subcommand(row.name, row.help);

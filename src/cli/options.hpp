@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "answer/capacity.hpp"
 #include "answer/schedule_question.hpp"
 #include "plansearch/load_problem.hpp"
 
@@ -33,16 +34,20 @@ struct CalibrateOptions {
   std::uint64_t seed = 1;
 };
 
+struct Caller;
+
 /// The question and how to answer it.
 struct Options : ProblemRequest {
   int (*run)(const Options&) = nullptr;  ///< the command (commands.hpp)
+  Caller* caller = nullptr;              ///< another program takes the answer (in_process.hpp)
 
   std::string plan;                ///< --plan PLAN or the argument of explain and export
   std::string rival;               ///< the second argument of explain
   std::vector<std::string> plans;  ///< the arguments of compare
   std::string write_plan;          ///< predict --write-plan
   std::string write_stages;        ///< predict --write-stages
-  std::string trace;               ///< predict, explain, schedule --trace
+  std::string trace;               ///< --trace
+  std::string page;                ///< search --report
   std::string measured;            ///< diagnose --measured
   bool force = false;              ///< --force: however large the trace
   bool timeline = false;           ///< explain --timeline
@@ -75,6 +80,7 @@ struct Options : ProblemRequest {
   std::string fit_plot;               ///< fit --plot
   ScheduleQuestion schedule;
   CalibrateOptions calibrate;
+  CapacityQuestion capacity;
 };
 
 /// The whole command line; callbacks set `options`. Kept apart from parsing so that completion

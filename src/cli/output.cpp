@@ -15,6 +15,7 @@
 
 #include "base/parallel.hpp"
 #include "base/printable.hpp"
+#include "cli/in_process.hpp"
 #include "io/file.hpp"
 #include "plansearch/error.hpp"
 
@@ -36,6 +37,7 @@ bool has_colours(int descriptor) {
 }
 
 bool wants_colour(const Options& options, int descriptor) {
+  if (options.caller != nullptr) return false;
   if (options.color == "always") return true;
   return options.color == "auto" && has_colours(descriptor);
 }
@@ -129,6 +131,7 @@ int columns_of(const Options& options) {
 
 Output::Output(const Options& options)
     : file_(options.out),
+      caller_(options.caller),
       emphasis_(options.format == "table" && options.out.empty() &&
                 wants_colour(options, STDOUT_FILENO)) {
   if (!file_.empty()) check_writable(file_);
@@ -137,6 +140,8 @@ Output::Output(const Options& options)
 void Output::write(std::string_view text) const {
   if (!file_.empty()) {
     io::write_file(file_, text);
+  } else if (caller_ != nullptr) {
+    caller_->answer += text;
   } else if (emphasis_) {
     write_to_standard_output(with_bold_headers(text));
   } else {
@@ -155,6 +160,10 @@ void write_to_standard_error(std::string_view text) {
 }
 
 void print_error(std::string_view formatted, const Options& options) {
+  if (options.caller != nullptr) {
+    options.caller->remarks.emplace_back(formatted);
+    return;
+  }
   std::string text(formatted);
   if (wants_colour(options, STDERR_FILENO)) {
     const auto paint = [&](std::string_view word, std::string_view colour) {
@@ -169,7 +178,11 @@ void print_error(std::string_view formatted, const Options& options) {
 }
 
 void print_note(std::string_view text, const Options& options) {
-  if (!options.quiet) write_to_standard_error(printable(text) + "\n");
+  if (options.caller != nullptr) {
+    options.caller->remarks.push_back(printable(text));
+  } else if (!options.quiet) {
+    write_to_standard_error(printable(text) + "\n");
+  }
 }
 
 }  // namespace plansearch::cli

@@ -35,6 +35,7 @@ class Output {
 
  private:
   std::string file_;
+  Caller* caller_;
   bool emphasis_ = false;  ///< table headers in bold
 };
 

@@ -133,12 +133,17 @@ void refuse_two_spellings(const CLI::App& app) {
 
 /// Flags that only a search can honour.
 void refuse_elsewhere(const CLI::App& app, const Options& options) {
-  if (options.run == run_search || options.run == run_compare) return;
-  for (const char* flag : {"--all", "--pareto"}) {
-    if (count(app, flag) == 0) continue;
+  const auto refuse = [&](const char* flag) {
+    if (count(app, flag) == 0) return;
     throw InputError({}, fmt::format("{} belongs to searches", flag),
                      "leave it out, or use plansearch search");
-  }
+  };
+  if (options.run == run_search) return;
+  refuse("--report");
+  // Of the option that stands before every command; some commands have their own.
+  if (app.get_option("--trace")->count() > 0) refuse("--trace");
+  if (options.run == run_compare || options.run == run_capacity) return;
+  for (const char* flag : {"--all", "--pareto"}) refuse(flag);
 }
 
 /// Before the command and behind it.

@@ -28,7 +28,8 @@ std::string time_left(double done, std::chrono::duration<double> elapsed) {
 }  // namespace
 
 Progress::Progress(const Options& options)
-    : visible_(!options.quiet && ::isatty(STDERR_FILENO) == 1 && !is_dumb_terminal()) {}
+    : visible_(!options.quiet && options.caller == nullptr && ::isatty(STDERR_FILENO) == 1 &&
+               !is_dumb_terminal()) {}
 
 Progress::~Progress() {
   clear();

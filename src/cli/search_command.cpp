@@ -5,6 +5,8 @@
 #include "answer/compare_questions.hpp"
 #include "answer/ladder.hpp"
 #include "answer/published_plans.hpp"
+#include "answer/write_page.hpp"
+#include "answer/write_trace.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
@@ -20,6 +22,14 @@ void add_published(const Options& options, const ResolvedQuestion& inputs, Searc
   report.list_published = options.recipes;
 }
 
+/// Of plan 1, where there is one.
+void write_first_trace(const Options& options, const ResolvedQuestion& inputs,
+                       const SearchReport& report) {
+  if (options.trace.empty() || report.plans.empty()) return;
+  const PricedPlan first = priced_plan(inputs, report);
+  write_trace(first.problem, first.plan, {options.trace, options.force});
+}
+
 int search_one(const Options& options, const ResolvedQuestion& inputs, const Output& output) {
   SearchRun run(options);
   SearchReport report = run.report(inputs, options, *inputs.gpus, "searching", NameMisses::Yes);
@@ -33,6 +43,8 @@ int search_one(const Options& options, const ResolvedQuestion& inputs, const Out
   }
   if (!run.stopped()) add_published(options, inputs, report);
   run.conclude_all(options);
+  write_page(options.page, inputs, report);
+  write_first_trace(options, inputs, report);
   if (options.pareto && is_staged(options.space)) {
     print_note(fmt::format("note: space {}: the front of the plans that were priced; bounds leave "
                            "out slower ones that need less memory",
@@ -58,6 +70,8 @@ int search_ladder(const Options& options, const ResolvedQuestion& inputs, const 
   }
   if (!run.stopped()) add_published(options, inputs, chosen.report);
   run.conclude_all(options);
+  write_page(options.page, inputs, chosen.report, &ladder);
+  write_first_trace(options, inputs, chosen.report);
   if (options.pareto && format_of(options) != Format::Json) show_front(chosen.report);
   output.write(render_ladder(ladder, format_of(options), columns_of(options)));
   return exit_code_after(run, options, code);
@@ -66,7 +80,13 @@ int search_ladder(const Options& options, const ResolvedQuestion& inputs, const 
 }  // namespace
 
 int run_search(const Options& options) {
-  if (asks_several(options)) return run_compare(options);
+  if (asks_several(options)) {
+    if (!options.page.empty() || !options.trace.empty()) {
+      throw InputError({}, "--report and --trace are about one question, not about several",
+                       "leave the lists out, or ask one question at a time");
+    }
+    return run_compare(options);
+  }
   const Output output(options);
   check_degrees(options.degrees, options.limits);
   const ResolvedQuestion inputs = load_problem(options);

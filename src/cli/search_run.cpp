@@ -34,7 +34,9 @@ SearchRun::SearchRun(const Options& options)
           progress_.begin(label);
         }
       }) {
-  if (options.pareto || format_of(options) == Format::Json) session_.show_front();
+  if (options.pareto || !options.page.empty() || format_of(options) == Format::Json) {
+    session_.show_front();
+  }
   if (options.all.empty()) return;
   all_.emplace(options.all, threads_of(options));
   session_.write_all_to(*all_);

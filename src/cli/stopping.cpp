@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "base/units.hpp"
+#include "cli/in_process.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -42,7 +43,7 @@ StopLimits stop_limits(const Options& options) {
   if (options.time_limit_s) limits.time = std::chrono::duration<double>(*options.time_limit_s);
   limits.memory = options.memory_limit ? parse_quantity<Bytes>(*options.memory_limit)
                                        : std::optional(half_of_the_machine());
-  limits.signal = &signalled;
+  limits.signal = options.caller == nullptr ? &signalled : &options.caller->stop;
   return limits;
 }
 

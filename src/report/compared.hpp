@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "evaluate/answer/goodput.hpp"
 #include "plansearch/report.hpp"
 
 namespace plansearch {
@@ -13,15 +14,16 @@ namespace plansearch {
 /// A question with its best plan, or a given plan.
 struct ComparedRow {
   QuestionReport question;
-  std::string name;                ///< of a given plan, else empty
-  std::string schedule;            ///< that its plans were asked to have; empty: any
-  std::optional<PlanReport> plan;  ///< nothing where none runs
-  std::string why_none;            ///< then
-  bool fits = true;                ///< memory; a given plan may exceed it
-  std::optional<double> speed;     ///< tokens per second over those of the first row
-  bool tie_with_first = false;     ///< less than 80 % sure which of the two is faster
-  bool measured = true;            ///< any number of the machine's profile
-  std::string advice;              ///< a batch that suits the machine better, in words
+  std::string name;                  ///< of a given plan, else empty
+  std::string schedule;              ///< that its plans were asked to have; empty: any
+  std::optional<PlanReport> plan;    ///< nothing where none runs
+  std::string why_none;              ///< then
+  bool fits = true;                  ///< memory; a given plan may exceed it
+  std::optional<double> speed;       ///< tokens per second over those of the first row
+  bool tie_with_first = false;       ///< less than 80 % sure which of the two is faster
+  bool measured = true;              ///< any number of the machine's profile
+  std::optional<Goodput> goodput{};  ///< of the job, where failures were asked about
+  std::string advice;                ///< a batch that suits the machine better, in words
 };
 
 struct ComparisonReport {

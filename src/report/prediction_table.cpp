@@ -7,6 +7,7 @@
 #include "base/units.hpp"
 #include "plansearch/report.hpp"
 #include "report/plan_cells.hpp"
+#include "report/plan_tables.hpp"
 #include "report/text_table.hpp"
 
 namespace plansearch {
@@ -24,63 +25,8 @@ std::string part_table(std::vector<TextColumn> columns, const Breakdown& breakdo
   return table.text(width) + "\n";
 }
 
-/// Runs of stages that are alike but for their memory are one row.
-std::string stage_table(const std::vector<StageReport>& stages, int columns) {
-  TextTable table({{"stages", Align::Left},
-                   {"layers"},
-                   {"forward"},
-                   {"backward"},
-                   {"busy"},
-                   {"waiting"},
-                   {"to the next", Align::Left, 1},
-                   {"memory"}});
-  const auto alike = [](const StageReport& a, const StageReport& b) {
-    return a.layers == b.layers && a.forward == b.forward && a.backward == b.backward &&
-           a.edge_time == b.edge_time && a.edge_leaves_node == b.edge_leaves_node;
-  };
-  for (std::size_t first = 0; first < stages.size();) {
-    std::size_t end = first + 1;
-    while (end < stages.size() && alike(stages[first], stages[end])) ++end;
-    const StageReport& s = stages[first];
-    const auto [least, most] = std::minmax_element(
-        stages.begin() + static_cast<std::ptrdiff_t>(first),
-        stages.begin() + static_cast<std::ptrdiff_t>(end),
-        [](const StageReport& a, const StageReport& b) { return a.memory < b.memory; });
-    const Cell memory = to_text(least->memory) == to_text(most->memory)
-                            ? Cell(most->memory)
-                            : range_cell(least->memory, most->memory);
-    const std::string name =
-        end == first + 1 ? fmt::format("{}", first) : fmt::format("{}-{}", first, end - 1);
-    const Cell edge = s.edge_time == Seconds(0)
-                          ? Cell("")
-                          : Cell(s.edge_time).with(s.edge_leaves_node ? ", other node" : "");
-    table.add_row(
-        {name, count_text(s.layers), s.forward, s.backward, s.busy, s.waiting, edge, memory});
-    first = end;
-  }
-  return table.text(columns);
-}
-
 /// Less than any clock shows.
 constexpr Seconds kNothing(0.5e-6);
-
-std::string communication_table(const std::vector<PricedCommunication>& lines, int columns) {
-  TextTable table({{"communication", Align::Left},
-                   {"kind", Align::Left},
-                   {"axis", Align::Left, 2},
-                   {"ranks"},
-                   {"message"},
-                   {"calls"},
-                   {"each", Align::Right, 1},
-                   {"exposed"}});
-  for (const PricedCommunication& line : lines) {
-    const Communication& c = line.communication;
-    table.add_row({line.what, std::string(to_text(c.kind)), spoken_name(c.axes),
-                   fmt::format("{}", c.group_size), line.bytes, count_text(line.count), line.time,
-                   line.exposed < kNothing ? Cell("-") : line.exposed});
-  }
-  return table.text(columns);
-}
 
 /// How operators are cut that do not follow the rules by role.
 std::string placement_table(const PlacementNames& placements, int columns) {
@@ -148,6 +94,60 @@ std::string excess_text(const SearchReport& report) {
 
 }  // namespace
 
+TextTable stage_table(const std::vector<StageReport>& stages) {
+  TextTable table({{"stages", Align::Left},
+                   {"layers"},
+                   {"forward"},
+                   {"backward"},
+                   {"busy"},
+                   {"waiting"},
+                   {"to the next", Align::Left, 1},
+                   {"memory"}});
+  const auto alike = [](const StageReport& a, const StageReport& b) {
+    return a.layers == b.layers && a.forward == b.forward && a.backward == b.backward &&
+           a.edge_time == b.edge_time && a.edge_leaves_node == b.edge_leaves_node;
+  };
+  for (std::size_t first = 0; first < stages.size();) {
+    std::size_t end = first + 1;
+    while (end < stages.size() && alike(stages[first], stages[end])) ++end;
+    const StageReport& s = stages[first];
+    const auto [least, most] = std::minmax_element(
+        stages.begin() + static_cast<std::ptrdiff_t>(first),
+        stages.begin() + static_cast<std::ptrdiff_t>(end),
+        [](const StageReport& a, const StageReport& b) { return a.memory < b.memory; });
+    const Cell memory = to_text(least->memory) == to_text(most->memory)
+                            ? Cell(most->memory)
+                            : range_cell(least->memory, most->memory);
+    const std::string name =
+        end == first + 1 ? fmt::format("{}", first) : fmt::format("{}-{}", first, end - 1);
+    const Cell edge = s.edge_time == Seconds(0)
+                          ? Cell("")
+                          : Cell(s.edge_time).with(s.edge_leaves_node ? ", other node" : "");
+    table.add_row(
+        {name, count_text(s.layers), s.forward, s.backward, s.busy, s.waiting, edge, memory});
+    first = end;
+  }
+  return table;
+}
+
+TextTable communication_table(const std::vector<PricedCommunication>& lines) {
+  TextTable table({{"communication", Align::Left},
+                   {"kind", Align::Left},
+                   {"axis", Align::Left, 2},
+                   {"ranks"},
+                   {"message"},
+                   {"calls"},
+                   {"each", Align::Right, 1},
+                   {"exposed"}});
+  for (const PricedCommunication& line : lines) {
+    const Communication& c = line.communication;
+    table.add_row({line.what, std::string(to_text(c.kind)), spoken_name(c.axes),
+                   fmt::format("{}", c.group_size), line.bytes, count_text(line.count), line.time,
+                   line.exposed < kNothing ? Cell("-") : line.exposed});
+  }
+  return table;
+}
+
 std::string render_prediction(const SearchReport& report, Format format, int columns) {
   if (format != Format::Table || report.plans.empty()) return render_search(report, format);
   const PlanReport& p = report.plans.front();
@@ -157,7 +157,7 @@ std::string render_prediction(const SearchReport& report, Format format, int col
                      columns);
   text += part_table({{"peak memory", Align::Left}, {"bytes"}, {"of capacity"}}, e.memory,
                      report.question.memory_capacity, columns);
-  if (p.stages.size() > 1) text += stage_table(p.stages, columns) + "\n";
+  if (p.stages.size() > 1) text += stage_table(p.stages).text(columns) + "\n";
   text +=
       fmt::format("memory: {}, {} risk of running out\n\n", to_text(p.memory_fit), risk_text(p));
   if (e.host_memory > Bytes(0)) {
@@ -165,7 +165,7 @@ std::string render_prediction(const SearchReport& report, Format format, int col
         fmt::format("host memory: {} of optimizer states on a node\n\n", to_text(e.host_memory));
   }
   if (p.plan.placements) text += placement_table(*p.plan.placements, columns) + "\n";
-  if (!p.communication.empty()) text += communication_table(p.communication, columns) + "\n";
+  if (!p.communication.empty()) text += communication_table(p.communication).text(columns) + "\n";
   if (!p.passes.empty()) text += pass_table(p.passes, columns) + "\n";
   if (!report.misses.empty()) text += excess_text(report);
   for (const std::string& reason : p.why) text += fmt::format("why: {}\n", reason);

@@ -12,6 +12,7 @@
 
 #include "base/units.hpp"
 #include "report/plan_cells.hpp"
+#include "report/plan_tables.hpp"
 #include "report/text_table.hpp"
 #include "report/training.hpp"
 
@@ -173,36 +174,6 @@ std::vector<PlanColumn> cost_columns(Bytes capacity) {
       {{"why", Align::Left, 7}, reasons}};
 }
 
-TextTable plan_table(const SearchReport& report) {
-  std::vector<PlanColumn> columns = degree_columns();
-  for (PlanColumn& column : cost_columns(report.question.memory_capacity)) {
-    columns.push_back(std::move(column));
-  }
-  Columns<PlanReport> training;
-  if (report.question.tokens) {
-    append<PlanReport, TrainingCost>(training, training_columns(), [&](const PlanReport& p) {
-      return training_cost(report.question, p);
-    });
-  }
-  for (Column<PlanReport>& column : training) {
-    columns.insert(columns.end() - 1, {column.title, std::move(column.cell)});  // before reasons
-  }
-  std::erase_if(columns, [&](const PlanColumn& column) {
-    return std::none_of(report.plans.begin(), report.plans.end(),
-                        [&](const PlanReport& p) { return column.tells(p); });
-  });
-  std::vector<TextColumn> headers;
-  for (const PlanColumn& column : columns) headers.push_back(column.column);
-  TextTable table(headers);
-  for (const PlanReport& p : report.plans) {
-    if (p.variant_of) continue;
-    std::vector<Cell> cells;
-    for (const PlanColumn& column : columns) cells.push_back(column.cell(p));
-    table.add_row(std::move(cells));
-  }
-  return table;
-}
-
 /// Beside the interval: what runs in the slow mode of the fabric take.
 std::string slow_mode_text(const PlanReport& plan) {
   if (!plan.slow) return {};
@@ -229,32 +200,6 @@ constexpr DegreeNote kDegreeNotes[]{
      "; cp u: Ulysses, else ring"},
     {[](Plan p) { return p.context > 1 && p.context_kind == ContextKind::AllGather; },
      "; cp g: keys and values gathered"}};
-
-/// What the short names above mean, those that are there.
-std::string legend(const std::vector<PlanReport>& plans, const TextTable& table, int columns) {
-  const auto any = [&](auto which) {
-    return std::any_of(plans.begin(), plans.end(), [&](const PlanReport& p) { return which(p); });
-  };
-  std::string text;
-  if (any([](const PlanReport& p) { return p.ties.with_first; })) {
-    text += "~ too close to plan 1 to call\n";
-  }
-  if (any([](const PlanReport& p) { return !p.variants.empty(); })) {
-    text += "(... tie): variants of the plan that are too close to it to call\n";
-  }
-  if (!table.shows("why", columns)) {
-    text += fmt::format("why plan {}: {}\n", plans.front().rank, reasons(plans.front()));
-  }
-  text += slow_mode_text(plans.front());
-  text += "mbs: sequences per micro-batch; memory: of the fullest GPU";
-  if (table.shows("p10 - p90", columns)) text += "; p10 - p90: 80 % of outcomes";
-  if (table.shows("risk", columns)) text += "; risk: of running out of memory";
-  if (table.shows("comm", columns)) text += "; comm: exposed communication, share of the step";
-  for (const auto& [holds, words] : kDegreeNotes) {
-    if (any([&](const PlanReport& p) { return any_stage(p.plan, holds); })) text += words;
-  }
-  return text + "\n";
-}
 
 /// Where nothing fits as surely as asked for.
 std::string admission(const SearchReport& report) {
@@ -298,6 +243,61 @@ std::string beyond_text(const SearchReport& report) {
 
 }  // namespace
 
+TextTable plan_table(const SearchReport& report) {
+  std::vector<PlanColumn> columns = degree_columns();
+  for (PlanColumn& column : cost_columns(report.question.memory_capacity)) {
+    columns.push_back(std::move(column));
+  }
+  Columns<PlanReport> training;
+  if (report.question.tokens) {
+    append<PlanReport, TrainingCost>(training, training_columns(), [&](const PlanReport& p) {
+      return training_cost(report.question, p);
+    });
+  }
+  for (Column<PlanReport>& column : training) {
+    columns.insert(columns.end() - 1, {column.title, std::move(column.cell)});  // before reasons
+  }
+  std::erase_if(columns, [&](const PlanColumn& column) {
+    return std::none_of(report.plans.begin(), report.plans.end(),
+                        [&](const PlanReport& p) { return column.tells(p); });
+  });
+  std::vector<TextColumn> headers;
+  for (const PlanColumn& column : columns) headers.push_back(column.column);
+  TextTable table(headers);
+  for (const PlanReport& p : report.plans) {
+    if (p.variant_of) continue;
+    std::vector<Cell> cells;
+    for (const PlanColumn& column : columns) cells.push_back(column.cell(p));
+    table.add_row(std::move(cells));
+  }
+  return table;
+}
+
+std::string plan_legend(const std::vector<PlanReport>& plans, const TextTable& table, int columns) {
+  const auto any = [&](auto which) {
+    return std::any_of(plans.begin(), plans.end(), [&](const PlanReport& p) { return which(p); });
+  };
+  std::string text;
+  if (any([](const PlanReport& p) { return p.ties.with_first; })) {
+    text += "~ too close to plan 1 to call\n";
+  }
+  if (any([](const PlanReport& p) { return !p.variants.empty(); })) {
+    text += "(... tie): variants of the plan that are too close to it to call\n";
+  }
+  if (!table.shows("why", columns)) {
+    text += fmt::format("why plan {}: {}\n", plans.front().rank, reasons(plans.front()));
+  }
+  text += slow_mode_text(plans.front());
+  text += "mbs: sequences per micro-batch; memory: of the fullest GPU";
+  if (table.shows("p10 - p90", columns)) text += "; p10 - p90: 80 % of outcomes";
+  if (table.shows("risk", columns)) text += "; risk: of running out of memory";
+  if (table.shows("comm", columns)) text += "; comm: exposed communication, share of the step";
+  for (const auto& [holds, words] : kDegreeNotes) {
+    if (any([&](const PlanReport& p) { return any_stage(p.plan, holds); })) text += words;
+  }
+  return text + "\n";
+}
+
 void show_front(SearchReport& report) {
   report.selection =
       "Pareto front over step time and memory: no plan beats one of these in both, fastest first";
@@ -309,7 +309,7 @@ void show_front(SearchReport& report) {
 std::string ranking_table(const SearchReport& report, int columns) {
   const TextTable table = plan_table(report);
   return admission(report) + table.text(columns) + faster_tight(report) +
-         legend(report.plans, table, columns) + beyond_text(report);
+         plan_legend(report.plans, table, columns) + beyond_text(report);
 }
 
 }  // namespace plansearch

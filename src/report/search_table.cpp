@@ -11,6 +11,7 @@
 #include "report/json_text.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_row.hpp"
+#include "report/plan_tables.hpp"
 #include "report/ranking_table.hpp"
 #include "report/text_table.hpp"
 #include "report/training.hpp"
@@ -62,21 +63,7 @@ std::string misses_text(const SearchReport& report, int columns) {
   std::string text = fmt::format("{}\n", nothing_found(report));
   if (!report.misses.empty()) {
     text += "\nnearest misses:\n";
-    TextTable table({{"plan", Align::Left},
-                     {"needs"},
-                     {"has"},
-                     {"short by"},
-                     {"parameters", Align::Right, 3},
-                     {"gradients", Align::Right, 4},
-                     {"optimizer", Align::Right, 2},
-                     {"activations", Align::Right, 1},
-                     {"rest", Align::Right, 5}});
-    for (const NearMissReport& miss : report.misses) {
-      const MemoryBreakdown& m = miss.memory;
-      table.add_row({short_plan(miss.plan), m.total(), miss.limit, miss.excess(), m.parameters,
-                     m.gradients, m.optimizer, m.activations, m.transient + m.buffers + m.reserve});
-    }
-    text += table.text(columns) + "\n";
+    text += miss_table(report.misses).text(columns) + "\n";
   }
   for (const std::string& remedy : report.remedies) {
     text += fmt::format("hint: {}\n", remedy);
@@ -109,20 +96,7 @@ std::string published_text(const SearchReport& report, int columns) {
       fmt::format("published: {}{}{} ({}, {}{})\n", first.words, first.words.empty() ? "" : ": ",
                   place_of(first), first.name, first.date, others);
   if (!report.list_published) return text;
-  TextTable table({{"published plan", Align::Left},
-                   {"step"},
-                   {"beside plan 1", Align::Left},
-                   {"memory"},
-                   {"published step", Align::Right, 2},
-                   {"date", Align::Left, 1},
-                   {"recipe", Align::Left}});
-  for (const PublishedReport& plan : report.published) {
-    const bool known = plan.reason.empty();
-    table.add_row({known ? plan.words : "-", known ? Cell(plan.step) : Cell("-"), place_of(plan),
-                   known ? Cell(plan.memory) : Cell("-"),
-                   plan.measured ? Cell(*plan.measured) : Cell("-"), plan.date, plan.name});
-  }
-  return text + "\n" + table.text(columns) +
+  return text + "\n" + published_table(report.published).text(columns) +
          "published step: of the recipe's own batch and precision\n";
 }
 
@@ -177,7 +151,37 @@ std::string search_lines(const SearchReport& report, Format format) {
   return lines.text();
 }
 
-/// The best plan of a size; "-" in the columns of one without.
+std::string ladder_table(const std::vector<LadderRung>& ladder, int columns) {
+  const TextTable table = ladder_rows(ladder);
+  std::string legend = "each row: the fastest plan of that size";
+  if (table.shows("speed-up", columns)) {
+    legend += "; speed-up: of the step over the smallest size that runs";
+  }
+  legend += "; efficiency: speed-up over the growth in GPUs";
+  if (table.shows("p10 - p90", columns)) legend += "; p10 - p90: 80 % of outcomes";
+  return table.text(columns) + legend + "\n";
+}
+
+/// The answer of the chosen size, and the best plan of every size.
+Json ladder_json(const LadderReport& ladder) {
+  Json json = to_json(ladder.rungs.at(ladder.chosen).report);
+  json["ladder_choice"] = ladder.choice;
+  json["ladder_ceiling"] = or_null(ladder.ceiling);
+  json["ladder"] = Json::array();
+  for (const LadderRung& rung : ladder.rungs) {
+    Json entry{{"gpus", rung.report.question.gpus}};
+    const bool runs = !rung.report.plans.empty();
+    entry["speedup"] = runs ? Json(rung.speedup) : nullptr;
+    entry["efficiency"] = runs ? Json(rung.efficiency) : nullptr;
+    entry["plan"] = runs ? plan_json(rung.report.question, rung.report.plans.front()) : nullptr;
+    json["ladder"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+}  // namespace
+
+/// "-" in the columns of a size without a plan.
 TextTable ladder_rows(const std::vector<LadderRung>& ladder) {
   using Rung = const LadderRung&;
   using Plan = const PlanReport&;
@@ -215,35 +219,40 @@ TextTable ladder_rows(const std::vector<LadderRung>& ladder) {
   return table_of(columns, ladder);
 }
 
-std::string ladder_table(const std::vector<LadderRung>& ladder, int columns) {
-  const TextTable table = ladder_rows(ladder);
-  std::string legend = "each row: the fastest plan of that size";
-  if (table.shows("speed-up", columns)) {
-    legend += "; speed-up: of the step over the smallest size that runs";
+TextTable miss_table(const std::vector<NearMissReport>& misses) {
+  TextTable table({{"plan", Align::Left},
+                   {"needs"},
+                   {"has"},
+                   {"short by"},
+                   {"parameters", Align::Right, 3},
+                   {"gradients", Align::Right, 4},
+                   {"optimizer", Align::Right, 2},
+                   {"activations", Align::Right, 1},
+                   {"rest", Align::Right, 5}});
+  for (const NearMissReport& miss : misses) {
+    const MemoryBreakdown& m = miss.memory;
+    table.add_row({short_plan(miss.plan), m.total(), miss.limit, miss.excess(), m.parameters,
+                   m.gradients, m.optimizer, m.activations, m.transient + m.buffers + m.reserve});
   }
-  legend += "; efficiency: speed-up over the growth in GPUs";
-  if (table.shows("p10 - p90", columns)) legend += "; p10 - p90: 80 % of outcomes";
-  return table.text(columns) + legend + "\n";
+  return table;
 }
 
-/// The answer of the chosen size, and the best plan of every size.
-Json ladder_json(const LadderReport& ladder) {
-  Json json = to_json(ladder.rungs.at(ladder.chosen).report);
-  json["ladder_choice"] = ladder.choice;
-  json["ladder_ceiling"] = or_null(ladder.ceiling);
-  json["ladder"] = Json::array();
-  for (const LadderRung& rung : ladder.rungs) {
-    Json entry{{"gpus", rung.report.question.gpus}};
-    const bool runs = !rung.report.plans.empty();
-    entry["speedup"] = runs ? Json(rung.speedup) : nullptr;
-    entry["efficiency"] = runs ? Json(rung.efficiency) : nullptr;
-    entry["plan"] = runs ? plan_json(rung.report.question, rung.report.plans.front()) : nullptr;
-    json["ladder"].push_back(std::move(entry));
+TextTable published_table(const std::vector<PublishedReport>& published) {
+  TextTable table({{"published plan", Align::Left},
+                   {"step"},
+                   {"beside plan 1", Align::Left},
+                   {"memory"},
+                   {"published step", Align::Right, 2},
+                   {"date", Align::Left, 1},
+                   {"recipe", Align::Left}});
+  for (const PublishedReport& plan : published) {
+    const bool known = plan.reason.empty();
+    table.add_row({known ? plan.words : "-", known ? Cell(plan.step) : Cell("-"), place_of(plan),
+                   known ? Cell(plan.memory) : Cell("-"),
+                   plan.measured ? Cell(*plan.measured) : Cell("-"), plan.date, plan.name});
   }
-  return json;
+  return table;
 }
-
-}  // namespace
 
 std::string render_search(const SearchReport& report, Format format, int columns) {
   const Json json = to_json(report);

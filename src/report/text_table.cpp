@@ -282,4 +282,25 @@ std::string wrapped(const std::string& text, int columns) {
   return out;
 }
 
+SpelledTable TextTable::spelled_out() const {
+  SpelledTable table;
+  table.rows.resize(rows_.size());
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    std::vector<const Cell*> column;
+    for (const auto& row : rows_) column.push_back(&row[c]);
+    const std::vector<std::string> texts = spelled(column);
+    const bool says_something =
+        c == 0 || std::any_of(texts.begin(), texts.end(),
+                              [](const std::string& text) { return !text.empty() && text != "-"; });
+    if (!says_something) continue;
+    table.columns.push_back(columns_[c]);
+    for (std::size_t r = 0; r < rows_.size(); ++r) {
+      const std::vector<double>& values = rows_[r][c].values;
+      table.rows[r].push_back(
+          {texts[r], values.empty() ? std::nullopt : std::optional(values.front())});
+    }
+  }
+  return table;
+}
+
 }  // namespace plansearch

@@ -2,6 +2,7 @@
 // Aligned text tables.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,17 @@ inline constexpr int kAnyWidth = 0;
 /// the meaning.
 [[nodiscard]] std::string wrapped(const std::string& text, int columns);
 
+/// A cell as text, and the quantity it stands for.
+struct SpelledCell {
+  std::string text;
+  std::optional<double> value;
+};
+/// A table for other forms than text: the columns that say something.
+struct SpelledTable {
+  std::vector<TextColumn> columns;
+  std::vector<std::vector<SpelledCell>> rows;
+};
+
 /// Columns as wide as their widest cell (in characters, UTF-8 aware), two spaces apart. Columns
 /// whose cells are all empty or "-" are left out, but for the first.
 class TextTable {
@@ -41,6 +53,7 @@ class TextTable {
   [[nodiscard]] std::string text(int columns = kAnyWidth) const;
   /// Whether that leaves the column of this title.
   [[nodiscard]] bool shows(std::string_view title, int columns) const;
+  [[nodiscard]] SpelledTable spelled_out() const;
 
  private:
   std::vector<TextColumn> columns_;

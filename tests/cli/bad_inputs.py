@@ -129,6 +129,11 @@ CASES = [
     (("predict " + QUESTION + " --routing real",), 2, ["has no experts"]),
     (("show recipes mine",), 2, ["all at once"]),
     (("show hw",), 2, ["its argument is missing"]),
+    (("capacity " + QUESTION,), 2, ["--tokens is missing", "15.6T"]),
+    (("capacity " + QUESTION + " --tokens 1T --budget 5",), 2, ["is not a budget", "node-hours"]),
+    (("capacity " + QUESTION + " --tokens 1T --deadline 60",), 2, ["--deadline", "60d"]),
+    (("capacity " + QUESTION + " --tokens 1T --mtbf never",), 2, ["--mtbf", "50000h"]),
+    (("capacity --hw perlmutter:many --model gpt2-xl --tokens 1T",), 2, ["unknown hardware profile"]),
     # The command line.
     (("predict " + QUESTION + " --pp 65536 --cp 65536 --tp-x 65536 --tp-y 65536",), 2, ["legal values"]),
     (("predict " + QUESTION + " --pp 2147483647 --cp 2147483647 --tp 4",), 2, ["error:"]),

@@ -10,6 +10,7 @@ import argparse
 import csv
 import functools
 import io
+import html.parser
 import json
 import math
 import os
@@ -2164,6 +2165,94 @@ class Fits(Case):
         self.assertLess(study["median_error_after"], study["median_error_before"])
         self.assertEqual(study, json.loads(self.succeed(*asked, "--format", "json"))["fit_on"])
         self.assertIn("FITTED ON 3 RUNS", self.succeed(*asked))
+
+
+class Balanced(html.parser.HTMLParser):
+    """Every element ends; what a page loads."""
+
+    VOID = {"meta", "input", "br"}
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.loaded, self.names = [], [], set()
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in self.VOID:
+            self.open.append(tag)
+        self.names |= {value for key, value in attrs if key == "id"}
+        self.loaded += [value for key, value in attrs if key in ("src", "href") and not value.startswith("#")]
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open.pop() == tag, (tag, self.getpos())
+
+
+class Pages(Case):
+    QUESTION = ("--hw", "perlmutter", "--model", "llama3-8b", "--batch", "256")
+
+    def page(self, *arguments):
+        path = self.directory / "plan.html"
+        answer = run(*arguments, "--report", path)
+        self.assertIn(answer.returncode, (0, 3))
+        text = path.read_text()
+        page = Balanced()
+        page.feed(text)
+        self.assertEqual((page.open, page.loaded), ([], []))
+        self.assertLess(len(text), 2_000_000)
+        return text, page.names
+
+    def test_an_answer_is_one_page(self):
+        text, sections = self.page(*self.QUESTION, "--gpus", "64", "--min-pp", "2")
+        self.assertLessEqual({"plans", "parts", "front", "pipeline", "groups", "messages", "search", "evidence"}, sections)
+        self.assertEqual(text, self.page(*self.QUESTION, "--gpus", "64", "--min-pp", "2", "--threads", "1")[0])
+        best = self.answer(*self.QUESTION, "--gpus", "64", "--min-pp", "2")["plans"][0]
+        self.assertIn(f"{100 * best['mfu']:.1f} %", text)
+
+    def test_a_ladder_has_its_sizes(self):
+        text, sections = self.page(*self.QUESTION)
+        self.assertIn("sizes", sections)
+        self.assertIn(">4,096</td>", text)
+
+    def test_what_does_not_fit_has_a_page_too(self):
+        text, sections = self.page("--hw", "rtx-4090-box", "--model", "llama3-70b", "--gpus", "8")
+        self.assertIn("Nearest misses", text)
+        self.assertNotIn("pipeline", sections)
+
+    def test_names_are_no_markup(self):
+        hostile = (SOURCE / "models/gpt2-xl.yaml").read_text().replace("name: gpt2-xl", "name: '<b onload=x>&\"'")
+        model = self.file("hostile.yaml", hostile)
+        text, _ = self.page("--hw", "perlmutter", "--model", model, "--gpus", "4")
+        self.assertIn("&lt;b onload=x&gt;&amp;&quot;", text)
+        self.assertNotIn("<b onload", text)
+
+    def test_plan_1_is_traced(self):
+        trace = self.directory / "trace.json"
+        self.succeed(*self.QUESTION, "--gpus", "64", "--trace", trace)
+        self.assertTrue(json.loads(trace.read_text())["traceEvents"])
+        self.refuse("compare", *self.QUESTION, "--gpus", "64", "--report", trace, expect=["belongs to searches"])
+        self.refuse("--hw", "perlmutter,selene", "--model", "gpt2-xl", "--gpus", "64", "--trace", trace,
+                    expect=["about one question"])
+
+
+class Capacity(Case):
+    QUESTION = ("capacity", "--model", "gpt2-xl", "--tokens", "300B", "--hw", "perlmutter:64,dgx-h100:32")
+
+    def test_the_answer_has_its_schema_and_keeps_limits(self):
+        answer = self.answer(*self.QUESTION, "--deadline", "3d")
+        json_schema.check(answer, json.loads((SOURCE / "docs/schema/capacity.v1.schema.json").read_text()))
+        slow, fast = answer["rows"]
+        self.assertFalse(slow["within_limits"])
+        self.assertTrue(fast["within_limits"])
+        self.assertEqual(answer["choices"]["cheapest"], 1)
+        self.assertGreater(fast["affordable_tokens"], 300e9)
+        self.assertLess(slow["affordable_tokens"], 300e9)
+        self.assertGreater(fast["wall_s"], fast["plan"]["training"]["time_s"])
+        text = self.succeed(*self.QUESTION, "--deadline", "3d")
+        self.assertIn("fastest, cheapest, least energy: 32 x dgx-h100", text)
+
+    def test_limits_that_nothing_meets(self):
+        done = run(*self.QUESTION, "--deadline", "1h")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("no size is within the limits; nearest: 32 x dgx-h100", done.stderr)
 
 
 class Comparisons(Case):

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+# Written by tools/python_settings.py; a test compares it with the help of the command line.
+from collections.abc import Sequence
+from os import PathLike
+from typing import TypedDict
+
+Numbers = int | str | Sequence[int]
+Words = str | Sequence[str]
+File = str | PathLike[str]
+
+class Settings(TypedDict, total=False):
+    """What is asked about."""
+
+    hw: File | Words  # hardware profile: a shipped name or a file
+    model: File | Words  # model: a shipped name, a file, or a Hugging Face config.json or its folder
+    framework: File | Words  # training framework (default: megatron)
+    target: File | Words  # as --framework; a plan it cannot express is exit code 4
+    gpus: Numbers  # number of accelerators (default: a ladder of sizes)
+    nodes: Numbers  # number of nodes, instead of --gpus
+    batch: Numbers  # sequences per optimizer step
+    seq_len: Numbers  # tokens per sequence
+    precision: Words  # number format of the matrix products (fp32|tf32|fp16|bf16|fp8|mxfp8|nvfp4)
+    optimizer: Words  # whose states are kept (adam|sgd|adafactor|muon)
+    attention: Words  # whether scores are written to memory (flash|unfused)
+    rank_order: Words  # axes, fastest first, such as tp-cp-dp-pp
+    overlap: Words  # what is hidden: all, none, or a list such as grad,param
+    implementation: Words  # how memory-bound operators run (eager|fused|compiled|te)
+    kernels: Words  # fused kernels, such as "flash2 fused-norm"; what is not named runs eagerly
+    main_grads: Words  # format in which gradients are added up and reduced (bf16|fp16|fp32)
+    fp8_recipe: Words  # how inputs of fp8 products are scaled (tensorwise|rowwise|delayed|block|mxfp8)
+    cuda_graphs: Numbers  # 1: a captured graph issues the kernels of a step (0|1)
+    offload: Words  # what lives in host memory: optimizer states and update (none|optimizer)
+    routing: Words  # how tokens spread: balanced, auxiliary, real, or tokens of the fullest rank over the mean, such as 1.3
+    lora_rank: Numbers  # train adapters of this rank beside frozen weights
+    lora_targets: Words  # modules with an adapter, such as q,v or all-linear (default: q,v)
+    base_precision: Words  # format in which weights beside adapters are kept (fp32|bf16|fp16|fp8|int8|nf4)
+    optimizer_states: Words  # format of the optimizer's moments (fp32|bf16|fp16|fp8|int8)
+    tokens: float | str  # to train on: adds days, GPU-hours, energy and price
+    site: Words  # whose runs: typical (default), tuned (factor 1), or a measured laboratory
+    mem_reserve: Words  # memory to keep free, such as "2 GiB"
+    mem_risk: float  # accepted risk of running out of memory (default: 0.1)
+
+class Degrees(TypedDict, total=False):
+    """Of a plan; searches take lists, and ranges as text."""
+
+    dp: Numbers  # data-parallel degree
+    pp: Numbers  # pipeline stages
+    vpp: Numbers  # model chunks per stage
+    tp_x: Numbers  # tensor axis that contracts (forward all-reduce)
+    tp: Numbers  # tensor-parallel degree, as in Megatron
+    tp_y: Numbers  # tensor axis of outputs (backward all-reduce)
+    tp_z: Numbers  # tensor axis that shards weights and batch
+    cp: Numbers  # context-parallel degree
+    cp_kind: Words  # how attention is split over cp (ring|ulysses|all-gather)
+    ep: Numbers  # expert-parallel degree, spans dp x cp x tp
+    etp: Numbers  # tensor-parallel degree inside an expert
+    zero: Numbers  # 0: nothing, 1: optimizer, 2: gradients, 3: parameters (0|1|2|3)
+    shard_group: Numbers  # data ranks that share one ZeRO copy (hybrid shard); 0: all
+    sp: Numbers  # sequence parallelism with tp (0|1)
+    temporal: Words  # ring: gathers and scatters of sp in steps under products (none|ring)
+    micro_batch: Numbers  # sequences per device and micro-batch
+    overdecompose: Numbers  # pieces of a micro-batch: messages of one run under kernels of another
+    recompute: Words  # activations computed again in backward (none|selective|full)
+    recompute_layers: Numbers  # layers of every chunk, its first ones, that full recomputation repeats; 0: all
+    schedule: Words  # pipeline schedule (gpipe|1f1b|interleaved|zb-h1|zb-v|zb-h2|eager-1f1b|breadth-first|hanayo|v-half|v-min|chimera|dualpipe|dualpipe-v|zb-auto|interleaved-pairs|pairs)
+    recompute_modules: Words  # parts of a layer that selective recomputation runs again (own|fewest|core_attn|layernorm|mla_up_proj|mlp|moe|moe_act|shared_experts)
+    dispatcher: Words  # how tokens reach their experts (own|all-to-all|all-gather|deepep|hybridep)
+
+class Search(Settings, Degrees, total=False):
+    """A question with limits of its answer."""
+
+    space: Words  # plans to search (default: framework) (framework|megatron|data|axonn|4d|layers|operators|primepar|temporal|full|uneven)
+    top: Numbers  # plans to show
+    exhaustive: bool  # price every plan, prune nothing
+    recipes: bool  # list the published plans of this question, priced
+    pareto: bool  # show the Pareto front over step time and memory
+    all: File  # write every priced plan to a .csv or .jsonl file
+    threads: Numbers  # 0: all cores; the answer does not depend on it
+    time_limit: float  # then the best so far is the answer, which says so
+    memory_limit: Words  # the same beyond so much memory, such as "8 GiB" (default: half of the machine's)

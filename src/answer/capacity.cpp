@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "answer/capacity.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "answer/compare_questions.hpp"
+#include "answer/ladder.hpp"
+#include "base/names.hpp"
+#include "base/units.hpp"
+#include "io/reliability_reader.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/shipped_data.hpp"
+#include "question/number_list.hpp"
+#include "report/plan_cells.hpp"
+#include "report/training.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr double kHour = 3600.0;
+
+constexpr const char* kBudgets =
+    "a number with node-hours, GPU-hours, $ or kWh, MWh, GWh: \"20000 node-hours\", \"5M$\"";
+
+/// A quantity, or InputError that names the option.
+template <typename Quantity>
+Quantity read_quantity(std::string_view option, const std::string& text, const char* such_as) {
+  const auto value = parse_quantity<Quantity>(text);
+  if (value && *value > Quantity(0)) return *value;
+  throw InputError({}, fmt::format("{}: '{}' is not above zero with a unit", option, text),
+                   fmt::format("such as {}", such_as));
+}
+
+struct Budget {
+  std::string_view unit;
+  std::optional<double> CapacityLimits::*limit;
+  double factor;
+};
+constexpr Budget kUnits[] = {
+    {"node-hours", &CapacityLimits::node_hours, 1.0},
+    {"gpu-hours", &CapacityLimits::gpu_hours, 1.0},
+    {"gwh", &CapacityLimits::energy_joule, 1e9 * kHour},
+    {"mwh", &CapacityLimits::energy_joule, 1e6 * kHour},
+    {"kwh", &CapacityLimits::energy_joule, 1e3 * kHour},
+    {"usd", &CapacityLimits::price_usd, 1.0},
+    {"$", &CapacityLimits::price_usd, 1.0},
+};
+
+void read_budget(const std::string& text, CapacityLimits& limits) {
+  std::string words = canonical_name(text);
+  const bool dollars_first = words.starts_with('$');
+  if (dollars_first) words = words.substr(1) + "$";
+  for (const Budget& budget : kUnits) {
+    if (!words.ends_with(budget.unit)) continue;
+    std::string number = text.substr(dollars_first ? 1 : 0, words.size() - budget.unit.size());
+    std::erase(number, ' ');
+    std::erase(number, ',');
+    const auto count = read_large_count(number);
+    if (!std::holds_alternative<double>(count)) break;
+    limits.*budget.limit = std::get<double>(count) * budget.factor;
+    return;
+  }
+  throw InputError({}, fmt::format("--budget: '{}' is not a budget", text), kBudgets);
+}
+
+/// The number behind a machine's name; 0: none, a file may have a colon in its name.
+int size_of(const std::string& text) {
+  const auto numbers = read_numbers(text);
+  const auto* list = std::get_if<std::vector<std::int64_t>>(&numbers);
+  if (list == nullptr || list->size() != 1 || list->front() > 100'000'000) return 0;
+  return static_cast<int>(list->front());
+}
+
+/// "a,b:512": machines, some with their own size; the others have the sizes asked for.
+std::vector<ProblemRequest> questions_of(const ProblemRequest& request) {
+  std::vector<ProblemRequest> questions;
+  for (const std::string& word : words_of(request.hardware, ",")) {
+    ProblemRequest one = request;
+    const std::size_t colon = word.rfind(':');
+    const int own = colon == std::string::npos ? 0 : size_of(word.substr(colon + 1));
+    one.hardware = own > 0 ? word.substr(0, colon) : word;
+    if (own > 0) {
+      one.gpus = own;
+      one.gpu_list.clear();
+      one.nodes.reset();
+      one.node_list.clear();
+    } else if (!one.gpus && !one.nodes && one.gpu_list.empty() && one.node_list.empty()) {
+      one.gpu_list = ladder_sizes(*read_problem_files(one).cluster);
+    }
+    for (ProblemRequest& question : separate_questions(one)) {
+      questions.push_back(std::move(question));
+    }
+  }
+  return questions;
+}
+
+/// How far beyond a limit, in words.
+std::string over(std::string_view what, double value, double limit) {
+  return value <= limit ? std::string() : fmt::format("{:.2g}x the {}", value / limit, what);
+}
+
+struct Measured {
+  std::string_view what;
+  std::optional<double> value, limit;
+};
+
+/// What is limited, beside its limit.
+std::vector<Measured> measured(const CapacityRow& row, const CapacityLimits& limits) {
+  return {{"deadline", row.wall.value(),
+           limits.deadline ? std::optional(limits.deadline->value()) : std::nullopt},
+          {"GPU-hours", row.gpu_hours, limits.gpu_hours},
+          {"node-hours", row.gpu_hours / row.accelerators_per_node, limits.node_hours},
+          {"energy", row.energy_joule, limits.energy_joule},
+          {"price", row.price_usd, limits.price_usd}};
+}
+
+void judge(const CapacityLimits& limits, CapacityRow& row) {
+  double share = 1e30;
+  bool limited = false;
+  for (const Measured& one : measured(row, limits)) {
+    if (!one.limit) continue;
+    if (!one.value) {
+      row.beyond = fmt::format("the profile has no {}", one.what);
+      return;
+    }
+    limited = true;
+    share = std::min(share, *one.limit / *one.value);
+    if (row.beyond.empty()) row.beyond = over(one.what, *one.value, *one.limit);
+  }
+  if (limited) row.affordable_tokens = *row.plan.question.tokens * share;
+}
+
+/// From the time that the steps take to that of the job.
+void add_job(const CapacityLimits& limits, double pue, CapacityRow& row) {
+  const auto cost = training_cost(row.plan.question, *row.plan.plan);
+  const Goodput& goodput = *row.plan.goodput;
+  row.wall = cost->time / goodput.share;
+  // Independent, log-normal: distances of quantiles add in quadrature.
+  const double faster =
+      std::hypot(std::log(cost->time / cost->p10), std::log(goodput.p90 / goodput.share));
+  const double slower =
+      std::hypot(std::log(cost->p90 / cost->time), std::log(goodput.share / goodput.p10));
+  row.p10 = row.wall * std::exp(-faster);
+  row.p90 = row.wall * std::exp(slower);
+  const double longer = row.wall / cost->time;
+  row.gpu_hours = cost->gpu_time.value() * longer / kHour;
+  if (cost->energy_joule) row.energy_joule = *cost->energy_joule * longer * pue;
+  if (cost->price_usd) row.price_usd = *cost->price_usd * longer;
+  judge(limits, row);
+}
+
+void fill_efficiency(std::vector<CapacityRow>& rows) {
+  std::map<std::string, double> fewest;  // GPU-hours, by machine
+  for (const CapacityRow& row : rows) {
+    if (!row.runs()) continue;
+    const auto [known, fresh] = fewest.emplace(row.plan.question.hardware, row.gpu_hours);
+    known->second = std::min(known->second, row.gpu_hours);
+  }
+  for (CapacityRow& row : rows) {
+    if (row.runs()) row.efficiency = fewest.at(row.plan.question.hardware) / row.gpu_hours;
+  }
+}
+
+Reliability reliability_for(const CapacityQuestion& question) {
+  Reliability reliability =
+      io::read_reliability(shipped_data().directory() / "validation" / "reliability.yaml");
+  if (!question.mtbf.empty()) {
+    reliability.gpu_mtbf = read_quantity<Seconds>("--mtbf", question.mtbf, "50000h");
+    reliability.spread = 0.0;
+    reliability.records.clear();
+  }
+  if (!question.restart.empty()) {
+    reliability.restart = read_quantity<Seconds>("--restart", question.restart, "15min");
+  }
+  if (!question.storage.empty()) {
+    reliability.storage_per_node =
+        read_quantity<Bandwidth>("--storage", question.storage, "\"1 GB/s\"");
+  }
+  return reliability;
+}
+
+}  // namespace
+
+CapacityLimits read_limits(const CapacityQuestion& question) {
+  CapacityLimits limits;
+  if (!question.deadline.empty()) {
+    limits.deadline = read_quantity<Seconds>("--deadline", question.deadline, "60d");
+  }
+  if (!question.budget.empty()) read_budget(question.budget, limits);
+  return limits;
+}
+
+CapacityReport plan_capacity(const ProblemRequest& request, const CapacityQuestion& question,
+                             SearchSession& session) {
+  if (!request.tokens) {
+    throw InputError({}, "capacity: --tokens is missing", "tokens to train on, such as 15.6T");
+  }
+  CapacityReport report;
+  report.limits = read_limits(question);
+  report.pue = question.pue;
+  report.tokens_per_parameter = question.tokens_per_parameter;
+  report.reliability = reliability_for(question);
+  const std::vector<ProblemRequest> questions = questions_of(request);
+  ComparisonReport compared = compare_questions(questions, session, &report.reliability);
+  report.evidence = std::move(compared.evidence);
+  report.notes = std::move(compared.notes);
+  for (std::size_t i = 0; i < compared.rows.size(); ++i) {
+    CapacityRow row;
+    row.plan = std::move(compared.rows[i]);
+    row.accelerators_per_node = read_problem_files(questions[i]).cluster->accelerators_per_node;
+    if (row.runs()) add_job(report.limits, report.pue, row);
+    report.rows.push_back(std::move(row));
+  }
+  // Sizes that nobody asked for need not be shown.
+  const bool asked =
+      request.gpus || request.nodes || !request.gpu_list.empty() || !request.node_list.empty();
+  const auto runs = [](const CapacityRow& row) { return row.runs(); };
+  if (!asked && std::any_of(report.rows.begin(), report.rows.end(), runs)) {
+    std::erase_if(report.rows, [&](const CapacityRow& row) { return !runs(row); });
+  }
+  fill_efficiency(report.rows);
+  return report;
+}
+
+std::string unmet(const CapacityReport& report) {
+  const auto within = [](const CapacityRow& row) { return row.runs() && row.beyond.empty(); };
+  if (std::any_of(report.rows.begin(), report.rows.end(), within)) return {};
+  const CapacityRow* nearest = nullptr;
+  for (const CapacityRow& row : report.rows) {
+    if (!row.affordable_tokens) continue;
+    if (nearest == nullptr || *row.affordable_tokens > *nearest->affordable_tokens) nearest = &row;
+  }
+  if (nearest == nullptr) return "no plan fits on any of these machines";
+  return fmt::format(
+      "no size is within the limits; nearest: {} x {}, {}; it takes {} and {} GPU-hours{}, or "
+      "trains on {} tokens within them",
+      grouped(nearest->plan.question.gpus), nearest->plan.question.hardware, nearest->beyond,
+      duration_text(nearest->wall), count_text(nearest->gpu_hours),
+      nearest->price_usd ? fmt::format(" ($ {})", count_text(*nearest->price_usd)) : "",
+      count_text(*nearest->affordable_tokens));
+}
+
+}  // namespace plansearch

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers as pages for a browser.
+#pragma once
+
+#include <string>
+
+#include "plansearch/load_problem.hpp"
+#include "plansearch/plan.hpp"
+#include "plansearch/report.hpp"
+
+namespace plansearch {
+
+/// The first plan of an answer as it was priced, with its problem.
+struct PricedPlan {
+  Problem problem;
+  ParallelPlan plan;
+};
+/// Of a report with a plan.
+[[nodiscard]] PricedPlan priced_plan(const ResolvedQuestion& asked, const SearchReport& report);
+
+/// Writes the answer of a search, or of a ladder with its chosen size, as one page; no name: none.
+/// InputError for a file that cannot be written.
+void write_page(const std::string& file, const ResolvedQuestion& asked, const SearchReport& report,
+                const LadderReport* ladder = nullptr);
+
+}  // namespace plansearch

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/capacity.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/units.hpp"
+#include "report/columns.hpp"
+#include "report/evidence_text.hpp"
+#include "report/json_text.hpp"
+#include "report/plan_cells.hpp"
+#include "report/plan_row.hpp"
+#include "report/text_table.hpp"
+
+namespace plansearch {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Row = const CapacityRow&;
+
+constexpr double kHour = 3600.0;
+
+/// A result; "-" and null where the row has no plan.
+Column<CapacityRow> result(std::string_view key, std::function<Json(Row)> value, TextColumn title,
+                           std::function<Cell(Row)> cell) {
+  return {.key = key,
+          .value = [value](Row r) { return r.runs() ? value(r) : Json(nullptr); },
+          .title = std::move(title),
+          .cell = [cell](Row r) { return r.runs() ? cell(r) : Cell("-"); }};
+}
+
+const Columns<CapacityRow>& columns_of_rows() {
+  static const Columns<CapacityRow> kColumns{
+      {"hardware", [](Row r) { return r.plan.question.hardware; }, {"hardware", Align::Left}},
+      {"gpus",
+       [](Row r) { return r.plan.question.gpus; },
+       {"GPUs"},
+       [](Row r) { return grouped(r.plan.question.gpus); }},
+      result(
+          "step_time_s", [](Row r) { return r.plan.plan->estimate.step.total().value(); },
+          {"step", Align::Right, 3},
+          [](Row r) { return Cell(r.plan.plan->estimate.step.total()); }),
+      result(
+          "mfu", [](Row r) { return r.plan.plan->mfu; }, {"MFU", Align::Right, 5},
+          [](Row r) { return share_text(r.plan.plan->mfu); }),
+      result(
+          "goodput", [](Row r) { return r.plan.goodput->share; }, {"goodput"},
+          [](Row r) { return share_text(r.plan.goodput->share); }),
+      result(
+          "wall_s", [](Row r) { return r.wall.value(); }, {"time"},
+          [](Row r) { return Cell(r.wall); }),
+      result(
+          "wall_p10_s", [](Row r) { return r.p10.value(); }, {"p10 - p90", Align::Right, 1},
+          [](Row r) { return range_cell(r.p10, r.p90); }),
+      result(
+          "wall_p90_s", [](Row r) { return r.p90.value(); }, {}, [](Row) { return Cell(""); }),
+      result(
+          "gpu_hours", [](Row r) { return r.gpu_hours; }, {"GPU-hours"},
+          [](Row r) { return count_cell(r.gpu_hours); }),
+      result(
+          "energy_j", [](Row r) { return or_null(r.energy_joule); }, {"energy", Align::Right, 2},
+          [](Row r) { return energy_cell(r.energy_joule); }),
+      result(
+          "price_usd", [](Row r) { return or_null(r.price_usd); }, {"price"},
+          [](Row r) { return price_cell(r.price_usd); }),
+      result(
+          "efficiency", [](Row r) { return r.efficiency; }, {"efficiency", Align::Right, 4},
+          [](Row r) { return share_text(r.efficiency); }),
+      {"within_limits", [](Row r) { return r.runs() && r.beyond.empty(); }},
+      {"reason", [](Row r) { return or_null(r.runs() ? r.beyond : r.plan.why_none); }},
+      {"best_plan",
+       [](Row r) { return r.runs() ? Json(short_plan(r.plan.plan->plan)) : Json(nullptr); },
+       {"best plan", Align::Left},
+       [](Row r) {
+         if (!r.runs()) return Cell(r.plan.why_none);
+         return Cell(short_plan(r.plan.plan->plan) +
+                     (r.beyond.empty() ? "" : fmt::format(" ({})", r.beyond)));
+       }},
+      result(
+          "affordable_tokens", [](Row r) { return or_null(r.affordable_tokens); }, {},
+          [](Row) { return Cell(""); })};
+  return kColumns;
+}
+
+Json goodput_json(const Goodput& goodput) {
+  return {{"share", goodput.share},
+          {"share_p10", goodput.p10},
+          {"share_p90", goodput.p90},
+          {"mtbf_s", goodput.mtbf.value()},
+          {"checkpoint_bytes", whole_bytes(goodput.checkpoint)},
+          {"write_s", goodput.write.value()},
+          {"interval_s", goodput.interval.value()},
+          {"spare_nodes", goodput.spare_nodes}};
+}
+
+std::optional<double> wall_of(Row row) {
+  return row.wall.value();
+}
+std::optional<double> energy_of(Row row) {
+  return row.energy_joule;
+}
+/// Dollars where the profile has a price, else GPU-hours.
+std::optional<double> cost_of(Row row) {
+  return row.price_usd ? row.price_usd : std::optional(row.gpu_hours);
+}
+
+struct Choice {
+  const char* key;
+  const char* what;
+  std::optional<double> (*measure)(Row row);
+};
+constexpr Choice kChoices[] = {{"fastest", "fastest", wall_of},
+                               {"cheapest", "cheapest", cost_of},
+                               {"least_energy", "least energy", energy_of}};
+
+/// The largest size of a machine that still uses its GPUs well.
+constexpr double kKneeEfficiency = 0.8;
+
+std::string size_text(Row row) {
+  return fmt::format("{} x {}", grouped(row.plan.question.gpus), row.plan.question.hardware);
+}
+
+/// Choices that fall on one row share a line.
+std::string choice_lines(const CapacityReport& report) {
+  std::vector<std::pair<const CapacityRow*, std::string>> lines;
+  for (const Choice& choice : kChoices) {
+    const CapacityRow* row = report.least(choice.measure);
+    if (row == nullptr) continue;
+    const auto same = std::find_if(lines.begin(), lines.end(),
+                                   [&](const auto& line) { return line.first == row; });
+    if (same == lines.end()) {
+      lines.emplace_back(row, choice.what);
+    } else {
+      same->second += fmt::format(", {}", choice.what);
+    }
+  }
+  std::string text;
+  for (const auto& [row, what] : lines) {
+    text += fmt::format("{}: {}, {}, {} GPU-hours{}\n", what, size_text(*row),
+                        duration_text(row->wall), count_text(row->gpu_hours),
+                        row->price_usd ? fmt::format(", $ {}", count_text(*row->price_usd)) : "");
+  }
+  return text;
+}
+
+/// Of every machine with several sizes.
+std::string knee_line(const CapacityReport& report) {
+  std::map<std::string, std::pair<const CapacityRow*, int>> knees;  // by machine: row, sizes
+  for (const CapacityRow& row : report.rows) {
+    if (!row.runs()) continue;
+    auto& [knee, sizes] = knees[row.plan.question.hardware];
+    ++sizes;
+    if (row.efficiency >= kKneeEfficiency) knee = &row;
+  }
+  std::vector<std::string> texts;
+  for (const auto& [machine, found] : knees) {
+    if (found.second > 1 && found.first != nullptr) texts.push_back(size_text(*found.first));
+  }
+  if (texts.empty()) return {};
+  return fmt::format("largest size that does {:.0f} % of the best size's work per GPU-hour: {}\n",
+                     kKneeEfficiency * 100.0, fmt::join(texts, ", "));
+}
+
+/// The row that trains on most tokens within the limits.
+const CapacityRow* most_affordable(const CapacityReport& report) {
+  const CapacityRow* best = nullptr;
+  for (const CapacityRow& row : report.rows) {
+    if (!row.affordable_tokens) continue;
+    if (best == nullptr || *row.affordable_tokens > *best->affordable_tokens) best = &row;
+  }
+  return best;
+}
+
+/// Of as many operations as training on the tokens takes: 6 for a parameter and a token
+/// (Kaplan et al. 2020).
+double parameters_at(double parameters, double tokens, double tokens_per_parameter) {
+  return std::sqrt(parameters * tokens / tokens_per_parameter);
+}
+
+std::string affordable_line(const CapacityReport& report) {
+  const CapacityRow* best = most_affordable(report);
+  if (best == nullptr) return {};
+  const double tokens = *best->affordable_tokens;
+  return fmt::format(
+      "within the limits: {} tokens on {}; or about {} parameters trained on {} tokens each\n",
+      count_text(tokens), size_text(*best),
+      count_text(parameters_at(static_cast<double>(best->plan.question.parameters), tokens,
+                               report.tokens_per_parameter)),
+      report.tokens_per_parameter);
+}
+
+std::string goodput_lines(const CapacityReport& report) {
+  const auto last =
+      std::find_if(report.rows.rbegin(), report.rows.rend(), [](Row row) { return row.runs(); });
+  if (last == report.rows.rend()) return {};
+  const Goodput& goodput = *last->plan.goodput;
+  const Reliability& rests = report.reliability;
+  return fmt::format(
+      "goodput on {}: an interruption every {} (one in {} hours of a GPU{}; {} to restart), "
+      "checkpoints of {} written in {} every {}; spares for 95 % of the time: {} "
+      "node{}\n",
+      size_text(*last), duration_text(goodput.mtbf), count_text(rests.gpu_mtbf.value() / kHour),
+      rests.records.empty() ? "" : fmt::format(", from {} published records", rests.records.size()),
+      duration_text(rests.restart), to_text(goodput.checkpoint), duration_text(goodput.write),
+      duration_text(goodput.interval), goodput.spare_nodes, goodput.spare_nodes == 1 ? "" : "s");
+}
+
+std::string table_text(const CapacityReport& report, int columns) {
+  const QuestionReport& q = report.rows.front().plan.question;
+  std::string text =
+      fmt::format("{} on {} tokens, batch {} x {}, {}, {}\n\n", q.model, count_text(*q.tokens),
+                  q.global_batch, q.seq_len, q.precision, framework_text(q));
+  const TextTable table = table_of(columns_of_rows(), report.rows);
+  text += table.text(columns);
+  text += fmt::format("time: with failures, checkpoints and restarts{}\n",
+                      table.shows("p10 - p90", columns) ? "; p10 - p90: 80 % of outcomes" : "");
+  if (table.shows("energy", columns)) {
+    text += fmt::format("energy: the accelerators at their rated power{}\n",
+                        report.pue == 1.0 ? ", without hosts, network and cooling"
+                                          : fmt::format(" times {}", report.pue));
+  }
+  text += "\n" + choice_lines(report) + knee_line(report) + affordable_line(report) +
+          goodput_lines(report);
+  return wrapped(text + "\n" + evidence_text(report.evidence) + "\n", columns);
+}
+
+Json row_json(Row row) {
+  Json json = object_of(columns_of_rows(), row);
+  json["goodput_parts"] = row.runs() ? goodput_json(*row.plan.goodput) : Json(nullptr);
+  json["plan"] = row.runs() ? plan_json(row.plan.question, *row.plan.plan) : Json(nullptr);
+  return json;
+}
+
+Json choices_json(const CapacityReport& report) {
+  Json json = Json::object();
+  for (const Choice& choice : kChoices) {
+    const CapacityRow* row = report.least(choice.measure);
+    json[choice.key] = row == nullptr ? Json(nullptr) : Json(row - report.rows.data());
+  }
+  return json;
+}
+
+Json reliability_json(const Reliability& reliability) {
+  Json json{{"gpu_mtbf_s", reliability.gpu_mtbf.value()},
+            {"spread", reliability.spread},
+            {"restart_s", reliability.restart.value()},
+            {"repair_s", reliability.repair.value()},
+            {"storage_bytes_per_s_per_node", reliability.storage_per_node.value()},
+            {"records", Json::array()}};
+  for (const ReliabilityRecord& record : reliability.records) {
+    json["records"].push_back({{"name", record.name},
+                               {"gpu_mtbf_s", record.gpu_mtbf().value()},
+                               {"source", record.source}});
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string duration_text(Seconds time) {
+  const Cell cell(time);
+  return spelled({&cell}).front();
+}
+
+const CapacityRow* CapacityReport::least(
+    std::optional<double> (*measure)(const CapacityRow& row)) const {
+  const CapacityRow* best = nullptr;
+  for (const CapacityRow& row : rows) {
+    if (!row.runs() || !row.beyond.empty() || !measure(row)) continue;
+    if (best == nullptr || *measure(row) < *measure(*best)) best = &row;
+  }
+  return best;
+}
+
+std::string render_capacity(const CapacityReport& report, Format format, int columns) {
+  const CapacityLimits& limits = report.limits;
+  Answer answer{{{"schema", "plansearch/capacity/v1"},
+                 {"question", identity_json(report.rows.front().plan.question)},
+                 {"tokens", *report.rows.front().plan.question.tokens},
+                 {"limits",
+                  {{"deadline_s", or_null(limits.deadline)},
+                   {"gpu_hours", or_null(limits.gpu_hours)},
+                   {"node_hours", or_null(limits.node_hours)},
+                   {"energy_j", or_null(limits.energy_joule)},
+                   {"price_usd", or_null(limits.price_usd)}}},
+                 {"rows", array_of(report.rows, row_json)},
+                 {"choices", choices_json(report)},
+                 {"reliability", reliability_json(report.reliability)},
+                 {"evidence", report.evidence}},
+                objects_of(columns_of_rows(), report.rows)};
+  for (Json& row : answer.document["rows"]) require_finite(row);
+  return render_answer(answer, format, [&] { return table_text(report, columns); });
+}
+
+}  // namespace plansearch

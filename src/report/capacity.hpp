@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many accelerators, of which machine, for how long, at what cost.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/compared.hpp"
+
+namespace plansearch {
+
+/// What a job may take at most. Absent: any.
+struct CapacityLimits {
+  std::optional<Seconds> deadline;
+  std::optional<double> gpu_hours;
+  std::optional<double> node_hours;
+  std::optional<double> energy_joule;
+  std::optional<double> price_usd;
+};
+
+/// A size of a machine with its best plan, and the job from its first step to its last.
+struct CapacityRow {
+  ComparedRow plan;  ///< with its goodput, where it has one
+  int accelerators_per_node = 1;
+  Seconds wall, p10, p90;  ///< failures and checkpoints included
+  double gpu_hours = 0.0;
+  std::optional<double> energy_joule;  ///< of the accelerators, times the power usage effectiveness
+  std::optional<double> price_usd;
+  double efficiency = 1.0;  ///< work per GPU-hour over that of the machine's best size
+  std::string beyond;       ///< the first limit that it breaks, in words; empty: none
+  /// Tokens that it trains on within the limits; absent: without limits.
+  std::optional<double> affordable_tokens;
+
+  [[nodiscard]] bool runs() const { return plan.plan.has_value(); }
+};
+
+struct CapacityReport {
+  std::vector<CapacityRow> rows;  ///< at least one
+  CapacityLimits limits;
+  Reliability reliability;
+  double pue = 1.0;                    ///< power usage effectiveness
+  double tokens_per_parameter = 20.0;  ///< of a model that fits the compute
+  std::vector<std::string> evidence, notes;
+
+  /// Rows within all limits: the first of those with the least of what `measure` says; none where
+  /// no row is within them, or nothing is known of any.
+  [[nodiscard]] const CapacityRow* least(
+      std::optional<double> (*measure)(const CapacityRow& row)) const;
+};
+
+/// "65.7 days"
+[[nodiscard]] std::string duration_text(Seconds time);
+
+[[nodiscard]] std::string render_capacity(const CapacityReport& report, Format format,
+                                          int columns = 0);
+
+}  // namespace plansearch

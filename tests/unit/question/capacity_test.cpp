@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "answer/capacity.hpp"
+
+#include <doctest/doctest.h>
+
+#include "plansearch/error.hpp"
+
+namespace plansearch {
+namespace {
+
+CapacityLimits budget(const std::string& text) {
+  CapacityQuestion question;
+  question.budget = text;
+  return read_limits(question);
+}
+
+ProblemRequest perlmutter() {
+  ProblemRequest request;
+  request.hardware = "perlmutter:64,perlmutter:128";
+  request.model = "gpt2-xl";
+  request.tokens = "300B";
+  return request;
+}
+
+SearchSession session() {
+  SearchOptions options;
+  options.top = 1;
+  options.threads = 1;
+  return SearchSession(options, [](const std::string&) {});
+}
+
+}  // namespace
+
+TEST_SUITE("unit") {
+  TEST_CASE("capacity: budgets in node-hours, GPU-hours, money and energy") {
+    CHECK(budget("20000 node-hours").node_hours == 20000.0);
+    CHECK(budget("20,000 Node-Hours").node_hours == 20000.0);
+    CHECK(budget("2M GPU-hours").gpu_hours == 2e6);
+    CHECK(budget("5 M$").price_usd == 5e6);
+    CHECK(budget("$5M").price_usd == 5e6);
+    CHECK(budget("300k USD").price_usd == 3e5);
+    CHECK(budget("3 GWh").energy_joule == doctest::Approx(3e9 * 3600.0));
+    CHECK(budget("4 MWh").energy_joule == doctest::Approx(4e6 * 3600.0));
+    for (const char* wrong : {"5", "5 apples", "$", "-5$", "0 GWh", "five $"}) {
+      CHECK_THROWS_AS(static_cast<void>(budget(wrong)), InputError);
+    }
+    CapacityQuestion late;
+    late.deadline = "60d";
+    CHECK(read_limits(late).deadline == Seconds(60.0 * 86400.0));
+    late.deadline = "60";
+    CHECK_THROWS_AS(static_cast<void>(read_limits(late)), InputError);
+  }
+
+  TEST_CASE("capacity: a job takes its steps and what failures cost, limits are kept") {
+    SearchSession searches = session();
+    CapacityQuestion question;
+    question.mtbf = "50000h";
+    const CapacityReport free = plan_capacity(perlmutter(), question, searches);
+    REQUIRE(free.rows.size() == 2);
+    const CapacityRow& first = free.rows.front();
+    REQUIRE(first.runs());
+    CHECK(first.plan.question.gpus == 64);
+    const double steps = 300e9 / (512.0 * 1024.0);  // whole ones: 572,205
+    const double pure = first.plan.plan->estimate.step.total().value() * std::ceil(steps);
+    CHECK(first.wall.value() == doctest::Approx(pure / first.plan.goodput->share));
+    CHECK(first.gpu_hours == doctest::Approx(first.wall.value() * 64.0 / 3600.0));
+    CHECK(first.p10 < first.wall);
+    CHECK(first.wall < first.p90);
+    CHECK_FALSE(first.affordable_tokens.has_value());
+    CHECK(unmet(free).empty());
+
+    // A deadline between the two sizes: the larger one meets it, the smaller trains less.
+    question.deadline = std::to_string(0.75 * first.wall.value()) + "s";
+    const CapacityReport late = plan_capacity(perlmutter(), question, searches);
+    CHECK(late.rows[0].beyond == "1.3x the deadline");
+    CHECK(*late.rows[0].affordable_tokens == doctest::Approx(0.75 * 300e9));
+    CHECK(late.rows[1].beyond.empty());
+    CHECK(late.least([](const CapacityRow& row) { return std::optional(row.gpu_hours); }) ==
+          &late.rows[1]);
+
+    question.deadline = "1h";
+    const CapacityReport never = plan_capacity(perlmutter(), question, searches);
+    CHECK(unmet(never).find("no size is within the limits; nearest: 128 x perlmutter") == 0);
+    // A budget of money on a machine without a price decides nothing.
+    question.deadline.clear();
+    question.budget = "5M$";
+    CHECK(plan_capacity(perlmutter(), question, searches).rows[0].beyond ==
+          "the profile has no price");
+  }
+
+  TEST_CASE("capacity: tokens are asked for") {
+    ProblemRequest request = perlmutter();
+    request.tokens.reset();
+    SearchSession searches = session();
+    CHECK_THROWS_WITH_AS(static_cast<void>(plan_capacity(request, {}, searches)),
+                         "capacity: --tokens is missing", InputError);
+  }
+}
+
+}  // namespace plansearch
