@@ -121,7 +121,7 @@ std::vector<SpaceDimension> dimensions_of(const Problem& problem) {
       {Degree::Dispatcher, numbers(kOwnDispatcher), {}},
       {Degree::Chunks, chunk_values(problem, layers), {}},
       // What a framework runs that says nothing of its schedules.
-      {Degree::Schedule, order_values(Framework{}), {}},
+      {Degree::Schedule, order_values(Framework{}, *problem.network), {}},
   };
 }
 
@@ -155,13 +155,35 @@ std::vector<SpaceConstraint> order_constraints() {
 
 }  // namespace
 
-std::vector<int> order_values(const Framework& framework) {
+std::vector<int> order_values(const Framework& framework, const Network& network) {
   std::vector<int> values;
-  for (const ScheduleId id : schedules_of(framework)) values.push_back(static_cast<int>(id));
+  const auto& paired = framework.paired_schedules;
+  const std::vector<ScheduleId> usual = schedules_of(framework);
+  for (const ScheduleId id : all_schedules()) {
+    const bool listed = std::find(usual.begin(), usual.end(), id) != usual.end();
+    const bool pairs = joins_passes(framework, network, id) &&
+                       std::find(paired.begin(), paired.end(), to_text(id)) != paired.end();
+    if (listed || pairs) values.push_back(static_cast<int>(id));
+  }
   // One stage runs micro-batches one after the other, whatever orders of pipelines are listed.
   const auto plain = static_cast<int>(kDefaultSchedule);
   if (std::find(values.begin(), values.end(), plain) == values.end()) values.push_back(plain);
   return values;
+}
+
+void find_modules_and_dispatcher(const Problem& problem, SearchSpace& space) {
+  if (!problem.network->routing) return;
+  const Framework& framework = *problem.framework;
+  if (tried_dispatchers(framework).size() > 1) {
+    space.dimension(Degree::Dispatcher).values = numbers(kAnyDispatcher);
+  }
+  if ((framework.recompute_modules & modules_of(*problem.network)).none()) return;
+  const bool own_drops = selective_drops(*problem.network, framework.selective);
+  space.dimension(Degree::RecomputeModules).values =
+      own_drops ? numbers(0, kFewestModules) : numbers(kFewestModules);
+  space.dimension(Degree::Recompute).values =
+      numbers(Recompute::None, Recompute::Selective, Recompute::Full);
+  space.left_out = {"modules to recompute other than the cheapest that have room"};
 }
 
 SearchSpace all_degrees(const Problem& problem) {

@@ -14,7 +14,11 @@ namespace plansearch {
 [[nodiscard]] SearchSpace all_degrees(const Problem& problem);
 
 /// The schedules a framework lists, as values of the dimension.
-[[nodiscard]] std::vector<int> order_values(const Framework& framework);
+[[nodiscard]] std::vector<int> order_values(const Framework& framework, const Network& network);
+
+/// Of mixtures, which modules run again and how tokens reach their experts is for the search to
+/// find, as far as the framework knows several: all runs of which they are published are of these.
+void find_modules_and_dispatcher(const Problem& problem, SearchSpace& space);
 
 /// With one micro-batch every order of one chunk and whole backwards is the default one: looks at
 /// no other where that is there.

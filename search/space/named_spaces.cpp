@@ -30,9 +30,10 @@ SearchSpace megatron(const Problem& problem) {
   return space;
 }
 
-/// Orders and rings under products, as far as the framework runs them.
+/// Orders, modules, dispatchers and rings under products, as far as the framework runs them.
 void take_what_is_listed(const Problem& problem, SearchSpace& space) {
-  space.dimension(Degree::Schedule).values = order_values(*problem.framework);
+  space.dimension(Degree::Schedule).values = order_values(*problem.framework, *problem.network);
+  find_modules_and_dispatcher(problem, space);
   if (!runs_steps(problem.framework->operator_steps, OperatorSteps::Rings)) return;
   space.dimension(Degree::Temporal).values = {static_cast<int>(Temporal::None),
                                               static_cast<int>(Temporal::Ring)};
@@ -159,6 +160,18 @@ void take_named_modules(SearchSpace& space, const PinnedDegrees& pinned) {
   space.left_out.push_back("modules to recompute other than the cheapest that have room");
 }
 
+/// The fewest modules are none where a plan has room without: one plan in place of two.
+void find_fewest_once(SearchSpace& space) {
+  const std::vector<int>& modules = space.dimension(Degree::RecomputeModules).values;
+  std::vector<int>& levels = space.dimension(Degree::Recompute).values;
+  const auto holds = [](const std::vector<int>& values, int value) {
+    return std::find(values.begin(), values.end(), value) != values.end();
+  };
+  if (!holds(modules, kFewestModules)) return;
+  if (!holds(levels, static_cast<int>(Recompute::Selective))) return;
+  std::erase(levels, static_cast<int>(Recompute::None));
+}
+
 void pin(const Problem& problem, SearchSpace& space, const PinnedDegrees& pinned,
          const DegreeLimits& limits) {
   take_named_modules(space, pinned);
@@ -167,6 +180,7 @@ void pin(const Problem& problem, SearchSpace& space, const PinnedDegrees& pinned
     if (limits.has(row.degree)) limit(problem, row.degree, limits, space.dimension(row.degree));
   }
   if (pinned.has(Degree::Recompute)) space.left_out.clear();
+  find_fewest_once(space);
   leave_empty_selective_out(problem, space, pinned, limits);
   const std::vector<int>& chunks = space.dimension(Degree::Chunks).values;
   if (chunks.size() == 1 && chunks.front() > 1) keep_orders_of(problem, chunks.front(), space);

@@ -90,9 +90,7 @@ class FamilyPricer::Worker {
   /// What plans of one micro-batch share whose orders join passes, or do not.
   struct Shared {
     Seconds least;
-    Bytes memory;  ///< of states, at least
     bool pruned = false;
-    std::optional<DispatcherId> dispatcher;  ///< the best, where it is open
     std::shared_ptr<const ClassProfile> profile;
   };
 
@@ -112,17 +110,17 @@ class FamilyPricer::Worker {
     return *least;
   }
 
-  /// Orders that join passes wait for no exchange of tokens: where there is one, their bound is a
-  /// lower one.
+  /// Orders that join passes hide exchanges of tokens, and have a bound of their own.
   void visit_micro_batches(const PlanDegrees& batching) {
     std::array<Shared, 2> shared;
     const PlanBound plain = least_of(batching, kDefaultSchedule);
     PlanBound joined = plain;
     const bool pairs = !joining_.empty() && batching.pipeline > 1 && batching.expert > 1;
     if (pairs) joined = least_of(batching, joining_.front());
-    shared[0] = {plain.step_time, plain.memory, is_pruned(plain), {}, {}};
-    shared[1] = {joined.step_time, joined.memory, is_pruned(joined), {}, {}};
-    if (shared[1].pruned) {
+    best_ = {};
+    shared[0] = {plain.step_time, is_pruned(plain), {}};
+    shared[1] = {joined.step_time, is_pruned(joined), {}};
+    if (shared[0].pruned && shared[1].pruned) {
       result_.counts.pruned += counter_.below(level_ + 1, batching);
       ++result_.counts.subtrees;
       return;
@@ -143,12 +141,11 @@ class FamilyPricer::Worker {
     walk_.visit(level_ + 1, walk_.space().depth(), batching, visit_plan, rejecter());
   }
 
-  [[nodiscard]] PlanDegrees with_dispatcher(PlanDegrees plan, Shared& shared) {
+  [[nodiscard]] PlanDegrees with_dispatcher(PlanDegrees plan) {
     if (plan.dispatcher != kAnyDispatcher) return plan;
-    if (!shared.dispatcher) {
-      shared.dispatcher = evaluator_.with_best_dispatcher(plan, *workspace_).dispatcher;
-    }
-    plan.dispatcher = *shared.dispatcher;
+    std::optional<DispatcherId>& best = best_.at(joins(plan) ? 1 : 0);
+    if (!best) best = evaluator_.with_best_dispatcher(plan, *workspace_).dispatcher;
+    plan.dispatcher = *best;
     return plan;
   }
 
@@ -156,7 +153,7 @@ class FamilyPricer::Worker {
   /// pass: most plans of large models never get any. The profile that plans of one micro-batch
   /// share is made when the first of them is left.
   void visit_legal(const PlanDegrees& open, Shared& shared) {
-    const PlanDegrees plan = with_dispatcher(open, shared);
+    const PlanDegrees plan = with_dispatcher(open);
     if (!shared.profile || several_dispatchers_) {
       const Bytes memory = evaluator_.memory_bound(plan, *workspace_);
       if (memory > limits_.tight) return refuse_for_memory(plan);
@@ -171,35 +168,46 @@ class FamilyPricer::Worker {
     if (!price_plan(*shared.profile, plan, limits_.tight)) refuse_for_memory(plan);
   }
 
-  /// Nothing where the plan fits without; else the cheapest modules with which it does, or may.
+  /// No modules where the plan fits without; else the cheapest with which it does, or may. A plan
+  /// that may fit without is looked at both ways, and counts once.
   void visit_modules(const PlanDegrees& open, Shared& shared) {
     PlanDegrees plan = open;
     plan.recompute = Recompute::None;
     plan.modules = 0;
-    const auto is_late = [&](Seconds time, Bytes memory) {
-      const bool late = is_pruned({time, memory});
-      if (late) ++result_.counts.pruned;
-      return late;
-    };
-    if (is_late(shared.least, shared.memory)) return;
-    plan = with_dispatcher(plan, shared);
-    const Bytes least = evaluator_.module_bound(plan, *workspace_);
+    plan = with_dispatcher(plan);
+    Bytes keeping = evaluator_.memory_bound(plan, *workspace_);
+    if (keeping <= limits_.tight) keeping = evaluator_.peak_memory(plan, *workspace_);
+    const bool fits = keeping <= limits_.fits;
+    const Bytes least = fits ? keeping : evaluator_.module_bound(plan, *workspace_);
     if (least > limits_.tight) return refuse_for_memory(open);
-    if (is_late(shared.least, least)) return;
-    if (is_late(evaluator_.kernel_bound(plan, *workspace_), least)) return;
-    if (evaluator_.memory_bound(plan, *workspace_) <= limits_.fits &&
-        evaluator_.peak_memory(plan, *workspace_) <= limits_.fits) {
+    if (is_pruned({shared.least, least}) ||
+        is_pruned({evaluator_.kernel_bound(plan, *workspace_), least})) {
       ++result_.counts.pruned;
       return;
     }
+    if (keeping <= limits_.tight) {
+      ++result_.counts.classes;
+      const SearchCounts counts = result_.counts;
+      const bool priced = price_plan(*evaluator_.profile(plan), plan, limits_.tight);
+      if (priced && fits) return;
+      result_.counts = counts;
+    }
     plan.recompute = open.recompute;
+    visit_sets(open, plan, least);
+  }
+
+  /// Sets of modules with which the plan fits, the cheapest first; then those with which it may.
+  void visit_sets(const PlanDegrees& open, PlanDegrees plan, Bytes least) {
     for (const Bytes limit : {limits_.fits, limits_.tight}) {
       auto fit = evaluator_.modules_within(plan, limit, 0, *workspace_);
       for (; fit; fit = evaluator_.modules_within(plan, limit, fit->place + 1, *workspace_)) {
         plan.modules = fit->modules;
         const Seconds time = evaluator_.kernel_bound(plan, *workspace_);
-        if (is_late(time, limit > limits_.fits ? limit : least)) return;
-        if (is_late(time, evaluator_.peak_memory(plan, *workspace_))) return;
+        if (is_pruned({time, limit > limits_.fits ? limit : least}) ||
+            is_pruned({time, evaluator_.peak_memory(plan, *workspace_)})) {
+          ++result_.counts.pruned;
+          return;
+        }
         ++result_.counts.classes;
         if (price_plan(*evaluator_.profile(plan), plan, limit)) return;
       }
@@ -262,6 +270,8 @@ class FamilyPricer::Worker {
   EvaluationWorkspacePtr workspace_;
   const Thresholds* thresholds_ = nullptr;  ///< of the families at hand
   std::vector<PlanDegrees> batchings_;
+  /// Of the micro-batch at hand, where it was asked for: of orders that join no passes, that do.
+  std::array<std::optional<DispatcherId>, 2> best_;
   std::vector<FamilyForm> too_large_;  ///< of this family, with a smaller micro-batch
   FamilyResult result_;
 };

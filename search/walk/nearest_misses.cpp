@@ -78,6 +78,7 @@ class MissFinder {
     if (plan.modules == kFewestModules) {
       const auto sets = task_.evaluator.module_sets(plan, workspace_);
       plan.modules = sets.empty() ? 0 : sets.back();
+      if (sets.empty()) plan.recompute = Recompute::None;
     }
     if (plan.dispatcher != kAnyDispatcher) return plan;
     return task_.evaluator.with_best_dispatcher(plan, workspace_);

@@ -248,11 +248,20 @@ std::vector<Key> all_keys() {
       {parallel_keys(), batch_keys(), optimizer_keys(), software_keys(), megatron_model_keys()});
 }
 
-/// validate_args asserts it before Blackwell; Megatron-FSDP asserts that it is not 1.
+bool cuts_layers(const ExportRequest& h) {
+  return h.degrees.tensor_out > 1 || h.degrees.context > 1;
+}
+
+bool runs_pairs(const ExportRequest& h) {
+  return schedule_row(h.degrees.schedule).joins;
+}
+
+/// validate_args asserts 1 before Blackwell where layers are cut, and leaves it open beside
+/// exchanges of experts, which ask for more; Megatron-FSDP asserts that it is not 1.
 std::optional<std::string> max_connections(const ExportRequest& h) {
   if (fsdp(h)) return std::string();
-  const bool needed = h.degrees.tensor_out > 1 || h.degrees.context > 1;
-  return needed ? std::optional<std::string>("1") : std::nullopt;
+  if (cuts_layers(h)) return "1";
+  return runs_pairs(h) ? std::optional<std::string>("32") : std::nullopt;
 }
 
 std::vector<std::string> trial(const ExportRequest& h) {
@@ -299,6 +308,11 @@ std::vector<std::string> notes(const ExportRequest& h) {
   }
   if (overlap_tensor(h)) {
     result.emplace_back("--tp-comm-overlap needs Transformer Engine with user buffers");
+  }
+  if (runs_pairs(h) && cuts_layers(h)) {
+    result.emplace_back(
+        "the prediction hides messages of experts beside those of tp and cp; before Blackwell "
+        "Megatron-LM favours one of both: CUDA_DEVICE_MAX_CONNECTIONS 1, or 32 for experts");
   }
   return result;
 }

@@ -174,10 +174,41 @@ int PipelineShape::virtual_stages() const {
   return stages * chunks * schedule_row(schedule).placement->replicas;
 }
 
+namespace {
+
+/// Of the first `count` forwards of a device, those of one chunk: chunk after chunk in groups of
+/// micro-batches, of which the last may be shorter.
+int forwards_of_chunk(const PipelineShape& shape, int chunk, int count) {
+  const int group = shape.group_size();
+  const int whole = std::min(count / (group * shape.chunks), shape.micro_batches / group);
+  const int rest = count - whole * group * shape.chunks;
+  const int under_way = std::min(group, shape.micro_batches - whole * group);
+  return whole * group + std::clamp(rest - chunk * under_way, 0, under_way);
+}
+
+/// Where all forwards after the first ones are joined.
+void count_after_warm_up(const PipelineShape& shape, std::vector<int>& counts) {
+  const Schedule& row = schedule_row(shape.schedule);
+  counts.clear();
+  for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+    for (int device = 0; device < shape.stages; ++device) {
+      const int alone = std::min(row.warm_up(shape, device), shape.micro_batches * shape.chunks);
+      counts.push_back(shape.micro_batches - forwards_of_chunk(shape, chunk, alone));
+    }
+  }
+}
+
+}  // namespace
+
 const std::vector<int>& joined_forwards(const PipelineShape& shape) {
   thread_local PipelineShape known;
   thread_local std::vector<int> counts;
   if (!counts.empty() && known == shape) return counts;
+  if (joins_after_warm_up(shape.schedule)) {
+    count_after_warm_up(shape, counts);
+    known = shape;
+    return counts;
+  }
   const ComputeOrder order = order_of(shape);
   counts.assign(order.pipeline.size(), 0);
   for (std::size_t device = 0; device < order.devices.size(); ++device) {
@@ -193,6 +224,11 @@ const std::vector<int>& joined_forwards(const PipelineShape& shape) {
   }
   known = shape;
   return counts;
+}
+
+bool joins_after_warm_up(ScheduleId id) {
+  const Schedule& row = schedule_row(id);
+  return row.joins && row.warm_up != nullptr;
 }
 
 bool splits_backward(ScheduleId id) {

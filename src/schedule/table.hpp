@@ -89,6 +89,8 @@ void check_pieces(const PipelineShape& shape);
 /// How many forwards of every virtual stage are one piece with a backward. Remembers the shape that
 /// a thread asked for last.
 [[nodiscard]] const std::vector<int>& joined_forwards(const PipelineShape& shape);
+/// Whether every forward after the first ones is one piece with a backward.
+[[nodiscard]] bool joins_after_warm_up(ScheduleId id);
 /// Whether the order runs input and weight gradients as pieces of their own.
 [[nodiscard]] bool splits_backward(ScheduleId id);
 

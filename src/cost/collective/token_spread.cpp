@@ -18,8 +18,11 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <numeric>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace plansearch {
@@ -100,13 +103,32 @@ struct Moments {
   double variance = 0.0;  ///< of a token's experts in one box
 };
 
-Moments drawn(const Routing& routing, double boxes, int tokens) {
+/// Experts of drawn tokens, one token after the other: the same for boxes of any size.
+std::shared_ptr<const std::vector<std::size_t>> choices(const Routing& routing) {
+  using Key = std::array<std::int64_t, 4>;
+  static std::mutex mutex;
+  static std::map<Key, std::shared_ptr<const std::vector<std::size_t>>> known;
+  const std::lock_guard lock(mutex);
+  auto& chosen = known[{routing.experts, routing.top_k, routing.groups, routing.top_groups}];
+  if (chosen) return chosen;
   Router router(routing);
+  std::vector<std::size_t> experts;
+  for (int token = 0; token < kTokens; ++token) {
+    const std::vector<std::size_t>& own = router.choose();
+    experts.insert(experts.end(), own.begin(), own.end());
+  }
+  return chosen = std::make_shared<const std::vector<std::size_t>>(std::move(experts));
+}
+
+Moments drawn(const Routing& routing, double boxes, int tokens) {
+  const auto all = choices(routing);
+  const std::size_t each = all->size() / kTokens;
   std::vector<double> copies;
   Moments sums;
   for (int token = 0; token < tokens; ++token) {
     copies.assign(static_cast<std::size_t>(std::ceil(boxes)), 0.0);
-    for (const std::size_t expert : router.choose()) {
+    for (std::size_t i = 0; i < each; ++i) {
+      const std::size_t expert = (*all)[static_cast<std::size_t>(token) * each + i];
       const auto box = static_cast<std::size_t>(static_cast<double>(expert) * boxes /
                                                 static_cast<double>(routing.experts));
       copies[box] += 1.0;

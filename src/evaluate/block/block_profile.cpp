@@ -262,22 +262,26 @@ class PassAdder {
            std::any_of(parts_.work.messages.begin(), parts_.work.messages.end(), joined);
   }
 
-  /// Blocks without such messages run one after the other. Of those whose messages are not known
-  /// yet: kernels alone, which is the least.
+  /// Blocks without such messages run one after the other.
   void join() {
-    const Seconds kernels =
-        profile_.forward.compute + profile_.backward.compute + profile_.recompute.compute;
+    if (parts_.work.messages.empty() && parts_.waits.exchange > Seconds(0)) return join_least();
     if (joins_messages()) {
       Timelines(context_, parts_, profile_).join();
       profile_.joined_length =
           std::max(profile_.joined_length,
                    issue_time(forward_) + issue_time(backward_) + issue_time(recompute_));
     } else {
-      const Seconds host = issue_time(forward_) + issue_time(backward_) + issue_time(recompute_);
-      profile_.joined_length = parts_.work.messages.empty()
-                                   ? std::max(kernels, host)
-                                   : profile_.forward_length + profile_.backward_length;
+      profile_.joined_length = profile_.forward_length + profile_.backward_length;
     }
+  }
+
+  /// Of messages that are not listed one by one: kernels follow each other, and so do exchanges.
+  void join_least() {
+    const Seconds kernels =
+        profile_.forward.compute + profile_.backward.compute + profile_.recompute.compute;
+    const Seconds host = issue_time(forward_) + issue_time(backward_) + issue_time(recompute_);
+    profile_.joined_length = std::max({kernels + parts_.waits.beside * parts_.pieces,
+                                       parts_.waits.exchange * parts_.pieces, host});
   }
 
   [[nodiscard]] Seconds issue_time(const IssueCount& sum) const {

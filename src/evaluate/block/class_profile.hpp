@@ -50,8 +50,8 @@ struct ClassProfile {
 /// What is known of a class before its messages have a price.
 struct EarlyProfile {
   std::uint64_t context = 0;  ///< of whose constants; 0: of nobody's
-  bool timed = false;         ///< with the times of kernels, and of the messages that they
-  WaitForm waits{};           ///< wait for in this form
+  bool timed = false;         ///< with the times of kernels, and of the messages that they wait
+  DispatcherId dispatcher = kOwnDispatcher;  ///< for, tokens under this one
   ClassProfile profile;
   ClassProfile kept;  ///< where `profile.kept` points to it
 };
@@ -70,6 +70,14 @@ struct EarlyPlacement {
   PlanDegrees degrees;        ///< what it does not depend on set to defaults
   ModelStatePolicy statics;
   std::shared_ptr<const PlacedNetwork> placed;
+};
+
+/// What a micro-batch waits for under each dispatcher that searches try, in their order.
+struct TriedWaits {
+  std::uint64_t context = 0;                    ///< of whose constants; 0: of nobody's
+  std::shared_ptr<const PlacedNetwork> placed;  ///< under the framework's own dispatcher
+  int sequences = 0;                            ///< of a piece
+  std::vector<BlockWaits> waits;
 };
 
 /// Everything the states of a class depend on; equal keys have equal states. The number of

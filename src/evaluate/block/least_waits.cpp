@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: a lower bound of the time that kernels of one micro-batch wait for messages.
 // Source: a message that is waited for at once stops the kernels after it for as long as its share
-//         does not hide (framework data: OverlapRule). What hides beside another micro-batch where
-//         an order joins them is not waited for.
+//         does not hide (framework data: OverlapRule). A forward and a backward side by side wait
+//         for no exchange that the order joins, but last as long as these are on their way.
 // Assumes: the time of a message is concave in its bytes: latencies, roots and lines, and minima of
 //          them (cost/collective/): a chord between two sizes lies below it.
 // Units: seconds.
@@ -18,20 +18,44 @@
 namespace plansearch {
 namespace {
 
-bool is_waited_for(const PricingContext& context, const Communication& message, Overlap overlap,
-                   bool joined) {
-  const OverlapRule& rule = context.problem.framework->overlap[static_cast<std::size_t>(overlap)];
-  const MessageWait wait = message.steps > 1 ? rule.wait_of_steps() : rule.wait;
-  return wait == MessageWait::AtOnce && !(rule.joined && joined);
+const OverlapRule& rule_of(const PricingContext& context, const Communication& message) {
+  const Overlap overlap = overlap_class(message);
+  return context.problem.framework->overlap[static_cast<std::size_t>(overlap)];
 }
 
-Seconds wait_for(const PricingContext& context, const PlacedNetwork& placed,
-                 const Communication& message, double elements, double fullest,
-                 DispatcherId dispatcher) {
-  const PhaseMessage priced =
-      price_message(context, placed.mesh, message, elements, fullest, dispatcher);
-  return priced.time * (message.count * (1.0 - hidden_share(context, priced)));
+bool is_waited_for(const OverlapRule& rule, const Communication& message) {
+  return (message.steps > 1 ? rule.wait_of_steps() : rule.wait) == MessageWait::AtOnce;
 }
+
+Seconds exposed(const PricingContext& context, const PhaseMessage& priced) {
+  return priced.time * (priced.communication.count * (1.0 - hidden_share(context, priced)));
+}
+
+/// Messages over one set of axes follow each other.
+class QueueTimes {
+ public:
+  void add(const Communication& message, Seconds time) {
+    const auto queue = std::find_if(queues_.begin(), queues_.end(),
+                                    [&](const Queue& known) { return known.axes == message.axes; });
+    if (queue != queues_.end()) {
+      queue->time += time;
+    } else {
+      queues_.push_back({message.axes, time});
+    }
+  }
+  [[nodiscard]] Seconds longest() const {
+    Seconds most;
+    for (const Queue& queue : queues_) most = std::max(most, queue.time);
+    return most;
+  }
+
+ private:
+  struct Queue {
+    AxisSet axes;
+    Seconds time;
+  };
+  std::vector<Queue> queues_;
+};
 
 /// Whether a recomputation of its operator sends the message once more.
 bool is_repeated(const Communication& message) {
@@ -42,16 +66,24 @@ bool is_repeated(const Communication& message) {
 
 BlockWaits least_waits(const PricingContext& context, const PlacedNetwork& placed,
                        std::size_t block, const RepeatedShares& repeated, int sequences,
-                       WaitForm form) {
+                       DispatcherId dispatcher) {
   const SelectiveRecompute& selective = context.problem.framework->selective;
   const double fullest = fullest_rank(*context.problem.network, placed.mesh, sequences);
   BlockWaits waits;
+  QueueTimes queues;
   for (const SequenceMessage& message : placed.blocks[block].messages) {
     const Communication& c = message.communication;
-    const Overlap overlap = overlap_class(c);
-    if (!is_waited_for(context, c, overlap, form.joined)) continue;
-    const Seconds time =
-        wait_for(context, placed, c, message.elements(sequences), fullest, form.dispatcher);
+    const OverlapRule& rule = rule_of(context, c);
+    if (!is_waited_for(rule, c) && !rule.joined) continue;
+    const PhaseMessage priced =
+        price_message(context, placed.mesh, c, message.elements(sequences), fullest, dispatcher);
+    const Seconds time = exposed(context, priced);
+    if (rule.joined) {
+      queues.add(c, priced.time * c.count);
+    } else {
+      waits.beside += time;
+    }
+    if (!is_waited_for(rule, c)) continue;
     (c.phase == DemandPhase::Forward ? waits.forward : waits.backward) += time;
     if (c.phase == DemandPhase::WeightGradient) waits.weight_gradient += time;
     for (std::size_t level = 0; level < kRecomputeLevels; ++level) {
@@ -60,29 +92,16 @@ BlockWaits least_waits(const PricingContext& context, const PlacedNetwork& place
       if (runs_again && is_repeated(c)) waits.recompute[level] += time;
     }
   }
+  waits.exchange = queues.longest();
   return waits;
-}
-
-Seconds exchange_time(const PricingContext& context, const PlacedNetwork& placed, std::size_t block,
-                      int sequences, WaitForm form) {
-  const double fullest = fullest_rank(*context.problem.network, placed.mesh, sequences);
-  Seconds sum;
-  for (const SequenceMessage& message : placed.blocks[block].messages) {
-    const Communication& c = message.communication;
-    if (!exchanges_tokens(c)) continue;
-    const double elements = message.elements(sequences);
-    sum += form.joined
-               ? price_message(context, placed.mesh, c, elements, fullest, form.dispatcher).time *
-                     c.count
-               : wait_for(context, placed, c, elements, fullest, form.dispatcher);
-  }
-  return sum;
 }
 
 void BlockWaits::add(const BlockWaits& other, double copies) {
   forward += other.forward * copies;
   backward += other.backward * copies;
   weight_gradient += other.weight_gradient * copies;
+  beside += other.beside * copies;
+  exchange += other.exchange * copies;
   for (std::size_t level = 0; level < kRecomputeLevels; ++level) {
     recompute[level] += other.recompute[level] * copies;
   }

@@ -15,6 +15,9 @@ struct BlockWaits {
   Seconds backward;                ///< both gradients
   Seconds weight_gradient;         ///< the part of `backward` that a schedule may run later
   ByRecompute<Seconds> recompute;  ///< forward messages that are sent again
+  /// Of a forward and a backward side by side: for messages beside which neither runs.
+  Seconds beside;
+  Seconds exchange;  ///< how long the others of both are on their way, one after the other
 
   void add(const BlockWaits& other, double copies);
 };
@@ -24,21 +27,9 @@ struct NetworkWaits {
   std::vector<BlockWaits> blocks;  ///< by index into Network::blocks
 };
 
-/// What decides which messages are waited for, and how long.
-struct WaitForm {
-  DispatcherId dispatcher = kOwnDispatcher;
-  bool joined = false;  ///< the order joins forwards and backwards
-  bool operator==(const WaitForm&) const = default;
-};
-
 /// Of a micro-batch of `sequences` sequences, exactly.
 [[nodiscard]] BlockWaits least_waits(const PricingContext& context, const PlacedNetwork& placed,
                                      std::size_t block, const RepeatedShares& repeated,
-                                     int sequences, WaitForm form);
-
-/// How long kernels of one copy of a block wait for tokens on their way to experts and back, by
-/// the share that hides; where the order joins them: how long these are on their way.
-[[nodiscard]] Seconds exchange_time(const PricingContext& context, const PlacedNetwork& placed,
-                                    std::size_t block, int sequences, WaitForm form);
+                                     int sequences, DispatcherId dispatcher);
 
 }  // namespace plansearch

@@ -141,7 +141,7 @@ ModuleBytes grouped_parts(const std::vector<ModuleSets>& returned,
 
 ModuleChoices choose_modules(const std::vector<std::uint8_t>& sets,
                              const std::vector<ModuleBlock>& blocks) {
-  return {{}, SetChooser(sets, blocks).run()};
+  return {SetChooser(sets, blocks).run()};
 }
 
 }  // namespace plansearch

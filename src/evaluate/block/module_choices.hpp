@@ -42,7 +42,6 @@ struct ModuleChoice {
 
 /// The sets that no other beats in kernels and in bytes of every block.
 struct ModuleChoices {
-  std::shared_ptr<const PlacedNetwork> placed{};
   std::vector<ModuleChoice> sets;  ///< cheapest first; those with `moe` behind all others
 };
 

@@ -48,6 +48,10 @@ std::size_t ProfileMaker::KernelKey::hash() const noexcept {
                static_cast<std::uint64_t>(sizes) << 20U ^ static_cast<std::uint64_t>(micro_batch));
 }
 
+std::size_t ProfileMaker::ChoiceKey::hash() const noexcept {
+  return local.hash() ^ static_cast<std::size_t>(dispatcher) << 56U;
+}
+
 std::size_t ProfileMaker::ProfileKey::hash() const noexcept {
   return mixed(states, static_cast<std::uint64_t>(micro_batch) << 4U ^
                            static_cast<std::uint64_t>(pieces - 1) << 24U ^ form.number() << 40U ^
@@ -63,6 +67,7 @@ ProfileMaker::ProfileMaker(const PricingContext& context)
     : context_(context),
       rates_(concurrency_rates(context.problem.cluster->accelerator.concurrency)),
       splits_backward_(some_order_splits(*context.problem.framework)),
+      joins_(exchange_is_joined(*context.problem.framework, *context.problem.network)),
       index_(index_network(*context.problem.network)) {
   find_tried();
 }
@@ -85,12 +90,11 @@ const std::vector<RepeatedShares>& ProfileMaker::repeated(std::uint8_t modules) 
 }
 
 ProfileMaker::PassForm ProfileMaker::pass_form(const PlanDegrees& plan) const {
-  return {plan.recompute, plan.modules, leaves_node(plan), wait_form(plan).joined};
+  return {plan.recompute, plan.modules, leaves_node(plan), joins(plan.schedule)};
 }
 
-WaitForm ProfileMaker::wait_form(const PlanDegrees& plan) const {
-  const Problem& problem = context_.problem;
-  return {plan.dispatcher, joins_passes(*problem.framework, *problem.network, plan.schedule)};
+bool ProfileMaker::joins(ScheduleId schedule) const {
+  return joins_passes(*context_.problem.framework, *context_.problem.network, schedule);
 }
 
 std::uint32_t ProfileMaker::number_of(const std::shared_ptr<const Placements>& placements) const {
@@ -268,7 +272,7 @@ void ProfileMaker::set_memory(std::shared_ptr<const LocalMemory> memory, const P
                               ClassProfile& profile) const {
   profile.recompute = plan.recompute;
   profile.modules = plan.modules;
-  profile.joins = wait_form(plan).joined;
+  profile.joins = joins(plan.schedule);
   profile.blocks.resize(memory->blocks.size());
   for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
     BlockProfile& block = profile.blocks[b];
@@ -318,7 +322,8 @@ void ProfileMaker::make_module_sets(const PlacedNetwork& placed) const {
 std::shared_ptr<const ModuleChoices> ProfileMaker::module_choices(
     const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const {
   std::call_once(sets_made_, [&] { make_module_sets(*placed); });
-  return choices_.get(LocalKey{placed.get(), micro_batch, 0}, [&] {
+  const ChoiceKey key{{placed->sizes, micro_batch}, placed->plan.dispatcher};
+  return choices_.get(key, [&] {
     const auto local = kernels(*placed, micro_batch);
     std::vector<ModuleBlock> blocks;
     for_each_local_block(*placed, micro_batch, 0, [&](const LocalBlock& one) {
@@ -332,9 +337,7 @@ std::shared_ptr<const ModuleChoices> ProfileMaker::module_choices(
     for (const BlockRun& run : context_.problem.network->order) {
       blocks[run.block].copies += static_cast<double>(run.count);
     }
-    auto made = std::make_shared<ModuleChoices>(choose_modules(module_sets_, blocks));
-    made->placed = placed;
-    return made;
+    return std::make_shared<ModuleChoices>(choose_modules(module_sets_, blocks));
   });
 }
 
@@ -343,7 +346,7 @@ void ProfileMaker::fill_least_times(EarlyProfile& early) const {
   const int sequences = plan.micro_batch / plan.pieces;
   const auto& placed = early.profile.memory->placed;
   const auto local = kernels(*placed, sequences);
-  const WaitChord chord = wait_chord(placed, sequences, wait_form(plan));
+  const WaitChord chord = wait_chord(placed, sequences, plan.dispatcher);
   static const KeptBlock kNoMessages;
   const auto fill = [&](ClassProfile& profile) {
     for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
@@ -359,11 +362,11 @@ void ProfileMaker::fill_least_times(EarlyProfile& early) const {
       sum_passes(context_, least, times);
     }
   };
-  early.profile.joins = early.kept.joins = wait_form(plan).joined;
+  early.profile.joins = early.kept.joins = joins_;
   fill(early.profile);
   if (early.profile.kept) fill(early.kept);
   early.timed = true;
-  early.waits = wait_form(plan);
+  early.dispatcher = plan.dispatcher;
 }
 
 std::shared_ptr<ClassProfile> ProfileMaker::make(std::shared_ptr<const ShardedStates> states,

@@ -35,17 +35,16 @@ class ProfileMaker {
   /// Memory and parameters of every block of the class of `plan`, and no times.
   void fill_memory(const PlanDegrees& plan, const std::shared_ptr<const PlacedNetwork>& placed,
                    EarlyProfile& early) const;
-  /// Least times of the class whose memory is there: its kernels and what they wait for.
+  /// Least times of the class whose memory is there: its kernels and what they wait for. Times of
+  /// a forward beside a backward are among them where some order of the framework joins them.
   void fill_least_times(EarlyProfile& early) const;
   /// What a piece of so many sequences waits for at least on its way through the whole network.
   [[nodiscard]] BlockWaits least_waits(const std::shared_ptr<const PlacedNetwork>& placed,
-                                       int sequences, WaitForm form) const;
-  [[nodiscard]] WaitForm wait_form(const PlanDegrees& plan) const;
+                                       int sequences, DispatcherId dispatcher) const;
+  /// Whether the order joins forwards and backwards.
+  [[nodiscard]] bool joins(ScheduleId schedule) const;
   /// The dispatchers that are worth trying: a slower one on the way of another is not.
   [[nodiscard]] const std::vector<DispatcherId>& tried() const { return tried_; }
-  /// How long a piece of so many sequences waits for tokens on their way (see least_waits.hpp).
-  [[nodiscard]] Seconds exchange_time(const std::shared_ptr<const PlacedNetwork>& placed,
-                                      int sequences, WaitForm form) const;
   /// Sets of modules worth recomputing with so many sequences a micro-batch.
   [[nodiscard]] std::shared_ptr<const ModuleChoices> module_choices(
       const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const;
@@ -80,6 +79,13 @@ class ProfileMaker {
     int micro_batch;
     [[nodiscard]] std::size_t hash() const noexcept;
     bool operator==(const KernelKey&) const = default;
+  };
+  /// What sets of modules take and give back: sizes of what is kept, wherever ranks lie.
+  struct ChoiceKey {
+    KernelKey local;
+    DispatcherId dispatcher;
+    [[nodiscard]] std::size_t hash() const noexcept;
+    bool operator==(const ChoiceKey&) const = default;
   };
   /// What passes depend on beside their kernels and messages.
   struct PassForm {
@@ -149,10 +155,11 @@ class ProfileMaker {
       const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch,
       std::uint8_t modules) const;
   [[nodiscard]] std::shared_ptr<const NetworkWaits> waits(
-      const std::shared_ptr<const PlacedNetwork>& placed, int sequences, WaitForm form) const;
+      const std::shared_ptr<const PlacedNetwork>& placed, int sequences,
+      DispatcherId dispatcher) const;
   /// The chords of a piece of a micro-batch.
   [[nodiscard]] WaitChord wait_chord(const std::shared_ptr<const PlacedNetwork>& placed,
-                                     int sequences, WaitForm form) const;
+                                     int sequences, DispatcherId dispatcher) const;
   /// Shares that run again, by block, of modules that a plan names; 0: of the framework's policy.
   [[nodiscard]] const std::vector<RepeatedShares>& repeated(std::uint8_t modules) const;
   void find_tried();
@@ -183,6 +190,7 @@ class ProfileMaker {
   PricingContext context_;
   ConcurrencyRates rates_;
   bool splits_backward_;
+  bool joins_;  ///< some order may join forwards and backwards
   std::vector<DispatcherId> tried_;
   NetworkIndex index_;
   /// By modules; made when they are asked for.
@@ -197,12 +205,7 @@ class ProfileMaker {
   SharedCache<LocalKey, LocalWork, 128> work_;
   SharedCache<LocalKey, LocalMemory, 1024> memory_;
   SharedCache<LocalKey, NetworkWaits, 512> waits_;
-  struct ExchangeTime {
-    std::shared_ptr<const PlacedNetwork> placed;
-    Seconds time;
-  };
-  SharedCache<LocalKey, ExchangeTime, 512> exchanges_;
-  SharedCache<LocalKey, ModuleChoices, 256> choices_;
+  SharedCache<ChoiceKey, ModuleChoices, 256> choices_;
   /// Sets of modules, and by block which parts come back under which; made when it is asked for.
   mutable std::vector<std::uint8_t> module_sets_;
   mutable std::vector<std::vector<ModuleSets>> returned_;

@@ -12,11 +12,6 @@
 namespace plansearch {
 namespace {
 
-std::uint32_t form_number(WaitForm form) {
-  return static_cast<std::uint32_t>(form.dispatcher) << 1U |
-         static_cast<std::uint32_t>(form.joined);
-}
-
 /// Without those that are on the way of another one and slower over both links.
 std::vector<DispatcherId> worth_trying(const Framework& framework) {
   std::vector<DispatcherId> tried = tried_dispatchers(framework);
@@ -45,57 +40,42 @@ void ProfileMaker::find_tried() {
 }
 
 std::shared_ptr<const NetworkWaits> ProfileMaker::waits(
-    const std::shared_ptr<const PlacedNetwork>& placed, int sequences, WaitForm form) const {
-  return waits_.get(LocalKey{placed.get(), sequences, form_number(form)}, [&] {
+    const std::shared_ptr<const PlacedNetwork>& placed, int sequences,
+    DispatcherId dispatcher) const {
+  return waits_.get(LocalKey{placed.get(), sequences, static_cast<std::uint32_t>(dispatcher)}, [&] {
     const std::vector<RepeatedShares>& shares = repeated(0);
     auto made = std::make_shared<NetworkWaits>();
     made->placed = placed;
     for (std::size_t b = 0; b < placed->blocks.size(); ++b) {
       const PlacedBlock& own = placed->blocks[b];
       const RepeatedShares& again = own.pieces ? own.pieces->repeated : shares[b];
-      made->blocks.push_back(plansearch::least_waits(context_, *placed, b, again, sequences, form));
+      made->blocks.push_back(
+          plansearch::least_waits(context_, *placed, b, again, sequences, dispatcher));
     }
     return made;
   });
 }
 
 ProfileMaker::WaitChord ProfileMaker::wait_chord(const std::shared_ptr<const PlacedNetwork>& placed,
-                                                 int sequences, WaitForm form) const {
+                                                 int sequences, DispatcherId dispatcher) const {
   constexpr int kStep = 4;
   int below = 1;
   while (below <= sequences / kStep) below *= kStep;
-  WaitChord chord{waits(placed, below, form), {}, 0.0};
+  WaitChord chord{waits(placed, below, dispatcher), {}, 0.0};
   if (below == sequences) return chord;
-  chord.larger = waits(placed, below * kStep, form);
+  chord.larger = waits(placed, below * kStep, dispatcher);
   chord.share = static_cast<double>(sequences - below) / (below * (kStep - 1));
   return chord;
 }
 
 BlockWaits ProfileMaker::least_waits(const std::shared_ptr<const PlacedNetwork>& placed,
-                                     int sequences, WaitForm form) const {
-  const WaitChord chord = wait_chord(placed, sequences, form);
+                                     int sequences, DispatcherId dispatcher) const {
+  const WaitChord chord = wait_chord(placed, sequences, dispatcher);
   BlockWaits sum;
   for (const BlockRun& run : context_.problem.network->order) {
     chord.add(run.block, static_cast<double>(run.count), sum);
   }
   return sum;
-}
-
-Seconds ProfileMaker::exchange_time(const std::shared_ptr<const PlacedNetwork>& placed,
-                                    int sequences, WaitForm form) const {
-  const LocalKey key{placed.get(), sequences, form_number(form)};
-  return exchanges_
-      .get(key,
-           [&] {
-             auto made = std::make_shared<ExchangeTime>(ExchangeTime{placed, {}});
-             for (const BlockRun& run : context_.problem.network->order) {
-               made->time +=
-                   plansearch::exchange_time(context_, *placed, run.block, sequences, form) *
-                   static_cast<double>(run.count);
-             }
-             return made;
-           })
-      ->time;
 }
 
 }  // namespace plansearch

@@ -20,6 +20,34 @@ Bytes least_memory(const PricingInput& view, EvaluationWorkspace& workspace) {
   return last == 0 ? first : std::max(first, device_memory(view, last, workspace).memory.total());
 }
 
+/// The first device, without recomputation: what a set of modules has to give back there.
+class FirstStage {
+ public:
+  FirstStage(const PricingInput& view, Bytes limit, EvaluationWorkspace& workspace)
+      : assignment_(view.assignment()) {
+    const double kept = peak_chunks(view.shape(), 0);
+    excess_ = (device_memory(view, 0, workspace).memory.total() - limit) / kept;
+  }
+
+  /// Of every chunk that is kept no more comes back than of the one that gives most.
+  [[nodiscard]] bool exceeds(const ModuleChoice& choice) const {
+    if (excess_ <= Bytes(0)) return false;
+    Bytes most;
+    for (const int content : assignment_.contents_of.front()) {
+      const auto& copies = assignment_.contents[static_cast<std::size_t>(content)].copies;
+      Bytes returned;
+      for (std::size_t b = 0; b < copies.size(); ++b)
+        returned += choice.blocks[b].returned * copies[b];
+      most = std::max(most, returned);
+    }
+    return most < excess_ * (1.0 - 1e-9);
+  }
+
+ private:
+  const Assignment& assignment_;
+  Bytes excess_;  ///< by chunk that is kept
+};
+
 }  // namespace
 
 PlanBound PlanEvaluator::grid_bound(const PlanDegrees& plan) const {
@@ -30,22 +58,26 @@ PlanBound PlanEvaluator::grid_bound(const PlanDegrees& plan) const {
 PlanBound PlanEvaluator::placed_bound(const PlanDegrees& plan,
                                       EvaluationWorkspace& workspace) const {
   const ProfileMaker& profiles = implementation_->profiles;
-  if (plan.dispatcher == kAnyDispatcher) {
-    PlanDegrees named = plan;
-    named.dispatcher = kOwnDispatcher;
-    PlanBound least = placed_bound(named, workspace);
-    if (profiles.wait_form(plan).joined) return least;  // none waits for tokens
-    for (const DispatcherId id : profiles.tried()) {
-      if (id == kOwnDispatcher) continue;
-      named.dispatcher = id;
-      least.step_time = std::min(least.step_time, placed_bound(named, workspace).step_time);
-    }
-    return least;
+  const GridBound& grid = implementation_->grid;
+  const bool joined = profiles.joins(plan.schedule);
+  PlanDegrees named = plan;
+  if (plan.dispatcher == kAnyDispatcher) named.dispatcher = kOwnDispatcher;
+  const EarlyPlacement& early = implementation_->placement(named, workspace);
+  const auto bound = [&](const BlockWaits& waits) {
+    PlanBound own = grid.of(plan, early.statics, waits);
+    if (joined) own.step_time = grid.joined_time(plan, waits);
+    return own;
+  };
+  if (plan.dispatcher != kAnyDispatcher) {
+    return bound(
+        profiles.least_waits(early.placed, plan.micro_batch / plan.pieces, plan.dispatcher));
   }
-  const EarlyPlacement& early = implementation_->placement(plan, workspace);
-  return implementation_->grid.of(
-      plan, early.statics,
-      profiles.least_waits(early.placed, plan.micro_batch / plan.pieces, profiles.wait_form(plan)));
+  const std::vector<BlockWaits>& tried = implementation_->tried_waits(plan, workspace);
+  PlanBound least = bound(tried.front());
+  for (const BlockWaits& waits : tried) {
+    least.step_time = std::min(least.step_time, bound(waits).step_time);
+  }
+  return least;
 }
 
 PlanBound PlanEvaluator::bound(const ClassProfile& profile, const PlanDegrees& plan,
@@ -75,7 +107,7 @@ Seconds PlanEvaluator::kernel_bound(const PlanDegrees& plan, EvaluationWorkspace
   };
   if (plan.modules == 0) {
     implementation_->fill_memory(plan, workspace);
-    if (!early.timed || early.waits != profiles.wait_form(plan)) profiles.fill_least_times(early);
+    if (!early.timed || early.dispatcher != plan.dispatcher) profiles.fill_least_times(early);
     return bound();
   }
   // Times need no memory: that of keeping everything, which all sets of modules share, does.
@@ -97,18 +129,17 @@ Seconds PlanEvaluator::kernel_bound(const PlanDegrees& plan, EvaluationWorkspace
 PlanDegrees PlanEvaluator::with_best_dispatcher(PlanDegrees plan,
                                                 EvaluationWorkspace& workspace) const {
   const ProfileMaker& profiles = implementation_->profiles;
+  const bool joined = profiles.joins(plan.schedule);
+  const std::vector<BlockWaits>& tried = implementation_->tried_waits(plan, workspace);
   std::optional<Seconds> least;
-  PlanDegrees best = plan;
-  for (const DispatcherId id : profiles.tried()) {
-    plan.dispatcher = id;
-    const Seconds time =
-        profiles.exchange_time(implementation_->placement(plan, workspace).placed,
-                               plan.micro_batch / plan.pieces, profiles.wait_form(plan));
-    if (least && time >= *least) continue;
-    least = time;
-    best = plan;
+  for (std::size_t i = 0; i < tried.size(); ++i) {
+    const BlockWaits& waits = tried[i];
+    const Seconds own = joined ? waits.exchange : waits.forward + waits.backward;
+    if (least && own >= *least) continue;
+    least = own;
+    plan.dispatcher = profiles.tried()[i];
   }
-  return best;
+  return plan;
 }
 
 std::vector<std::uint8_t> PlanEvaluator::module_sets(const PlanDegrees& plan,
@@ -137,10 +168,14 @@ std::optional<ModuleFit> PlanEvaluator::modules_within(const PlanDegrees& plan, 
                                                        std::size_t first,
                                                        EvaluationWorkspace& workspace) const {
   const auto choices = implementation_->choices(plan, workspace);
-  const bool joined = implementation_->profiles.wait_form(plan).joined;
+  const bool joined = implementation_->profiles.joins(plan.schedule);
+  const FirstStage stage = implementation_->with_saved(
+      plan, workspace, [](std::size_t, BlockMemory&) {},
+      [&](const PricingInput& view) { return FirstStage(view, limit, workspace); });
   PlanDegrees tried = plan;
   for (std::size_t i = first; i < choices->sets.size(); ++i) {
     const ModuleChoice& choice = choices->sets[i];
+    if (stage.exceeds(choice)) continue;
     const bool fits = implementation_->with_saved(
         plan, workspace,
         [&](std::size_t b, BlockMemory& block) {

@@ -121,6 +121,23 @@ struct PlanEvaluator::Implementation {
     return known;
   }
 
+  const std::vector<BlockWaits>& tried_waits(PlanDegrees plan,
+                                             EvaluationWorkspace& workspace) const {
+    TriedWaits& known = workspace.tried;
+    const int sequences = plan.micro_batch / plan.pieces;
+    plan.dispatcher = kOwnDispatcher;
+    const auto& own = placement(plan, workspace).placed;
+    if (known.context == context.id && known.placed == own && known.sequences == sequences) {
+      return known.waits;
+    }
+    known = {context.id, own, sequences, {}};
+    for (const DispatcherId id : profiles.tried()) {
+      plan.dispatcher = id;
+      known.waits.push_back(profiles.least_waits(placement(plan, workspace).placed, sequences, id));
+    }
+    return known.waits;
+  }
+
   /// The fields that memory of one micro-batch does not depend on, set to one value.
   [[nodiscard]] PlanDegrees memory_degrees(PlanDegrees plan) const {
     plan = without_config(plan);

@@ -116,6 +116,15 @@ Bytes GridBound::memory(const PlanDegrees& plan, const ModelStatePolicy& statics
   return Bytes((dense + expert) / plan.pipeline) + reserve_;
 }
 
+/// Every device but waits for exchanges works on; the mean one has no fewer of them.
+Seconds GridBound::joined_time(const PlanDegrees& plan, const BlockWaits& waits) const {
+  BlockWaits beside;
+  beside.forward = waits.beside;
+  const Seconds exchange =
+      waits.exchange * (plan.pieces * static_cast<double>(plan.micro_batches) / plan.pipeline);
+  return std::max(step_time(plan, beside), exchange);
+}
+
 Seconds GridBound::step_time(const PlanDegrees& plan, const BlockWaits& waits) const {
   const auto level = static_cast<std::size_t>(plan.recompute);
   // Some layers of a chunk, or parts of a layer, may be as good as none.

@@ -17,6 +17,8 @@ class GridBound {
   /// network. Without waits, also below plans with more recompute or larger micro-batches.
   [[nodiscard]] PlanBound of(const PlanDegrees& plan, const ModelStatePolicy& statics,
                              const BlockWaits& waits) const;
+  /// Where the order runs forwards beside backwards.
+  [[nodiscard]] Seconds joined_time(const PlanDegrees& plan, const BlockWaits& waits) const;
 
  private:
   [[nodiscard]] Bytes memory(const PlanDegrees& plan, const ModelStatePolicy& statics) const;

@@ -150,6 +150,7 @@ struct EvaluationWorkspace {
   std::vector<Bytes> weight_bytes;
   EarlyPlacement placement;   ///< of the plan that was asked for last
   EarlyPlacement dispatched;  ///< the same, of plans that name a dispatcher with another path
+  TriedWaits tried;           ///< of the micro-batch that was asked for last
   EarlyProfile early;         ///< of the class that was asked for last
 };
 

@@ -51,9 +51,13 @@ OptimizerStart optimizer_start(const Framework& framework, ScheduleId schedule) 
   return framework.optimizer_start;
 }
 
-bool joins_passes(const Framework& framework, const Network& network, ScheduleId schedule) {
-  return network.routing.has_value() && schedule_row(schedule).joins &&
+bool exchange_is_joined(const Framework& framework, const Network& network) {
+  return network.routing.has_value() &&
          framework.overlap[static_cast<std::size_t>(Overlap::ExpertAllToAll)].joined;
+}
+
+bool joins_passes(const Framework& framework, const Network& network, ScheduleId schedule) {
+  return schedule_row(schedule).joins && exchange_is_joined(framework, network);
 }
 
 ScheduleId default_schedule(const Framework& framework, int stages, int chunks) {

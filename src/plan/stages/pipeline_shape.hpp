@@ -27,6 +27,8 @@ namespace plansearch {
 /// its micro-batches one after the other, whatever is listed.
 [[nodiscard]] ScheduleId default_schedule(const Framework& framework, int stages, int chunks);
 
+/// Whether orders may run messages of experts beside another micro-batch's kernels.
+[[nodiscard]] bool exchange_is_joined(const Framework& framework, const Network& network);
 /// Whether messages of experts hide behind the kernels of another micro-batch: where the order
 /// joins a forward and a backward, and the framework overlaps them.
 [[nodiscard]] bool joins_passes(const Framework& framework, const Network& network,

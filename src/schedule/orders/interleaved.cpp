@@ -116,6 +116,9 @@ Schedule interleaved_pairs_schedule() {
   row.repetition = [](const PipelineShape& shape) {
     return Repetition{shape.group_size(), 2 * shape.group_size()};
   };
+  row.warm_up = [](const PipelineShape& shape, int device) {
+    return alternating_warm_up(shape, device) + 1;
+  };
   return row;
 }
 

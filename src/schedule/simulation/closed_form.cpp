@@ -23,13 +23,15 @@ struct DeviceBound {
   int replicas = 0;     ///< seen so far
   Ticks work = 0;       ///< of one micro-batch, all its virtual stages
   Ticks postponed = 0;  ///< of which may run after its last gradient has left
+  Ticks alone = 0;      ///< what forwards take longer that run beside no backward
 };
 
 /// The device enters the pipeline at the first virtual stage of one of its replicas and leaves it
 /// at such a stage: what follows a gradient of a later one is longer.
 /// Admissible for *every* order of the pieces, however clever: the latest of
 ///   - device r cannot start before its first input, computes all its work and is followed by what
-///     its last gradient still has to pass: head_r + work_r + tail_r, for every r;
+///     its last gradient still has to pass: head_r + work_r + tail_r, for every r; forwards beside
+///     no backward are counted where the order says which these are;
 ///   - one micro-batch passes all stages and all boundaries forward and backward.
 /// Weight gradients are inside the backward where the schedule does not split it.
 Ticks placed_bound(const PipelineShape& shape, const PipelineTimes& times, WeightGradients split) {
@@ -40,6 +42,8 @@ Ticks placed_bound(const PipelineShape& shape, const PipelineTimes& times, Weigh
   Ticks head = 0, tail = 0;
   Ticks last_weight = 0;  // of one micro-batch, longer than the gradients that follow it
   Ticks bound = 0;
+  const bool known = joins_after_warm_up(shape.schedule) && !times.overlapped_forward.empty();
+  const std::vector<int>* joined = known ? &joined_forwards(shape) : nullptr;
   for (std::size_t k = 0; k < pieces.count(); ++k) {
     if (k % pieces.replica() == 0) head = tail = last_weight = 0;
     const auto replica = static_cast<int>(k / pieces.replica());
@@ -53,6 +57,10 @@ Ticks placed_bound(const PipelineShape& shape, const PipelineTimes& times, Weigh
     }
     device.work += pieces.least_forward(k) + pieces.backward(k);
     device.postponed += weight;
+    if (joined != nullptr) {
+      const Ticks forwards = shape.micro_batches - (*joined)[k];
+      device.alone += forwards * (pieces.forward(k) - pieces.least_forward(k));
+    }
     last_weight = std::max(last_weight, weight - tail - pieces.gradient(k));
     head += pieces.pass_forward(k);
     tail += pieces.pass_backward(k) - weight;
@@ -62,7 +70,7 @@ Ticks placed_bound(const PipelineShape& shape, const PipelineTimes& times, Weigh
   const Ticks jobs = shape.micro_batches / replicas;
   for (const DeviceBound& device : devices) {
     const Ticks after = std::max<Ticks>(0, device.tail - jobs * device.postponed);
-    bound = std::max(bound, device.head + jobs * device.work + after);
+    bound = std::max(bound, device.head + jobs * device.work + device.alone + after);
   }
   return bound;
 }

@@ -2,7 +2,13 @@
 // The bound prunes, so it may never be above what it stands for, whatever the plan.
 #include <doctest/doctest.h>
 
+#include <memory>
+#include <optional>
+#include <random>
+#include <utility>
+
 #include "random_plans.hpp"
+#include "schedule/table.hpp"
 #include "support/toy_class.hpp"
 
 namespace plansearch {
@@ -14,14 +20,17 @@ struct Count {
   int tight = 0;  ///< known exactly before a profile is
 };
 
-Count check_bounds(const Problem& problem, unsigned seed) {
+/// `change` makes another plan of a drawn one, or none.
+template <typename Change>
+Count check_bounds(const Problem& problem, unsigned seed, Change change) {
   const PlanEvaluator evaluator(problem);
   const auto workspace = PlanEvaluator::make_workspace();
   std::mt19937 engine(seed);
   Count count;
   for (int i = 0; i < 1500; ++i) {
-    const auto plan = test::random_plan(engine, evaluator);
-    if (!plan) continue;
+    auto plan = test::random_plan(engine, evaluator);
+    if (plan) plan = change(*plan, engine);
+    if (!plan || evaluator.legality(*plan)) continue;
     const auto profile = evaluator.profile(*plan);
     const PlanBound bound = evaluator.bound(*profile, *plan, *workspace);
     const Estimate estimate = evaluator.estimate(*profile, *plan, *workspace);
@@ -36,10 +45,12 @@ Count check_bounds(const Problem& problem, unsigned seed) {
     count.tight += early >= bound.step_time * (1.0 - 1e-9);
     PlanDegrees open = *plan;  // what is still to be chosen below a micro-batch
     open.chunks = 1;
-    open.schedule = kDefaultSchedule;
+    if (!schedule_row(plan->schedule).joins) open.schedule = kDefaultSchedule;
     const PlanBound placed = evaluator.placed_bound(open, *workspace);
     CHECK(placed.step_time <= bound.step_time * (1.0 + 1e-9));
     CHECK(placed.step_time >= evaluator.grid_bound(open).step_time);
+    open.dispatcher = kAnyDispatcher;
+    CHECK(evaluator.placed_bound(open, *workspace).step_time <= placed.step_time);
     CHECK(placed.memory == evaluator.grid_bound(open).memory);
     CHECK(simulated.step.bubble >= Seconds(0));
     CHECK(simulated.memory == estimate.memory);
@@ -47,6 +58,41 @@ Count check_bounds(const Problem& problem, unsigned seed) {
     count.pipelines += plan->pipeline > 1;
   }
   return count;
+}
+
+Count check_bounds(const Problem& problem, unsigned seed) {
+  return check_bounds(problem, seed,
+                      [](const PlanDegrees& plan, std::mt19937&) { return std::optional(plan); });
+}
+
+/// Exchanges of tokens that orders in pairs hide, over links of two kinds.
+Problem with_pairs(double share) {
+  test::ToyOptions options;
+  options.experts = 8;
+  options.layers = 8;
+  options.tied = false;
+  Problem problem = test::with_framework(test::toy_problem(options), [&](Framework& framework) {
+    framework.schedules = {"1f1b", "interleaved-pairs", "dualpipe"};
+    framework.dispatchers.push_back(
+        {"deepep", find_dispatcher("deepep").value(), TokenPath::Nodes, 0.8, 0.6, "a table"});
+    OverlapRule& exchange = framework.overlap[static_cast<std::size_t>(Overlap::ExpertAllToAll)];
+    exchange.share = share;
+    exchange.joined = true;
+  });
+  Cluster cluster = *problem.cluster;
+  cluster.accelerators_per_node = 2;
+  problem.cluster = std::make_shared<const Cluster>(std::move(cluster));
+  return problem;
+}
+
+/// The same plan under an order in pairs, tokens on either path.
+std::optional<PlanDegrees> in_pairs(PlanDegrees plan, std::mt19937& engine) {
+  if (plan.pipeline == 1 || plan.expert == 1) return std::nullopt;
+  const bool chunks = engine() % 2 == 0;
+  plan.chunks = chunks ? 2 : 1;
+  plan.schedule = *find_schedule(chunks ? "interleaved-pairs" : "dualpipe");
+  if (engine() % 2 == 0) plan.dispatcher = *find_dispatcher("deepep");
+  return plan;
 }
 
 Problem with_rule(const test::ToyOptions& options, OverlapRule rule) {
@@ -71,6 +117,13 @@ TEST_SUITE("property") {
         CHECK(count.plans > 200);
         CHECK(count.pipelines > 50);
       }
+    }
+  }
+
+  TEST_CASE("bound <= estimate and bound <= simulation for orders in pairs") {
+    unsigned seed = 41;
+    for (const double share : {0.0, 0.4}) {
+      CHECK(check_bounds(with_pairs(share), seed++, in_pairs).plans > 30);
     }
   }
 

@@ -3,6 +3,9 @@
 // get_pp_rank_microbatches runs one more forward ahead, then every forward beside a backward.
 #include <doctest/doctest.h>
 
+#include <random>
+#include <vector>
+
 #include "golden.hpp"
 
 namespace plansearch::testing {
@@ -48,6 +51,39 @@ TEST_SUITE("schedule") {
       CHECK(gained >= 2 * pairs - 4 * p);
       CHECK(gained <= 2 * 64 * p);
     }
+  }
+
+  TEST_CASE("interleaved pairs: joined forwards are those of the order, whatever its shape") {
+    std::mt19937 engine(17);
+    int shapes = 0;
+    for (int i = 0; i < 400; ++i) {
+      PipelineShape shape =
+          shape_of("interleaved-pairs", 2 + static_cast<int>(engine() % 4),
+                   1 + static_cast<int>(engine() % 30), 2 + static_cast<int>(engine() % 3));
+      if (engine() % 2 == 0) shape.group = shape.stages + static_cast<int>(engine() % 3);
+      const auto made = make_order(shape);
+      const auto* order = std::get_if<ComputeOrder>(&made);
+      if (order == nullptr) continue;
+      std::vector<int> counts(static_cast<std::size_t>(shape.virtual_stages()), 0);
+      for (std::size_t device = 0; device < order->devices.size(); ++device) {
+        const auto& steps = order->devices[device];
+        for (std::size_t s = 1; s < steps.size(); ++s) {
+          if (!steps[s].joined) continue;
+          const ComputeStep& forward = steps[s - 1];
+          REQUIRE(forward.phase == Phase::Forward);
+          ++counts[order->virtual_stage(static_cast<int>(device), forward.chunk)];
+        }
+      }
+      CAPTURE(shape.stages);
+      CAPTURE(shape.micro_batches);
+      CAPTURE(shape.chunks);
+      CHECK(joined_forwards(shape) == counts);
+      for (int device = 0; device < shape.stages; ++device) {
+        CHECK(peak_chunks(shape, device) == peak_chunks(*order, device));
+      }
+      ++shapes;
+    }
+    CHECK(shapes > 100);
   }
 
   TEST_CASE("dualpipe: pairs of forwards and backwards") {
