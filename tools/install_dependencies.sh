@@ -4,7 +4,7 @@
 set -euo pipefail
 
 packages=(cmake ninja-build g++ libcli11-dev libyaml-cpp-dev libfmt-dev
-          libboost-graph-dev doctest-dev nlohmann-json3-dev python3)
+          libboost-graph-dev doctest-dev nlohmann-json3-dev zlib1g-dev python3)
 
 missing=()
 for package in "${packages[@]}"; do

@@ -7,6 +7,7 @@
 #include "plansearch/shipped_data.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "report/plan_cells.hpp"
+#include "workload/samples.hpp"
 
 namespace plansearch {
 namespace {
@@ -76,9 +77,14 @@ ShownSection total_section(const ModelDescription& model, const Network& network
   rows.count(
       "parameters", parameters,
       fmt::format("{} ({})", count_text(static_cast<double>(parameters)), grouped(parameters)));
+  const double flops = 3.0 * model_forward_flops(network).value();
+  if (!reads_tokens(model)) {
+    rows.number("flops_per_sample", flops, "FLOP",
+                "products, convolutions and attention, forward x 3");
+    return rows.take();
+  }
   const auto tokens = static_cast<double>(std::max<std::int64_t>(1, model.training.seq_len));
-  const double flops = 3.0 * model_forward_flops(network).value() / tokens;
-  rows.number("flops_per_token", flops, "FLOP",
+  rows.number("flops_per_token", flops / tokens, "FLOP",
               "matmuls, causal attention and logits, forward x 3, at the default sequence");
   return rows.take();
 }

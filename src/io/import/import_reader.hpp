@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Networks of other programs, as graph files.
+#pragma once
+
+#include <filesystem>
+
+#include "io/document.hpp"
+#include "io/import/imported_graph.hpp"
+
+namespace plansearch::io {
+
+/// Whether the name of a file says that it holds a network of another program.
+[[nodiscard]] bool is_import(const std::filesystem::path& path);
+
+/// The network of a `.pt2` file as a document plansearch/graph/v1. Operators that have no row, and
+/// whatever else cannot be read, are InputErrors.
+[[nodiscard]] Document read_import(const std::filesystem::path& path);
+/// ... of a graph that has been read already.
+[[nodiscard]] Document graph_document(const ImportedGraph& graph);
+
+}  // namespace plansearch::io
