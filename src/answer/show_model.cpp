@@ -4,6 +4,7 @@
 #include "answer/show.hpp"
 #include "answer/shown_rows.hpp"
 #include "io/graph/graph_writer.hpp"
+#include "io/model_reader.hpp"
 #include "plansearch/shipped_data.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "report/plan_cells.hpp"
@@ -123,9 +124,10 @@ Shown show_file(const std::string& what, const std::string& name) {
   return show_model(data.model(name).description);
 }
 
-std::string graph_file(const std::string& model) {
+std::string graph_file(const std::string& model, const std::string& stubs) {
   const ShippedData data = shipped_data();
-  const ModelDescription description = data.model(model).description;
+  const ModelDescription description =
+      stubs.empty() ? data.model(model).description : io::read_model_with_stubs(model, stubs).model;
   NetworkOptions options;
   options.implementation = data.framework("megatron").implementation;
   return io::write_graph(description, build_network(description, options));

@@ -20,6 +20,7 @@
 #include "io/graph/graph_writer.hpp"
 #include "io/import/exported_program.hpp"
 #include "io/import/import_reader.hpp"
+#include "io/import/onnx_model.hpp"
 #include "io/model_reader.hpp"
 #include "io/nccl_log.hpp"
 #include "io/plan_document.hpp"
@@ -129,6 +130,11 @@ void read_exported_program(std::string_view text) {
   static_cast<void>(io::read_model(io::graph_document(graph), "fuzz"));
 }
 
+void read_onnx(std::string_view text) {
+  const io::ImportedGraph graph = io::parse_onnx(text, "fuzz.onnx");
+  static_cast<void>(io::read_model(io::graph_document(graph), "fuzz"));
+}
+
 /// The first line is what follows the name of the file: "#2".
 void read_reference(std::string_view text) {
   const std::size_t end = std::min(text.find('\n'), text.size());
@@ -230,6 +236,7 @@ constexpr std::array kTargets{
     Target{"samples", read_samples},
     Target{"graph", read_graph},
     Target{"pt2", read_exported_program},
+    Target{"onnx", read_onnx},
     Target{"model", [](std::string_view text) { read_model(text, Syntax::Yaml); }},
     Target{"hf_config", [](std::string_view text) { read_model(text, Syntax::Json); }},
     Target{"framework", read_framework},

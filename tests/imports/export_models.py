@@ -87,9 +87,36 @@ def pack(path, program, name="archive/models/model.json"):
         archive.writestr(entry, json.dumps(program, separators=(",", ":")))
 
 
+def onnx_graph(module, args, path):
+    """An ONNX graph whose initializers have shapes and no data; of metadata the module paths are left."""
+    import onnx
+    torch.onnx.export(module, args, dynamo=True, opset_version=20, optimize=False).save(path)
+    model = onnx.shape_inference.infer_shapes(onnx.load(path), data_prop=True)
+    for tensor in model.graph.initializer:
+        if tensor.data_type == onnx.TensorProto.FLOAT:
+            tensor.ClearField("raw_data")
+            tensor.ClearField("float_data")
+    for node in model.graph.node:
+        kept = [p for p in node.metadata_props if p.key == "pkg.torch.onnx.name_scopes"]
+        node.ClearField("doc_string")
+        del node.metadata_props[:]
+        node.metadata_props.extend(kept)
+    for value in [*model.graph.value_info, *model.graph.input, *model.graph.output]:
+        del value.metadata_props[:]
+    for tensor in model.graph.initializer:
+        del tensor.metadata_props[:]
+    del model.graph.metadata_props[:]
+    del model.functions[:]
+    onnx.save(model, path)
+
+
 def main():
     directory = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[1] / "data" / "imports")
-    for name in sys.argv[2:] or MODELS:
+    for name in sys.argv[2:] or ["wide-resnet50-2.onnx", *MODELS]:
+        if name.endswith(".onnx"):
+            module, args, _ = MODELS[name.removesuffix(".onnx")]()
+            onnx_graph(module, args, directory / name)
+            continue
         with torch.device("meta"):
             module, args, kwargs = MODELS[name]()
             program = graph_of(torch.export.export(module, args, kwargs, strict=False))

@@ -29,6 +29,7 @@ enum class ValueOrigin : std::uint8_t {
 struct ImportedValue {
   std::string name;
   ImportedShape shape;
+  bool shaped = true;      ///< the file says its shape
   bool floating = true;    ///< else whole numbers or truth values
   bool contiguous = true;  ///< its elements lie row by row
   ValueOrigin origin = ValueOrigin::Operator;

@@ -19,10 +19,18 @@ struct ImportedRow {
   LowerNode lower;
   Keeps keeps = Keeps::Nothing;  ///< element-wise ones
   MemoryBound passes = MemoryBound::Plain;
+  std::string_view inputs{};  ///< names of inputs that stand by their place: "input,weight,bias"
 };
 
 /// PyTorch's ATen (torch.export), sorted by name.
 [[nodiscard]] std::span<const ImportedRow> aten_rows();
+/// ONNX, sorted by name.
+[[nodiscard]] std::span<const ImportedRow> onnx_rows();
+/// "aten.gelu", "onnx.Gelu", or what stubs may say of any operator: "pass", "nothing".
+[[nodiscard]] const ImportedRow* find_row(std::string_view kind);
+[[nodiscard]] std::vector<std::string> row_names();
+/// Inputs by place and attributes of an ONNX node under the names that rules ask for.
+[[nodiscard]] ImportedNode named_arguments(const ImportedNode& node, const ImportedRow& row);
 
 // Views: the same elements under other dimensions.
 void lower_alias(Lowering& l, const ImportedNode& node, const ImportedRow& row);

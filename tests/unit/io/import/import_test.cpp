@@ -178,6 +178,26 @@ TEST_CASE("unknown operators are listed with number, place and shapes") {
   const std::string message = message_for(with("aten.relu_.default", "mylib.fused_act.default"));
   CHECK(says(message, "unknown operator mylib.fused_act.default, 1 of them"));
   CHECK(says(message, "[1, 4] -> [1, 4]"));
+  CHECK(says(message, R"(operators: {"mylib.fused_act.default": {like: pass}}})"));  // to paste
+}
+
+TEST_CASE("a stub says what an unknown operator is like") {
+  const std::string program = with("aten.relu_.default", "mylib.fused_act.default");
+  const auto read = [&](const std::string& like) {
+    const std::string text =
+        "schema: plansearch/stubs/v1\noperators:\n  mylib.fused_act.default: {like: " + like +
+        "}\n";
+    const io::ImportedStubs stubs =
+        io::read_stubs(io::Document::parse(text, "stubs.yaml", io::Syntax::Yaml));
+    const io::ImportedGraph graph = io::parse_exported_program(program, "net.pt2", "model.json");
+    return build_network(io::read_model(io::graph_document(graph, stubs), "net").model);
+  };
+  const Block& known = network_of(linear_program()).blocks.front();
+  CHECK(read("aten.relu").blocks.front().operators[1].saved == known.operators[1].saved);
+  // Of an operator that nobody knows, backward may read all that it has read.
+  const Operator pass = read("pass").blocks.front().operators[1];
+  CHECK(pass.saved == std::vector<Saved>{Saved(pass.inputs[0])});
+  CHECK_THROWS_AS(static_cast<void>(read("aten.rleu")), InputError);
 }
 
 TEST_CASE("shapes that contradict their operator are damage") {
