@@ -155,8 +155,11 @@ std::optional<ImportedAxes> AxisTable::reshaped(const ImportedAxes& axes,
   for (const std::int64_t wanted : shape) {
     ImportedAxis axis;
     std::int64_t have = 1;
+    // Of one sample it goes to a dimension of one place, else into what stands behind it.
+    const bool last = result.size() + 1 == shape.size();
     const auto lone_batch = [&] {
-      return next < flat.size() && is_batch(flat[next]) && extent(flat[next]) == 1;
+      const bool room = axis.empty() || have < wanted || last;
+      return room && next < flat.size() && is_batch(flat[next]) && extent(flat[next]) == 1;
     };
     while (have < wanted || lone_batch()) {
       if (next == flat.size()) return std::nullopt;

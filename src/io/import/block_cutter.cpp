@@ -28,33 +28,36 @@ std::vector<bool> needed(const Draft& draft) {
   return live;
 }
 
-bool is_number(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-/// Paths of the numbered modules around an operator, the outermost first.
+/// Paths of the modules around an operator whose names end in a number, the outermost first.
 std::vector<std::string> numbered(const std::string& module) {
   std::vector<std::string> paths;
-  std::size_t begin = 0;
-  while (begin <= module.size()) {
-    const std::size_t dot = std::min(module.find('.', begin), module.size());
-    if (is_number(std::string_view(module).substr(begin, dot - begin))) {
-      paths.push_back(module.substr(0, dot));
-    }
-    begin = dot + 1;
+  for (std::size_t end = 1; end <= module.size(); ++end) {
+    const bool whole = end == module.size() || module[end] == '.';
+    const char last = module[end - 1];
+    if (whole && last >= '0' && last <= '9') paths.push_back(module.substr(0, end));
   }
   return paths;
 }
+
+/// Without its number: what modules of one list have in common.
+std::string_view list_of(const std::string& path) {
+  return std::string_view(path).substr(0, path.find_last_not_of("0123456789") + 1);
+}
+
+/// A numbered module: how many products it holds, and what it computes.
+struct NumberedModule {
+  int products = 0;
+  std::uint64_t structure = 0;
+  bool holds_repeats = false;
+};
 
 class Cutter {
  public:
   explicit Cutter(const Draft& draft) : draft_(draft), live_(needed(draft)) {}
 
   std::vector<DraftSegment> run() {
-    count_products();
-    least_ = 1;
-    for (const auto& [path, count] : products_) least_ = std::max(least_, std::min(count, 2));
+    describe_modules();
+    find_repeats();
     for (DraftId id = 0; id < draft_.operators.size(); ++id) {
       if (!live_[id]) continue;
       const std::string module = block_of(draft_.operators[id].module);
@@ -66,19 +69,47 @@ class Cutter {
   }
 
  private:
-  void count_products() {
+  void describe_modules() {
     for (DraftId id = 0; id < draft_.operators.size(); ++id) {
       const DraftOperator& op = draft_.operators[id];
-      if (!live_[id] || !op.launches || !traits(op.kind).multiplies_weight()) continue;
-      for (const std::string& path : numbered(op.module)) ++products_[path];
+      if (!live_[id]) continue;
+      std::uint64_t own =
+          static_cast<std::uint64_t>(op.kind) * 64 + static_cast<std::uint64_t>(op.passes);
+      for (const AtomId atom : draft_.axes.leaves(draft_.tensors[op.made.front()].dims)) {
+        own = own * 1'000'003 + static_cast<std::uint64_t>(draft_.axes.extent(atom));
+      }
+      const bool product = op.launches && traits(op.kind).multiplies_weight();
+      for (const std::string& path : numbered(op.module)) {
+        NumberedModule& module = modules_[path];
+        module.products += product ? 1 : 0;
+        module.structure = module.structure * 6'364'136'223'846'793'005U + own + 1;
+        least_ = std::max(least_, std::min(module.products, 2));
+      }
+    }
+  }
+
+  /// Lists of which two compute the same.
+  void find_repeats() {
+    std::map<std::pair<std::string_view, std::uint64_t>, int> equal;
+    for (const auto& [path, module] : modules_) {
+      if (module.products < least_) continue;
+      if (++equal[{list_of(path), module.structure}] == 2) repeated_.insert(list_of(path));
+    }
+    for (const auto& [path, module] : modules_) {
+      if (!repeated_.contains(list_of(path))) continue;
+      for (const std::string& around : numbered(path)) {
+        if (around != path) modules_.at(around).holds_repeats = true;
+      }
     }
   }
 
   [[nodiscard]] std::string block_of(const std::string& module) const {
     std::string found;
     for (const std::string& path : numbered(module)) {
-      const auto count = products_.find(path);
-      if (count != products_.end() && count->second >= least_) found = path;
+      const NumberedModule& known = modules_.at(path);
+      if (known.products < least_) continue;
+      if (repeated_.contains(list_of(path))) return path;
+      if (found.empty() && !known.holds_repeats) found = path;
     }
     return found;
   }
@@ -108,7 +139,8 @@ class Cutter {
 
   const Draft& draft_;
   std::vector<bool> live_;
-  std::map<std::string, int> products_;
+  std::map<std::string, NumberedModule> modules_;
+  std::set<std::string_view> repeated_;  ///< into the keys of modules_
   int least_ = 1;
   std::vector<DraftSegment> segments_;
 };

@@ -15,9 +15,10 @@ struct DraftSegment {
   std::vector<DraftId> operators;
 };
 
-/// Operators whose results nothing needs are left out. A numbered module (`h.0`, `layer1.2`) that
-/// holds two or more products with weights is a block, the innermost one where several are nested;
-/// where there is none, one that holds a product. Operators between two of them are blocks of
+/// Operators whose results nothing needs are left out. Modules of a list (`h.0`, `h.1`; `layer_0`,
+/// `layer_1`) are blocks where two of them compute the same: the outermost such list. Elsewhere a
+/// numbered module is a block that holds no such list, the outermost one. Either holds two or more
+/// products with weights (one, where none has two). Operators between two of them are blocks of
 /// their own, where they have parameters.
 [[nodiscard]] std::vector<DraftSegment> cut_blocks(const Draft& draft);
 

@@ -155,16 +155,36 @@ class BlockTextWriter {
     std::vector<std::string> makes;
     for (const DraftId made_id : op.made) makes.push_back(made_text(op, name, made_id));
     text += fmt::format(", \"make\": [{}]", fmt::join(makes, ", "));
-    if (op.loop) text += fmt::format(", \"loop\": [{}]", loop_text(op));
+    if (op.loop) {
+      text += fmt::format(", \"loop\": [{}]", loop_text(*op.loop));
+    } else if (const auto loop = short_loop(op)) {
+      text += fmt::format(", \"loop\": [{}]", loop_text(*loop));
+    }
     std::vector<std::string> kept;
     for (const DraftId tensor : kept_.of(id)) kept.push_back(in_quotes(tensors_.at(tensor)));
     text += fmt::format(", \"keep\": [{}]", fmt::join(kept, ", "));
     return text + numbers_text(op) + "}";
   }
 
-  [[nodiscard]] std::string loop_text(const DraftOperator& op) {
+  /// What reads many tensors (a concatenation) loops over its result, and over what degrees cut.
+  [[nodiscard]] std::optional<ImportedAxis> short_loop(const DraftOperator& op) {
+    constexpr std::size_t kFew = 12;
+    if (op.kind != OperatorKind::Elementwise) return std::nullopt;
+    ImportedAxis loop = c_.draft.axes.leaves(c_.draft.tensors[op.made.front()].dims);
+    ImportedAxis all = loop;
+    for (const DraftRead& read : op.reads) {
+      for (const AtomId atom : c_.draft.axes.leaves(c_.draft.tensors[read.tensor].dims)) {
+        if (contains(all, atom)) continue;
+        all.push_back(atom);
+        if (c_.names.is_cut(atom)) loop.push_back(atom);
+      }
+    }
+    return all.size() > kFew && op.parameters.empty() ? std::optional(loop) : std::nullopt;
+  }
+
+  [[nodiscard]] std::string loop_text(const ImportedAxis& axis) {
     std::vector<std::string> names;
-    const ImportedAxis loop = c_.draft.axes.leaves(*op.loop);
+    const ImportedAxis loop = c_.draft.axes.leaves(axis);
     for (std::size_t i = 0; i < loop.size(); ++i) {
       const bool again = std::find(loop.begin(), loop.begin() + static_cast<std::ptrdiff_t>(i),
                                    loop[i]) != loop.begin() + static_cast<std::ptrdiff_t>(i);
@@ -214,9 +234,8 @@ class BlockTextWriter {
       std::string unique = name;
       for (int n = 2; !parameters_.insert(unique).second; ++n)
         unique = fmt::format("{}_{}", name, n);
-      const bool first = i == 0 && traits(op.kind).is_product();
-      std::string text = fmt::format("{{\"name\": \"{}\", \"dims\": [{}]", unique,
-                                     first ? dims(parameter.dims) : parameter_dims(parameter));
+      std::string text =
+          fmt::format("{{\"name\": \"{}\", \"dims\": [{}]", unique, parameter_dims(op, parameter));
       const bool table = c_.tables.contains(parameter.value);
       const bool matrix = value.shape.size() > 1;
       text += fmt::format(", \"class\": \"{}\"", table    ? "embedding"
@@ -230,10 +249,15 @@ class BlockTextWriter {
     return fmt::format(", \"parameters\": [{}]", fmt::join(texts, ", "));
   }
 
-  [[nodiscard]] std::string parameter_dims(const DraftParameter& parameter) {
+  /// What a weight contracts may be what it makes by now; they are told apart by what they were.
+  [[nodiscard]] std::string parameter_dims(const DraftOperator& op,
+                                           const DraftParameter& parameter) {
     std::vector<std::string> names;
-    for (const AtomId atom : c_.draft.axes.leaves(parameter.dims)) {
-      names.push_back(in_quotes(c_.names.name(atom)));
+    for (const AtomId was : parameter.dims) {
+      const bool contracted = contains(op.contracted, was);
+      for (const AtomId atom : c_.draft.axes.leaves({was})) {
+        names.push_back(in_quotes(contracted ? dim(atom) : c_.names.name(atom)));
+      }
     }
     return fmt::format("{}", fmt::join(names, ", "));
   }
@@ -332,6 +356,12 @@ std::string DimensionNames::take(DimRole role, std::int64_t extent, std::size_t 
   lines_.push_back(fmt::format("\"{}\": {{\"extent\": {}, \"role\": \"{}\"}}", unique,
                                batch ? 1 : extent, word_of(kRoles, role)));
   return unique;
+}
+
+bool DimensionNames::is_cut(AtomId atom) const {
+  constexpr DimRole kCut[] = {DimRole::Hidden, DimRole::Head,     DimRole::KvHead, DimRole::Ffn,
+                              DimRole::Vocab,  DimRole::Sequence, DimRole::Batch};
+  return std::find(std::begin(kCut), std::end(kCut), role(atom)) != std::end(kCut);
 }
 
 void DimensionNames::make_outer(AtomId atom) {

@@ -160,8 +160,9 @@ class GraphTextWriter {
     std::string path = segments_[segment].module;
     if (path.empty())
       return segment == 0 ? "enter" : segment + 1 == segments_.size() ? "leave" : "between";
-    const std::size_t dot = path.rfind('.');
-    std::string name = plain_name(dot == std::string::npos ? "layer" : path.substr(0, dot));
+    path.resize(path.find_last_not_of("0123456789") + 1);
+    path.resize(path.find_last_not_of("._") + 1);
+    std::string name = path.empty() ? "layer" : plain_name(path);
     std::replace(name.begin(), name.end(), '.', '_');
     return name;
   }

@@ -99,7 +99,8 @@ class Importer {
       errors.emplace_back(
           SourceLocation{graph_.file, 0, 0},
           fmt::format("unknown operator {}, {} of them, the first in {}: {} -> {}", target,
-                      unknown.count, module.empty() ? "the network itself" : module, shapes, made));
+                      unknown.count, module.empty() ? "the network itself" : module, shapes, made),
+          fmt::format("its stub: \"{}\": {{like: pass}}", target));
       stubs.push_back(fmt::format("\"{}\": {{like: pass}}", target));
     }
     errors.back() = InputError(

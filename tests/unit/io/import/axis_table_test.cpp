@@ -49,6 +49,10 @@ TEST_CASE("a batch of one is not lost") {
   REQUIRE(back.has_value());
   CHECK((*back)[0] == ImportedAxis{batch});
   CHECK((*back)[1].size() == 1);
+  // Tokens first: the batch goes where there is one place.
+  const auto turned = table.reshaped({{table.make(32), batch}, {table.make(8)}}, {32, 1, 8});
+  REQUIRE(turned.has_value());
+  CHECK((*turned)[1] == ImportedAxis{batch});
 }
 
 TEST_CASE("axes that are walked together become one, split where one has parts") {

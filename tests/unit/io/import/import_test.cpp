@@ -125,6 +125,17 @@ TEST_CASE("published networks have their parameters, FLOPs and repeats") {
   }
 }
 
+TEST_CASE("blocks lie where their modules do") {
+  const Network network = imported("wide-resnet50-2");
+  std::vector<std::string> names;
+  for (const Block& block : network.blocks) names.push_back(block.name);
+  CHECK(names == std::vector<std::string>{"enter", "layer1", "layer1-2", "layer2", "layer2-2",
+                                          "layer3", "layer3-2", "layer4", "layer4-2", "leave"});
+  CHECK(network.blocks.front().kind == BlockKind::Embedding);
+  CHECK(network.blocks.back().kind == BlockKind::Head);
+  CHECK(layer_count(network) == 16);
+}
+
 TEST_CASE("attention written out is found, and its causal mask with it") {
   const Network network = imported("gpt2-small-eager");
   CHECK(largest_run(network) == 2);
