@@ -19,6 +19,7 @@ namespace plansearch {
 [[nodiscard]] Shown show_file(const std::string& what, const std::string& name);
 
 /// The network of a model as a graph file (docs/graphs.md), as the default framework builds it.
-[[nodiscard]] std::string graph_file(const std::string& model);
+/// `stubs`: a file that describes operators of an import (docs/imports.md), or empty.
+[[nodiscard]] std::string graph_file(const std::string& model, const std::string& stubs);
 
 }  // namespace plansearch

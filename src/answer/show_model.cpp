@@ -4,9 +4,11 @@
 #include "answer/show.hpp"
 #include "answer/shown_rows.hpp"
 #include "io/graph/graph_writer.hpp"
+#include "io/model_reader.hpp"
 #include "plansearch/shipped_data.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "report/plan_cells.hpp"
+#include "workload/samples.hpp"
 
 namespace plansearch {
 namespace {
@@ -76,9 +78,14 @@ ShownSection total_section(const ModelDescription& model, const Network& network
   rows.count(
       "parameters", parameters,
       fmt::format("{} ({})", count_text(static_cast<double>(parameters)), grouped(parameters)));
+  const double flops = 3.0 * model_forward_flops(network).value();
+  if (!reads_tokens(model)) {
+    rows.number("flops_per_sample", flops, "FLOP",
+                "products, convolutions and attention, forward x 3");
+    return rows.take();
+  }
   const auto tokens = static_cast<double>(std::max<std::int64_t>(1, model.training.seq_len));
-  const double flops = 3.0 * model_forward_flops(network).value() / tokens;
-  rows.number("flops_per_token", flops, "FLOP",
+  rows.number("flops_per_token", flops / tokens, "FLOP",
               "matmuls, causal attention and logits, forward x 3, at the default sequence");
   return rows.take();
 }
@@ -117,9 +124,10 @@ Shown show_file(const std::string& what, const std::string& name) {
   return show_model(data.model(name).description);
 }
 
-std::string graph_file(const std::string& model) {
+std::string graph_file(const std::string& model, const std::string& stubs) {
   const ShippedData data = shipped_data();
-  const ModelDescription description = data.model(model).description;
+  const ModelDescription description =
+      stubs.empty() ? data.model(model).description : io::read_model_with_stubs(model, stubs).model;
   NetworkOptions options;
   options.implementation = data.framework("megatron").implementation;
   return io::write_graph(description, build_network(description, options));

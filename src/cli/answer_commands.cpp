@@ -39,7 +39,11 @@ int run_list(const Options& o) {
 int run_show(const Options& o) {
   if (o.graph) {
     if (o.argument != "model") throw InputError({}, "--graph is for show model");
-    return write(o, [&] { return graph_file(o.shown); });
+    return write(o, [&] { return graph_file(o.shown, o.stubs); });
+  }
+  if (!o.stubs.empty()) {
+    throw InputError({}, "--operators is for show model --graph",
+                     "write the network as a graph file, and use that everywhere else");
   }
   if (o.argument == "recipes") {
     if (!o.shown.empty()) {

@@ -8,6 +8,7 @@
 #include "io/graph/graph_reader.hpp"
 #include "io/graph/graph_words.hpp"
 #include "io/hf_config.hpp"
+#include "io/import/import_reader.hpp"
 #include "io/model_sections.hpp"
 #include "plansearch/transformer_builder.hpp"
 
@@ -97,6 +98,20 @@ ModelFile read_own(const Node& root) {
   return file;
 }
 
+/// A network of another program, through the graph file that it is. What that refuses has no place
+/// in the file that the user has.
+ModelFile read_imported(const std::filesystem::path& path, const std::string& name,
+                        const std::filesystem::path& stubs) {
+  const Document document =
+      read_import(path, stubs.empty() ? ImportedStubs() : read_stubs(Document::read(stubs)));
+  try {
+    return read_model(document, name);
+  } catch (const InputError& error) {
+    throw InputError({path.string(), 0, 0},
+                     fmt::format("as a graph file it is refused: {}", error.what()), error.hint());
+  }
+}
+
 }  // namespace
 
 ModelFile read_model(const Document& document, const std::string& fallback_name,
@@ -130,7 +145,17 @@ ModelFile read_model(const std::filesystem::path& path, const std::filesystem::p
     name = (folder.lexically_normal() / "").parent_path().filename().string();
   }
   if (path == kStandardInput) name = "stdin";
+  if (is_import(path)) return read_imported(path, name, {});
   return read_model(Document::read(path), name.empty() ? "model" : name, families);
+}
+
+ModelFile read_model_with_stubs(const std::filesystem::path& path,
+                                const std::filesystem::path& stubs) {
+  if (!is_import(path)) {
+    throw InputError({path.string(), 0, 0}, "stubs are for networks of other programs",
+                     "leave --operators out, or name a .pt2 or .onnx file");
+  }
+  return read_imported(path, path.stem().string(), stubs);
 }
 
 ModelFile load_model(std::string_view name_or_path,

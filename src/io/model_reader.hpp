@@ -36,6 +36,11 @@ struct ModelFile {
 [[nodiscard]] ModelFile read_model(const Document& document, const std::string& fallback_name,
                                    const std::filesystem::path& families = {});
 
+/// A network of another program (docs/imports.md), some of whose operators a file of stubs
+/// describes.
+[[nodiscard]] ModelFile read_model_with_stubs(const std::filesystem::path& path,
+                                              const std::filesystem::path& stubs);
+
 /// Reads a model by path, shipped name or alias; `directories` hold model files, the first one
 /// those of families too (families/).
 [[nodiscard]] ModelFile load_model(std::string_view name_or_path,

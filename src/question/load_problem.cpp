@@ -27,11 +27,13 @@
 #include "schedule/passes/pass.hpp"
 #include "schedule/table.hpp"
 #include "workload/operator_traits.hpp"
+#include "workload/samples.hpp"
 
 namespace plansearch {
 namespace {
 
 constexpr std::int64_t kDefaultTokensPerStep = std::int64_t{1} << 21;
+constexpr std::int64_t kDefaultSamplesPerStep = 1024;  // of networks that read no tokens
 
 /// Tokens per image: patches and the class token.
 std::int64_t tokens_of(const Network& network) {
@@ -354,7 +356,9 @@ class QuestionResolver {
     if (model_.training.global_batch > 0)
       batch.or_else(model_.training.global_batch, training_origin());
     const std::int64_t sequences =
-        std::max<std::int64_t>(1, kDefaultTokensPerStep / settled_.problem.seq_len);
+        reads_tokens(model_)
+            ? std::max<std::int64_t>(1, kDefaultTokensPerStep / settled_.problem.seq_len)
+            : kDefaultSamplesPerStep;
     batch.or_else(static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(sequences))),
                   "default");
     constexpr std::int64_t kLargest = std::numeric_limits<int>::max();

@@ -18,6 +18,9 @@
 #include "io/document.hpp"
 #include "io/framework_reader.hpp"
 #include "io/graph/graph_writer.hpp"
+#include "io/import/exported_program.hpp"
+#include "io/import/import_reader.hpp"
+#include "io/import/onnx_model.hpp"
 #include "io/model_reader.hpp"
 #include "io/nccl_log.hpp"
 #include "io/plan_document.hpp"
@@ -115,6 +118,21 @@ void read_graph(std::string_view text) {
   const std::string written = io::write_graph(model, *model.graph);
   const auto again = io::read_model(Document::parse(written, "again", Syntax::Yaml), "again").model;
   if (!(*again.graph == *model.graph)) std::abort();
+}
+
+/// An archive, or its JSON by itself: checksums hide what is inside an archive from the fuzzer.
+void read_exported_program(std::string_view text) {
+  if (text.starts_with("PK")) {
+    static_cast<void>(io::read_model(write_file("net.pt2", text)));
+    return;
+  }
+  const io::ImportedGraph graph = io::parse_exported_program(text, "fuzz.pt2", "model.json");
+  static_cast<void>(io::read_model(io::graph_document(graph), "fuzz"));
+}
+
+void read_onnx(std::string_view text) {
+  const io::ImportedGraph graph = io::parse_onnx(text, "fuzz.onnx");
+  static_cast<void>(io::read_model(io::graph_document(graph), "fuzz"));
 }
 
 /// The first line is what follows the name of the file: "#2".
@@ -217,6 +235,8 @@ constexpr std::array kTargets{
     Target{"nccl_log", read_nccl_log},
     Target{"samples", read_samples},
     Target{"graph", read_graph},
+    Target{"pt2", read_exported_program},
+    Target{"onnx", read_onnx},
     Target{"model", [](std::string_view text) { read_model(text, Syntax::Yaml); }},
     Target{"hf_config", [](std::string_view text) { read_model(text, Syntax::Json); }},
     Target{"framework", read_framework},

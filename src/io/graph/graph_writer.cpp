@@ -308,11 +308,12 @@ void write_head(const ModelDescription& model, const Network& network, std::stri
   fmt::format_to(into, "schema: {}\nname: {}\n", kGraphSchema, in_quotes(network.name));
   if (!model.source.empty()) fmt::format_to(into, "source: {}\n", in_quotes(model.source));
   const TrainingDefaults& training = model.training;
-  fmt::format_to(into, "training: {{global_batch: {}",
-                 std::max<std::int64_t>(1, training.global_batch));
-  if (training.precision)
-    fmt::format_to(into, ", precision: {}", plansearch::to_text(*training.precision));
-  fmt::format_to(into, ", optimizer: {}}}\n", word_of(kOptimizers, training.optimizer));
+  if (training.global_batch > 0) {
+    fmt::format_to(into, "training: {{global_batch: {}", training.global_batch);
+    if (training.precision)
+      fmt::format_to(into, ", precision: {}", plansearch::to_text(*training.precision));
+    fmt::format_to(into, ", optimizer: {}}}\n", word_of(kOptimizers, training.optimizer));
+  }
   if (network.routing) {
     const Routing& routing = *network.routing;
     fmt::format_to(into, "routing: {{experts: {}, top_k: {}", routing.experts, routing.top_k);
