@@ -44,11 +44,13 @@ constexpr std::string_view kOutOfMemory =
 
 /// Two answers in one file would leave one of them.
 void refuse_shared_outputs(const Options& o) {
-  const std::pair<const char*, const std::string*> outputs[] = {{"--out", &o.out},
-                                                                {"--all", &o.all},
-                                                                {"--write-plan", &o.write_plan},
-                                                                {"--write-stages", &o.write_stages},
-                                                                {"--trace", &o.trace}};
+  const std::pair<const char*, const std::string*> outputs[] = {
+      {"--out", &o.out},
+      {"--all", &o.all},
+      {"--write-plan", &o.write_plan},
+      {"--write-stages", &o.write_stages},
+      {"--write-primitives", &o.write_primitives},
+      {"--trace", &o.trace}};
   std::map<std::filesystem::path, const char*> taken;
   for (const auto& [flag, name] : outputs) {
     if (name->empty()) continue;

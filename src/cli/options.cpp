@@ -199,6 +199,9 @@ void add_predict(CLI::App& app, Options& o) {
       ->type_name("FILE");
   app.add_option("--write-stages", o.write_stages, "the same with its stages listed")
       ->type_name("FILE");
+  app.add_option("--write-primitives", o.write_primitives,
+                 "the same as transform, assign and order")
+      ->type_name("FILE");
   add_step(app, o);
 }
 

@@ -42,6 +42,7 @@ struct Options : ProblemRequest {
   std::vector<std::string> plans;  ///< the arguments of compare
   std::string write_plan;          ///< predict --write-plan
   std::string write_stages;        ///< predict --write-stages
+  std::string write_primitives;    ///< predict --write-primitives
   std::string trace;               ///< predict, explain, schedule --trace
   std::string measured;            ///< diagnose --measured
   bool force = false;              ///< --force: however large the trace

@@ -20,7 +20,7 @@ int run_predict(const Options& options) {
     print_error(*given.inexpressible, options);
     return kExitInexpressible;
   }
-  write_plan_files(given, options.write_plan, options.write_stages);
+  write_plan_files(given, {options.write_plan, options.write_stages, options.write_primitives});
   write_trace(given.problem, given.plan, {options.trace, options.force});
   const PlanEvaluator evaluator(given.problem);
   SearchReport report = make_prediction(given.asked, evaluator, given.plan);

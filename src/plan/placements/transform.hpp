@@ -8,6 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "plan/placements/selector.hpp"
+#include "plansearch/degree_set.hpp"
 #include "plansearch/network.hpp"
 #include "plansearch/placement_names.hpp"
 
@@ -20,27 +22,26 @@ struct NamedSplit {
   bool operator==(const NamedSplit&) const = default;
 };
 
-/// `of`: "*", "BLOCK", "BLOCK/OPERATOR" or "*/OPERATOR". Operators take those of the dimensions
-/// that they have.
+/// Selected operators take those of the dimensions that they have.
 struct TransformEntry {
-  std::vector<std::string> of{};
-  std::vector<LayerRange> layers{};  ///< empty: every layer, and the blocks beside layers
+  Selection what;
   std::vector<NamedSplit> split{};   ///< over devices
   std::vector<NamedSplit> pieces{};  ///< one after the other on each device
   PieceRecompute recompute = PieceRecompute::Kept;
+  PinnedDegrees degrees{};  ///< by role; of whole blocks, none of `kPipelineDegrees`
+  /// Whether it says how single operators are placed.
+  [[nodiscard]] bool places() const { return !split.empty() || !pieces.empty(); }
   bool operator==(const TransformEntry&) const = default;
-};
-
-/// What is wrong with an entry.
-struct TransformFault {
-  std::string message;
-  std::string hint;
-  std::size_t entry = 0;
 };
 
 /// The same as placements, whose factors multiply to the devices that share operators. Dimensions
 /// that no operator has both of are split over the same devices.
-[[nodiscard]] std::variant<PlacementNames, TransformFault> placements_of(
+[[nodiscard]] std::variant<PlacementNames, EntryFault> placements_of(
+    const std::vector<TransformEntry>& entries, const Network& network);
+
+/// The degrees of every copy of a block, in the order of the network. A later entry adds to what
+/// an earlier one says of a copy, and must not contradict it.
+[[nodiscard]] std::variant<std::vector<PinnedDegrees>, EntryFault> degrees_of(
     const std::vector<TransformEntry>& entries, const Network& network);
 
 }  // namespace plansearch
