@@ -152,6 +152,19 @@ void add_search(CLI::App& app, Options& o) {
       ->type_name("FILE");
 }
 
+void add_constraints(CLI::App& app, Options& o) {
+  app.add_option("--constraints", o.constraints,
+                 "parts of a plan by name (constraints/*.yaml) or as plan documents")
+      ->type_name("NAME[,NAME...]");
+}
+
+void add_partial_plan(CLI::App& app, Options& o) {
+  app.option_defaults()->group("Search");
+  app.add_option("--plan", o.plan, "plan document that decides a part: the rest is searched")
+      ->type_name("PLAN");
+  add_constraints(app, o);
+}
+
 void add_trace(CLI::App& app, Options& o) {
   app.add_option("--trace", o.trace, "write one step as a trace for Perfetto or chrome://tracing")
       ->type_name("FILE");
@@ -195,6 +208,7 @@ void add_schedule(CLI::App& app, Options& o) {
 
 void add_predict(CLI::App& app, Options& o) {
   app.add_option("--plan", o.plan, "plan document or result.json#RANK")->type_name("PLAN");
+  add_constraints(app, o);
   app.add_option("--write-plan", o.write_plan, "write the plan as a plan document")
       ->type_name("FILE");
   app.add_option("--write-stages", o.write_stages, "the same with its stages listed")
@@ -372,7 +386,7 @@ struct CommandRow {
 /// Every command, in the order of the help.
 constexpr std::array kCommands{
     CommandRow{"search", "rank plans (the default command)", run_search, Shares::Search,
-               add_nothing},
+               add_partial_plan},
     CommandRow{"compare", "hardware, models, frameworks, batches (lists) or plans in one table",
                run_compare, Shares::Search, add_compare},
     CommandRow{"predict", "step time and memory of one given plan", run_predict, Shares::Plan,

@@ -38,6 +38,7 @@ struct Options : ProblemRequest {
   int (*run)(const Options&) = nullptr;  ///< the command (commands.hpp)
 
   std::string plan;                ///< --plan PLAN or the argument of explain and export
+  std::string constraints;         ///< search, predict --constraints
   std::string rival;               ///< the second argument of explain
   std::vector<std::string> plans;  ///< the arguments of compare
   std::string write_plan;          ///< predict --write-plan

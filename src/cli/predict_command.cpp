@@ -13,7 +13,8 @@ namespace plansearch::cli {
 
 int run_predict(const Options& options) {
   const Output output(options);
-  const PlanRequest asked = complete_from_plan(options, options.plan);
+  const PlanRequest asked =
+      with_constraints(complete_from_plan(options, options.plan), options.constraints);
   const ResolvedPlan given = resolve_plan(asked);
   for (const std::string& note : given.asked.notes) print_note(note, options);
   if (given.inexpressible) {

@@ -9,10 +9,19 @@ namespace {
 
 constexpr int kMostParts = 1 << 20;
 
-std::vector<NamedSplit> read_splits(const Node& node) {
+enum class Several : std::uint8_t { Refused, Allowed };
+
+/// Parts by dimension; a list of them leaves the number to a search.
+std::vector<NamedSplit> read_splits(const Node& node, Several several) {
   std::vector<NamedSplit> splits;
   for (const Node::Entry& entry : node.entries()) {
-    splits.push_back({entry.key, entry.value.count(2, kMostParts)});
+    NamedSplit& split = splits.emplace_back(NamedSplit{entry.key, 1, {}});
+    if (several == Several::Refused || !entry.value.is_list()) {
+      split.parts = entry.value.count(2, kMostParts);
+      continue;
+    }
+    for (const Node& item : entry.value.items()) split.choices.push_back(item.count(1, kMostParts));
+    if (split.choices.empty()) entry.value.fail("no number of pieces", "such as [1, 2, 4]");
   }
   return splits;
 }
@@ -30,8 +39,9 @@ void read_recompute(const Node& node, TransformEntry& entry) {
 TransformEntry read_entry(const Node& node) {
   TransformEntry entry;
   entry.what = read_selection(node, Nothing::Refused);
-  if (const auto split = node.find("split")) entry.split = read_splits(*split);
-  if (const auto pieces = node.find("pieces")) entry.pieces = read_splits(*pieces);
+  if (const auto split = node.find("split")) entry.split = read_splits(*split, Several::Refused);
+  if (const auto pieces = node.find("pieces"))
+    entry.pieces = read_splits(*pieces, Several::Allowed);
   read_recompute(node, entry);
   DegreeSet without = kPipelineDegrees;
   if (!entry.pieces.empty()) without.insert(Degree::Recompute);
@@ -47,7 +57,10 @@ TransformEntry read_entry(const Node& node) {
 std::string splits_yaml(const std::vector<NamedSplit>& splits) {
   std::vector<std::string> parts;
   for (const NamedSplit& split : splits) {
-    parts.push_back(fmt::format("{}: {}", split.dimension, split.parts));
+    const std::string number = split.choices.empty()
+                                   ? fmt::format("{}", split.parts)
+                                   : fmt::format("[{}]", fmt::join(split.choices, ", "));
+    parts.push_back(fmt::format("{}: {}", in_quotes(split.dimension), number));
   }
   return fmt::format("{{{}}}", fmt::join(parts, ", "));
 }

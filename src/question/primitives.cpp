@@ -112,6 +112,7 @@ io::StagesDocument stages_in(const io::AssignDocument& assign,
 /// The degrees of a file that assigns nothing.
 void take_degrees(const std::vector<PinnedDegrees>& degrees, int factors, PlanRequest& asked) {
   PinnedDegrees& pinned = asked.request.degrees;
+  if (!asked.transform) return;
   const PinnedDegrees& first = degrees.front();
   const bool alike = std::all_of(degrees.begin(), degrees.end(),
                                  [&](const PinnedDegrees& one) { return one == first; });
@@ -156,6 +157,25 @@ std::vector<TransformEntry> transform_entries(const io::StagesDocument& stages,
   return entries;
 }
 
+/// Regions as transforms, where nothing else is placed: an entry for each.
+void add_regions(io::PlanDocument& document) {
+  if (!document.placements) return;
+  const PlacementNames& names = document.placements->names;
+  if (!names.operators.empty() || !names.edges.empty()) return;
+  for (const PieceEntry& region : names.regions) {
+    TransformEntry& entry = document.transform->entries.emplace_back();
+    for (const std::string& op : region.operators) {
+      entry.what.of.push_back(region.blocks.front() + "/" + op);
+    }
+    entry.what.layers = region.layers;
+    for (const std::string& dimension : region.dimensions) {
+      entry.pieces.push_back({dimension, region.pieces, {}});
+    }
+    entry.recompute = region.recompute;
+  }
+  document.placements.reset();
+}
+
 }  // namespace
 
 PlanRequest without_primitives(PlanRequest asked, const Network& network) {
@@ -195,6 +215,7 @@ void add_primitives(const ResolvedPlan& given, io::StagesDocument stages,
                      "plans");
   }
   document.transform = io::TransformDocument{transform_entries(stages, given.plan, network), {}};
+  add_regions(document);
   stages.stages.clear();
   document.assign = io::AssignDocument{assign_entries(given.plan, network), {}, std::move(stages)};
 }

@@ -15,6 +15,7 @@
 #include "plansearch/error.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "question/degrees.hpp"
+#include "question/framework_names.hpp"
 #include "question/gpu_count.hpp"
 
 namespace plansearch {
@@ -73,17 +74,6 @@ Placements take_placements(const io::PlacementsDocument& document, const PlanDeg
   auto& distinguished = std::get<DistinguishedNetwork>(made);
   given.asked.problem.network = std::move(distinguished.network);
   return std::move(distinguished.placements);
-}
-
-/// The shipped frameworks of which it holds.
-template <typename Holds>
-std::vector<std::string> run_by(Holds holds) {
-  std::vector<std::string> names;
-  const ShippedData data = shipped_data();
-  for (const ShippedFile& file : data.frameworks()) {
-    if (holds(data.framework(file.name))) names.push_back("--framework " + file.name);
-  }
-  return names;
 }
 
 void judge_steps(OperatorSteps steps, const SourceLocation& where, const ProblemRequest& request,

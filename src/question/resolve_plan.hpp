@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "io/plan_document.hpp"
 #include "plansearch/infeasible.hpp"
@@ -26,6 +27,21 @@ struct PlanRequest {
 /// from the file. Without a plan the request as it is.
 [[nodiscard]] PlanRequest complete_from_plan(const ProblemRequest& request,
                                              const std::string& plan);
+
+/// Adds what named constraints decide: files of constraints/, or plan files. What the request and
+/// its plan say of settings and degrees stays; transforms add up. InputError for unknown names, and
+/// for files that list stages, assign or place.
+[[nodiscard]] PlanRequest with_constraints(PlanRequest asked, const std::string& names);
+
+/// A search for what a plan leaves open.
+struct OpenQuestion {
+  ResolvedQuestion asked;
+  std::string words;  ///< which pieces of those that the plan lists; empty where it lists none
+};
+/// Settings and degrees that the file decides are pinned, operators that it places are placed in
+/// every plan; one question for every number of pieces. InputError for a plan whose stages are
+/// listed.
+[[nodiscard]] std::vector<OpenQuestion> open_questions(const PlanRequest& asked);
 
 struct ResolvedPlan {
   ResolvedQuestion asked;

@@ -14,7 +14,22 @@ namespace {
 
 constexpr std::string_view kForms = "\"*\", BLOCK, BLOCK/OPERATOR or */OPERATOR";
 
-/// '*' stands for any letters, none too.
+bool holds(const std::vector<LayerRange>& ranges, std::int64_t number) {
+  return std::any_of(ranges.begin(), ranges.end(), [&](const LayerRange& range) {
+    return range.first <= number && number <= range.last;
+  });
+}
+
+void add_number(std::vector<LayerRange>& ranges, std::int64_t number) {
+  if (!ranges.empty() && ranges.back().last + 1 == number) {
+    ranges.back().last = number;
+  } else {
+    ranges.push_back({number, number});
+  }
+}
+
+}  // namespace
+
 bool matches(std::string_view pattern, std::string_view name) {
   std::size_t p = 0;
   std::size_t n = 0;
@@ -36,22 +51,6 @@ bool matches(std::string_view pattern, std::string_view name) {
   }
   return pattern.find_first_not_of('*', p) == std::string_view::npos;
 }
-
-bool holds(const std::vector<LayerRange>& ranges, std::int64_t number) {
-  return std::any_of(ranges.begin(), ranges.end(), [&](const LayerRange& range) {
-    return range.first <= number && number <= range.last;
-  });
-}
-
-void add_number(std::vector<LayerRange>& ranges, std::int64_t number) {
-  if (!ranges.empty() && ranges.back().last + 1 == number) {
-    ranges.back().last = number;
-  } else {
-    ranges.push_back({number, number});
-  }
-}
-
-}  // namespace
 
 std::vector<BlockCopy> block_copies(const Network& network) {
   std::vector<BlockCopy> copies;

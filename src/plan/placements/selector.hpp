@@ -36,6 +36,9 @@ struct BlockCopy {
   std::int64_t number = 0;            ///< among the copies of blocks of its plain name
 };
 
+/// Whether a name is as a pattern says, in which '*' stands for any letters.
+[[nodiscard]] bool matches(std::string_view pattern, std::string_view name);
+
 /// All copies in the order of the network.
 [[nodiscard]] std::vector<BlockCopy> block_copies(const Network& network);
 

@@ -27,9 +27,13 @@ bool contains(const std::vector<T>& list, const T& value) {
 class Lowering {
  public:
   Lowering(const std::vector<TransformEntry>& entries, const Network& network)
-      : entries_(entries), network_(network) {}
+      : entries_(entries), network_(network), copies_(block_copies(network)) {}
 
   std::variant<PlacementNames, EntryFault> run() {
+    for (TransformEntry& entry : entries_) {
+      entry.split = named_one_by_one(entry.split);
+      entry.pieces = named_one_by_one(entry.pieces);
+    }
     for (std::size_t e = 0; e < entries_.size(); ++e) {
       if (auto bad = check(entries_[e])) {
         bad->entry = e;
@@ -53,6 +57,21 @@ class Lowering {
     int parts = 1;
     std::vector<std::string> dimensions;
   };
+
+  /// Every dimension that a pattern means; a pattern that means none stays, to be refused.
+  [[nodiscard]] std::vector<NamedSplit> named_one_by_one(
+      const std::vector<NamedSplit>& splits) const {
+    std::vector<NamedSplit> named;
+    for (const NamedSplit& split : splits) {
+      const std::size_t known = named.size();
+      for (const Dimension& dimension : network_.dimensions) {
+        if (!matches(split.dimension, dimension.name)) continue;
+        named.push_back({dimension.name, split.parts, split.choices});
+      }
+      if (named.size() == known) named.push_back(split);
+    }
+    return named;
+  }
 
   [[nodiscard]] const std::string& name(DimId dim) const { return network_.dimension(dim).name; }
 
@@ -90,6 +109,10 @@ class Lowering {
       if (auto bad = join(split)) return bad;
     }
     for (const NamedSplit& split : entry.pieces) {
+      if (!split.choices.empty()) {
+        return EntryFault{fmt::format("several numbers of pieces of {}", split.dimension),
+                          "plansearch search --plan finds one; predict takes one"};
+      }
       if (split.parts == entry.pieces.front().parts) continue;
       return EntryFault{
           fmt::format("{} pieces of {} and {} of {}", entry.pieces.front().parts,
@@ -161,9 +184,19 @@ class Lowering {
     made.cut = std::move(cut);
   }
 
+  /// Whether some layer that is meant is of this block.
+  [[nodiscard]] bool occurs(std::size_t block, const Selection& what) const {
+    if (what.layers.empty()) return true;
+    return std::any_of(copies_.begin(), copies_.end(), [&](const BlockCopy& copy) {
+      return copy.block == block && selects_copy(what, copy);
+    });
+  }
+
   Fault lower(const TransformEntry& entry) {
     bool found = false;
-    for (const Block& block : network_.blocks) {
+    for (std::size_t b = 0; b < network_.blocks.size(); ++b) {
+      if (!occurs(b, entry.what)) continue;
+      const Block& block = network_.blocks[b];
       std::vector<NamedCut> leaving;
       std::vector<std::string> region;
       for (const Operator& op : block.operators) {
@@ -201,11 +234,27 @@ class Lowering {
                       "plansearch show model NAME --graph lists operators and dimensions"};
   }
 
-  const std::vector<TransformEntry>& entries_;
+  std::vector<TransformEntry> entries_;
   const Network& network_;
+  std::vector<BlockCopy> copies_;
   std::vector<Group> groups_;
   PlacementNames names_;
 };
+
+/// One more entry, whose pieces are so many.
+TransformAlternative with_pieces(TransformAlternative known, TransformEntry entry, int pieces) {
+  if (!known.words.empty()) known.words += ", ";
+  const std::string& dimension = entry.pieces.front().dimension;
+  known.words +=
+      pieces == 1 ? dimension + " whole" : fmt::format("{} in {} pieces", dimension, pieces);
+  if (pieces == 1) {
+    entry.pieces.clear();
+    entry.recompute = PieceRecompute::Kept;
+  }
+  for (NamedSplit& split : entry.pieces) split = {split.dimension, pieces, {}};
+  if (entry.places() || !entry.degrees.empty()) known.entries.push_back(std::move(entry));
+  return known;
+}
 
 /// Adds what the entry says of a copy; nothing where it means none of its operators.
 Fault add_degrees(const TransformEntry& entry, const BlockCopy& copy, const Network& network,
@@ -239,6 +288,36 @@ Fault add_degrees(const TransformEntry& entry, const BlockCopy& copy, const Netw
 std::variant<PlacementNames, EntryFault> placements_of(const std::vector<TransformEntry>& entries,
                                                        const Network& network) {
   return Lowering(entries, network).run();
+}
+
+std::variant<std::vector<TransformAlternative>, EntryFault> alternatives_of(
+    const std::vector<TransformEntry>& entries) {
+  constexpr std::size_t kMostAlternatives = 64;
+  std::vector<TransformAlternative> all(1);
+  for (std::size_t e = 0; e < entries.size(); ++e) {
+    const TransformEntry& entry = entries[e];
+    if (entry.pieces.empty() || entry.pieces.front().choices.empty()) {
+      for (TransformAlternative& one : all) one.entries.push_back(entry);
+      continue;
+    }
+    const std::vector<int>& choices = entry.pieces.front().choices;
+    for (const NamedSplit& split : entry.pieces) {
+      if (split.choices == choices) continue;
+      return EntryFault{fmt::format("{} and {} have other numbers of pieces",
+                                    entry.pieces.front().dimension, split.dimension),
+                        "one list for all dimensions of an entry", e};
+    }
+    if (all.size() * choices.size() > kMostAlternatives) {
+      return EntryFault{fmt::format("more than {} ways in all", kMostAlternatives),
+                        "fewer numbers of pieces", e};
+    }
+    std::vector<TransformAlternative> next;
+    for (const TransformAlternative& known : all) {
+      for (const int pieces : choices) next.push_back(with_pieces(known, entry, pieces));
+    }
+    all = std::move(next);
+  }
+  return all;
 }
 
 std::variant<std::vector<PinnedDegrees>, EntryFault> degrees_of(

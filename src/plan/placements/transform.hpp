@@ -15,10 +15,11 @@
 
 namespace plansearch {
 
-/// A dimension, and into how many parts.
+/// A dimension, and into how many parts; '*' in its name stands for any letters.
 struct NamedSplit {
   std::string dimension;
   int parts = 1;
+  std::vector<int> choices{};  ///< in place of one number: a search finds which
   bool operator==(const NamedSplit&) const = default;
 };
 
@@ -33,6 +34,14 @@ struct TransformEntry {
   [[nodiscard]] bool places() const { return !split.empty() || !pieces.empty(); }
   bool operator==(const TransformEntry&) const = default;
 };
+
+/// What the entries leave to a search, one by one, and in words; pieces of 1: not in pieces.
+struct TransformAlternative {
+  std::vector<TransformEntry> entries;
+  std::string words;  ///< "ffn in 4 pieces"; empty where nothing is left open
+};
+[[nodiscard]] std::variant<std::vector<TransformAlternative>, EntryFault> alternatives_of(
+    const std::vector<TransformEntry>& entries);
 
 /// The same as placements, whose factors multiply to the devices that share operators. Dimensions
 /// that no operator has both of are split over the same devices.

@@ -170,7 +170,7 @@ TEST_SUITE("property") {
 }
 
 TEST_SUITE("unit") {
-  TEST_CASE("operators placed one by one, and pieces, keep their placements beside primitives") {
+  TEST_CASE("operators placed one by one stay placements, pieces are transforms") {
     const test::TemporaryDirectory directory;
     const std::string head =
         "schema: plansearch/plan/v1\nhardware: dgx-h100\nmodel: gpt2-xl\nbatch: 64\n";
