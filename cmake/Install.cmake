@@ -24,7 +24,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/plansearchConfig.cmake ${CMAKE_CURRENT
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/plansearch DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/hardware_profiles ${PROJECT_SOURCE_DIR}/models
-                  ${PROJECT_SOURCE_DIR}/frameworks ${PROJECT_SOURCE_DIR}/recipes
+                  ${PROJECT_SOURCE_DIR}/frameworks ${PROJECT_SOURCE_DIR}/recipes ${PROJECT_SOURCE_DIR}/constraints
                   ${PROJECT_SOURCE_DIR}/validation
         DESTINATION ${CMAKE_INSTALL_DATADIR}/plansearch COMPONENT program)
 include(Package)

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "plansearch/placements.hpp"
 #include "plansearch/problem.hpp"
 #include "plansearch/problem_request.hpp"
 #include "plansearch/report.hpp"
@@ -32,6 +33,8 @@ struct ResolvedQuestion {
   std::string evidence;            ///< what the numbers rest on
   std::vector<std::string> notes;  ///< what one should know beside the answer
   ProblemFiles files;
+  /// How a plan file places operators in every plan of a search, on the problem's network.
+  std::shared_ptr<const Placements> placements{};
 };
 
 /// Reads the three files. InputError for unknown names and for anything wrong in a file.

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 
 #include "plansearch/evaluator.hpp"
 #include "plansearch/infeasible.hpp"
+#include "plansearch/placements.hpp"
 #include "plansearch/ranking.hpp"
 #include "plansearch/space.hpp"
 
@@ -44,6 +46,9 @@ struct SearchRequest {
   PinnedDegrees pinned;
   DegreeLimits limits;
   std::optional<int> micro_batches{};  ///< per step; absent: any number
+  /// Of single operators in every plan, on the network of the problem: what a plan file decides.
+  /// Without factors they follow the tensor degree. Null: nothing.
+  std::shared_ptr<const Placements> placements{};
 
   /// Whether nothing that was asked for stands against this value.
   [[nodiscard]] bool admits(Degree degree, int value) const {

@@ -59,6 +59,8 @@ class ShippedData {
   [[nodiscard]] std::vector<ShippedFile> clusters() const;
   [[nodiscard]] std::vector<ShippedFile> models() const;
   [[nodiscard]] std::vector<ShippedFile> frameworks() const;
+  /// Parts of plans that searches take by name (constraints/*.yaml).
+  [[nodiscard]] std::vector<ShippedFile> constraints() const;
 
  private:
   std::filesystem::path directory_;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "plansearch/error.hpp"
+#include "search/strategies/constrained.hpp"
 #include "search/strategies/partition/temporal_search.hpp"
 #include "search/strategies/strategy.hpp"
 #include "search/strategies/uneven/end_layers.hpp"
@@ -157,6 +158,20 @@ std::variant<SearchResult, Infeasible> search(const PlanEvaluator& evaluator,
                                               std::string_view space, const SearchRequest& request,
                                               const SearchOptions& options) {
   const StagedSpace* row = find(space);
+  if (request.placements) {
+    if (row != nullptr) {
+      throw InputError({}, fmt::format("space {} finds what the plan decides", space),
+                       "--space framework, megatron or 4d: what is left open is degrees");
+    }
+    auto made = make_space(space, evaluator.problem(), request.pinned, request.limits);
+    if (auto* infeasible = std::get_if<Infeasible>(&made)) return std::move(*infeasible);
+    const auto walk =
+        std::make_shared<const LegalWalk>(evaluator, std::get<SearchSpace>(std::move(made)));
+    SearchResult result =
+        run_search({constrained_part(walk, request.placements)}, evaluator, options, nullptr);
+    result.space = space;
+    return result;
+  }
   if (row == nullptr) {
     auto made = make_space(space, evaluator.problem(), request.pinned, request.limits);
     if (auto* infeasible = std::get_if<Infeasible>(&made)) return std::move(*infeasible);

@@ -26,6 +26,12 @@ bool is_open(const ProblemRequest& request, Degree degree) {
   return !request.degrees.has(degree) && !request.limits.has(degree);
 }
 
+SearchRequest request_of(const ResolvedQuestion& asked, const ProblemRequest& request) {
+  SearchRequest made{request.degrees, request.limits};
+  made.placements = asked.placements;
+  return made;
+}
+
 }  // namespace
 
 void refuse_question(const Infeasible& infeasible, const std::vector<std::string>& near) {
@@ -54,7 +60,7 @@ void SearchSession::ask_aside(std::vector<std::string>& findings, std::string_vi
 }
 
 std::variant<SearchResult, Infeasible> SearchSession::run(const PlanEvaluator& evaluator,
-                                                          const ProblemRequest& request,
+                                                          const SearchRequest& request,
                                                           std::string_view space,
                                                           SearchOptions options,
                                                           const std::string& label) {
@@ -65,7 +71,7 @@ std::variant<SearchResult, Infeasible> SearchSession::run(const PlanEvaluator& e
     };
   }
   announce_(label);
-  auto found = search(evaluator, space, {request.degrees, request.limits}, options);
+  auto found = search(evaluator, space, request, options);
   announce_("");
   return found;
 }
@@ -84,13 +90,14 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
     };
   }
   const std::string_view space = space_of(request, *evaluator.problem().framework);
-  auto found = run(evaluator, request, space, wanted, label);
+  auto found = run(evaluator, request_of(asked, request), space, wanted, label);
   if (auto* infeasible = std::get_if<Infeasible>(&found)) return std::move(*infeasible);
   auto& result = std::get<SearchResult>(found);
   if (result.completeness == Completeness::Stopped) stopped_ = true;
   if (all_ != nullptr) all_->add(result.counts);
   const bool layers_open = is_open(request, Degree::Recompute) &&
-                           is_open(request, Degree::RecomputeLayers) && request.target.empty();
+                           is_open(request, Degree::RecomputeLayers) && request.target.empty() &&
+                           !asked.placements;
   const bool fewest = layers_open && add_fewest_layers(evaluator, result) > 0;
   SearchReport report = make_report(asked, evaluator, result, options_.top, front_);
   if (fewest) {
@@ -98,7 +105,7 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
         "partial recomputation of plans other than those that rank or are on the front");
   }
   if (request.space.empty() && request.target.empty() && is_open(request, Degree::Schedule) &&
-      !stopped_) {
+      !asked.placements && !stopped_) {
     ask_aside(report.advice, "orders that the framework does not run",
               [&] { report.beyond = beyond_framework(evaluator, result.ranked); });
   }
@@ -119,7 +126,8 @@ std::optional<PlanCandidate> SearchSession::best(const ResolvedQuestion& asked,
   const PlanEvaluator evaluator(with_gpus(asked, gpus));
   // Beside a question about stages, plans of degrees are tried: they take milliseconds.
   const std::string_view space = space_of(request, *evaluator.problem().framework);
-  auto found = run(evaluator, request, is_staged(space) ? kUsualSpace : space, wanted, label);
+  auto found = run(evaluator, request_of(asked, request), is_staged(space) ? kUsualSpace : space,
+                   wanted, label);
   const auto* result = std::get_if<SearchResult>(&found);
   check_stop();
   if (result == nullptr || result->ranked.empty()) return std::nullopt;

@@ -53,7 +53,7 @@ class SearchSession {
 
  private:
   [[nodiscard]] std::variant<SearchResult, Infeasible> run(const PlanEvaluator& evaluator,
-                                                           const ProblemRequest& request,
+                                                           const SearchRequest& request,
                                                            std::string_view space,
                                                            SearchOptions options,
                                                            const std::string& label);

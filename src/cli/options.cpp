@@ -157,6 +157,19 @@ void add_page(CLI::App& app, Options& o) {
       ->type_name("FILE");
 }
 
+void add_constraints(CLI::App& app, Options& o) {
+  app.add_option("--constraints", o.constraints,
+                 "parts of a plan by name (constraints/*.yaml) or as plan documents")
+      ->type_name("NAME[,NAME...]");
+}
+
+void add_partial_plan(CLI::App& app, Options& o) {
+  app.option_defaults()->group("Search");
+  app.add_option("--plan", o.plan, "plan document that decides a part: the rest is searched")
+      ->type_name("PLAN");
+  add_constraints(app, o);
+}
+
 void add_trace(CLI::App& app, Options& o) {
   app.add_option("--trace", o.trace, "write one step as a trace for Perfetto or chrome://tracing")
       ->type_name("FILE");
@@ -200,9 +213,13 @@ void add_schedule(CLI::App& app, Options& o) {
 
 void add_predict(CLI::App& app, Options& o) {
   app.add_option("--plan", o.plan, "plan document or result.json#RANK")->type_name("PLAN");
+  add_constraints(app, o);
   app.add_option("--write-plan", o.write_plan, "write the plan as a plan document")
       ->type_name("FILE");
   app.add_option("--write-stages", o.write_stages, "the same with its stages listed")
+      ->type_name("FILE");
+  app.add_option("--write-primitives", o.write_primitives,
+                 "the same as transform, assign and order")
       ->type_name("FILE");
   add_step(app, o);
 }
@@ -378,6 +395,11 @@ void add_search_files(CLI::App& app, Options& o) {
   add_trace(app, o);
 }
 
+void add_search_command(CLI::App& app, Options& o) {
+  add_partial_plan(app, o);
+  add_search_files(app, o);
+}
+
 /// Which of the options that several commands share one takes.
 enum class Shares { Output, Plan, Search };
 
@@ -406,7 +428,7 @@ struct CommandRow {
 /// Every command, in the order of the help.
 constexpr std::array kCommands{
     CommandRow{"search", "rank plans (the default command)", run_search, Shares::Search,
-               add_search_files},
+               add_search_command},
     CommandRow{"compare", "hardware, models, frameworks, batches (lists) or plans in one table",
                run_compare, Shares::Search, add_compare},
     CommandRow{"predict", "step time and memory of one given plan", run_predict, Shares::Plan,

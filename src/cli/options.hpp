@@ -42,10 +42,12 @@ struct Options : ProblemRequest {
   Caller* caller = nullptr;              ///< another program takes the answer (in_process.hpp)
 
   std::string plan;                ///< --plan PLAN or the argument of explain and export
+  std::string constraints;         ///< search, predict --constraints
   std::string rival;               ///< the second argument of explain
   std::vector<std::string> plans;  ///< the arguments of compare
   std::string write_plan;          ///< predict --write-plan
   std::string write_stages;        ///< predict --write-stages
+  std::string write_primitives;    ///< predict --write-primitives
   std::string trace;               ///< --trace
   std::string page;                ///< search --report
   std::string measured;            ///< diagnose --measured

@@ -13,14 +13,15 @@ namespace plansearch::cli {
 
 int run_predict(const Options& options) {
   const Output output(options);
-  const PlanRequest asked = complete_from_plan(options, options.plan);
+  const PlanRequest asked =
+      with_constraints(complete_from_plan(options, options.plan), options.constraints);
   const ResolvedPlan given = resolve_plan(asked);
   for (const std::string& note : given.asked.notes) print_note(note, options);
   if (given.inexpressible) {
     print_error(*given.inexpressible, options);
     return kExitInexpressible;
   }
-  write_plan_files(given, options.write_plan, options.write_stages);
+  write_plan_files(given, {options.write_plan, options.write_stages, options.write_primitives});
   write_trace(given.problem, given.plan, {options.trace, options.force});
   const PlanEvaluator evaluator(given.problem);
   SearchReport report = make_prediction(given.asked, evaluator, given.plan);

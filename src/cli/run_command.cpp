@@ -15,12 +15,14 @@ namespace {
 
 /// Two answers in one file would leave one of them.
 void refuse_shared_outputs(const Options& o) {
-  const std::pair<const char*, const std::string*> outputs[] = {{"--out", &o.out},
-                                                                {"--all", &o.all},
-                                                                {"--write-plan", &o.write_plan},
-                                                                {"--write-stages", &o.write_stages},
-                                                                {"--trace", &o.trace},
-                                                                {"--report", &o.page}};
+  const std::pair<const char*, const std::string*> outputs[] = {
+      {"--out", &o.out},
+      {"--all", &o.all},
+      {"--write-plan", &o.write_plan},
+      {"--write-stages", &o.write_stages},
+      {"--write-primitives", &o.write_primitives},
+      {"--trace", &o.trace},
+      {"--report", &o.page}};
   std::map<std::filesystem::path, const char*> taken;
   for (const auto& [flag, name] : outputs) {
     if (name->empty()) continue;

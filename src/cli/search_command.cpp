@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "answer/advice.hpp"
 #include "answer/compare_questions.hpp"
@@ -10,9 +13,11 @@
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
+#include "plansearch/error.hpp"
 #include "plansearch/shipped_data.hpp"
 #include "plansearch/space.hpp"
 #include "question/degrees.hpp"
+#include "question/resolve_plan.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -35,11 +40,13 @@ int search_one(const Options& options, const ResolvedQuestion& inputs, const Out
   SearchReport report = run.report(inputs, options, *inputs.gpus, "searching", NameMisses::Yes);
   const bool found = !report.plans.empty();
   const int code = code_of(found, run);
-  if (!found && !run.stopped()) {
+  if (!found && !run.stopped() && !inputs.placements) {
     report.remedies = find_remedies(options, inputs, *inputs.gpus, run.session());
   }
-  for (std::string& advice : find_advice(options, inputs, report, run.session())) {
-    report.advice.push_back(std::move(advice));
+  if (!inputs.placements) {  // advice is about plans by role
+    for (std::string& advice : find_advice(options, inputs, report, run.session())) {
+      report.advice.push_back(std::move(advice));
+    }
   }
   if (!run.stopped()) add_published(options, inputs, report);
   run.conclude_all(options);
@@ -77,6 +84,72 @@ int search_ladder(const Options& options, const ResolvedQuestion& inputs, const 
   return exit_code_after(run, options, code);
 }
 
+struct PartialPlan {
+  Options options;  ///< with what the plan decides
+  OpenQuestion open;
+};
+
+/// The best of several ways, and how the next ones do.
+std::string ways_text(std::vector<std::pair<Seconds, std::string>> ways, std::size_t all) {
+  constexpr std::size_t kNamed = 3;
+  std::stable_sort(ways.begin(), ways.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> next;
+  for (std::size_t i = 1; i < ways.size() && next.size() < kNamed; ++i) {
+    next.push_back(fmt::format("{}: {}", ways[i].second, to_text(ways[i].first)));
+  }
+  std::string text = fmt::format("the best of {} ways: {}", all, ways.front().second);
+  if (ways.size() < all) text += fmt::format("; {} leave no plan that fits", all - ways.size());
+  if (!next.empty()) text += fmt::format("; next: {}", fmt::join(next, "; "));
+  return text;
+}
+
+/// Every question that a partial plan and constraints leave: the answer of the best one.
+int search_partial(const Options& asked, const Output& output) {
+  const PlanRequest plan =
+      with_constraints(complete_from_plan(asked, asked.plan), asked.constraints);
+  std::vector<PartialPlan> parts;
+  for (OpenQuestion& open : open_questions(plan)) {
+    Options options = asked;
+    static_cast<ProblemRequest&>(options) = open.asked.request;
+    parts.push_back({std::move(options), std::move(open)});
+  }
+  for (const std::string& note : parts.front().open.asked.notes) print_note(note, asked);
+  if (parts.size() == 1) {
+    const auto& [options, open] = parts.front();
+    return open.asked.gpus ? search_one(options, open.asked, output)
+                           : search_ladder(options, open.asked, output);
+  }
+  if (!parts.front().open.asked.gpus) {
+    throw InputError({}, "several numbers of pieces, and no number of GPUs", "--gpus N");
+  }
+  SearchRun run(asked);
+  std::optional<SearchReport> best;
+  std::vector<std::pair<Seconds, std::string>> ways;
+  for (const auto& [options, open] : parts) {
+    SearchReport report =
+        run.report(open.asked, options, *open.asked.gpus, open.words, NameMisses::Yes);
+    if (report.plans.empty()) continue;
+    const Seconds step = report.plans.front().estimate.step.total();
+    ways.emplace_back(step, open.words);
+    const auto order = [](const SearchReport& one) {
+      return std::pair(one.admitted, one.plans.front().estimate.step.total());
+    };
+    const bool better = !best || order(report) < order(*best);
+    if (better) best = std::move(report);
+  }
+  run.conclude_all(asked);
+  const bool found = best.has_value();
+  const int code = code_of(found, run);
+  if (!best) {
+    const auto& [options, open] = parts.front();
+    best = run.report(open.asked, options, *open.asked.gpus, open.words, NameMisses::Yes);
+  }
+  if (found) best->advice.push_back(ways_text(std::move(ways), parts.size()));
+  output.write(render_search(*best, format_of(asked), columns_of(asked)));
+  return exit_code_after(run, asked, code);
+}
+
 }  // namespace
 
 int run_search(const Options& options) {
@@ -89,6 +162,9 @@ int run_search(const Options& options) {
   }
   const Output output(options);
   check_degrees(options.degrees, options.limits);
+  if (!options.plan.empty() || !options.constraints.empty()) {
+    return search_partial(options, output);
+  }
   const ResolvedQuestion inputs = load_problem(options);
   for (const std::string& note : inputs.notes) print_note(note, options);
   check_degrees_fit(options, inputs.problem);

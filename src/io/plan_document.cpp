@@ -116,6 +116,7 @@ PlanDocument read_plan_document(const Node& root) {
   document.stages = read_stages(root);
   document.placements = read_placements(root);
   document.transform = read_transform(root);
+  document.assign = read_assign(root);
   root.finish();
   return document;
 }
@@ -138,6 +139,7 @@ std::string to_yaml(const PlanDocument& document) {
   if (document.stages) text += to_yaml(*document.stages);
   if (document.placements) text += to_yaml(document.placements->names);
   if (document.transform) text += to_yaml(*document.transform);
+  if (document.assign) text += to_yaml(*document.assign);
   return text;
 }
 

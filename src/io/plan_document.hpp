@@ -13,6 +13,7 @@
 
 #include "io/document.hpp"
 #include "plan/placements/transform.hpp"
+#include "plan/stages/assign.hpp"
 #include "plansearch/degree_set.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/framework.hpp"
@@ -48,6 +49,7 @@ struct StageEntry {
   std::vector<ChunkEntry> chunks;
   std::optional<int> first_rank;
   FilePlace place;
+  std::vector<int> devices{};  ///< all of its ranks, where the file names them
   bool operator==(const StageEntry&) const = default;
 };
 
@@ -71,6 +73,9 @@ struct StagesDocument {
                                        const Network& network);
 
 [[nodiscard]] std::string to_yaml(const StagesDocument& stages);
+/// `order:` of the file.
+void read_order(const Node& root, StagesDocument& document);
+[[nodiscard]] std::string order_yaml(const StagesDocument& document);
 
 struct PlacementsDocument {
   PlacementNames names;
@@ -93,10 +98,31 @@ struct TransformDocument {
   std::vector<FilePlace> places;  ///< where they stand
   bool operator==(const TransformDocument& other) const { return entries == other.entries; }
 
-  [[nodiscard]] const SourceLocation& where(const TransformFault& fault) const;
+  [[nodiscard]] const SourceLocation& where(const EntryFault& fault) const;
 };
 [[nodiscard]] std::optional<TransformDocument> read_transform(const Node& root);
 [[nodiscard]] std::string to_yaml(const TransformDocument& transform);
+
+/// `assign:` and `order:` of a plan file.
+struct AssignDocument {
+  std::vector<AssignEntry> entries;
+  std::vector<FilePlace> places;  ///< where they stand
+  StagesDocument order;           ///< its stages follow from the entries and the network
+  bool operator==(const AssignDocument& other) const {
+    return entries == other.entries && order == other.order;
+  }
+};
+/// Nothing where the file assigns nothing.
+[[nodiscard]] std::optional<AssignDocument> read_assign(const Node& root);
+[[nodiscard]] std::string to_yaml(const AssignDocument& assign);
+
+/// Whether an entry may select nothing: devices that idle.
+enum class Nothing : std::uint8_t { Refused, Selectable };
+/// `of`, `layers` and `copies` of an entry.
+[[nodiscard]] Selection read_selection(const Node& node, Nothing nothing);
+[[nodiscard]] std::vector<std::string> selection_yaml(const Selection& what);
+/// "tp: 8" and the like, as parts of a map.
+void add_degrees(const PinnedDegrees& degrees, std::vector<std::string>& parts);
 
 /// "12", "0-11", or a list of them.
 [[nodiscard]] std::vector<LayerRange> read_layers(const Node& node);
@@ -112,6 +138,8 @@ struct PlanDocument {
   std::optional<PlacementsDocument> placements{};
   /// The same in other words, which need the network.
   std::optional<TransformDocument> transform{};
+  /// In place of stages, in words which need the network.
+  std::optional<AssignDocument> assign{};
 
   bool operator==(const PlanDocument&) const = default;
 };

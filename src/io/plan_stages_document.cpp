@@ -91,20 +91,37 @@ std::string to_yaml(const StageEntry& stage) {
     parts.push_back(fmt::format("chunks: [{}]", fmt::join(chunks, ", ")));
   }
   if (stage.first_rank) parts.push_back(fmt::format("first_rank: {}", *stage.first_rank));
-  for (const DegreeRow& row : degree_table()) {
-    const auto value = stage.degrees.get(row.degree);
-    if (!value) continue;
-    parts.push_back(
-        fmt::format("{}: {}", key_of(row.degree, stage.degrees), yaml_value(row.degree, *value)));
-  }
+  add_degrees(stage.degrees, parts);
   return fmt::format("  - {{{}}}\n", fmt::join(parts, ", "));
 }
 
 }  // namespace
 
+void add_degrees(const PinnedDegrees& degrees, std::vector<std::string>& parts) {
+  for (const DegreeRow& row : degree_table()) {
+    const auto value = degrees.get(row.degree);
+    if (!value) continue;
+    parts.push_back(
+        fmt::format("{}: {}", key_of(row.degree, degrees), yaml_value(row.degree, *value)));
+  }
+}
+
+void read_order(const Node& root, StagesDocument& document) {
+  const Node order = root.at("order");
+  document.order = {order.where()};
+  document.micro_batches = order.at("micro_batches").count();
+  if (const auto schedule = order.find("schedule")) {
+    document.schedule = static_cast<ScheduleId>(read_degree(*schedule, Degree::Schedule));
+  }
+}
+
 std::optional<StagesDocument> read_stages(const Node& root) {
   const auto stages = root.find("stages");
   const auto order = root.find("order");
+  if (const auto assign = root.find("assign")) {
+    if (stages) stages->fail("stages beside assign", "two ways to say the same: keep one");
+    return std::nullopt;
+  }
   if (!stages) {
     if (order)
       order->fail("there are no stages to order", "a plan of degrees has schedule and micro_batch");
@@ -116,12 +133,7 @@ std::optional<StagesDocument> read_stages(const Node& root) {
   }
   StagesDocument document;
   document.place = {stages->where()};
-  const Node given = order ? *order : root.at("order");
-  document.order = {given.where()};
-  document.micro_batches = given.at("micro_batches").count();
-  if (const auto schedule = given.find("schedule")) {
-    document.schedule = static_cast<ScheduleId>(read_degree(*schedule, Degree::Schedule));
-  }
+  read_order(root, document);
   for (const Node& item : stages->items()) document.stages.push_back(read_stage(item));
   if (document.stages.empty()) stages->fail("no stage", "list at least one");
   return document;
@@ -157,10 +169,14 @@ StagesDocument to_stages(const ParallelPlan& plan, const Framework& framework,
   return document;
 }
 
-std::string to_yaml(const StagesDocument& document) {
+std::string order_yaml(const StagesDocument& document) {
   std::string text = "order:\n";
   if (document.schedule) text += fmt::format("  schedule: {}\n", to_text(*document.schedule));
-  text += fmt::format("  micro_batches: {}\nstages:\n", document.micro_batches);
+  return text + fmt::format("  micro_batches: {}\n", document.micro_batches);
+}
+
+std::string to_yaml(const StagesDocument& document) {
+  std::string text = order_yaml(document) + "stages:\n";
   for (const StageEntry& stage : document.stages) text += to_yaml(stage);
   return text;
 }

@@ -63,8 +63,9 @@ PlanRequest complete_from_plan(const ProblemRequest& request, const std::string&
   const io::Document document = io::Document::read(name.file, limits);
   io::PlanDocument read = read_plan(document.root(), name.rank);
   if (read.stages) refuse_degrees(request, read.stages->place.where);
+  if (read.assign) refuse_degrees(request, read.assign->order.place.where);
   return {completed(request, read.question), std::move(read.stages), std::move(read.placements),
-          std::move(read.transform)};
+          std::move(read.transform), std::move(read.assign)};
 }
 
 }  // namespace plansearch

@@ -15,6 +15,7 @@
 #include "plansearch/error.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "question/degrees.hpp"
+#include "question/framework_names.hpp"
 #include "question/gpu_count.hpp"
 
 namespace plansearch {
@@ -73,17 +74,6 @@ Placements take_placements(const io::PlacementsDocument& document, const PlanDeg
   auto& distinguished = std::get<DistinguishedNetwork>(made);
   given.asked.problem.network = std::move(distinguished.network);
   return std::move(distinguished.placements);
-}
-
-/// The shipped frameworks of which it holds.
-template <typename Holds>
-std::vector<std::string> run_by(Holds holds) {
-  std::vector<std::string> names;
-  const ShippedData data = shipped_data();
-  for (const ShippedFile& file : data.frameworks()) {
-    if (holds(data.framework(file.name))) names.push_back("--framework " + file.name);
-  }
-  return names;
 }
 
 void judge_steps(OperatorSteps steps, const SourceLocation& where, const ProblemRequest& request,
@@ -239,37 +229,12 @@ void refuse_several(const ProblemRequest& request) {
                    "give one, or search among them: plansearch search with the same flags");
 }
 
-/// A request in which placements stand for transforms; devices that share operators follow from
-/// them.
-PlanRequest with_placements_of(PlanRequest asked, const Network& network) {
-  if (asked.placements) {
-    throw InputError(asked.placements->place.where, "placements beside transform",
-                     "two ways to say the same: keep one");
-  }
-  auto made = placements_of(asked.transform->entries, network);
-  if (const auto* fault = std::get_if<TransformFault>(&made)) {
-    throw InputError(asked.transform->where(*fault), fault->message, fault->hint);
-  }
-  io::PlacementsDocument document;
-  document.names = std::get<PlacementNames>(std::move(made));
-  document.place = asked.transform->places.front();
-  int devices = 1;
-  for (const int factor : document.names.factors) devices *= factor;
-  PinnedDegrees& degrees = asked.request.degrees;
-  if (!asked.stages && devices > 1 && !degrees.has(Degree::TensorOut)) {
-    degrees.pin(Degree::TensorOut, devices);
-  }
-  asked.placements = std::move(document);
-  asked.transform.reset();
-  return asked;
-}
-
 }  // namespace
 
 ResolvedPlan resolve_plan(const PlanRequest& asked) {
-  if (asked.transform) {
+  if (asked.transform || asked.assign) {
     const ResolvedQuestion question = load_problem(asked.request);
-    return resolve_plan(with_placements_of(asked, *question.problem.network));
+    return resolve_plan(without_primitives(asked, *question.problem.network));
   }
   refuse_several(asked.request);
   check_degrees(asked.request.degrees);

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "io/plan_document.hpp"
 #include "plansearch/infeasible.hpp"
@@ -19,12 +20,28 @@ struct PlanRequest {
   std::optional<io::StagesDocument> stages;  ///< of a plan document that spells them out
   std::optional<io::PlacementsDocument> placements{};
   std::optional<io::TransformDocument> transform{};  ///< in place of placements
+  std::optional<io::AssignDocument> assign{};        ///< in place of stages
 };
 
 /// Completes the request by a plan ("plan.yaml", "result.json#2"): what the user left open comes
 /// from the file. Without a plan the request as it is.
 [[nodiscard]] PlanRequest complete_from_plan(const ProblemRequest& request,
                                              const std::string& plan);
+
+/// Adds what named constraints decide: files of constraints/, or plan files. What the request and
+/// its plan say of settings and degrees stays; transforms add up. InputError for unknown names, and
+/// for files that list stages, assign or place.
+[[nodiscard]] PlanRequest with_constraints(PlanRequest asked, const std::string& names);
+
+/// A search for what a plan leaves open.
+struct OpenQuestion {
+  ResolvedQuestion asked;
+  std::string words;  ///< which pieces of those that the plan lists; empty where it lists none
+};
+/// Settings and degrees that the file decides are pinned, operators that it places are placed in
+/// every plan; one question for every number of pieces. InputError for a plan whose stages are
+/// listed.
+[[nodiscard]] std::vector<OpenQuestion> open_questions(const PlanRequest& asked);
 
 struct ResolvedPlan {
   ResolvedQuestion asked;
@@ -50,9 +67,23 @@ struct ResolvedPlan {
 [[nodiscard]] SourceLocation place_of(const Infeasible& infeasible,
                                       const io::StagesDocument& document);
 
-/// Writes the plan with its question to files, as it was given and stage by stage; empty: not.
-void write_plan_files(const ResolvedPlan& given, const std::string& plan,
-                      const std::string& stages);
+/// The same request in stages, degrees and placements, which its transform and its assignment come
+/// to on this network.
+[[nodiscard]] PlanRequest without_primitives(PlanRequest asked, const Network& network);
+
+/// Adds the plan as transform, assign and order; `stages`: the same stage by stage. InputError for
+/// a stage that holds nothing and has degrees of its own.
+void add_primitives(const ResolvedPlan& given, io::StagesDocument stages,
+                    io::PlanDocument& document);
+
+/// Where a plan is written to; empty: not.
+struct PlanFiles {
+  std::string plan{};        ///< as it was given
+  std::string stages{};      ///< stage by stage
+  std::string primitives{};  ///< transform, assign and order
+};
+/// Writes the plan with its question.
+void write_plan_files(const ResolvedPlan& given, const PlanFiles& files);
 
 /// A hash of the plan and of every setting that a price depends on: the same however files were
 /// named.

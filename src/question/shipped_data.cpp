@@ -50,6 +50,17 @@ std::vector<ShippedFile> shipped(std::vector<io::NamedFile> files) {
   return result;
 }
 
+/// Sorted; none where there is no such folder.
+std::vector<fs::path> yaml_files(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().extension() == ".yaml") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 }  // namespace
 
 Cluster ShippedData::cluster(std::string_view name) const {
@@ -80,14 +91,8 @@ SiteTable ShippedData::sites() const {
 }
 
 std::vector<Recipe> ShippedData::recipes() const {
-  std::error_code error;
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(directory_ / "recipes", error)) {
-    if (entry.path().extension() == ".yaml") files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
   std::vector<Recipe> recipes;
-  for (const fs::path& file : files) {
+  for (const fs::path& file : yaml_files(directory_ / "recipes")) {
     for (Recipe& recipe : with_page("docs/mixtures.md", [&] { return io::read_recipes(file); })) {
       recipes.push_back(std::move(recipe));
     }
@@ -105,6 +110,14 @@ std::vector<ShippedFile> ShippedData::models() const {
 
 std::vector<ShippedFile> ShippedData::frameworks() const {
   return shipped(io::list_frameworks(inside(directory_, "frameworks")));
+}
+
+std::vector<ShippedFile> ShippedData::constraints() const {
+  std::vector<ShippedFile> found;
+  for (const fs::path& file : yaml_files(directory_ / "constraints")) {
+    found.push_back({file.stem().string(), {}, file});
+  }
+  return found;
 }
 
 }  // namespace plansearch

@@ -5,12 +5,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 
 #include "plan/legality/legality.hpp"
+#include "plan/stages/assign.hpp"
 #include "plan/stages/layer_distribution.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/placement_names.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "schedule/order/stage_places.hpp"
 
@@ -38,6 +41,7 @@ class SpelledPlan {
     auto plan = plan_of_stages(stages_, order_, problem_.global_batch, *problem_.framework,
                                *problem_.network);
     if (const auto* bad = std::get_if<Infeasible>(&plan)) refuse(*bad);
+    check_ranks(std::get<ParallelPlan>(plan));
     return std::get<ParallelPlan>(std::move(plan));
   }
 
@@ -101,27 +105,82 @@ class SpelledPlan {
     }
   }
 
+  /// Blocks whose layers are cut differently are named as one, and taken in the order in which
+  /// micro-batches pass them.
   void place_by_name() {
-    for (std::size_t s = 0; s < stages_.size(); ++s) {
-      for (std::size_t c = 0; c < chunks_; ++c) {
-        for (const NamedBlocks& named : document_.stages[s].chunks[c].blocks) {
-          stages_[s].chunks[c].push_back(
-              {block_index(named.block, document_.stages[s].place.where), named.count});
+    if (const auto bad = obstacle_of(shape())) refuse(*bad);
+    const std::vector<BlockCopy> copies = block_copies(*problem_.network);
+    std::map<std::string, std::size_t> next;  // place in `copies` after the last one taken
+    for (const StagePlace& place : stage_places(shape()).first(stages_.size() * chunks_)) {
+      const SourceLocation& where =
+          document_.stages[static_cast<std::size_t>(place.device)].place.where;
+      for (const NamedBlocks& named : entry(place).blocks) {
+        if (const auto block = only_block(named.block)) {
+          held_at(place).push_back({*block, named.count});
+          continue;
+        }
+        std::size_t& at = next[named.block];
+        for (std::int64_t left = named.count; left > 0; ++at) {
+          if (at == copies.size()) refuse_block(named, where);
+          const std::size_t block = copies[at].block;
+          if (plain_block_name(problem_.network->blocks[block].name) != named.block) continue;
+          held_at(place).push_back({block, 1});
+          --left;
         }
       }
     }
   }
 
-  [[nodiscard]] std::size_t block_index(const std::string& name,
-                                        const SourceLocation& where) const {
+  /// Nothing where several blocks have the name, or none.
+  [[nodiscard]] std::optional<std::size_t> only_block(const std::string& name) const {
     const auto& blocks = problem_.network->blocks;
-    const auto found = std::find_if(blocks.begin(), blocks.end(),
-                                    [&](const Block& block) { return block.name == name; });
-    if (found != blocks.end()) return static_cast<std::size_t>(found - blocks.begin());
+    std::optional<std::size_t> found;
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      if (blocks[b].name != name) continue;
+      if (found) return std::nullopt;
+      found = b;
+    }
+    return found;
+  }
+
+  [[noreturn]] void refuse_block(const NamedBlocks& named, const SourceLocation& where) const {
     std::vector<std::string> names;
-    for (const Block& block : blocks) names.push_back(block.name);
-    throw InputError(where, fmt::format("{} has no block '{}'", problem_.network->name, name),
+    for (const Block& block : problem_.network->blocks) {
+      std::string name = plain_block_name(block.name);
+      if (std::find(names.begin(), names.end(), name) == names.end()) {
+        names.push_back(std::move(name));
+      }
+    }
+    const bool known = std::find(names.begin(), names.end(), named.block) != names.end();
+    throw InputError(where,
+                     known
+                         ? fmt::format("{} has fewer copies of '{}' than the stages name",
+                                       problem_.network->name, named.block)
+                         : fmt::format("{} has no block '{}'", problem_.network->name, named.block),
                      fmt::format("its blocks are {}", fmt::join(names, ", ")));
+  }
+
+  /// Where a file names all devices of a stage, they lie as the mesh of its degrees.
+  void check_ranks(const ParallelPlan& plan) const {
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      const io::StageEntry& stage = document_.stages[s];
+      if (stage.devices.empty()) continue;
+      std::vector<int> ranks = ranks_of(plan, static_cast<int>(s));
+      std::sort(ranks.begin(), ranks.end());
+      if (ranks == stage.devices) continue;
+      const PlanDegrees& degrees = stages_[s].degrees;
+      std::string message =
+          fmt::format("{} devices, and degrees for {}", stage.devices.size(), ranks.size());
+      if (ranks.size() == stage.devices.size()) {
+        message = "these devices do not lie as the rank order places the degrees";
+      }
+      std::vector<std::string> legal;
+      for (const DeviceRange& range : device_ranges(ranks)) legal.push_back(to_text(range));
+      throw InputError(
+          stage.place.where, message,
+          fmt::format("dp {} x cp {} x tp {} from rank {} on are {}", degrees.data, degrees.context,
+                      degrees.tensor(), stage.devices.front(), fmt::join(legal, ", ")));
+    }
   }
 
   [[nodiscard]] const io::ChunkEntry& entry(const StagePlace& place) const {

@@ -73,16 +73,20 @@ std::string plan_identity(const ResolvedPlan& given) {
   return hash_text(content_hash(io::to_yaml(document)));
 }
 
-void write_plan_files(const ResolvedPlan& given, const std::string& plan,
-                      const std::string& stages) {
+void write_plan_files(const ResolvedPlan& given, const PlanFiles& files) {
   const Problem& problem = given.problem;
   io::PlanDocument document{question_of(given, SettingEffect::Room, Settings::Chosen), {}, {}};
   io::PlanDocument spelled = document;
-  spelled.stages = io::to_stages(given.plan, *problem.framework, *problem.network);
   spelled.placements = placements_of(given);
+  io::PlanDocument primitives = spelled;
+  spelled.stages = io::to_stages(given.plan, *problem.framework, *problem.network);
   add_plan(given, document);
-  if (!stages.empty()) io::write_file(stages, io::to_yaml(spelled));
-  if (!plan.empty()) io::write_file(plan, io::to_yaml(document));
+  if (!files.primitives.empty()) {
+    add_primitives(given, *spelled.stages, primitives);
+    io::write_file(files.primitives, io::to_yaml(primitives));
+  }
+  if (!files.stages.empty()) io::write_file(files.stages, io::to_yaml(spelled));
+  if (!files.plan.empty()) io::write_file(files.plan, io::to_yaml(document));
 }
 
 }  // namespace plansearch

@@ -12,11 +12,12 @@
 #include <algorithm>
 
 #include "base/names.hpp"
+#include "plansearch/degree_table.hpp"
 
 namespace plansearch {
 namespace {
 
-using Fault = std::optional<TransformFault>;
+using Fault = std::optional<EntryFault>;
 
 template <typename T>
 bool contains(const std::vector<T>& list, const T& value) {
@@ -26,9 +27,13 @@ bool contains(const std::vector<T>& list, const T& value) {
 class Lowering {
  public:
   Lowering(const std::vector<TransformEntry>& entries, const Network& network)
-      : entries_(entries), network_(network) {}
+      : entries_(entries), network_(network), copies_(block_copies(network)) {}
 
-  std::variant<PlacementNames, TransformFault> run() {
+  std::variant<PlacementNames, EntryFault> run() {
+    for (TransformEntry& entry : entries_) {
+      entry.split = named_one_by_one(entry.split);
+      entry.pieces = named_one_by_one(entry.pieces);
+    }
     for (std::size_t e = 0; e < entries_.size(); ++e) {
       if (auto bad = check(entries_[e])) {
         bad->entry = e;
@@ -37,6 +42,7 @@ class Lowering {
     }
     for (const auto& group : groups_) names_.factors.push_back(group.parts);
     for (std::size_t e = 0; e < entries_.size(); ++e) {
+      if (!entries_[e].places()) continue;
       if (auto bad = lower(entries_[e])) {
         bad->entry = e;
         return *std::move(bad);
@@ -51,6 +57,21 @@ class Lowering {
     int parts = 1;
     std::vector<std::string> dimensions;
   };
+
+  /// Every dimension that a pattern means; a pattern that means none stays, to be refused.
+  [[nodiscard]] std::vector<NamedSplit> named_one_by_one(
+      const std::vector<NamedSplit>& splits) const {
+    std::vector<NamedSplit> named;
+    for (const NamedSplit& split : splits) {
+      const std::size_t known = named.size();
+      for (const Dimension& dimension : network_.dimensions) {
+        if (!matches(split.dimension, dimension.name)) continue;
+        named.push_back({dimension.name, split.parts, split.choices});
+      }
+      if (named.size() == known) named.push_back(split);
+    }
+    return named;
+  }
 
   [[nodiscard]] const std::string& name(DimId dim) const { return network_.dimension(dim).name; }
 
@@ -75,8 +96,9 @@ class Lowering {
   }
 
   Fault check(const TransformEntry& entry) {
-    for (const std::string& selector : entry.of) {
-      if (auto bad = check_selector(selector)) return bad;
+    if (auto bad = check_selection(entry.what, network_)) return bad;
+    if (!entry.what.copies.empty() && entry.places()) {
+      return EntryFault{"copies beside split or pieces", "layers say which layers are meant"};
     }
     for (const auto* splits : {&entry.split, &entry.pieces}) {
       for (const NamedSplit& split : *splits) {
@@ -87,8 +109,12 @@ class Lowering {
       if (auto bad = join(split)) return bad;
     }
     for (const NamedSplit& split : entry.pieces) {
+      if (!split.choices.empty()) {
+        return EntryFault{fmt::format("several numbers of pieces of {}", split.dimension),
+                          "plansearch search --plan finds one; predict takes one"};
+      }
       if (split.parts == entry.pieces.front().parts) continue;
-      return TransformFault{
+      return EntryFault{
           fmt::format("{} pieces of {} and {} of {}", entry.pieces.front().parts,
                       entry.pieces.front().dimension, split.parts, split.dimension),
           "the operators of a region run in as many pieces each; give a region an entry of its "
@@ -97,32 +123,14 @@ class Lowering {
     return std::nullopt;
   }
 
-  [[nodiscard]] Fault check_selector(const std::string& selector) const {
-    if (selector == "*") return std::nullopt;
-    std::vector<std::string> known;
-    bool found = false;
-    for (const Block& block : network_.blocks) {
-      for (const Operator& op : block.operators) {
-        found = found || selects(selector, block, op);
-        known.push_back(block.name + "/" + op.name);
-      }
-      known.push_back(block.name);
-    }
-    if (found) return std::nullopt;
-    std::string hint = did_you_mean(selector, known);
-    if (hint.empty()) hint = "\"*\", BLOCK, BLOCK/OPERATOR or */OPERATOR";
-    return TransformFault{fmt::format("'{}' selects no operator of {}", selector, network_.name),
-                          std::move(hint)};
-  }
-
   [[nodiscard]] Fault check_dimension(const std::string& dimension) const {
     std::vector<std::string> known;
     for (const Dimension& own : network_.dimensions) known.push_back(own.name);
     if (contains(known, dimension)) return std::nullopt;
     std::string hint = did_you_mean(dimension, known);
     if (hint.empty()) hint = fmt::format("its dimensions are {}", fmt::join(known, ", "));
-    return TransformFault{fmt::format("{} has no dimension '{}'", network_.name, dimension),
-                          std::move(hint)};
+    return EntryFault{fmt::format("{} has no dimension '{}'", network_.name, dimension),
+                      std::move(hint)};
   }
 
   /// Finds the factor that splits a dimension, or makes one.
@@ -130,7 +138,7 @@ class Lowering {
     for (const Group& group : groups_) {
       if (!contains(group.dimensions, split.dimension)) continue;
       if (group.parts == split.parts) return std::nullopt;
-      return TransformFault{
+      return EntryFault{
           fmt::format("{} is split into {} and into {}", split.dimension, group.parts, split.parts),
           "one number of parts for a dimension"};
     }
@@ -144,21 +152,6 @@ class Lowering {
     }
     groups_.push_back({split.parts, {split.dimension}});
     return std::nullopt;
-  }
-
-  static bool selects(const std::string& selector, const Block& block, const Operator& op) {
-    const std::size_t slash = selector.find('/');
-    const std::string of_block = selector.substr(0, slash);
-    const bool named = of_block == "*" || of_block == plain_block_name(block.name);
-    if (!named || slash == std::string::npos) return named;
-    const std::string of_operator = selector.substr(slash + 1);
-    return of_operator == "*" || of_operator == op.name;
-  }
-
-  [[nodiscard]] static bool selects(const TransformEntry& entry, const Block& block,
-                                    const Operator& op) {
-    return std::any_of(entry.of.begin(), entry.of.end(),
-                       [&](const std::string& selector) { return selects(selector, block, op); });
   }
 
   [[nodiscard]] std::vector<NamedCut> cuts_of(const TransformEntry& entry,
@@ -181,23 +174,33 @@ class Lowering {
                   const TransformEntry& entry, std::vector<NamedCut> cut) {
     const std::string name = plain_block_name(block.name);
     for (PlacementEntry& known : entries) {
-      if (op.empty() || known.cut != cut || known.layers != entry.layers) continue;
+      if (op.empty() || known.cut != cut || known.layers != entry.what.layers) continue;
       if (known.blocks.front() == name) return known.operators.push_back(op);
     }
     PlacementEntry& made = entries.emplace_back();
     if (!op.empty()) made.operators = {op};
     made.blocks = {name};
-    made.layers = entry.layers;
+    made.layers = entry.what.layers;
     made.cut = std::move(cut);
+  }
+
+  /// Whether some layer that is meant is of this block.
+  [[nodiscard]] bool occurs(std::size_t block, const Selection& what) const {
+    if (what.layers.empty()) return true;
+    return std::any_of(copies_.begin(), copies_.end(), [&](const BlockCopy& copy) {
+      return copy.block == block && selects_copy(what, copy);
+    });
   }
 
   Fault lower(const TransformEntry& entry) {
     bool found = false;
-    for (const Block& block : network_.blocks) {
+    for (std::size_t b = 0; b < network_.blocks.size(); ++b) {
+      if (!occurs(b, entry.what)) continue;
+      const Block& block = network_.blocks[b];
       std::vector<NamedCut> leaving;
       std::vector<std::string> region;
       for (const Operator& op : block.operators) {
-        if (!selects(entry, block, op)) continue;
+        if (!selects(entry.what.of, block, op)) continue;
         const std::vector<std::string> had = names_of(op.loop);
         if (std::any_of(entry.pieces.begin(), entry.pieces.end(),
                         [&](const NamedSplit& split) { return contains(had, split.dimension); })) {
@@ -220,28 +223,118 @@ class Lowering {
       for (const NamedSplit& split : entry.pieces) dimensions.push_back(split.dimension);
       names_.regions.push_back({std::move(region),
                                 {plain_block_name(block.name)},
-                                entry.layers,
+                                entry.what.layers,
                                 std::move(dimensions),
                                 entry.pieces.front().parts,
                                 entry.recompute});
       found = true;
     }
     if (found) return std::nullopt;
-    return TransformFault{"no operator that it selects has these dimensions",
-                          "plansearch show model NAME --graph lists operators and dimensions"};
+    return EntryFault{"no operator that it selects has these dimensions",
+                      "plansearch show model NAME --graph lists operators and dimensions"};
   }
 
-  const std::vector<TransformEntry>& entries_;
+  std::vector<TransformEntry> entries_;
   const Network& network_;
+  std::vector<BlockCopy> copies_;
   std::vector<Group> groups_;
   PlacementNames names_;
 };
 
+/// One more entry, whose pieces are so many.
+TransformAlternative with_pieces(TransformAlternative known, TransformEntry entry, int pieces) {
+  if (!known.words.empty()) known.words += ", ";
+  const std::string& dimension = entry.pieces.front().dimension;
+  known.words +=
+      pieces == 1 ? dimension + " whole" : fmt::format("{} in {} pieces", dimension, pieces);
+  if (pieces == 1) {
+    entry.pieces.clear();
+    entry.recompute = PieceRecompute::Kept;
+  }
+  for (NamedSplit& split : entry.pieces) split = {split.dimension, pieces, {}};
+  if (entry.places() || !entry.degrees.empty()) known.entries.push_back(std::move(entry));
+  return known;
+}
+
+/// Adds what the entry says of a copy; nothing where it means none of its operators.
+Fault add_degrees(const TransformEntry& entry, const BlockCopy& copy, const Network& network,
+                  PinnedDegrees& degrees) {
+  if (!selects_copy(entry.what, copy)) return std::nullopt;
+  const Block& block = network.blocks[copy.block];
+  const auto means = [&](const Operator& op) { return selects(entry.what.of, block, op); };
+  const auto meant = std::count_if(block.operators.begin(), block.operators.end(), means);
+  if (meant == 0) return std::nullopt;
+  if (meant < std::ssize(block.operators)) {
+    return EntryFault{fmt::format("degrees of a part of block {}", plain_block_name(block.name)),
+                      "degrees are those of whole blocks; split says it of single operators"};
+  }
+  for (const DegreeRow& row : degree_table()) {
+    const auto said = entry.degrees.get(row.degree);
+    if (!said) continue;
+    const int known = degrees.get(row.degree).value_or(*said);
+    if (known != *said) {
+      return EntryFault{
+          fmt::format("{} of block {} is {} and {}", row.key, plain_block_name(block.name),
+                      value_text(row.degree, known), value_text(row.degree, *said)),
+          "one value for an operator: let the selectors of the two entries not overlap"};
+    }
+    degrees.pin(row.degree, *said);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-std::variant<PlacementNames, TransformFault> placements_of(
-    const std::vector<TransformEntry>& entries, const Network& network) {
+std::variant<PlacementNames, EntryFault> placements_of(const std::vector<TransformEntry>& entries,
+                                                       const Network& network) {
   return Lowering(entries, network).run();
+}
+
+std::variant<std::vector<TransformAlternative>, EntryFault> alternatives_of(
+    const std::vector<TransformEntry>& entries) {
+  constexpr std::size_t kMostAlternatives = 64;
+  std::vector<TransformAlternative> all(1);
+  for (std::size_t e = 0; e < entries.size(); ++e) {
+    const TransformEntry& entry = entries[e];
+    if (entry.pieces.empty() || entry.pieces.front().choices.empty()) {
+      for (TransformAlternative& one : all) one.entries.push_back(entry);
+      continue;
+    }
+    const std::vector<int>& choices = entry.pieces.front().choices;
+    for (const NamedSplit& split : entry.pieces) {
+      if (split.choices == choices) continue;
+      return EntryFault{fmt::format("{} and {} have other numbers of pieces",
+                                    entry.pieces.front().dimension, split.dimension),
+                        "one list for all dimensions of an entry", e};
+    }
+    if (all.size() * choices.size() > kMostAlternatives) {
+      return EntryFault{fmt::format("more than {} ways in all", kMostAlternatives),
+                        "fewer numbers of pieces", e};
+    }
+    std::vector<TransformAlternative> next;
+    for (const TransformAlternative& known : all) {
+      for (const int pieces : choices) next.push_back(with_pieces(known, entry, pieces));
+    }
+    all = std::move(next);
+  }
+  return all;
+}
+
+std::variant<std::vector<PinnedDegrees>, EntryFault> degrees_of(
+    const std::vector<TransformEntry>& entries, const Network& network) {
+  const std::vector<BlockCopy> copies = block_copies(network);
+  std::vector<PinnedDegrees> degrees(copies.size());
+  for (std::size_t e = 0; e < entries.size(); ++e) {
+    if (entries[e].degrees.empty()) continue;
+    auto bad = check_selection(entries[e].what, network);
+    for (std::size_t c = 0; !bad && c < copies.size(); ++c) {
+      bad = add_degrees(entries[e], copies[c], network, degrees[c]);
+    }
+    if (!bad) continue;
+    bad->entry = e;
+    return *std::move(bad);
+  }
+  return degrees;
 }
 
 }  // namespace plansearch

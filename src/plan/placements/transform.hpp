@@ -8,39 +8,49 @@
 #include <variant>
 #include <vector>
 
+#include "plan/placements/selector.hpp"
+#include "plansearch/degree_set.hpp"
 #include "plansearch/network.hpp"
 #include "plansearch/placement_names.hpp"
 
 namespace plansearch {
 
-/// A dimension, and into how many parts.
+/// A dimension, and into how many parts; '*' in its name stands for any letters.
 struct NamedSplit {
   std::string dimension;
   int parts = 1;
+  std::vector<int> choices{};  ///< in place of one number: a search finds which
   bool operator==(const NamedSplit&) const = default;
 };
 
-/// `of`: "*", "BLOCK", "BLOCK/OPERATOR" or "*/OPERATOR". Operators take those of the dimensions
-/// that they have.
+/// Selected operators take those of the dimensions that they have.
 struct TransformEntry {
-  std::vector<std::string> of{};
-  std::vector<LayerRange> layers{};  ///< empty: every layer, and the blocks beside layers
+  Selection what;
   std::vector<NamedSplit> split{};   ///< over devices
   std::vector<NamedSplit> pieces{};  ///< one after the other on each device
   PieceRecompute recompute = PieceRecompute::Kept;
+  PinnedDegrees degrees{};  ///< by role; of whole blocks, none of `kPipelineDegrees`
+  /// Whether it says how single operators are placed.
+  [[nodiscard]] bool places() const { return !split.empty() || !pieces.empty(); }
   bool operator==(const TransformEntry&) const = default;
 };
 
-/// What is wrong with an entry.
-struct TransformFault {
-  std::string message;
-  std::string hint;
-  std::size_t entry = 0;
+/// What the entries leave to a search, one by one, and in words; pieces of 1: not in pieces.
+struct TransformAlternative {
+  std::vector<TransformEntry> entries;
+  std::string words;  ///< "ffn in 4 pieces"; empty where nothing is left open
 };
+[[nodiscard]] std::variant<std::vector<TransformAlternative>, EntryFault> alternatives_of(
+    const std::vector<TransformEntry>& entries);
 
 /// The same as placements, whose factors multiply to the devices that share operators. Dimensions
 /// that no operator has both of are split over the same devices.
-[[nodiscard]] std::variant<PlacementNames, TransformFault> placements_of(
+[[nodiscard]] std::variant<PlacementNames, EntryFault> placements_of(
+    const std::vector<TransformEntry>& entries, const Network& network);
+
+/// The degrees of every copy of a block, in the order of the network. A later entry adds to what
+/// an earlier one says of a copy, and must not contradict it.
+[[nodiscard]] std::variant<std::vector<PinnedDegrees>, EntryFault> degrees_of(
     const std::vector<TransformEntry>& entries, const Network& network);
 
 }  // namespace plansearch

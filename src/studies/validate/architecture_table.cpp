@@ -93,7 +93,8 @@ void read_settings(const Node& node, ArchitectureEntry& entry) {
       if (!value) column.value.fail("must be " + legal_text(degree->degree));
       entry.degrees.pin(degree->degree, *value);
     } else {
-      throw InputError(column.where, fmt::format("{} is neither a setting nor a degree", column.key),
+      throw InputError(column.where,
+                       fmt::format("{} is neither a setting nor a degree", column.key),
                        "plansearch list settings shows the columns of settings");
     }
   }

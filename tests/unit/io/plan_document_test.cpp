@@ -37,13 +37,35 @@ TEST_SUITE("unit") {
         {{"up", "down"}, {"decoder"}, {{0, 3}}, {"ffn"}, 4, PieceRecompute::RunAgain}};
     CHECK(read(to_yaml(document)) == document);
     PlanDocument words;
-    words.transform =
-        TransformDocument{{{{"*"}, {}, {{"y", 2}, {"v", 2}}, {}, PieceRecompute::Kept},
-                           {{"middle/widen"}, {{0, 1}}, {}, {{"v", 4}}, PieceRecompute::RunAgain}},
-                          {}};
+    words.transform = TransformDocument{{{.what = {.of = {"*"}}, .split = {{"y", 2}, {"v", 2}}},
+                                         {.what = {.of = {"middle/widen"}, .layers = {{0, 1}}},
+                                          .pieces = {{"v", 4}},
+                                          .recompute = PieceRecompute::RunAgain},
+                                         {.what = {.of = {"skip"}, .copies = {{1, 2}}},
+                                          .degrees = {{Degree::Data, 2}, {Degree::Recompute, 2}}}},
+                                        {}};
     CHECK(read(to_yaml(words)) == words);
+    PlanDocument devices;
+    devices.assign = AssignDocument{};
+    devices.assign->order.micro_batches = 8;
+    devices.assign->entries = {{{.of = {"head"}}, {{0, 7}, {64, 135, 64, 8}, {9, 9}}, {}},
+                               {{.of = {"*"}, .layers = {{0, 3}}}, {{8, 36, 4, 1}}, 1}};
+    CHECK(contains(to_yaml(devices), "[\"0-7\", \"64-135:64*8\", \"9\"]"));
+    CHECK(read(to_yaml(devices)) == devices);
+    const auto bad_devices = [&](const std::string& text) {
+      return error_of("order: {micro_batches: 1}\nassign: [{of: a, devices: " + text + "}]");
+    };
+    for (const char* text : {"x", "0-", "7-0", "0-7:0", "0-7:2*3", "-1", "1e9", "0-7 8", "\"\""}) {
+      CAPTURE(text);
+      CHECK(contains(bad_devices(text), "plan.yaml:3:"));
+      CHECK(contains(bad_devices(text), "is not a set of devices"));
+    }
+    CHECK(contains(bad_devices("0-999999999"), "more than any machine has"));
+    CHECK(contains(error_of("assign: [{of: a, devices: 0}]"), "'order'"));
+    CHECK(contains(error_of("assign: [{of: a, devices: 0}]\nstages: [{layers: 1}]"), "keep one"));
+    CHECK(contains(error_of("assign: [{of: a, devices: 0}]\ndegrees: {tp: 1}"), "beside assign"));
     CHECK(contains(error_of("transform: [{of: [], split: {y: 2}}]"), "no operator"));
-    CHECK(contains(error_of("transform: [{of: a}]"), "without split and pieces"));
+    CHECK(contains(error_of("transform: [{of: a}]"), "without split, pieces and degrees"));
     CHECK(contains(error_of("transform: [{of: a, split: {y: 1}}]"), "1"));
     CHECK(contains(error_of("transform: [{of: a, split: {y: 2}, recompute: true}]"),
                    "without pieces"));

@@ -13,18 +13,20 @@ namespace {
 Network mlp() {
   Network network = test::mlp_block(64, 256, 1024);
   network.blocks[0].name = "mlp";
+  network.blocks[0].kind = BlockKind::Layer;
+  network.order = {{0, 4}};
   return network;
 }
 
 PlacementNames names(const std::vector<TransformEntry>& entries, const Network& network) {
   const auto made = placements_of(entries, network);
-  if (const auto* fault = std::get_if<TransformFault>(&made)) FAIL(fault->message);
+  if (const auto* fault = std::get_if<EntryFault>(&made)) FAIL(fault->message);
   return std::get<PlacementNames>(made);
 }
 
 std::string fault(const std::vector<TransformEntry>& entries, const Network& network) {
   const auto made = placements_of(entries, network);
-  const auto* fault = std::get_if<TransformFault>(&made);
+  const auto* fault = std::get_if<EntryFault>(&made);
   return fault == nullptr ? "no fault" : fault->message + ": " + fault->hint;
 }
 
@@ -35,7 +37,7 @@ bool says(const std::string& text, std::string_view part) {
 TEST_SUITE("unit") {
   TEST_CASE("dimensions of one operator are split over devices of their own") {
     const PlacementNames made =
-        names({{.of = {"*"}, .split = {{"sequence", 2}, {"ffn", 4}}}}, mlp());
+        names({{.what = {.of = {"*"}}, .split = {{"sequence", 2}, {"ffn", 4}}}}, mlp());
     CHECK(made.factors == std::vector<int>{2, 4});
     // up, gelu and down have both; norm and add have tokens alone, which the block hands on.
     REQUIRE(made.operators.size() == 2);
@@ -63,16 +65,16 @@ TEST_SUITE("unit") {
     other.operators = {op};
     network.blocks.push_back(other);
     const PlacementNames made =
-        names({{.of = {"*"}, .split = {{"sequence", 2}, {"rows", 2}}}}, network);
+        names({{.what = {.of = {"*"}}, .split = {{"sequence", 2}, {"rows", 2}}}}, network);
     CHECK(made.factors == std::vector<int>{2});
   }
 
   TEST_CASE("pieces are regions") {
-    const PlacementNames made = names({{.of = {"mlp/up", "mlp/gelu", "mlp/down"},
-                                        .layers = {{0, 3}},
-                                        .pieces = {{"ffn", 4}},
-                                        .recompute = PieceRecompute::RunAgain}},
-                                      mlp());
+    const PlacementNames made =
+        names({{.what = {.of = {"mlp/up", "mlp/gelu", "mlp/down"}, .layers = {{0, 3}}},
+                .pieces = {{"ffn", 4}},
+                .recompute = PieceRecompute::RunAgain}},
+              mlp());
     CHECK(made.factors.empty());
     REQUIRE(made.regions.size() == 1);
     CHECK(made.regions[0].operators == std::vector<std::string>{"up", "gelu", "down"});
@@ -83,14 +85,16 @@ TEST_SUITE("unit") {
 
   TEST_CASE("what is wrong is named, with what is near") {
     const Network network = mlp();
-    CHECK(says(fault({{.of = {"mlp/upp"}, .split = {{"ffn", 2}}}}, network), "mlp/up"));
-    CHECK(says(fault({{.of = {"*"}, .split = {{"fn", 2}}}}, network), "ffn"));
-    CHECK(says(fault({{.of = {"*"}, .split = {{"ffn", 2}}}, {.of = {"*"}, .split = {{"ffn", 4}}}},
+    CHECK(says(fault({{.what = {.of = {"mlp/upp"}}, .split = {{"ffn", 2}}}}, network), "mlp/up"));
+    CHECK(says(fault({{.what = {.of = {"*"}}, .split = {{"fn", 2}}}}, network), "ffn"));
+    CHECK(says(fault({{.what = {.of = {"*"}}, .split = {{"ffn", 2}}},
+                      {.what = {.of = {"*"}}, .split = {{"ffn", 4}}}},
                      network),
                "into 2 and into 4"));
-    CHECK(
-        says(fault({{.of = {"*"}, .pieces = {{"ffn", 2}, {"sequence", 4}}}}, network), "as many"));
-    CHECK(says(fault({{.of = {"mlp/norm"}, .split = {{"ffn", 2}}}}, network), "no operator"));
+    CHECK(says(fault({{.what = {.of = {"*"}}, .pieces = {{"ffn", 2}, {"sequence", 4}}}}, network),
+               "as many"));
+    CHECK(says(fault({{.what = {.of = {"mlp/norm"}}, .split = {{"ffn", 2}}}}, network),
+               "no operator"));
   }
 }
 

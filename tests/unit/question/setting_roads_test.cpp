@@ -177,7 +177,7 @@ Priced by_all_roads(const ProblemRequest& request) {
   const std::string answer = directory.path() / "answer.json";
   const PlanRequest asked = complete_from_plan(request, {});
   const Priced by_flags = priced(asked, answer);
-  write_plan_files(resolve_plan(asked), plan, {});
+  write_plan_files(resolve_plan(asked), {.plan = plan});
   for (const std::string& source : {plan, answer + "#1"}) {
     CAPTURE(source);
     const Priced again = priced(complete_from_plan({}, source));

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: the best plans of a space of degrees under placements that a plan file decides.
+// Source: constraints of nnScaler (OSDI 2024, section 4): a search over what they leave open.
+// Assumes: operators in pieces multiply and read at least as much as whole ones, so that the bound
+//          of the degrees alone holds.
+// Units: seconds.
+// Checked by: tests/unit/question/open_plan_test.cpp (equal to pricing every plan)
+#include "search/strategies/constrained.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/checked.hpp"
+#include "plansearch/plan_stages.hpp"
+#include "search/strategies/offers.hpp"
+
+namespace plansearch {
+namespace {
+
+class ConstrainedSearch : public Strategy {
+ public:
+  ConstrainedSearch(const SearchTask& task, std::shared_ptr<const LegalWalk> walk,
+                    std::shared_ptr<const Placements> placements)
+      : task_(task), offers_(task), walk_(std::move(walk)), placements_(std::move(placements)) {}
+
+  void run() override {
+    collect();
+    for (std::size_t next = 0; next < plans_.size();) {
+      check_stop();
+      std::vector<Offers::Made> batch;
+      for (; next < plans_.size() && batch.size() < Offers::kBatch; ++next) {
+        const auto& [bound, degrees] = plans_[next];
+        const PlanFamily family = family_of(degrees);
+        if (!offers_.may_rank(family, bound)) continue;
+        auto made = placed(degrees);
+        if (const auto* bad = std::get_if<Infeasible>(&made)) {
+          reject(bad->obstacle, 1);
+        } else {
+          batch.push_back({std::move(made), family});
+        }
+      }
+      offers_.offer_batch(batch.size(), [&](std::size_t i) { return batch[i]; });
+    }
+  }
+
+ private:
+  using Bounded = std::pair<Seconds, PlanDegrees>;
+
+  void reject(Obstacle obstacle, std::int64_t plans) {
+    std::int64_t& known = task_.result.counts.rejected[static_cast<std::size_t>(obstacle)];
+    known = saturated_sum(known, plans);
+  }
+
+  /// Legal degrees, the lowest bound first. Rings place operators themselves.
+  void collect() {
+    const SpaceWalk& space = walk_->space();
+    SpaceCounter counter(space);
+    offers_.count(static_cast<double>(counter.all()));
+    walk_->visit(
+        0, space.depth(), PlanDegrees{},
+        [&](const PlanDegrees& degrees) {
+          if (degrees.temporal != Temporal::None) return reject(Obstacle::NoSuchFeature, 1);
+          plans_.emplace_back(task_.evaluator.grid_bound(degrees).step_time, degrees);
+          check_stop();
+        },
+        [&](Obstacle obstacle, std::size_t level, const PlanDegrees& degrees) {
+          reject(obstacle, counter.below(level, degrees));
+        });
+    std::stable_sort(plans_.begin(), plans_.end(),
+                     [](const Bounded& a, const Bounded& b) { return a.first < b.first; });
+  }
+
+  /// Plans that differ in chunks and order only.
+  static PlanFamily family_of(PlanDegrees degrees) {
+    degrees.chunks = 1;
+    degrees.schedule = kDefaultSchedule;
+    return {degrees, {1}};
+  }
+
+  [[nodiscard]] std::variant<ParallelPlan, Infeasible> placed(const PlanDegrees& degrees) const {
+    const Problem& problem = task_.evaluator.problem();
+    auto made = task_.evaluator.expand(degrees);
+    if (std::holds_alternative<Infeasible>(made)) return made;
+    Placements placements = *placements_;
+    if (placements.factors.empty() && degrees.tensor_out > 1) {
+      placements.factors = {degrees.tensor_out};
+    }
+    return with_placements(std::get<ParallelPlan>(std::move(made)), placements, *problem.network,
+                           *problem.framework);
+  }
+
+  const SearchTask& task_;
+  Offers offers_;
+  std::shared_ptr<const LegalWalk> walk_;
+  std::shared_ptr<const Placements> placements_;
+  std::vector<Bounded> plans_;
+};
+
+}  // namespace
+
+SearchPart constrained_part(std::shared_ptr<const LegalWalk> walk,
+                            std::shared_ptr<const Placements> placements) {
+  std::string space = walk->space().space().name;
+  return {std::move(space),
+          [walk = std::move(walk), placements = std::move(placements)](
+              const SearchTask& task) -> std::unique_ptr<Strategy> {
+            return std::make_unique<ConstrainedSearch>(task, walk, placements);
+          }};
+}
+
+}  // namespace plansearch

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/names.hpp"
+#include "plan/placements/check_placements.hpp"
+#include "plansearch/degree_table.hpp"
+#include "plansearch/error.hpp"
+#include "question/framework_names.hpp"
+#include "question/resolve_plan.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Placements for every plan of a search; cuts over devices decide the tensor degree.
+std::shared_ptr<const Placements> placements_for_all(const io::PlacementsDocument& document,
+                                                     ProblemRequest& request,
+                                                     ResolvedQuestion& question) {
+  PlanDegrees degrees;
+  for (const int factor : document.names.factors) degrees.tensor_out *= factor;
+  if (degrees.tensor_out > 1) request.degrees.pin(Degree::TensorOut, degrees.tensor_out);
+  Problem& problem = question.problem;
+  auto made = resolve_placements(document.names, *problem.network, degrees, *problem.framework);
+  if (const auto* fault = std::get_if<PlacementFault>(&made)) {
+    throw InputError(document.where(*fault), fault->message, fault->hint);
+  }
+  auto& distinguished = std::get<DistinguishedNetwork>(made);
+  problem.network = std::move(distinguished.network);
+  if (distinguished.placements.in_pieces()) {
+    if (const auto bad = check_pieces(*problem.framework)) {
+      throw InputError(
+          document.place.where, bad->detail,
+          fmt::format(
+              "legal: {}",
+              fmt::join(run_by([](const Framework& other) { return other.runs_pieces; }), ", ")));
+    }
+  }
+  return std::make_shared<const Placements>(std::move(distinguished.placements));
+}
+
+/// The file of a constraint: a path, or a shipped name.
+std::filesystem::path constraint_file(const std::string& name) {
+  if (name.find_first_of("./") != std::string::npos) return name;
+  std::vector<std::string> known;
+  for (const ShippedFile& file : shipped_data().constraints()) {
+    if (canonical_name(file.name) == canonical_name(name)) return file.path;
+    known.push_back(file.name);
+  }
+  std::string hint = did_you_mean(name, known);
+  if (hint.empty())
+    hint = fmt::format("shipped: {}; or a path of a plan file", fmt::join(known, ", "));
+  throw InputError({}, fmt::format("no constraint '{}'", name), std::move(hint));
+}
+
+}  // namespace
+
+PlanRequest with_constraints(PlanRequest asked, const std::string& names) {
+  for (const std::string& name : words_of(names, ",")) {
+    const io::Document file = io::Document::read(constraint_file(name));
+    io::PlanDocument read = io::read_plan_document(file.root());
+    if (read.stages || read.assign || read.placements) {
+      throw InputError(file.root().where(), "a constraint that lists stages, assigns or places",
+                       "constraints decide settings, degrees and transforms, for any network; "
+                       "--plan takes whole plans");
+    }
+    asked.request = completed(asked.request, read.question);
+    if (!read.transform) continue;
+    if (!asked.transform) asked.transform.emplace();
+    const auto append = [](auto& list, auto& more) {
+      list.insert(list.end(), more.begin(), more.end());
+    };
+    append(asked.transform->entries, read.transform->entries);
+    append(asked.transform->places, read.transform->places);
+  }
+  return asked;
+}
+
+std::vector<OpenQuestion> open_questions(const PlanRequest& given) {
+  if (given.stages || given.assign) {
+    const auto& where = given.stages ? given.stages->place : given.assign->order.place;
+    throw InputError(where.where, "the stages are listed here: nothing is left to search",
+                     "plansearch predict --plan prices it; leave out what is to be found");
+  }
+  const ResolvedQuestion question = load_problem(given.request);
+  std::vector<TransformAlternative> alternatives(1);
+  if (given.transform) {
+    auto made = alternatives_of(given.transform->entries);
+    if (const auto* fault = std::get_if<EntryFault>(&made)) {
+      throw InputError(given.transform->where(*fault), fault->message, fault->hint);
+    }
+    alternatives = std::get<std::vector<TransformAlternative>>(std::move(made));
+  }
+  std::vector<OpenQuestion> questions;
+  for (const TransformAlternative& one : alternatives) {
+    PlanRequest asked = given;
+    if (asked.transform) asked.transform->entries = one.entries;
+    if (one.entries.empty()) asked.transform.reset();
+    asked = without_primitives(std::move(asked), *question.problem.network);
+    OpenQuestion& open = questions.emplace_back(OpenQuestion{question, one.words});
+    ProblemRequest request = asked.request;
+    if (asked.placements) {
+      open.asked.placements = placements_for_all(*asked.placements, request, open.asked);
+    }
+    open.asked.request = std::move(request);
+  }
+  return questions;
+}
+
+}  // namespace plansearch

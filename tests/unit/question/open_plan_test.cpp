@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Searches for what a plan file leaves open: with bounds and without they find the same plans, each
+// priced as predict prices it.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <variant>
+
+#include "plansearch/degree_table.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/search.hpp"
+#include "question/resolve_plan.hpp"
+#include "unit/io/temporary_directory.hpp"
+
+namespace plansearch {
+namespace {
+
+const std::string kSwin =
+    "schema: plansearch/plan/v1\nhardware: dgx-2-v100\nmodel: swin-1.8b\nframework: nnscaler\n"
+    "gpus: 4\nbatch: 64\n";
+const std::string kPieces =
+    "transform:\n  - {of: \"*\", layers: 0-3, pieces: {\"heads*\": 4}, recompute: true}\n"
+    "  - {of: \"*\", layers: 0-3, pieces: {\"ffn*\": 4}, recompute: true}\n";
+
+PlanRequest plan_of(const std::string& text) {
+  const test::TemporaryDirectory directory;
+  return complete_from_plan({}, directory.write("plan.yaml", text));
+}
+
+SearchResult found(const OpenQuestion& open, Pruning pruning, int threads) {
+  const PlanEvaluator evaluator(with_gpus(open.asked, *open.asked.gpus));
+  SearchRequest request{open.asked.request.degrees, {}};
+  request.placements = open.asked.placements;
+  SearchOptions options;
+  options.pruning = pruning;
+  options.threads = threads;
+  auto result = search(evaluator, "framework", request, options);
+  REQUIRE(std::holds_alternative<SearchResult>(result));
+  return std::get<SearchResult>(std::move(result));
+}
+
+std::string refusal(const std::string& text, const std::string& constraints = {}) {
+  try {
+    static_cast<void>(open_questions(with_constraints(plan_of(text), constraints)));
+  } catch (const InputError& error) {
+    return error.formatted();
+  }
+  return "accepted";
+}
+
+bool says(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_SUITE("unit") {
+  TEST_CASE("a search of what pieces leave open equals pricing every plan") {
+    const auto questions = open_questions(plan_of(kSwin + kPieces));
+    REQUIRE(questions.size() == 1);
+    REQUIRE(questions.front().asked.placements);
+    const SearchResult pruned = found(questions.front(), Pruning::On, 1);
+    const SearchResult all = found(questions.front(), Pruning::Off, 2);
+    REQUIRE(!pruned.ranked.empty());
+    CHECK(pruned.counts.space == all.counts.space);
+    CHECK(pruned.counts.evaluated <= all.counts.evaluated);
+    REQUIRE(pruned.ranked.size() <= all.ranked.size());
+    for (std::size_t i = 0; i < 3; ++i) {
+      CHECK(pruned.ranked[i].estimate == all.ranked[i].estimate);
+      CHECK(*pruned.ranked[i].written == *all.ranked[i].written);
+    }
+    // Plan 1 by its degrees and the same file.
+    const PlanCandidate& first = pruned.ranked.front();
+    PlanRequest again = plan_of(kSwin + kPieces);
+    again.request.degrees = to_pinned(first.written->transforms.front().degrees);
+    const ResolvedPlan given = resolve_plan(again);
+    CHECK(given.plan == *first.written);
+    CHECK(std::get<Estimate>(PlanEvaluator(given.problem).evaluate(given.plan)) == first.estimate);
+    // Without pieces the same degrees keep more.
+    PlanRequest whole = plan_of(kSwin);
+    whole.request.degrees = again.request.degrees;
+    const ResolvedPlan kept = resolve_plan(whole);
+    const Evaluation evaluation = PlanEvaluator(kept.problem).evaluate(kept.plan);
+    const auto* too_large = std::get_if<InfeasiblePlan>(&evaluation);
+    const Bytes peak = too_large != nullptr ? too_large->estimate.value().memory.total()
+                                            : std::get<Estimate>(evaluation).memory.total();
+    CHECK(peak > first.estimate.memory.total());
+  }
+
+  TEST_CASE("degrees that a file decides are pinned, lists of pieces are questions of their own") {
+    const auto questions = open_questions(
+        plan_of(kSwin + "transform:\n  - {of: \"*\", tp: 2}\n"
+                        "  - {of: \"*\", layers: 0-1, pieces: {\"heads*\": [1, 2]}}\n"
+                        "  - {of: \"*\", layers: 0-1, pieces: {\"ffn*\": [2, 4]}}\n"));
+    REQUIRE(questions.size() == 4);
+    CHECK(questions[0].words == "heads* whole, ffn* in 2 pieces");
+    CHECK(questions[3].words == "heads* in 2 pieces, ffn* in 4 pieces");
+    for (const OpenQuestion& open : questions) {
+      CHECK(open.asked.request.degrees.get(Degree::TensorOut) == 2);
+    }
+    const auto regions = [](const OpenQuestion& open) {
+      std::size_t count = 0;
+      for (const BlockChoice& block : open.asked.placements->blocks) count += block.regions.size();
+      return count;
+    };
+    CHECK(regions(questions[3]) == 2 * regions(questions[0]));
+  }
+
+  TEST_CASE("a constraint is a file; it adds to a plan and to others") {
+    const PlanRequest asked = with_constraints(plan_of(kSwin + "degrees: {pp: 2}\n"), "coshard");
+    CHECK(asked.request.degrees.get(Degree::Pipeline) == 2);
+    CHECK(open_questions(asked).size() == 16);
+    const test::TemporaryDirectory directory;
+    const std::string mine =
+        directory.write("mine.yaml", "schema: plansearch/plan/v1\ndegrees: {zero: 1, pp: 4}\n");
+    const PlanRequest both =
+        with_constraints(plan_of(kSwin + "degrees: {pp: 2}\n"), "coshard," + mine);
+    CHECK(both.request.degrees.get(Degree::Zero) == 1);
+    CHECK(both.request.degrees.get(Degree::Pipeline) == 2);  // the plan's own
+  }
+
+  TEST_CASE("what no search can take is refused at its place") {
+    CHECK(says(refusal(kSwin, "coshrd"), "did you mean coshard?"));
+    CHECK(says(refusal(kSwin + "order: {micro_batches: 4}\nassign: [{of: \"*\", devices: 0-3}]\n"),
+               "plan.yaml:8:9: error: the stages are listed here"));
+    CHECK(says(refusal(kSwin + "transform:\n  - {of: \"*\", pieces: {\"hands*\": 4}}\n"),
+               "has no dimension 'hands*'"));
+    CHECK(says(refusal(kSwin + "framework2: x\n"), "framework2"));
+    CHECK(says(refusal("schema: plansearch/plan/v1\nhardware: dgx-2-v100\nmodel: swin-1.8b\n"
+                       "gpus: 4\nframework: megatron\nbatch: 64\n" +
+                       kPieces),
+               "legal: --framework"));
+    CHECK(says(refusal(kSwin + "transform:\n  - {of: \"*\", pieces: {\"heads*\": []}}\n"),
+               "no number of pieces"));
+    PlanRequest one =
+        plan_of(kSwin + "transform:\n  - {of: \"*\", pieces: {\"heads*\": [1, 2]}}\n");
+    CHECK_THROWS_AS(static_cast<void>(resolve_plan(one)), InputError);
+  }
+}
+
+}  // namespace
+}  // namespace plansearch
