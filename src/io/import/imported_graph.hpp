@@ -85,6 +85,7 @@ struct ImportedGraph {
   std::size_t unread_parameters = 0;  ///< that no operator reads
 
   [[noreturn]] void fail(const std::string& what, std::string hint = {}) const {
+    if (hint.empty()) hint = "the graph is damaged: write it anew";
     throw InputError({file, 0, 0}, what, std::move(hint));
   }
 };

@@ -89,6 +89,7 @@ std::size_t Lowering::place(const ImportedNode& node, ImportedId id, std::int64_
 }
 
 void Lowering::fail(const ImportedNode& node, const std::string& what, std::string hint) const {
+  if (hint.empty()) hint = "docs/imports.md says what is read; a stub may say what it is like";
   std::string shapes;
   for (const ImportedId id : inputs(node)) shapes += " " + to_text(shape(id));
   graph_.fail(fmt::format("{} in {}, of{}: {}", node.target,
@@ -144,8 +145,7 @@ void Lowering::check_axes(ImportedId id, const ImportedAxes& axes) const {
   ImportedShape made;
   for (const ImportedAxis& axis : axes) made.push_back(draft_.axes.extent(axis));
   graph_.fail(fmt::format("'{}' has the shape {}, and its operator makes {}",
-                          printable(value.name, 40), to_text(value.shape), to_text(made)),
-              "the graph is damaged: write it anew");
+                          printable(value.name, 40), to_text(value.shape), to_text(made)));
 }
 
 void Lowering::note_view(ImportedId id) {
