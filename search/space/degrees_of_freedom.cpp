@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the degrees of freedom of a problem and how they depend on each other.
 // Source: factorisations of the GPU count over (dp, pp, tp, cp); Megatron's expert folding.
-// Assumes: orders of a pipeline differ only where there is one and it has several micro-batches.
+// Assumes: orders of a pipeline differ only where there is one and it has several micro-batches;
+//          orders for one stage wherever there are several.
 // Units: degrees and counts.
 // Checked by: tests/unit/search/search_space_test.cpp, tests/unit/search/named_spaces_test.cpp
 #include "search/space/degrees_of_freedom.hpp"
@@ -143,14 +144,29 @@ SpaceConstraint pieces_constraint() {
       {{Degree::MicroBatch, Degree::Pieces}, [](Plan p) { return p.micro_batch % p.pieces == 0; }}};
 }
 
-/// Several chunks need a pipeline; without one all orders are the default one.
+/// Whether two stages are too many for the order.
+bool is_for_one_stage(ScheduleId id) {
+  const Schedule& row = schedule_row(id);
+  if (row.fault == nullptr) return false;
+  PipelineShape two;
+  two.schedule = id;
+  two.stages = two.chunks = 2;
+  two.micro_batches = 8;
+  const auto fault = row.fault(two);
+  return fault && fault->field == ShapeField::Stages;
+}
+
+/// Several chunks need a pipeline; without one all orders are the default one, but those that are
+/// made for one stage.
 std::vector<SpaceConstraint> order_constraints() {
   return {{{{Degree::Pipeline, Degree::Chunks},
             [](Plan p) { return p.chunks == 1 || p.pipeline > 1; }}},
           {{{Degree::Chunks, Degree::Schedule},
             [](Plan p) { return schedule_row(p.schedule).chunks.contains(p.chunks); }}},
-          {{{Degree::Pipeline, Degree::Chunks, Degree::Schedule},
-            [](Plan p) { return p.schedule == kDefaultSchedule || p.pipeline > 1; }}}};
+          {{{Degree::Pipeline, Degree::Chunks, Degree::Schedule}, [](Plan p) {
+              return p.schedule == kDefaultSchedule || p.pipeline > 1 ||
+                     is_for_one_stage(p.schedule);
+            }}}};
 }
 
 }  // namespace

@@ -115,7 +115,7 @@ class FamilyPricer::Worker {
     std::array<Shared, 2> shared;
     const PlanBound plain = least_of(batching, kDefaultSchedule);
     PlanBound joined = plain;
-    const bool pairs = !joining_.empty() && batching.pipeline > 1 && batching.expert > 1;
+    const bool pairs = !joining_.empty() && batching.expert > 1;
     if (pairs) joined = least_of(batching, joining_.front());
     best_ = {};
     shared[0] = {plain.step_time, is_pruned(plain), {}};

@@ -9,6 +9,7 @@
 
 #include "plan/stages/layer_distribution.hpp"
 #include "plansearch/degree_table.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch::exporters {
 namespace {
@@ -120,7 +121,7 @@ bool degree_matters(Degree degree, const ExportRequest& h) {
     case Degree::ContextKind:
       return d.context > 1;
     case Degree::Schedule:
-      return d.pipeline > 1;
+      return d.pipeline > 1 || schedule_row(d.schedule).joins;
     case Degree::Zero:
     case Degree::ShardGroup:
       return d.data * d.context > 1;

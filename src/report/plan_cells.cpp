@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/units.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch {
 
@@ -195,7 +196,8 @@ std::string context_cell(const PlanDegrees& plan) {
 }
 
 std::string schedule_cell(const PlanDegrees& plan) {
-  return plan.pipeline == 1 ? "-" : std::string(to_text(plan.schedule));
+  const bool plain = plan.pipeline == 1 && !schedule_row(plan.schedule).joins;
+  return plain ? "-" : std::string(to_text(plan.schedule));
 }
 
 }  // namespace plansearch

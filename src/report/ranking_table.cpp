@@ -8,13 +8,16 @@
 #include <cmath>
 #include <functional>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/units.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_tables.hpp"
 #include "report/text_table.hpp"
 #include "report/training.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch {
 namespace {
@@ -140,7 +143,7 @@ std::vector<PlanColumn> degree_columns() {
           {"dispatcher", Align::Left}, [](Plan p) { return std::string(to_text(p.dispatcher)); },
           [](Plan p) { return p.dispatcher != kOwnDispatcher; }),
       {{"schedule", Align::Left, 2}, order_cell, [](const PlanReport& p) {
-         return p.plan.degrees.pipeline > 1;
+         return p.plan.degrees.pipeline > 1 || schedule_row(p.plan.degrees.schedule).joins;
        }}};
 }
 
@@ -200,6 +203,18 @@ constexpr DegreeNote kDegreeNotes[]{
      "; cp u: Ulysses, else ring"},
     {[](Plan p) { return p.context > 1 && p.context_kind == ContextKind::AllGather; },
      "; cp g: keys and values gathered"}};
+
+/// Where no column tells orders: those that chunks do not tell.
+std::string pairs_text(const std::vector<PlanReport>& plans) {
+  std::vector<std::string> pairs;
+  for (const PlanReport& p : plans) {
+    const ScheduleId order = p.plan.degrees.schedule;
+    if (p.variant_of || !schedule_row(order).joins) continue;
+    pairs.push_back(fmt::format("{} ({})", p.rank, to_text(order)));
+  }
+  if (pairs.empty()) return {};
+  return fmt::format("forwards beside backwards: plan {}\n", fmt::join(pairs, ", "));
+}
 
 /// Where nothing fits as surely as asked for.
 std::string admission(const SearchReport& report) {
@@ -287,6 +302,7 @@ std::string plan_legend(const std::vector<PlanReport>& plans, const TextTable& t
   if (!table.shows("why", columns)) {
     text += fmt::format("why plan {}: {}\n", plans.front().rank, reasons(plans.front()));
   }
+  if (!table.shows("schedule", columns)) text += pairs_text(plans);
   text += slow_mode_text(plans.front());
   text += "mbs: sequences per micro-batch; memory: of the fullest GPU";
   if (table.shows("p10 - p90", columns)) text += "; p10 - p90: 80 % of outcomes";

@@ -146,6 +146,9 @@ TEST_CASE("exporters: what makes no difference is not asked for") {
   CHECK_FALSE(matters(setting_of(Degree::ContextKind), request));
   CHECK_FALSE(matters(Setting::Layers, request));
   CHECK(refusals(*find_exporter("nanotron"), request).empty());
+  d.schedule = find_schedule("pairs").value();  // of one stage, and no other order's
+  CHECK(matters(setting_of(Degree::Schedule), request_of(d)));
+  CHECK(mentions(refusals(*find_exporter("nanotron"), request_of(d)), "schedule pairs"));
 }
 
 TEST_CASE("exporters: rank orders are compared on the axes in use") {

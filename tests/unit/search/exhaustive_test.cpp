@@ -15,6 +15,7 @@
 #include "plansearch/network.hpp"
 #include "plansearch/search.hpp"
 #include "plansearch/space.hpp"
+#include "schedule/table.hpp"
 #include "support/toy_class.hpp"
 #include "support/toy_problem.hpp"
 
@@ -99,8 +100,8 @@ Problem random_mixture(std::mt19937& random) {
   options.experts = 4;
   options.memory_gib = 80;
   Problem problem = test::with_framework(test::toy_problem(options), [&](Framework& framework) {
-    framework.schedules = {"1f1b", "interleaved", "interleaved-pairs"};
-    framework.paired_schedules = {"interleaved-pairs"};
+    framework.schedules = {"1f1b", "interleaved"};
+    framework.paired_schedules = {"interleaved-pairs", "pairs"};
     framework.recompute_modules = ~LayerModules();
     framework.dispatchers.push_back({"deepep", find_dispatcher("deepep").value(), TokenPath::Nodes,
                                      one_of({0.3, 0.9}), one_of({0.3, 0.7}), "a table"});
@@ -185,12 +186,13 @@ TEST_SUITE("unit") {
       CHECK(first.estimate.step.total().value() == doctest::Approx(fastest->value()).epsilon(1e-9));
       with_modules += first.plan.modules != 0 ? 1 : 0;
       with_deepep += first.plan.dispatcher != kOwnDispatcher ? 1 : 0;
-      with_pairs += to_text(first.plan.schedule) == "interleaved-pairs" ? 1 : 0;
+      with_pairs += schedule_row(first.plan.schedule).joins ? 1 : 0;
     }
     MESSAGE(with_modules << " with modules, " << with_deepep << " with deepep, " << with_pairs
                          << " in pairs");
     CHECK(with_modules > 0);
     CHECK(with_deepep > 0);
+    CHECK(with_pairs > 0);
   }
 
   TEST_CASE("every space: plans, misses and front are those of a search without bounds") {
