@@ -121,7 +121,7 @@ std::vector<SpaceDimension> dimensions_of(const Problem& problem) {
       {Degree::Dispatcher, numbers(kOwnDispatcher), {}},
       {Degree::Chunks, chunk_values(problem, layers), {}},
       // What a framework runs that says nothing of its schedules.
-      {Degree::Schedule, order_values(Framework{}), {}},
+      {Degree::Schedule, order_values(Framework{}, *problem.network), {}},
   };
 }
 
@@ -155,9 +155,11 @@ std::vector<SpaceConstraint> order_constraints() {
 
 }  // namespace
 
-std::vector<int> order_values(const Framework& framework) {
+std::vector<int> order_values(const Framework& framework, const Network& network) {
   std::vector<int> values;
-  for (const ScheduleId id : schedules_of(framework)) values.push_back(static_cast<int>(id));
+  for (const ScheduleId id : schedules_of(framework)) {
+    if (suits(id, network)) values.push_back(static_cast<int>(id));
+  }
   // One stage runs micro-batches one after the other, whatever orders of pipelines are listed.
   const auto plain = static_cast<int>(kDefaultSchedule);
   if (std::find(values.begin(), values.end(), plain) == values.end()) values.push_back(plain);

@@ -13,8 +13,8 @@ namespace plansearch {
 /// groups left at their neutral value; what the network or the framework forbid is still in it.
 [[nodiscard]] SearchSpace all_degrees(const Problem& problem);
 
-/// The schedules a framework lists, as values of the dimension.
-[[nodiscard]] std::vector<int> order_values(const Framework& framework);
+/// The schedules a framework lists that suit the network, as values of the dimension.
+[[nodiscard]] std::vector<int> order_values(const Framework& framework, const Network& network);
 
 /// With one micro-batch every order of one chunk and whole backwards is the default one: looks at
 /// no other where that is there.

@@ -32,7 +32,7 @@ SearchSpace megatron(const Problem& problem) {
 
 /// Orders and rings under products, as far as the framework runs them.
 void take_what_is_listed(const Problem& problem, SearchSpace& space) {
-  space.dimension(Degree::Schedule).values = order_values(*problem.framework);
+  space.dimension(Degree::Schedule).values = order_values(*problem.framework, *problem.network);
   if (!runs_steps(problem.framework->operator_steps, OperatorSteps::Rings)) return;
   space.dimension(Degree::Temporal).values = {static_cast<int>(Temporal::None),
                                               static_cast<int>(Temporal::Ring)};
@@ -96,7 +96,8 @@ void keep_orders_of(const Problem& problem, int chunks, SearchSpace& space) {
   });
   constexpr int kSeveralStages = 2;  // one has no chunks
   if (orders.empty()) {
-    orders = {static_cast<int>(default_schedule(*problem.framework, kSeveralStages, chunks))};
+    orders = {static_cast<int>(
+        default_schedule(*problem.framework, *problem.network, kSeveralStages, chunks))};
   }
 }
 

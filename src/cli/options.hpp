@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "answer/ordering_question.hpp"
 #include "answer/schedule_question.hpp"
 #include "plansearch/load_problem.hpp"
 
@@ -74,6 +75,7 @@ struct Options : ProblemRequest {
   std::string fresh;                  ///< fit --new
   std::string fit_plot;               ///< fit --plot
   ScheduleQuestion schedule;
+  OrderingQuestion ordering;  ///< schedule --blocks
   CalibrateOptions calibrate;
 };
 

@@ -241,7 +241,7 @@ TEST_SUITE("differential") {
       problem.framework = std::make_shared<const Framework>(framework);
       const PlanEvaluator evaluator(problem);
       SearchSpace space = toy_space(evaluator.problem());
-      space.dimension(Degree::Schedule).values = order_values(framework);
+      space.dimension(Degree::Schedule).values = order_values(framework, *problem.network);
       space.dimension(Degree::MicroBatch).values = {1, 2};
       space.dimension(Degree::Recompute).values = {static_cast<int>(Recompute::None)};
       const SearchResult pruned = search(evaluator, space, options(Pruning::On, 1));
