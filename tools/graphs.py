@@ -5,7 +5,7 @@
 Sizes are those of the published configurations: diffusers' UNet2DConditionModel of Stable Diffusion 1.5 and SDXL,
 torchvision's wide_resnet50_2. tests/graphs/graph_test.py counts their parameters by itself.
 
-    tools/graphs.py [DIRECTORY]      default: models
+    tools/graphs.py [MODELS [STUDIES]]      default: models validation/reproduce/nnscaler
 """
 import pathlib
 import sys
@@ -624,7 +624,9 @@ def models():
                precision="fp16", optimizer="sgd"), wide_resnet((3, 4, 6, 3), (128, 256, 512, 1024), 1000)
     yield dict(name="alphafold2-evoformer", comment="The Evoformer of AlphaFold 2: 128 rows of an alignment of 256 residues.",
                source="Jumper et al., Nature 596 (2021), supplement 1.6 and 1.11.3; google-deepmind/alphafold model/config.py",
-               parameters=87837696, batch=128, precision="bf16", optimizer="adam"), Evoformer(128, 256, 256, 128).build(48)
+               parameters=87837696, batch=128, precision="bf16", optimizer="adam",
+               forwards="3  # recycling: Lin et al., nnScaler (OSDI 2024), section 2; AlphaFold 2 draws 1 to 4 (1.10)"
+               ), Evoformer(128, 256, 256, 128).build(48)
     for name, layers, width, heads in SWIN:
         yield dict(name=name, comment="Swin Transformer of nnScaler's evaluation: images of 1536 x 1536, windows of 48 x 48.",
                    source="Lin et al., nnScaler (OSDI 2024), table 9; microsoft/Swin-Transformer models/swin_transformer.py",
@@ -632,10 +634,24 @@ def models():
                    optimizer="adam"), Swin(1536, 4, 48, (2, 2, layers - 6, 2), width, heads, 1000).build()
 
 
+def studies():
+    """Of published figures only (validation/reproduce): sizes of pairs are not published."""
+    for name, blocks in (("alphafold2-2.4b", 96), ("alphafold2-3.2b", 128)):
+        yield dict(name=name, comment="AlphaFold 2 of nnScaler's evaluation; c_z 384 is the multiple of 64 (heads of 32, two tensor "
+                   "ranks)\n# that comes within 6 % of the published parameters.", source="Lin et al., nnScaler (OSDI 2024), table 9",
+                   parameters=blocks * 23810368, batch=256, precision="fp16", optimizer="adam",
+                   forwards="3"), Evoformer(128, 256, 1024, 384, msa_heads=32, pair_heads=12).build(blocks)
+
+
+def write(directory, graphs):
+    for head, text in graphs:
+        forwards = f"forwards: {head['forwards']}\n" if "forwards" in head else ""
+        (directory / f"{head['name']}.yaml").write_text(HEAD.format(**head) + forwards + text)
+
+
 def main():
-    directory = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "models")
-    for head, text in models():
-        (directory / f"{head['name']}.yaml").write_text(HEAD.format(**head) + text)
+    write(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "models"), models())
+    write(pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else "validation/reproduce/nnscaler"), studies())
 
 
 if __name__ == "__main__":

@@ -235,6 +235,8 @@ struct Network {
   std::vector<BlockRun> order;        ///< the network as runs of blocks, first to last
   std::vector<Edge> edges;            ///< beside the chain
   std::optional<Routing> routing;     ///< of its mixture-of-experts blocks, if any
+  /// Times a micro-batch passes it in one step (recycling); the last pass alone is differentiated.
+  int forwards = 1;
 
   [[nodiscard]] const Dimension& dimension(DimId id) const {
     return dimensions[static_cast<std::size_t>(id)];
@@ -255,8 +257,8 @@ struct Network {
 [[nodiscard]] Flops useful_forward_flops(const Network& network, const Operator& op);
 /// FLOPs of one forward pass over one sequence: matmuls, attention (useful part) and logits.
 [[nodiscard]] Flops model_forward_flops(const Network& network);
-/// FLOPs of forward and backward over one sequence, nothing run again: a matrix product costs as
-/// much again for the gradient of its input and for that of its weight, where they are needed.
+/// FLOPs of all forwards and backward over one sequence, nothing run again: a matrix product costs
+/// as much again for the gradient of its input and for that of its weight, where they are needed.
 [[nodiscard]] Flops model_training_flops(const Network& network);
 /// Whether a tensor of this class can have a gradient (and is redistributed at all).
 [[nodiscard]] bool differentiable(const Tensor& tensor);
@@ -264,6 +266,9 @@ struct Network {
 [[nodiscard]] bool needs_input_gradient(const Block& block, const Operator& op);
 /// Whether its first parameter, the weight of a product, is trained.
 [[nodiscard]] bool trains_weight(const Block& block, const Operator& op);
+/// Of a network that micro-batches pass several times: the block whose results the next pass begins
+/// with, the last one that has any.
+[[nodiscard]] std::optional<std::size_t> returning_block(const Network& network);
 /// That its operators are part of.
 [[nodiscard]] LayerModules modules_of(const Network& network);
 /// Copies of blocks in the order of the network.

@@ -176,7 +176,8 @@ std::vector<int> order_values(const Framework& framework, const Network& network
   const auto& paired = framework.paired_schedules;
   const std::vector<ScheduleId> usual = schedules_of(framework);
   for (const ScheduleId id : all_schedules()) {
-    const bool listed = std::find(usual.begin(), usual.end(), id) != usual.end();
+    const bool listed =
+        suits(id, network) && std::find(usual.begin(), usual.end(), id) != usual.end();
     const bool pairs = joins_passes(framework, network, id) &&
                        std::find(paired.begin(), paired.end(), to_text(id)) != paired.end();
     if (listed || pairs) values.push_back(static_cast<int>(id));

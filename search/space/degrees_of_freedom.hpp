@@ -13,7 +13,7 @@ namespace plansearch {
 /// groups left at their neutral value; what the network or the framework forbid is still in it.
 [[nodiscard]] SearchSpace all_degrees(const Problem& problem);
 
-/// The schedules a framework lists, as values of the dimension.
+/// The schedules a framework lists that suit the network, as values of the dimension.
 [[nodiscard]] std::vector<int> order_values(const Framework& framework, const Network& network);
 
 /// Of mixtures, which modules run again and how tokens reach their experts is for the search to

@@ -97,7 +97,8 @@ void keep_orders_of(const Problem& problem, int chunks, SearchSpace& space) {
   });
   constexpr int kSeveralStages = 2;  // one has no chunks
   if (orders.empty()) {
-    orders = {static_cast<int>(default_schedule(*problem.framework, kSeveralStages, chunks))};
+    orders = {static_cast<int>(
+        default_schedule(*problem.framework, *problem.network, kSeveralStages, chunks))};
   }
 }
 

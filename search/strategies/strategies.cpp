@@ -28,6 +28,8 @@ struct Question {
 
   [[nodiscard]] const Problem& problem() const { return evaluator.problem(); }
   [[nodiscard]] const Framework& framework() const { return *problem().framework; }
+  /// Stages of their own are placed for one forward pass: their orders know of no other.
+  [[nodiscard]] bool passes_once() const { return problem().network->forwards == 1; }
   [[nodiscard]] bool runs(OperatorSteps steps) const {
     return runs_steps(framework().operator_steps, steps);
   }
@@ -58,7 +60,9 @@ void add_degrees(const Walk& walk, Parts& parts) {
 Parts layers(const Question& question) {
   Parts parts;
   add_degrees(walk_of(question, "framework"), parts);
-  parts.push_back(end_layers_part(question.problem(), question.request));
+  if (question.passes_once()) {
+    parts.push_back(end_layers_part(question.problem(), question.request));
+  }
   return parts;
 }
 
@@ -111,20 +115,29 @@ Parts full(const Question& question) {
   const Walk walk = walk_of(question, "4d");
   Parts parts;
   add_degrees(walk, parts);  // equal stages first: no answer is worse
-  if (question.framework().own_layers != OwnLayers::None) {
+  if (question.framework().own_layers != OwnLayers::None && question.passes_once()) {
     parts.push_back(end_layers_part(question.problem(), question.request));
   }
   if (runs_squares(question.framework(), question.request)) {
     parts.push_back(
         sequence_part("temporal", with_pipelines(question.request, walk), PartitionSpace::All));
   }
-  if (question.framework().own_layers == OwnLayers::Every) {  // last: it may end early
+  if (question.framework().own_layers == OwnLayers::Every &&
+      question.passes_once()) {  // last: it may end early
     parts.push_back(uneven_part(question.request));
   }
   return parts;
 }
 
 Parts uneven(const Question& question) {
+  if (!question.passes_once()) {
+    throw InputError(
+        {},
+        fmt::format("space uneven orders one forward pass, and micro-batches pass {} {} "
+                    "times",
+                    question.problem().network->name, question.problem().network->forwards),
+        "--space framework; equal stages take --schedule 3f1b");
+  }
   return {uneven_part(question.request)};
 }
 

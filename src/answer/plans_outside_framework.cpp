@@ -16,17 +16,19 @@ constexpr std::size_t kShown = 3;   ///< of one kind
 
 /// The same plan under every order that is not listed. Orders made for the case are left out: to
 /// make one takes as long as a whole search.
-std::vector<PlanDegrees> other_orders(const PlanDegrees& plan, const Framework& framework) {
+std::vector<PlanDegrees> other_orders(const PlanDegrees& plan, const Framework& framework,
+                                      const Network& network) {
   std::vector<PlanDegrees> plans;
   if (plan.pipeline == 1) return plans;
   const std::vector<ScheduleId> listed = schedules_of(framework);
   for (const ScheduleId id : all_schedules()) {
     const Schedule& row = schedule_row(id);
+    if (!suits(id, network)) continue;
     if (row.tuned || std::find(listed.begin(), listed.end(), id) != listed.end()) continue;
     PlanDegrees other = plan;
     other.schedule = id;
     if (!row.chunks.contains(other.chunks)) other.chunks = row.chunks.fewest;
-    const PipelineShape shape = pipeline_shape(other, framework);
+    const PipelineShape shape = pipeline_shape(other, framework, network);
     if (fault_of(shape)) continue;
     plans.push_back(other);
   }
@@ -47,7 +49,8 @@ std::vector<BeyondReport> beyond_framework(const PlanEvaluator& evaluator,
   const auto workspace = PlanEvaluator::make_workspace();
   std::vector<PlanCandidate> found;
   for (const PlanCandidate& candidate : ranked.first(std::min(kLooked, ranked.size()))) {
-    for (const PlanDegrees& plan : other_orders(candidate.plan, *evaluator.problem().framework)) {
+    for (const PlanDegrees& plan : other_orders(candidate.plan, *evaluator.problem().framework,
+                                                *evaluator.problem().network)) {
       const bool known = std::any_of(found.begin(), found.end(),
                                      [&](const PlanCandidate& f) { return f.plan == plan; });
       if (known || beyond.obstacle(plan)) continue;

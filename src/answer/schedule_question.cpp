@@ -41,6 +41,13 @@ int chunks_of(const ScheduleQuestion& question, const Schedule& row) {
 }
 
 PipelineShape shape_of(const ScheduleQuestion& question) {
+  if (question.name.empty()) {
+    throw InputError({}, "schedule: name is required",
+                     "one of plansearch list schedules, or --blocks FILE");
+  }
+  if (question.times.empty()) {
+    throw InputError({}, "schedule: --times is required", "F,B: forward and backward of one stage");
+  }
   PipelineShape shape;
   shape.schedule = named_schedule(question.name);
   const Schedule& row = schedule_row(shape.schedule);
@@ -52,6 +59,8 @@ PipelineShape shape_of(const ScheduleQuestion& question) {
     shape.micro_batches = required("--micro-batches", question.micro_batches);
   }
   shape.chunks = chunks_of(question, row);
+  constexpr int kUsual = 3;
+  shape.forwards = question.forwards.value_or(row.several_forwards ? kUsual : 1);
   shape.group = question.group;
   shape.memory_cap = question.memory_cap;
   if (const auto obstacle = obstacle_of(shape)) {
@@ -63,6 +72,10 @@ PipelineShape shape_of(const ScheduleQuestion& question) {
 }  // namespace
 
 std::string order_csv(const ScheduleQuestion& question, const ScheduleReport& report) {
+  if (report.shape.forwards > 1) {
+    throw InputError({}, "files of PyTorch's pipelining know one forward pass of a micro-batch",
+                     "--format json, or --trace");
+  }
   const ComputeOrder order = order_of(report.shape);
   return question.lowered ? io::to_lowered_csv(order) : io::to_schedule_csv(order);
 }

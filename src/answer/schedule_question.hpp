@@ -12,7 +12,7 @@ namespace plansearch {
 /// Durations as typed, of one device-stage.
 struct ScheduleQuestion {
   std::string name;
-  std::optional<int> stages, micro_batches, chunks, waves, group, memory_cap;
+  std::optional<int> stages, micro_batches, chunks, waves, group, memory_cap, forwards;
   std::string times;
   std::string p2p = "0";
   bool lowered = false;  ///< a file with sends and receives

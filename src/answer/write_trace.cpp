@@ -62,7 +62,7 @@ void write_trace(const Problem& problem, const ParallelPlan& plan, const TraceFi
   const PlanEvaluator evaluator(problem);
   const PlanDegrees& degrees = plan.transform_at(0).degrees;
   write_shape(
-      pipeline_shape(degrees, *problem.framework), !is_listed(problem), file,
+      pipeline_shape(degrees, *problem.framework, *problem.network), !is_listed(problem), file,
       [&](int micro_batches) { return evaluator.program(plan, {micro_batches}); },
       [](const PricedProgram& program) { return Trace(program); });
 }

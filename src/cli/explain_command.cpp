@@ -88,7 +88,8 @@ std::string picture_of(const Explained& explained, bool timeline, int columns) {
   const PlanEvaluator evaluator(explained.problem);
   const ParallelPlan& plan = *explained.plan;
   if (timeline) return step_timeline(evaluator, plan, columns);
-  const int drawn = drawn_micro_batches(plan.transform_at(0).degrees, *explained.problem.framework);
+  const int drawn = drawn_micro_batches(plan.transform_at(0).degrees, *explained.problem.framework,
+                                        *explained.problem.network);
   return pipeline_picture(*evaluator.program(plan, {.micro_batches = drawn}),
                           plan.order.micro_batches, columns);
 }

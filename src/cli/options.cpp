@@ -187,25 +187,29 @@ void add_schedule(CLI::App& app, Options& o) {
   ScheduleQuestion& q = o.schedule;
   app.add_option("name", q.name,
                  "as in plansearch list schedules, or a CSV of PyTorch's pipelining")
-      ->type_name(fmt::format("{}|FILE", fmt::join(schedule_names(), "|")))
-      ->required();
+      ->type_name(fmt::format("{}|FILE", fmt::join(schedule_names(), "|")));
+  app.add_option("--blocks", o.ordering.blocks,
+                 "blocks on any devices: an order for them is searched (docs/orders.md)")
+      ->type_name("FILE");
   add_number(app, "--stages", q.stages, "devices in a row", {1, 4096});
   add_number(app, "--micro-batches", q.micro_batches, "per step", {1, 1'000'000});
   add_number(app, "--chunks", q.chunks, "model chunks per device (default: the fewest it takes)",
              {1, 1024});
   add_number(app, "--waves", q.waves, "the same in waves there and back (hanayo)", {1, 512});
-  add_number(
-      app, "--memory-cap", q.memory_cap,
-      "micro-batches that a device may keep: zb-auto is made for it (default: stages), other "
-      "orders are checked against it",
-      {1, 1'000'000});
+  app.add_option("--memory-cap", o.ordering.memory_cap,
+                 "micro-batches that a device may keep: zb-auto is made for it (default: stages), "
+                 "other orders are checked against it; of blocks an amount, or one for each device")
+      ->type_name("A[,A...]");
   add_number(app, "--group", q.group, "micro-batches that pass a chunk in a row (default: stages)",
              {1, 1'000'000});
+  add_number(app, "--forwards", q.forwards,
+             "passes of a micro-batch through all stages, of which the last is differentiated "
+             "(default: 3 of 3f1b, else 1)",
+             {1, 64});
   app.add_option("--times", q.times,
                  "forward, input gradient, weight gradient of one stage; a forward that overlaps a "
                  "whole backward (default: F + B + W)")
-      ->type_name("F,B[,W[,FB]]")
-      ->required();
+      ->type_name("F,B[,W[,FB]]");
   app.add_option("--p2p", q.p2p, "transfer between two stages (default: 0)")->type_name("C");
   app.add_flag("--lowered", q.lowered, "with --format csv: with sends and receives");
   add_trace(app, o);

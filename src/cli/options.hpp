@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "answer/capacity.hpp"
+#include "answer/ordering_question.hpp"
 #include "answer/schedule_question.hpp"
 #include "plansearch/load_problem.hpp"
 
@@ -82,6 +83,7 @@ struct Options : ProblemRequest {
   std::string fresh;                  ///< fit --new
   std::string fit_plot;               ///< fit --plot
   ScheduleQuestion schedule;
+  OrderingQuestion ordering;  ///< schedule --blocks
   CalibrateOptions calibrate;
   CapacityQuestion capacity;
 };

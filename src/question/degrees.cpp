@@ -46,6 +46,9 @@ std::optional<Infeasible> obstacle_alone(Degree degree, int value, const PinnedD
   if (degree == Degree::Expert) plan.data = value;
   plan.micro_batch = plan.pieces;
   plan.micro_batches = plan.pipeline;
+  if (plan.pipeline > 1 && !suits(plan.schedule, *problem.network)) {
+    plan.schedule = default_schedule(*problem.framework, *problem.network, plan.pipeline, 1);
+  }
   const auto infeasible =
       check_legality(plan, *problem.network, *problem.framework, plan.devices(), problem.precision);
   if (!infeasible) return std::nullopt;
@@ -230,7 +233,8 @@ PlanDegrees plan_from_degrees(const PinnedDegrees& degrees, const Problem& probl
     plan.chunks = schedule_row(plan.schedule).chunks.fewest;
   }
   if (!degrees.has(Degree::Schedule)) {
-    plan.schedule = default_schedule(*problem.framework, plan.pipeline, plan.chunks);
+    plan.schedule =
+        default_schedule(*problem.framework, *problem.network, plan.pipeline, plan.chunks);
   }
   plan.data = data_degree(degrees.get(Degree::Data), plan, gpus);
   if (!degrees.has(Degree::MicroBatch)) {

@@ -30,8 +30,9 @@ class SpelledPlan {
     chunks_ = document_.stages.front().chunks.size();
     for (const io::StageEntry& stage : document_.stages) check_form(stage);
     order_.micro_batches = document_.micro_batches;
-    order_.schedule = document_.schedule.value_or(default_schedule(
-        *problem_.framework, static_cast<int>(stages_.size()), static_cast<int>(chunks_)));
+    order_.schedule = document_.schedule.value_or(
+        default_schedule(*problem_.framework, *problem_.network, static_cast<int>(stages_.size()),
+                         static_cast<int>(chunks_)));
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       stages_[s].first_rank = document_.stages[s].first_rank;
       stages_[s].degrees = degrees_of(document_.stages[s]);
@@ -84,7 +85,7 @@ class SpelledPlan {
   }
 
   [[nodiscard]] PipelineShape shape() const {
-    return pipeline_shape(stages_.front().degrees, *problem_.framework);
+    return pipeline_shape(stages_.front().degrees, *problem_.framework, *problem_.network);
   }
 
   void place_by_layers() {

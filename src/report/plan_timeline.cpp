@@ -222,11 +222,12 @@ std::string memory_table(const PricedProgram& program, int columns) {
 
 }  // namespace
 
-int drawn_micro_batches(const PlanDegrees& plan, const Framework& framework) {
+int drawn_micro_batches(const PlanDegrees& plan, const Framework& framework,
+                        const Network& network) {
   PlanDegrees drawn = plan;
   const int most = plan.micro_batches;
   drawn.micro_batches = std::min(most, plan.pipeline + 4);
-  while (fault_of(pipeline_shape(drawn, framework)) && drawn.micro_batches < most) {
+  while (fault_of(pipeline_shape(drawn, framework, network)) && drawn.micro_batches < most) {
     ++drawn.micro_batches;
   }
   return drawn.micro_batches;

@@ -10,7 +10,8 @@
 namespace plansearch {
 
 /// As few micro-batches as fill the pipeline of a plan and show its middle.
-[[nodiscard]] int drawn_micro_batches(const PlanDegrees& plan, const Framework& framework);
+[[nodiscard]] int drawn_micro_batches(const PlanDegrees& plan, const Framework& framework,
+                                      const Network& network);
 
 /// The pipeline with a heading and a legend; empty where there is one device. `micro_batches`: of
 /// the plan.

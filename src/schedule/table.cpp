@@ -36,6 +36,7 @@ Schedule dualpipe_v_schedule();
 Schedule zb_auto_schedule();
 Schedule interleaved_pairs_schedule();
 Schedule pairs_schedule();
+Schedule several_forwards_schedule();
 
 namespace {
 
@@ -59,6 +60,7 @@ std::vector<Schedule> make_table() {
       zb_auto_schedule(),
       interleaved_pairs_schedule(),
       pairs_schedule(),
+      several_forwards_schedule(),
   };
   // clang-format on
 }
@@ -157,7 +159,8 @@ ScheduleId given_schedule(const std::string& name, ComputeOrder order) {
 
 void check_pieces(const PipelineShape& shape) {
   constexpr double kMost = 1e7;
-  if (3.0 * shape.virtual_stages() * shape.micro_batches <= kMost) return;
+  const double phases = 2.0 + shape.forwards;
+  if (phases * shape.virtual_stages() * shape.micro_batches <= kMost) return;
   throw SimulationLimit("an order of " + std::to_string(shape.virtual_stages()) +
                             " virtual stages and " + std::to_string(shape.micro_batches) +
                             " micro-batches has too many pieces to be simulated",

@@ -50,6 +50,8 @@ struct Schedule {
   Groups groups = Groups::None;
   WeightGradients weight_gradients = WeightGradients::Fused;
   bool joins = false;  ///< some piece is a forward and a backward at the same time
+  /// Whether it orders several forward passes of a micro-batch.
+  bool several_forwards = false;
   bool tuned = false;  ///< the order is made for the times and the memory cap of the shape
   /// Of a tuned order: places that it may take as well, with as many replicas.
   const StageMapping* other_placement = nullptr;

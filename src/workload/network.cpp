@@ -96,7 +96,15 @@ Flops model_training_flops(const Network& network) {
       total += useful_forward_flops(network, op) * (passes * static_cast<double>(run.count));
     }
   }
-  return total;
+  const auto earlier = static_cast<double>(network.forwards - 1);
+  return earlier == 0.0 ? total : total + model_forward_flops(network) * earlier;
+}
+
+std::optional<std::size_t> returning_block(const Network& network) {
+  for (auto run = network.order.rbegin(); run != network.order.rend(); ++run) {
+    if (!network.blocks[run->block].outputs.empty()) return run->block;
+  }
+  return std::nullopt;
 }
 
 LayerModules modules_of(const Network& network) {

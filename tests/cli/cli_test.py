@@ -1752,6 +1752,58 @@ class Schedules(Case):
                         expect=["takes 1 micro-batch, not 8"])
         self.refuse("schedule", "missing.csv", "--times", "1,1", expect=["missing.csv"])
 
+    def test_several_forwards(self):
+        thrice = self.schedule("3f1b", "--stages", "4", "--micro-batches", "32", "--times", "1,1")
+        self.assertEqual((thrice["makespan"], thrice["peak_activations"]), (138, [4, 3, 2, 1]))
+        self.refuse("schedule", "1f1b", "--stages", "3", "--micro-batches", "4", "--times", "1,1", "--forwards", "3",
+                    expect=["with its passes in turn the order waits for itself: device 1: B0 of stage 1 needs F0 of "
+                            "pass 3 of stage 1, device 1: F0 of pass 3 of stage 1 is behind B0 of stage 1"])
+        plan = ["predict", "--hw", "dgx-2-v100", "--model", "alphafold2-evoformer", "--gpus", "16", "--batch", "256",
+                "--recompute", "full", "--micro-batch", "1"]
+        staged = [*plan, "--pp", "4", "--dp", "4"]
+        answer = json.loads(self.succeed(*staged, "--framework", "nnscaler", "--format", "json"))["plans"][0]
+        self.assertEqual(answer["config"]["schedule"], "3f1b")
+        self.assertTrue([c for c in answer["communication"] if c["what"] == "way back to the first stage"])
+        self.succeed(*plan, "--dp", "16", "--framework", "deepspeed")
+        self.refuse(*staged, "--framework", "nnscaler", "--schedule", "1f1b", expect=["1 forward pass of a micro-batch, not 3"])
+        self.refuse(*staged, "--framework", "megatron", expect=["megatron has no order for 3 forward passes over stages"])
+        self.refuse("predict", "--hw", "dgx-h100", "--model", "gpt2-xl", "--gpus", "8", "--pp", "4", "--framework", "any",
+                    "--schedule", "3f1b", expect=["3f1b orders several forward passes, and micro-batches pass gpt2-xl once"])
+
+    def ordering(self, *arguments):
+        answer = json.loads(self.succeed("schedule", *arguments, "--format", "json"))
+        json_schema.check(answer, json.loads((SOURCE / "docs/schema/ordering.v1.schema.json").read_text()))
+        self.assertLessEqual(answer["period_bound"], answer["period"] or answer["period_bound"])
+        self.assertLessEqual(answer["makespan_bound"], answer["makespan"])
+        return answer
+
+    def test_blocks(self):
+        published = SOURCE / "validation/reproduce/nnscaler/interlaced.yaml"
+        given = self.ordering("--blocks", str(published), "--memory-cap", "6,5,4,3")
+        self.assertEqual((given["given"], given["makespan"], [d["peak"] for d in given["devices"]]), (True, 60, [6, 5, 4, 3]))
+        done = run("schedule", "--blocks", str(published), "--memory-cap", "5")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("device 0 keeps 6, and may keep 5", done.stderr)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "blocks.yaml")
+            text = published.read_text()
+            path.write_text(text[:text.index("starts:")])
+            one = self.ordering("--blocks", str(path), "--micro-batches", "6", "--memory-cap", "6,5,4,3")
+            self.assertEqual((one["period"], one["period_bound"], one["makespan"]), (8, 8, 60))
+            self.assertTrue(all(d["peak"] <= d["cap"] for d in one["devices"]))
+            question = ["schedule", "--blocks", str(path), "--micro-batches", "6", "--memory-cap", "6,5,4,3"]
+            self.assertEqual(self.succeed(*question, "--threads", "1"), self.succeed(*question, "--threads", "2"))
+            found = path.with_name("found.yaml")
+            found.write_text(path.read_text() + "starts: " + json.dumps(one["starts"]) + "\n")
+            self.assertEqual(self.ordering("--blocks", str(found))["makespan"], 60)
+            self.refuse("schedule", "--blocks", str(path), expect=["--micro-batches is missing"])
+            self.refuse(*question, "--stages", "4", expect=["--stages is of schedules by name, not of --blocks"])
+            self.refuse(*question[:-1], "6,5", expect=["2 amounts for 4 devices"])
+            path.write_text(path.read_text() + "before: [embed_back before f0]\n")
+            self.refuse(*question, expect=["blocks.yaml:", "rules lead in a circle: ", "embed_back before f0 (line 21)"])
+        self.refuse("schedule", "--times", "1,1", expect=["name is required"])
+        self.refuse("schedule", "1f1b", "--stages", "2", "--micro-batches", "2", expect=["--times is required"])
+
     def test_memory_cap(self):
         grid = ["--stages", "4", "--micro-batches", "8", "--times", "1,1,1"]
         uneven = [*grid[:4], "--times", "10,12,3"]

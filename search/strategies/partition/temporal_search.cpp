@@ -123,7 +123,8 @@ class TemporalSearch : public Strategy {
     auto degrees = group_degrees(problem_, request, tensor, micro_batch);
     if (!degrees) return;
     if (!request_.pinned.has(Degree::Schedule)) {
-      degrees->schedule = default_schedule(*problem_.framework, degrees->pipeline, degrees->chunks);
+      degrees->schedule = default_schedule(*problem_.framework, *problem_.network,
+                                           degrees->pipeline, degrees->chunks);
     }
     if (!request_.admits(Degree::Schedule, static_cast<int>(degrees->schedule))) return;
     for (const ZeroStage zero : zeros_of(problem_, request_, *degrees)) {

@@ -381,7 +381,7 @@ class UnevenSearch : public Strategy {
     degrees.pipeline = static_cast<int>(chain.size());
     degrees.micro_batches = order.micro_batches;
     degrees.schedule = order.schedule;
-    const PipelineShape shape = pipeline_shape(degrees, *problem_.framework);
+    const PipelineShape shape = pipeline_shape(degrees, *problem_.framework, *problem_.network);
     const PipelineResult& run = simulator_.run(shape, durations_.view());
     StepEnds ends;
     for (std::size_t s = 0; s < chain.size(); ++s) {

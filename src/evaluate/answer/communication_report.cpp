@@ -44,8 +44,10 @@ void append_passes(const ProfileMaker& profiles, const PricingInput& view, int p
         PricedCommunication& line = pass.line;
         line.what = message_name(view.problem.network->blocks[b], line.communication,
                                  view.problem.framework->sharding.unit);
-        line.count *= copies * view.repeats();
-        line.exposed = (line.exposed * copies + pass.edge) * static_cast<double>(view.repeats());
+        const bool forward = line.communication.phase == DemandPhase::Forward;
+        const double times = view.repeats() * (forward ? view.forwards() : 1.0);
+        line.count *= copies * times;
+        line.exposed = (line.exposed * copies + pass.edge) * times;
         append(std::move(line), lines);
       }
     };
@@ -85,7 +87,7 @@ void append_boundaries(const PricingInput& view, int position, Seconds exposed,
   const auto& groups = view.assignment().groups;
   std::vector<PricedCommunication> own;
   Seconds sum;
-  const auto add = [&](const BoundaryTransfer& transfer, const char* what) {
+  const auto add = [&](const BoundaryTransfer& transfer, const char* what, double passes = 1.0) {
     if (transfer.time == Seconds(0)) return;
     PricedCommunication line;
     line.what = what;
@@ -93,20 +95,29 @@ void append_boundaries(const PricingInput& view, int position, Seconds exposed,
     line.communication.axes = {Axis::Pipeline};
     line.communication.group_size = 2;
     line.bytes = line.wire_bytes = transfer.bytes;
-    line.count = view.repeats();
+    line.count = view.repeats() * passes;
     line.time = transfer.time;
     sum += transfer.time * line.count;
     append(std::move(line), own);
   };
   for (std::size_t k = 0; k + 1 < groups.size(); ++k) {
     const BoundaryTransfers transfers = chain_transfers(view, k);
-    if (groups[k].position == position) add(transfers.activation, "stage boundary");
+    if (groups[k].position == position) {
+      add(transfers.activation, "stage boundary", view.forwards());
+    }
     if (groups[k + 1].position == position) add(transfers.gradient, "stage boundary, gradient");
+  }
+  const std::size_t last = groups.size() - 1;
+  if (last < view.ground.routed->boundaries.size() && groups[last].position == position) {
+    add(chain_transfers(view, last).activation, "way back to the first stage",
+        view.forwards() - 1.0);
   }
   const auto& direct = view.assignment().direct;
   for (std::size_t i = 0; i < direct.size(); ++i) {
     const BoundaryTransfers transfers = direct_transfers(view, i);
-    if (groups[direct[i].from].position == position) add(transfers.activation, "skip");
+    if (groups[direct[i].from].position == position) {
+      add(transfers.activation, "skip", view.forwards());
+    }
     if (groups[direct[i].to].position == position) add(transfers.gradient, "skip, gradient");
   }
   for (PricedCommunication& line : own) {

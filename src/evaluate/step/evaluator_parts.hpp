@@ -237,7 +237,8 @@ struct PlanEvaluator::Implementation {
                                    statics(transform.degrees, transform.mesh),
                                    transform.placements.get()});
     }
-    const LinkedAssignment ways = routed(*problem.cluster, plan, &routes);
+    LinkedAssignment ways = routed(*problem.cluster, plan, &routes);
+    add_way_back(problem, plan, ways);
     ground.routed = &ways;
     complete_kinds(context, ground);
     complete_messages(context, ground);

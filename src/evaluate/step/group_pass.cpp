@@ -26,7 +26,8 @@ namespace {
 PhaseLengths sum_of_lengths(const PricingInput& view, const GroupContent& content, bool split) {
   PhaseLengths sum;
   for_each_block(view, content, [&](const BlockProfile& block, double copies) {
-    sum.forward += copies * block.forward_length + block.forward_edges.device();
+    sum.forward += view.forwards() * (copies * block.forward_length) +
+                   view.forwards() * block.forward_edges.device();
     sum.backward += copies * (split ? block.input_length : block.backward_length) +
                     block.backward_edges.device();
     if (split) sum.weight += copies * block.weight_length;
@@ -37,8 +38,8 @@ PhaseLengths sum_of_lengths(const PricingInput& view, const GroupContent& conten
 GroupPass pass_of(const PricingInput& view, const GroupContent& content) {
   GroupPass pass;
   for_each_block(view, content, [&](const BlockProfile& block, double copies) {
-    pass.forward.add(block.forward, copies);
-    pass.forward.add(block.forward_edges, 1.0);
+    pass.forward.add(block.forward, copies * view.forwards());
+    pass.forward.add(block.forward_edges, view.forwards());
     pass.backward.add(block.backward, copies);
     pass.backward.add(block.backward_edges, 1.0);
     pass.recompute.add(block.recompute, copies);
@@ -69,6 +70,13 @@ Seconds joined_forward(const PricingInput& view, const GroupContent& content,
     both += copies * block.joined_length + block.joined_edges;
   });
   return std::clamp(both - lengths.backward - lengths.weight, Seconds(0), lengths.forward);
+}
+
+/// What a pass hands to the next one of its micro-batch: what its last block with results makes.
+Bytes tile_back(const PricingInput& view, const GroupContent& content) {
+  const auto& blocks = view.transform_of(content).profile->blocks;
+  const auto returning = returning_block(*view.problem.network);
+  return returning ? blocks[*returning].memory.boundary : Bytes(0);
 }
 
 /// What a group hands to the next one: along the chain, and relayed along edges.
@@ -137,13 +145,15 @@ void add(BoundaryTransfer& sum, const BoundaryTransfer& transfer) {
 void fill_passes(const PricingInput& view, EvaluationWorkspace& workspace) {
   const bool split = splits_backward(view.order.schedule);
   const bool by_block = !view.constants.host_runs_ahead_of_stage;
+  const double forwards = view.forwards() == 1.0 ? 1.0 : static_cast<double>(view.shape().forwards);
   workspace.passes.clear();
   for (const GroupContent& content : view.assignment().contents) {
     PhaseLengths lengths =
         by_block ? sum_of_lengths(view, content, split) : length_of_sum(view, content, split);
     lengths.joined_forward = joined_forward(view, content, lengths);
-    workspace.passes.push_back({lengths, to_ticks(lengths.forward), to_ticks(lengths.backward),
-                                to_ticks(lengths.weight), to_ticks(lengths.joined_forward)});
+    workspace.passes.push_back({lengths, to_ticks(lengths.forward / forwards),
+                                to_ticks(lengths.backward), to_ticks(lengths.weight),
+                                to_ticks(lengths.joined_forward)});
   }
 }
 
@@ -179,8 +189,9 @@ void fill_durations(const PricingInput& view, EvaluationWorkspace& workspace) {
   d.backward.resize(groups.size());
   d.weight_gradient.resize(split ? groups.size() : 0);
   d.overlapped_forward.resize(view.joins() ? groups.size() : 0);
-  d.activation_transfer.resize(groups.size() - 1);
-  d.gradient_transfer.resize(groups.size() - 1);
+  const std::size_t boundaries = view.ground.routed->kind_of_boundary.size();
+  d.activation_transfer.resize(boundaries);
+  d.gradient_transfer.resize(boundaries);
   for (std::size_t k = 0; k < groups.size(); ++k) {
     const GroupLengths& pass = workspace.passes[static_cast<std::size_t>(groups[k].content)];
     d.forward[k] = pass.forward_ticks;
@@ -195,7 +206,7 @@ void fill_durations(const PricingInput& view, EvaluationWorkspace& workspace) {
     workspace.transfers.push_back(
         {to_ticks(transfers.activation.time), to_ticks(transfers.gradient.time)});
   }
-  for (std::size_t k = 0; k + 1 < groups.size(); ++k) {
+  for (std::size_t k = 0; k < boundaries; ++k) {
     const TransferTicks& transfer = workspace.transfers[routed.kind_of_boundary[k]];
     d.activation_transfer[k] = transfer.activation;
     d.gradient_transfer[k] = transfer.gradient;
@@ -207,6 +218,10 @@ BoundaryTransfers chain_transfers(const PricingInput& view, std::size_t boundary
   if (route.forward == 0.0) return {};
   const auto& groups = view.assignment().groups;
   const GroupContent& sender = view.content(groups[boundary].content);
+  if (boundary + 1 == groups.size()) {
+    const GroupContent& first = view.content(groups.front().content);
+    return {transfers_of(view, {sender, first, route, tile_back(view, sender)}).activation, {}};
+  }
   const GroupContent& receiver = view.content(groups[boundary + 1].content);
   return transfers_of(view, {sender, receiver, route, tile_of(view, sender)});
 }
@@ -237,7 +252,7 @@ bool PricingInput::joins() const {
 }
 
 PipelineShape PricingInput::shape() const {
-  return pipeline_shape(*ground.transforms.front().degrees, *problem.framework);
+  return pipeline_shape(*ground.transforms.front().degrees, *problem.framework, *problem.network);
 }
 
 }  // namespace plansearch

@@ -175,6 +175,15 @@ LinkedAssignment routed(const Cluster& cluster, const ParallelPlan& plan, RouteC
   return result;
 }
 
+void add_way_back(const Problem& problem, const ParallelPlan& plan, LinkedAssignment& ways) {
+  const auto& groups = plan.assignment->groups;
+  if (problem.network->forwards == 1 || groups.size() == 1) return;
+  ways.kind_of_boundary.push_back(ways.boundary_kinds.size());
+  ways.boundary_kinds.push_back(ways.boundaries.size());
+  ways.boundaries.push_back(
+      boundary_route(*problem.cluster, plan, groups.back().position, groups.front().position));
+}
+
 const LinkedAssignment& AssignmentCache::get(const PlanDegrees& degrees,
                                              const DeviceMesh& mesh) const {
   const int stride = mesh.neighbour_distance(Axis::Pipeline);
@@ -185,7 +194,9 @@ const LinkedAssignment& AssignmentCache::get(const PlanDegrees& degrees,
     auto assignment = uniform_assignment(degrees, *problem_.network, *problem_.framework, stride);
     PLANSEARCH_CHECK(std::holds_alternative<std::shared_ptr<const Assignment>>(assignment));
     const ParallelPlan plan{{{degrees, mesh}}, std::get<0>(std::move(assignment)), {}};
-    slot = std::make_unique<const LinkedAssignment>(routed(*problem_.cluster, plan));
+    LinkedAssignment ways = routed(*problem_.cluster, plan);
+    add_way_back(problem_, plan, ways);
+    slot = std::make_unique<const LinkedAssignment>(std::move(ways));
   }
   return *slot;
 }

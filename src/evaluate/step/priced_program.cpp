@@ -34,7 +34,7 @@ PipelineBytes bytes_of(const PricingInput& view) {
     bytes.saved.push_back(kept.saved);
     bytes.for_weights.push_back(kept.for_weights);
   }
-  for (std::size_t k = 0; k + 1 < groups.size(); ++k) {
+  for (std::size_t k = 0; k < view.ground.routed->boundaries.size(); ++k) {
     const BoundaryTransfers transfers = boundary_transfers(view, k);
     bytes.activation.push_back(transfers.activation.bytes);
     bytes.gradient.push_back(transfers.gradient.bytes);
@@ -56,10 +56,10 @@ PipelineLinks links_of(const PricingInput& view) {
     const auto in = static_cast<std::uint32_t>(2 * to + 1);
     return std::vector<ResourceUse>{{out, 1.0}, {in, 1.0}};
   };
-  for (std::size_t k = 0; k + 1 < groups.size(); ++k) {
+  for (std::size_t k = 0; k < view.ground.routed->boundaries.size(); ++k) {
     const bool leaves = view.boundary(k).left_domain >= node;
     const int low = groups[k].position;
-    const int high = groups[k + 1].position;
+    const int high = groups[(k + 1) % groups.size()].position;
     links.forward.push_back(leaves ? way(low, high) : std::vector<ResourceUse>{});
     links.backward.push_back(leaves ? way(high, low) : std::vector<ResourceUse>{});
   }
@@ -163,7 +163,8 @@ PricedProgram priced_program(const PricingInput& view, const ProgramRequest& req
   PlanDegrees degrees = *view.ground.transforms.front().degrees;
   degrees.micro_batches = request.micro_batches.value_or(degrees.micro_batches);
   const PipelineShape shape =
-      tuned_to(pipeline_shape(degrees, *view.problem.framework), workspace.durations.view());
+      tuned_to(pipeline_shape(degrees, *view.problem.framework, *view.problem.network),
+               workspace.durations.view());
   auto order = make_order(shape);
   PLANSEARCH_CHECK(std::holds_alternative<ComputeOrder>(order));
   const auto& made = std::get<ComputeOrder>(order);

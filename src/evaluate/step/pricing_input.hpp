@@ -64,7 +64,8 @@ struct StageClassMessages {
 /// An assignment and the ways between its groups.
 struct LinkedAssignment {
   std::shared_ptr<const Assignment> assignment;
-  std::vector<StageLink> boundaries;  ///< by virtual stage, to the next one
+  /// By virtual stage, to the next one; of the last to the first where micro-batches pass again.
+  std::vector<StageLink> boundaries;
   /// Boundaries that equal tiles cross in equal ways have one number, whatever the profile.
   std::vector<std::size_t> kind_of_boundary;
   std::vector<std::size_t> boundary_kinds;  ///< the first boundary of every kind
@@ -184,6 +185,8 @@ struct PricingInput : PricingContext {
   [[nodiscard]] PipelineShape shape() const;
   /// Whether a forward and a backward that the order joins overlap.
   [[nodiscard]] bool joins() const;
+  /// Passes of a micro-batch through each group, the differentiated one included.
+  [[nodiscard]] double forwards() const { return static_cast<double>(problem.network->forwards); }
   /// Micro-batches that pass each group.
   [[nodiscard]] int repeats() const { return order.micro_batches / assignment().replicas; }
 };

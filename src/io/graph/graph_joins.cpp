@@ -68,6 +68,7 @@ class Joiner {
     }
     for (std::size_t p = 0; p < copies_.size(); ++p) join(p);
     for (std::size_t b = 0; b < blocks_.size(); ++b) check_read(b);
+    if (network_.forwards > 1) check_return();
     if (network_.edges.size() > kMostEdges) {
       root_.fail(fmt::format("more than {} edges", kMostEdges));
     }
@@ -195,6 +196,24 @@ class Joiner {
         continue;
       }
       check_outside(reader, front, i);
+    }
+  }
+
+  /// The next forward pass of a micro-batch begins with what the one before has made.
+  void check_return() const {
+    const Node at = root_.at("forwards");
+    const auto last = returning_block(network_);
+    if (!last) at.fail("no block hands out anything that the next pass could begin with");
+    const Block& first = blocks_[copies_.front()].block;
+    const Block& from = blocks_[*last].block;
+    for (std::size_t i = 0; i < first.inputs.size(); ++i) {
+      const Tensor& read = first.tensor(first.inputs[i]);
+      const bool there = i < from.outputs.size() && from.tensor(from.outputs[i]).dims == read.dims;
+      if (there) continue;
+      at.fail(fmt::format("the next pass begins with {}.{}, and {}, the last block with results, "
+                          "hands out no such tensor in place {}",
+                          first.name, read.name, from.name, i + 1),
+              "results of the last block are the inputs of the first, in the same sequence");
     }
   }
 

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t kMostDimensions = 2'000;
 constexpr std::size_t kMostBlocks = 2'000;
+constexpr int kMostForwards = 64;
 
 bool is_name(const std::string& text) {
   const auto good = [](char c) {
@@ -109,6 +110,8 @@ ModelDescription read_graph(const Node& root) {
   auto network = std::make_shared<Network>();
   network->name = model.name;
   Fields(root).take("routing", network->routing, read_routing);
+  if (const auto forwards = root.find("forwards"))
+    network->forwards = forwards->count(1, kMostForwards);
   const DimNames dims = read_dimensions(root.at("dims"), *network);
   std::vector<GraphBlock> blocks;
   for (const Node::Entry& entry : root.at("blocks").entries()) {

@@ -314,6 +314,7 @@ void write_head(const ModelDescription& model, const Network& network, std::stri
       fmt::format_to(into, ", precision: {}", plansearch::to_text(*training.precision));
     fmt::format_to(into, ", optimizer: {}}}\n", word_of(kOptimizers, training.optimizer));
   }
+  if (network.forwards > 1) fmt::format_to(into, "forwards: {}\n", network.forwards);
   if (network.routing) {
     const Routing& routing = *network.routing;
     fmt::format_to(into, "routing: {{experts: {}, top_k: {}", routing.experts, routing.top_k);

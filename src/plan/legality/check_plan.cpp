@@ -65,7 +65,7 @@ std::optional<Infeasible> check_plan(const ParallelPlan& plan, const Network& ne
                                      DataType precision) {
   if (auto bad = check_structure(plan, network)) return bad;
   if (auto bad = check_assignment(plan, network, gpus)) return bad;
-  if (auto bad = check_pipeline(plan, framework)) return bad;
+  if (auto bad = check_pipeline(plan, framework, network)) return bad;
   if (auto bad = check_edges(plan)) return bad;
   for (int p = 0; p < plan.assignment->stages(); ++p) {
     const PlanDegrees& d = plan.transform_at(p).degrees;

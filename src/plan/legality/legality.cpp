@@ -11,7 +11,6 @@
 #include "plan/placements/check_placements.hpp"
 #include "plan/placements/ring_placements.hpp"
 #include "plan/stages/layer_distribution.hpp"
-#include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 
@@ -286,28 +285,12 @@ Result check_interleaving(const Case& c, Wording wording) {
   });
 }
 
-/// Without a pipeline there is nothing to order.
 Result check_listed(const Case& c, Wording wording) {
-  const auto lists = [&](const std::vector<std::string>& orders) {
-    return std::find(orders.begin(), orders.end(), to_text(c.plan.schedule)) != orders.end();
-  };
-  const auto& listed = c.framework.schedules;
-  if (c.plan.pipeline == 1 || lists(listed) || lists(c.framework.paired_schedules)) {
-    return std::nullopt;
-  }
-  Infeasible infeasible = refuse(wording, Obstacle::FrameworkForbids, 0, 0, [&] {
-    return fmt::format("{} does not run {}", c.framework.name, to_text(c.plan.schedule));
-  });
-  if (wording == Wording::Full) infeasible.legal_words = listed;
-  return infeasible;
+  return check_order_listed(c, wording);
 }
 
 Result check_schedule(const Case& c, Wording wording) {
-  const auto fault = fault_of(pipeline_shape(c.plan, c.framework));
-  if (!fault) return std::nullopt;
-  return refuse(wording, obstacle_kind(*fault), static_cast<double>(fault->legal.from),
-                static_cast<double>(fault->given),
-                [&] { return to_text(c.plan.schedule, *fault); });
+  return check_order_runs(c, wording);
 }
 
 struct Condition {

@@ -55,6 +55,10 @@ struct RuleCase {
   const Framework& framework;
   DataType precision;
 };
+/// The framework runs the order. Without a pipeline there is nothing to order.
+[[nodiscard]] std::optional<Infeasible> check_order_listed(const RuleCase& c, Wording wording);
+/// The order runs in the shape of the plan, and suits the passes of the network.
+[[nodiscard]] std::optional<Infeasible> check_order_runs(const RuleCase& c, Wording wording);
 /// One rule of a framework file; one that is not in the vocabulary forbids nothing.
 [[nodiscard]] std::optional<Infeasible> check_rule(const FrameworkRule& rule, const RuleCase& c,
                                                    Wording wording);

@@ -125,7 +125,8 @@ std::variant<std::shared_ptr<const Assignment>, Infeasible> uniform_assignment(
   assignment->chunks = degrees.chunks;
   assignment->skips = framework.skips;
   for (int p = 0; p < degrees.pipeline; ++p) assignment->positions.push_back({0, p * stride});
-  const std::span<const StagePlace> places = stage_places(pipeline_shape(degrees, framework));
+  const std::span<const StagePlace> places =
+      stage_places(pipeline_shape(degrees, framework, network));
   assignment->replicas = static_cast<int>(places.size() / runs.size());
   for (std::size_t k = 0; k < places.size(); ++k) {
     assignment->groups.push_back({places[k].device, places[k].chunk, runs[k % runs.size()]});

@@ -38,7 +38,8 @@ namespace plansearch {
                                                         const Network& network);
 /// Why the schedule cannot run, or does not place groups as the plan does.
 [[nodiscard]] std::optional<Infeasible> check_pipeline(const ParallelPlan& plan,
-                                                       const Framework& framework);
+                                                       const Framework& framework,
+                                                       const Network& network);
 
 /// What contradicts itself in an assignment, or does not fit the network or `gpus` devices: blocks
 /// missing, repeated or out of order, another number of ranks.

@@ -21,12 +21,14 @@ std::optional<int> group_of(const PlanDegrees& plan, const Framework& framework)
 
 }  // namespace
 
-PipelineShape pipeline_shape(const PlanDegrees& plan, const Framework& framework) {
+PipelineShape pipeline_shape(const PlanDegrees& plan, const Framework& framework,
+                             const Network& network) {
   PipelineShape shape;
   shape.schedule = plan.schedule;
   shape.stages = plan.pipeline;
   shape.chunks = plan.chunks;
   shape.micro_batches = plan.micro_batches;
+  shape.forwards = shape.stages * shape.chunks == 1 ? 1 : network.forwards;
   shape.group = group_of(plan, framework);
   shape.memory_cap = framework.memory_cap;
   const double hidden = framework.overlap[static_cast<std::size_t>(Overlap::PipelineSend)].share;
@@ -57,17 +59,26 @@ bool exchange_is_joined(const Framework& framework, const Network& network) {
 }
 
 bool joins_passes(const Framework& framework, const Network& network, ScheduleId schedule) {
-  return schedule_row(schedule).joins && exchange_is_joined(framework, network);
+  return schedule_row(schedule).joins && network.forwards == 1 &&
+         exchange_is_joined(framework, network);
 }
 
-ScheduleId default_schedule(const Framework& framework, int stages, int chunks) {
-  const auto suits = [&](ScheduleId id) { return schedule_row(id).chunks.contains(chunks); };
-  if (stages == 1 && suits(kDefaultSchedule)) return kDefaultSchedule;
+bool suits(ScheduleId schedule, const Network& network) {
+  return schedule_row(schedule).several_forwards == (network.forwards > 1);
+}
+
+ScheduleId default_schedule(const Framework& framework, const Network& network, int stages,
+                            int chunks) {
+  const auto fits = [&](ScheduleId id) { return schedule_row(id).chunks.contains(chunks); };
+  if (stages == 1 && fits(kDefaultSchedule)) return kDefaultSchedule;
+  const auto takes = [&](ScheduleId id) { return fits(id) && suits(id, network); };
   std::vector<ScheduleId> candidates = schedules_of(framework);
   const auto plain = std::find(candidates.begin(), candidates.end(), kDefaultSchedule);
   if (plain != candidates.end()) std::rotate(candidates.begin(), plain, plain + 1);
   candidates.insert(candidates.end(), all_schedules().begin(), all_schedules().end());
-  return *std::find_if(candidates.begin(), candidates.end(), suits);
+  const auto best = std::find_if(candidates.begin(), candidates.end(), takes);
+  return best != candidates.end() ? *best
+                                  : *std::find_if(candidates.begin(), candidates.end(), fits);
 }
 
 }  // namespace plansearch

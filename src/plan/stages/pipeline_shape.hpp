@@ -12,8 +12,9 @@
 namespace plansearch {
 
 /// Stages, chunks and micro-batches from the plan; group size and whether sends block from the
-/// framework.
-[[nodiscard]] PipelineShape pipeline_shape(const PlanDegrees& plan, const Framework& framework);
+/// framework; forward passes from the network. Where it is one virtual stage they are one piece.
+[[nodiscard]] PipelineShape pipeline_shape(const PlanDegrees& plan, const Framework& framework,
+                                           const Network& network);
 
 /// The schedules that the framework lists, in the order of the table.
 [[nodiscard]] std::vector<ScheduleId> schedules_of(const Framework& framework);
@@ -23,9 +24,13 @@ namespace plansearch {
 [[nodiscard]] OptimizerStart optimizer_start(const Framework& framework, ScheduleId schedule);
 
 /// What a framework runs when nobody asks: the default schedule where it lists it and the chunks
-/// suit it, otherwise the first that suits; one it does not list where none does. One stage runs
-/// its micro-batches one after the other, whatever is listed.
-[[nodiscard]] ScheduleId default_schedule(const Framework& framework, int stages, int chunks);
+/// and the network suit it, otherwise the first that suits; one it does not list where none does.
+/// One stage runs its micro-batches one after the other, whatever is listed.
+[[nodiscard]] ScheduleId default_schedule(const Framework& framework, const Network& network,
+                                          int stages, int chunks);
+
+/// Whether an order suits a network: those of several forward passes have networks of their own.
+[[nodiscard]] bool suits(ScheduleId schedule, const Network& network);
 
 /// Whether orders may run messages of experts beside another micro-batch's kernels.
 [[nodiscard]] bool exchange_is_joined(const Framework& framework, const Network& network);

@@ -156,7 +156,7 @@ std::variant<ParallelPlan, Infeasible> plan_of_stages(std::span<const StageDescr
                                      stages[s].first_rank.value_or(placed.first[s])});
     if (same == plan.transforms.end()) plan.transforms.push_back(std::move(transform));
   }
-  const PipelineShape shape = pipeline_shape(plan.transforms.front().degrees, framework);
+  const PipelineShape shape = pipeline_shape(plan.transforms.front().degrees, framework, network);
   if (auto bad = obstacle_of(shape)) return *std::move(bad);
   const std::span<const StagePlace> places = stage_places(shape);
   const std::size_t replica = stages.size() * stages.front().chunks.size();

@@ -195,8 +195,9 @@ std::optional<Infeasible> check_structure(const ParallelPlan& plan, const Networ
   return check_ranks(plan);
 }
 
-std::optional<Infeasible> check_pipeline(const ParallelPlan& plan, const Framework& framework) {
-  const PipelineShape shape = pipeline_shape(plan.transforms.front().degrees, framework);
+std::optional<Infeasible> check_pipeline(const ParallelPlan& plan, const Framework& framework,
+                                         const Network& network) {
+  const PipelineShape shape = pipeline_shape(plan.transforms.front().degrees, framework, network);
   if (auto bad = obstacle_of(shape)) return bad;
   const std::span<const StagePlace> places = stage_places(shape);
   if (places.size() != plan.assignment->groups.size()) {

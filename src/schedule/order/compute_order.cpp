@@ -10,6 +10,7 @@
 
 #include "plansearch/error.hpp"
 #include "schedule/table.hpp"
+#include "schedule/templates/task_template.hpp"
 
 namespace plansearch {
 namespace {
@@ -23,8 +24,9 @@ std::string name_of(int device, const ComputeStep& step) {
   const char letter = step.phase == Phase::Forward    ? 'F'
                       : step.phase == Phase::Backward ? 'B'
                                                       : 'W';
-  return letter + std::to_string(step.micro_batch) + " of chunk " + std::to_string(step.chunk) +
-         " on device " + std::to_string(device);
+  return letter + std::to_string(step.micro_batch) +
+         (step.pass > 0 ? " of pass " + std::to_string(step.pass + 1) : "") + " of chunk " +
+         std::to_string(step.chunk) + " on device " + std::to_string(device);
 }
 
 /// Counts the steps of an order by virtual stage, micro-batch and phase.
@@ -32,8 +34,11 @@ class StepCount {
  public:
   explicit StepCount(const ComputeOrder& order)
       : order_(order),
+        nodes_(order),
         stage_of_(order.devices.size() * static_cast<std::size_t>(order.chunks()), kNoStage),
-        seen_(order.pipeline.size() * static_cast<std::size_t>(order.micro_batches) * 3, 0) {
+        seen_(
+            order.pipeline.size() * nodes_.of_stage * static_cast<std::size_t>(order.micro_batches),
+            0) {
     for (std::size_t k = 0; k < order.pipeline.size(); ++k) {
       const StagePlace& place = order.pipeline[k];
       stage_of_[static_cast<std::size_t>(place.device * order.chunks() + place.chunk)] = k;
@@ -71,33 +76,39 @@ class StepCount {
   }
   [[nodiscard]] bool known(std::size_t k, const ComputeStep& step) const {
     if (k == kNoStage || step.phase > last_phase(order_)) return false;
+    const int passes = step.phase == Phase::Forward ? order_.forwards : 1;
+    if (step.pass < 0 || step.pass >= passes) return false;
     const int first = order_.first_micro_batch(k);
     return step.micro_batch >= first &&
            step.micro_batch < first + order_.micro_batches_per_replica();
   }
   [[nodiscard]] std::size_t number(std::size_t k, const ComputeStep& step) const {
-    const std::size_t row = k * static_cast<std::size_t>(order_.micro_batches);
-    return (row + static_cast<std::size_t>(step.micro_batch)) * 3 +
-           static_cast<std::size_t>(step.phase);
+    return nodes_.of(k, step) * static_cast<std::size_t>(order_.micro_batches) +
+           static_cast<std::size_t>(step.micro_batch);
   }
 
   void check_stage(std::size_t k, std::vector<std::string>& faults) const {
     const StagePlace& place = order_.pipeline[k];
     const int first = order_.first_micro_batch(k);
     for (int i = first; i < first + order_.micro_batches_per_replica(); ++i) {
-      for (const Phase phase : {Phase::Forward, Phase::Backward, Phase::WeightGradient}) {
-        if (phase > last_phase(order_)) continue;
-        const ComputeStep step{place.chunk, i, phase};
-        const int times = seen_[number(k, step)];
-        if (times == 1) continue;
-        faults.push_back(name_of(place.device, step) +
-                         (times == 0 ? std::string(" is missing")
-                                     : " is there " + std::to_string(times) + " times"));
+      for (int pass = 0; pass < order_.forwards; ++pass) {
+        check_step(k, {place.chunk, i, Phase::Forward, false, pass}, faults);
       }
+      check_step(k, {place.chunk, i, Phase::Backward}, faults);
+      if (last_phase(order_) == Phase::Backward) continue;
+      check_step(k, {place.chunk, i, Phase::WeightGradient}, faults);
     }
+  }
+  void check_step(std::size_t k, const ComputeStep& step, std::vector<std::string>& faults) const {
+    const int times = seen_[number(k, step)];
+    if (times == 1) return;
+    faults.push_back(name_of(order_.pipeline[k].device, step) +
+                     (times == 0 ? std::string(" is missing")
+                                 : " is there " + std::to_string(times) + " times"));
   }
 
   const ComputeOrder& order_;
+  PipelineNodes nodes_;
   std::vector<std::size_t> stage_of_;  ///< by device and chunk
   std::vector<int> seen_;
 };
@@ -143,7 +154,26 @@ ComputeOrder empty_order(const PipelineShape& shape) {
   order.pipeline = placement.places(shape.stages, shape.chunks);
   order.replicas = placement.replicas;
   order.micro_batches = shape.micro_batches;
+  order.forwards = shape.forwards;
   order.weight_gradients = row.weight_gradients;
+  return order;
+}
+
+ComputeOrder with_forwards_in_a_row(ComputeOrder order, int forwards) {
+  order.forwards = forwards;
+  for (auto& steps : order.devices) {
+    std::vector<ComputeStep> passes;
+    for (ComputeStep step : steps) {
+      if (step.phase != Phase::Forward) continue;
+      for (step.pass = 0; step.pass < forwards; ++step.pass) passes.push_back(step);
+    }
+    std::size_t next = 0;
+    for (ComputeStep& step : steps) {
+      if (step.phase == Phase::Forward) step = passes[next++];
+      step.joined = false;
+    }
+    steps.insert(steps.end(), passes.begin() + static_cast<std::ptrdiff_t>(next), passes.end());
+  }
   return order;
 }
 
@@ -165,7 +195,7 @@ int peak_chunks(const ComputeOrder& order, int device) {
   int kept = 0;
   int peak = 0;
   for (const ComputeStep& step : order.devices[static_cast<std::size_t>(device)]) {
-    if (step.phase == Phase::Forward) peak = std::max(peak, ++kept);
+    if (order.keeps(step)) peak = std::max(peak, ++kept);
     if (step.phase == last_phase(order)) --kept;
   }
   return peak;
@@ -177,7 +207,7 @@ Bytes peak_activation_bytes(const ComputeOrder& order, int device,
   Bytes peak;
   for (const ComputeStep& step : order.devices[static_cast<std::size_t>(device)]) {
     const Bytes bytes = bytes_of_chunk[static_cast<std::size_t>(step.chunk)];
-    if (step.phase == Phase::Forward) kept += bytes;
+    if (order.keeps(step)) kept += bytes;
     peak = std::max(peak, kept);
     if (step.phase == last_phase(order)) kept -= bytes;
   }

@@ -29,6 +29,7 @@ struct ComputeStep {
   /// everything on when it ends. A backward and its weight gradient make a full backward; with a
   /// forward before them the two overlap.
   bool joined = false;
+  int pass = 0;  ///< of a forward: which one of several of its micro-batch
   auto operator<=>(const ComputeStep&) const = default;
 };
 
@@ -38,6 +39,8 @@ struct ComputeOrder {
   std::vector<StagePlace> pipeline;  ///< by virtual stage, in the order micro-batches pass them
   int replicas = 1;                  ///< of the network, one after the other in `pipeline`
   int micro_batches = 0;  ///< dealt out evenly: the first replica takes the first of them
+  /// Forward passes of a micro-batch through all virtual stages; the last one is differentiated.
+  int forwards = 1;
   WeightGradients weight_gradients = WeightGradients::Fused;
   std::vector<std::vector<ComputeStep>> devices;
   bool operator==(const ComputeOrder&) const = default;
@@ -48,6 +51,10 @@ struct ComputeOrder {
   /// The virtual stage before (-1) or after (+1) this one on the way of a micro-batch.
   [[nodiscard]] std::optional<std::size_t> neighbour(std::size_t stage, int offset) const;
   [[nodiscard]] int micro_batches_per_replica() const { return micro_batches / replicas; }
+  /// Whether what a step reads and makes is kept for backward.
+  [[nodiscard]] bool keeps(const ComputeStep& step) const {
+    return step.phase == Phase::Forward && step.pass + 1 == forwards;
+  }
   /// The first micro-batch that passes this virtual stage.
   [[nodiscard]] int first_micro_batch(std::size_t stage) const;
 };
@@ -68,6 +75,9 @@ struct ComputeOrder {
 [[nodiscard]] ComputeOrder one_f_one_b_order(const PipelineShape& shape);
 /// Megatron's interleaved 1F1B, with groups of micro-batches of any legal size.
 [[nodiscard]] ComputeOrder interleaved_order(const PipelineShape& shape);
+
+/// Every forward as many times in a row. Waits for itself where there are several stages.
+[[nodiscard]] ComputeOrder with_forwards_in_a_row(ComputeOrder order, int forwards);
 
 /// The order of shape.schedule, or why there is none.
 [[nodiscard]] std::variant<ComputeOrder, Infeasible> make_order(const PipelineShape& shape);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes:   the cycle of waits of an order that cannot run; where an order outgrows its memory.
-// Source:     definitions: a step needs its input from the stage before (behind, for backwards), a
-//             backward its forward, a weight gradient its input gradient; devices run in order.
+// Source:     the template of a pipeline; devices run in order.
 // Assumes:    as order_check.hpp.
 // Units:      ticks; chunks.
 // Checked by: tests/unit/schedule/order_check_test.cpp, against a token simulator
@@ -16,161 +15,63 @@
 namespace plansearch {
 namespace {
 
-constexpr std::size_t kNowhere = ~std::size_t{0};
-
 std::string name_of(const WaitingStep& waiting) {
   constexpr std::array<char, 3> kLetters{'F', 'B', 'W'};
+  const int pass = waiting.step.pass;
   return std::string(1, kLetters[static_cast<std::size_t>(waiting.step.phase)]) +
-         std::to_string(waiting.step.micro_batch) + " of stage " + std::to_string(waiting.stage);
+         std::to_string(waiting.step.micro_batch) +
+         (pass > 0 ? " of pass " + std::to_string(pass + 1) : "") + " of stage " +
+         std::to_string(waiting.stage);
 }
 
-/// Steps by number: virtual stage, micro-batch and phase.
-class Runner {
- public:
-  explicit Runner(const ComputeOrder& order)
-      : order_(order), next_(order.devices.size(), 0), stage_of_(order.pipeline.size()) {
-    for (std::size_t k = 0; k < order.pipeline.size(); ++k) {
-      const StagePlace& place = order.pipeline[k];
-      stage_of_[static_cast<std::size_t>(place.device * order.chunks() + place.chunk)] = k;
+/// "device 0: B0 of stage 0 needs B0 of stage 1, device 1: ..."
+std::string in_words(const std::vector<WaitingStep>& cycle) {
+  std::string text = "the order waits for itself:";
+  for (std::size_t i = 0; i < cycle.size(); ++i) {
+    const WaitingStep& next = cycle[(i + 1) % cycle.size()];
+    const bool input = cycle[i].because == WhyWaits::Input;
+    text += std::string(i == 0 ? "" : ",") + " device " + std::to_string(cycle[i].device) + ": " +
+            name_of(cycle[i]) + (input ? " needs " : " is behind ") + name_of(next);
+  }
+  return text;
+}
+
+/// The steps of an order as nodes of its template.
+std::optional<OrderFault> deadlock_of(const ComputeOrder& order) {
+  const TaskTemplate pipeline = pipeline_template(order);
+  const PipelineNodes nodes(order);
+  const std::vector<std::size_t> stage_of = stages_by_place(order);
+  TemplateLists lists;
+  for (std::size_t d = 0; d < order.devices.size(); ++d) {
+    auto& list = lists.emplace_back();
+    const std::size_t place = d * static_cast<std::size_t>(order.chunks());
+    for (const ComputeStep& step : order.devices[d]) {
+      const std::size_t stage = stage_of[place + static_cast<std::size_t>(step.chunk)];
+      list.push_back({nodes.of(stage, step), step.micro_batch, step.joined});
     }
-    const std::size_t all =
-        order.pipeline.size() * static_cast<std::size_t>(order.micro_batches) * 3;
-    done_.assign(all, false);
-    device_of_.assign(all, 0);
-    for (std::size_t d = 0; d < order.devices.size(); ++d) {
-      for (const ComputeStep& step : order.devices[d]) {
-        device_of_[number(stage_at(d, step), step.micro_batch, step.phase)] = d;
-      }
-    }
   }
-
-  std::optional<OrderFault> run() {
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (std::size_t d = 0; d < next_.size(); ++d) {
-        while (next_[d] < order_.devices[d].size() && !waiting_at(d)) {
-          finish_piece(d);
-          moved = true;
-        }
-      }
-    }
-    for (std::size_t d = 0; d < next_.size(); ++d) {
-      if (next_[d] < order_.devices[d].size()) return deadlock(d);
-    }
-    return std::nullopt;
+  const auto waits = find_deadlock(pipeline, order.micro_batches, lists);
+  if (waits.empty()) return std::nullopt;
+  OrderFault fault{OrderFaultKind::Deadlock, {}, {}};
+  for (const TemplateWait& wait : waits) {
+    const TemplateNode& node = pipeline.node(wait.step.node);
+    const auto stage = static_cast<std::size_t>(node.group);
+    fault.cycle.push_back(
+        {wait.device,
+         stage,
+         {order.pipeline[stage].chunk, wait.step.micro_batch, node.phase, false, node.pass},
+         wait.because});
   }
-
- private:
-  /// A step that cannot start, and the number of what it waits for.
-  struct Stuck {
-    WaitingStep step;
-    std::size_t needs = 0;
-  };
-
-  [[nodiscard]] std::size_t stage_at(std::size_t device, const ComputeStep& step) const {
-    return stage_of_[device * static_cast<std::size_t>(order_.chunks()) +
-                     static_cast<std::size_t>(step.chunk)];
-  }
-  [[nodiscard]] std::size_t number(std::size_t stage, int micro_batch, Phase phase) const {
-    const std::size_t row = stage * static_cast<std::size_t>(order_.micro_batches);
-    return (row + static_cast<std::size_t>(micro_batch)) * 3 + static_cast<std::size_t>(phase);
-  }
-  [[nodiscard]] std::span<const ComputeStep> head(std::size_t d) const {
-    const std::span<const ComputeStep> steps = order_.devices[d];
-    return steps.subspan(next_[d], piece_end(steps, next_[d]) - next_[d]);
-  }
-
-  /// What a step needs, by number; kNowhere: nothing.
-  [[nodiscard]] std::array<std::size_t, 2> inputs(std::size_t stage,
-                                                  const ComputeStep& step) const {
-    const int i = step.micro_batch;
-    if (step.phase == Phase::WeightGradient) return {number(stage, i, Phase::Backward), kNowhere};
-    const auto from = order_.neighbour(stage, step.phase == Phase::Forward ? -1 : 1);
-    const std::size_t passed_on = from ? number(*from, i, step.phase) : kNowhere;
-    if (step.phase == Phase::Forward) return {passed_on, kNowhere};
-    return {passed_on, number(stage, i, Phase::Forward)};
-  }
-
-  /// The first step of a device's next piece that lacks an input; those made within the piece count
-  /// as there.
-  [[nodiscard]] std::optional<Stuck> waiting_at(std::size_t d) const {
-    std::array<std::size_t, 8> within{};
-    std::size_t made = 0;
-    for (const ComputeStep& step : head(d)) {
-      const std::size_t stage = stage_at(d, step);
-      for (const std::size_t needed : inputs(stage, step)) {
-        if (needed == kNowhere || done_[needed]) continue;
-        const auto end = within.begin() + static_cast<std::ptrdiff_t>(made);
-        if (std::find(within.begin(), end, needed) != end) continue;
-        return Stuck{{static_cast<int>(d), stage, step, WhyWaits::Input}, needed};
-      }
-      if (made < within.size()) within[made++] = number(stage, step.micro_batch, step.phase);
-    }
-    return std::nullopt;
-  }
-
-  void finish_piece(std::size_t d) {
-    const auto piece = head(d);
-    for (const ComputeStep& step : piece) {
-      done_[number(stage_at(d, step), step.micro_batch, step.phase)] = true;
-    }
-    next_[d] += piece.size();
-  }
-
-  [[nodiscard]] WaitingStep step_of(std::size_t number) const {
-    const std::size_t stage = number / 3 / static_cast<std::size_t>(order_.micro_batches);
-    const auto micro_batch =
-        static_cast<int>(number / 3 % static_cast<std::size_t>(order_.micro_batches));
-    const ComputeStep step{order_.pipeline[stage].chunk, micro_batch,
-                           static_cast<Phase>(number % 3)};
-    return {static_cast<int>(device_of_[number]), stage, step, WhyWaits::Sequence};
-  }
-
-  /// From device to device along what each waits for, until one comes again.
-  [[nodiscard]] OrderFault deadlock(std::size_t start) const {
-    std::vector<std::size_t> entered(next_.size(), kNowhere);
-    std::vector<WaitingStep> path;
-    std::size_t device = start;
-    while (entered[device] == kNowhere) {
-      entered[device] = path.size();
-      const auto stuck = waiting_at(device);
-      PLANSEARCH_CHECK(stuck.has_value());
-      path.push_back(stuck->step);
-      path.back().step.joined = false;
-      device = device_of_[stuck->needs];
-      // What it waits for comes later in that device's list than what the device is stuck at.
-      const auto there = waiting_at(device);
-      PLANSEARCH_CHECK(there.has_value());
-      const auto& blocked = there->step;
-      if (number(blocked.stage, blocked.step.micro_batch, blocked.step.phase) != stuck->needs) {
-        path.push_back(step_of(stuck->needs));
-      }
-    }
-    path.erase(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(entered[device]));
-    OrderFault fault{OrderFaultKind::Deadlock, "the order waits for itself:", std::move(path)};
-    for (std::size_t i = 0; i < fault.cycle.size(); ++i) {
-      const WaitingStep& next = fault.cycle[(i + 1) % fault.cycle.size()];
-      const bool input = fault.cycle[i].because == WhyWaits::Input;
-      fault.detail += std::string(i == 0 ? "" : ",") + " device " +
-                      std::to_string(fault.cycle[i].device) + ": " + name_of(fault.cycle[i]) +
-                      (input ? " needs " : " is behind ") + name_of(next);
-    }
-    return fault;
-  }
-
-  const ComputeOrder& order_;
-  std::vector<std::size_t> next_;      ///< by device
-  std::vector<std::size_t> stage_of_;  ///< by device and chunk
-  std::vector<bool> done_;             ///< by number
-  std::vector<std::size_t> device_of_;
-};
+  fault.detail = in_words(fault.cycle);
+  return fault;
+}
 
 }  // namespace
 
 std::optional<OrderFault> check_order(const ComputeOrder& order) {
   constexpr std::size_t kMostNamed = 5;
   const std::vector<std::string> faults = order_faults(order);
-  if (faults.empty()) return Runner(order).run();
+  if (faults.empty()) return deadlock_of(order);
   OrderFault fault{OrderFaultKind::Incomplete, faults.front(), {}};
   for (std::size_t i = 1; i < std::min(faults.size(), kMostNamed); ++i) {
     fault.detail += "; " + faults[i];
@@ -191,7 +92,7 @@ std::optional<MemoryFault> check_memory(const ComputeOrder& order, const Timelin
   for (const TimelineEntry& entry : timeline.entries) {  // by device and then by start
     int& count = kept[static_cast<std::size_t>(entry.device)];
     if (entry.step.phase == last) --count;
-    if (entry.step.phase != Phase::Forward) continue;
+    if (!order.keeps(entry.step)) continue;
     if (++count <= most_chunks || full[static_cast<std::size_t>(entry.device)]) continue;
     full[static_cast<std::size_t>(entry.device)] = true;
     if (worst && worst->time <= entry.start) continue;

@@ -8,13 +8,9 @@
 #include <vector>
 
 #include "schedule/order/compute_order.hpp"
+#include "schedule/templates/template_order.hpp"
 
 namespace plansearch {
-
-enum class WhyWaits : std::uint8_t {
-  Input,     ///< for what the next step makes
-  Sequence,  ///< the device runs the next step before, or as one piece with it
-};
 
 /// One step of a cycle: it waits for the next one, the last for the first.
 struct WaitingStep {

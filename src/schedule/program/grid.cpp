@@ -20,6 +20,7 @@ std::string cell_text(const std::optional<ComputeStep>& cell, bool several_chunk
   std::string text(1, kPhases[static_cast<std::size_t>(cell->phase)]);
   text += std::to_string(cell->micro_batch);
   if (several_chunks) text += static_cast<char>('a' + cell->chunk);
+  text.append(static_cast<std::size_t>(cell->pass), '\'');
   return text;
 }
 

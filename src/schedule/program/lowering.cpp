@@ -79,8 +79,8 @@ class Lowering {
     const std::uint32_t row =
         overlapped ? overlapped_row(placed.stage) : compute_row(placed.stage, placed.step.phase);
     const InstructionId id = emit(program_, device, key_of(placed), Opcode::Run, row, kNoId);
-    add_local_event(placed, id);
-    runs_[ways_.run_index(placed.stage, placed.step.micro_batch, placed.step.phase)] = id;
+    add_local_events(placed, id);
+    runs_[ways_.run_index(ways_.node_of(placed), placed.step.micro_batch)] = id;
     if (options_.bytes != nullptr) buffers_.release(placed);
     if (++runs_of_[device] == order_.devices[device].size() && reduces_early()) {
       made_with_.emplace_back(id, reduce(placed.device));
@@ -106,11 +106,9 @@ class Lowering {
 
   [[nodiscard]] Program take() {
     for (Message& message : program_.messages) {
-      const int forward = message.tensor == TensorKind::Activation ? 1 : -1;
-      const auto from = static_cast<std::size_t>(message.key.group);
-      const std::size_t to = from + static_cast<std::size_t>(forward);
-      message.producer = runs_[ways_.run_index(from, message.key.micro_batch, message.key.phase)];
-      message.consumer = runs_[ways_.run_index(to, message.key.micro_batch, message.key.phase)];
+      const Way& way = ways_.way_of(message.key);
+      message.producer = runs_[ways_.run_index(way.from, message.key.micro_batch)];
+      message.consumer = runs_[ways_.run_index(way.to, message.key.micro_batch)];
     }
     for (const auto& [run, reduction] : made_with_) {
       for (Message& message : program_.messages) {
@@ -140,19 +138,12 @@ class Lowering {
   }
 
   /// What the step needs from its own device: queue order says it where that came before.
-  void add_local_event(const PlacedStep& placed, InstructionId id) {
-    const Phase phase = placed.step.phase;
-    const bool upper = phase == Phase::Backward;
-    std::size_t input = runs_.size();
-    if (phase == Phase::WeightGradient) {
-      input = ways_.run_index(placed.stage, placed.step.micro_batch, Phase::Backward);
-    } else if (!ways_.at_end(placed, upper) && !ways_.way_at(placed, upper)) {
-      const std::size_t neighbour = upper ? placed.stage + 1 : placed.stage - 1;
-      input = ways_.run_index(neighbour, placed.step.micro_batch, phase);
-    } else if (phase == Phase::Backward) {
-      input = ways_.run_index(placed.stage, placed.step.micro_batch, Phase::Forward);
+  void add_local_events(const PlacedStep& placed, InstructionId id) {
+    for (const NodeId node : ways_.nodes().inputs(ways_.node_of(placed))) {
+      if (ways_.nodes().device(node) != placed.device) continue;
+      const std::size_t input = ways_.run_index(node, placed.step.micro_batch);
+      if (runs_[input] == kNoId) pending_.emplace_back(input, id);
     }
-    if (input < runs_.size() && runs_[input] == kNoId) pending_.emplace_back(input, id);
   }
 
   const ComputeOrder& order_;
@@ -161,7 +152,7 @@ class Lowering {
   Program program_;
   MessageWriter messages_;
   BufferWriter buffers_;
-  std::vector<InstructionId> runs_;   ///< by stage, micro-batch and phase
+  std::vector<InstructionId> runs_;   ///< by node and micro-batch
   std::vector<std::size_t> runs_of_;  ///< by device: emitted so far
   /// Last pieces of devices, and the reductions that are part of them.
   std::vector<std::pair<InstructionId, InstructionId>> made_with_;
@@ -178,7 +169,7 @@ std::vector<std::pair<Ticks, PlacedStep>> by_clock(const ComputeOrder& order,
   PLANSEARCH_CHECK(graph != nullptr);
   const std::size_t count = order.pipeline.size();
   const std::vector<Ticks> ones(count, 1);
-  const std::vector<Ticks> none(count - 1, 0);
+  const std::vector<Ticks> none(count, 0);
   const auto table = duration_table({ones, ones, ones, none, none, {}}, WeightGradients::Separate);
   TaskSimulator simulator;
   simulator.run(*graph, table);
@@ -190,7 +181,7 @@ std::vector<std::pair<Ticks, PlacedStep>> by_clock(const ComputeOrder& order,
       const InstructionKey& key = instruction.key;
       clock.emplace_back(simulator.start(graph->task_of[id]),
                          ways.place(static_cast<std::size_t>(queue.device),
-                                    {key.chunk, key.micro_batch, key.phase}));
+                                    {key.chunk, key.micro_batch, key.phase, false, key.pass}));
     }
   }
   std::sort(clock.begin(), clock.end(), [](const auto& a, const auto& b) {

@@ -29,7 +29,7 @@ void BufferWriter::allocate(const PlacedStep& placed) {
     program_.messages[messages_.message(*way, placed.step.micro_batch)].leaving = buffer;
     emit(program_, queue, key_of(placed), Opcode::Allocate, 0, buffer);
   }
-  if (placed.step.phase != Phase::Forward) return;
+  if (!ways_.order().keeps(placed.step)) return;
   if (kept_.empty()) {
     kept_.assign(2 * ways_.order().pipeline.size() * ways_.micro_batches(), kNoId);
   }

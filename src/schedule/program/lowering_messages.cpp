@@ -13,21 +13,18 @@ namespace plansearch {
 
 MessageWriter::MessageWriter(const OrderWays& ways, const LoweringOptions& options,
                              Program& program)
-    : ways_(ways),
-      options_(options),
-      program_(program),
-      messages_(2 * ways.order().pipeline.size() * ways.micro_batches(), kNoId) {
+    : ways_(ways), options_(options), program_(program), messages_(ways.run_count(), kNoId) {
   if (options.links != nullptr) program_.resources = options.links->resources;
   open_channels();
 }
 
 void MessageWriter::open_channels() {
-  const ComputeOrder& order = ways_.order();
-  const std::size_t count = order.pipeline.size();
-  channel_of_.assign(2 * count, kNoId);
+  channel_of_.assign(ways_.nodes().size(), kNoId);
   std::map<std::tuple<int, int, Phase>, std::uint32_t> known;
-  const auto open = [&](const Way& way, int from, int to) {
-    const bool apart = options_.sends.channels == ChannelSharing::PerTensor;
+  const bool apart = options_.sends.channels == ChannelSharing::PerTensor;
+  for (const Way& way : ways_.ways()) {
+    const int from = ways_.nodes().device(way.from);
+    const int to = ways_.nodes().device(way.to);
     const std::tuple id(from, to, apart ? way.direction : Phase::Forward);
     const auto next = static_cast<std::uint32_t>(program_.channels.size());
     const auto [found, inserted] = known.try_emplace(id, next);
@@ -35,14 +32,7 @@ void MessageWriter::open_channels() {
       program_.channels.push_back(
           {from, to, ChannelSemantics::Rendezvous, options_.receive_slots, uses_of(way)});
     }
-    channel_of_[OrderWays::index_of(way)] = found->second;
-  };
-  for (std::size_t k = 0; k + 1 < count; ++k) {
-    const int low = order.pipeline[k].device;
-    const int high = order.pipeline[k + 1].device;
-    if (low == high || !order.neighbour(k, 1)) continue;
-    open({k, Phase::Forward}, low, high);
-    open({k, Phase::Backward}, high, low);
+    channel_of_[way.from] = found->second;
   }
   receive_queues_.assign(program_.channels.size(), std::nullopt);
 }
@@ -59,16 +49,19 @@ Bytes MessageWriter::bytes_of(const Way& way) const {
 }
 
 MessageId MessageWriter::message(const Way& way, int micro_batch) {
-  const std::size_t row = OrderWays::index_of(way);
-  MessageId& known = messages_[row * ways_.micro_batches() + static_cast<std::size_t>(micro_batch)];
+  MessageId& known = messages_[ways_.run_index(way.from, micro_batch)];
   if (known != kNoId) return known;
   const ComputeOrder& order = ways_.order();
-  const bool forward = way.direction == Phase::Forward;
-  const std::size_t from = forward ? way.boundary : way.boundary + 1;
+  const TemplateNode& from = ways_.nodes().node(way.from);
   Message made;
-  made.key = {static_cast<int>(from), 0, 0, micro_batch, order.pipeline[from].chunk, way.direction};
-  made.tensor = forward ? TensorKind::Activation : TensorKind::Gradient;
-  made.channel = channel_of_[row];
+  made.key = {from.group,
+              0,
+              from.pass,
+              micro_batch,
+              order.pipeline[static_cast<std::size_t>(from.group)].chunk,
+              from.phase};
+  made.tensor = from.phase == Phase::Forward ? TensorKind::Activation : TensorKind::Gradient;
+  made.channel = channel_of_[way.from];
   made.duration = transfer_row(order.pipeline.size(), way.boundary, way.direction);
   known = static_cast<MessageId>(program_.messages.size());
   program_.messages.push_back(made);

@@ -32,8 +32,8 @@ class MessageWriter {
   const OrderWays& ways_;
   const LoweringOptions& options_;
   Program& program_;
-  std::vector<MessageId> messages_;                         ///< by way and micro-batch
-  std::vector<std::uint32_t> channel_of_;                   ///< by way
+  std::vector<MessageId> messages_;                         ///< by node and micro-batch
+  std::vector<std::uint32_t> channel_of_;                   ///< by node
   std::vector<std::optional<std::size_t>> receive_queues_;  ///< by channel
 };
 

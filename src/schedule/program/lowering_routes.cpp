@@ -1,31 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes:   the places of pieces and the ways of their results.
-// Source:     the places of the order.
+// Source:     the template of the order.
 // Assumes:    neighbours on one device hand over without a message.
 // Units:      none.
 // Checked by: tests/unit/schedule/lowering_test.cpp
 #include "schedule/program/lowering_routes.hpp"
 
+#include <algorithm>
+#include <tuple>
+
 namespace plansearch {
-namespace {
-
-constexpr std::size_t kPhases = 3;
-
-std::vector<std::size_t> stages_by_chunk(const ComputeOrder& order) {
-  std::vector<std::size_t> stages(order.pipeline.size());
-  for (std::size_t k = 0; k < order.pipeline.size(); ++k) {
-    const StagePlace& place = order.pipeline[k];
-    stages[static_cast<std::size_t>(place.device * order.chunks() + place.chunk)] = k;
-  }
-  return stages;
-}
-
-}  // namespace
 
 OrderWays::OrderWays(const ComputeOrder& order)
     : order_(order),
       micro_batches_(static_cast<std::size_t>(order.micro_batches)),
-      stage_of_(stages_by_chunk(order)) {}
+      template_(pipeline_template(order)),
+      numbers_(order),
+      stage_of_(stages_by_place(order)),
+      way_in_(template_.size()),
+      way_out_(template_.size()) {
+  for (NodeId to = 0; to < template_.size(); ++to) {
+    for (const NodeId from : template_.inputs(to)) {
+      if (template_.device(from) == template_.device(to)) continue;
+      const TemplateNode& made = template_.node(from);
+      const auto stage = static_cast<std::size_t>(made.group);
+      const bool forward = made.phase == Phase::Forward;
+      const Way way{forward ? stage : stage - 1, made.phase, from, to};
+      way_in_[to] = way_out_[from] = way;
+      ways_.push_back(way);
+    }
+  }
+  std::sort(ways_.begin(), ways_.end(), [](const Way& a, const Way& b) {
+    return std::tie(a.boundary, a.direction, a.from) < std::tie(b.boundary, b.direction, b.from);
+  });
+}
 
 PlacedStep OrderWays::place(std::size_t device, const ComputeStep& step) const {
   const std::size_t slot = device * static_cast<std::size_t>(order_.chunks());
@@ -33,44 +41,17 @@ PlacedStep OrderWays::place(std::size_t device, const ComputeStep& step) const {
 }
 
 std::optional<Way> OrderWays::way_in(const PlacedStep& placed) const {
-  if (placed.step.phase == Phase::WeightGradient) return std::nullopt;
-  return way_at(placed, placed.step.phase == Phase::Backward);
+  return way_in_[node_of(placed)];
 }
 
 std::optional<Way> OrderWays::way_out(const PlacedStep& placed) const {
-  if (placed.step.phase == Phase::WeightGradient) return std::nullopt;
-  return way_at(placed, placed.step.phase == Phase::Forward);
-}
-
-std::optional<Way> OrderWays::way_at(const PlacedStep& placed, bool upper) const {
-  if (at_end(placed, upper)) return std::nullopt;
-  const Way way{upper ? placed.stage : placed.stage - 1, placed.step.phase};
-  const int low = order_.pipeline[way.boundary].device;
-  if (low == order_.pipeline[way.boundary + 1].device) return std::nullopt;
-  return way;
-}
-
-bool OrderWays::at_end(const PlacedStep& placed, bool upper) const {
-  return !order_.neighbour(placed.stage, upper ? 1 : -1);
-}
-
-std::size_t OrderWays::index_of(const Way& way) {
-  return 2 * way.boundary + (way.direction == Phase::Forward ? 0 : 1);
-}
-
-std::size_t OrderWays::run_index(std::size_t stage, int micro_batch, Phase phase) const {
-  const std::size_t piece = stage * micro_batches_ + static_cast<std::size_t>(micro_batch);
-  return piece * kPhases + static_cast<std::size_t>(phase);
-}
-
-std::size_t OrderWays::run_count() const {
-  return order_.pipeline.size() * micro_batches_ * kPhases;
+  return way_out_[node_of(placed)];
 }
 
 InstructionKey key_of(const PlacedStep& placed) {
   return {static_cast<int>(placed.stage),
           0,
-          0,
+          placed.step.pass,
           placed.step.micro_batch,
           placed.step.chunk,
           placed.step.phase};

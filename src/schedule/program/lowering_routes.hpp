@@ -9,6 +9,7 @@
 
 #include "schedule/order/compute_order.hpp"
 #include "schedule/program/program.hpp"
+#include "schedule/templates/task_template.hpp"
 
 namespace plansearch {
 
@@ -18,10 +19,12 @@ struct PlacedStep {
   ComputeStep step;
 };
 
-/// One direction of a boundary between virtual stages.
+/// One direction of a boundary between virtual stages, for what one pass makes.
 struct Way {
   std::size_t boundary = 0;
   Phase direction = Phase::Forward;
+  NodeId from = 0;  ///< makes what travels
+  NodeId to = 0;    ///< reads it
 };
 
 class OrderWays {
@@ -35,19 +38,32 @@ class OrderWays {
   /// By what way the input of a step comes from another device, or its result leaves for one.
   [[nodiscard]] std::optional<Way> way_in(const PlacedStep& placed) const;
   [[nodiscard]] std::optional<Way> way_out(const PlacedStep& placed) const;
-  /// The way over the upper or the lower boundary of a stage, where it leads to another device.
-  [[nodiscard]] std::optional<Way> way_at(const PlacedStep& placed, bool upper) const;
-  [[nodiscard]] bool at_end(const PlacedStep& placed, bool upper) const;
+  /// All of them, by boundary.
+  [[nodiscard]] const std::vector<Way>& ways() const { return ways_; }
 
-  [[nodiscard]] static std::size_t index_of(const Way& way);
-  /// Where a piece stands in a table by stage, micro-batch and phase, of so many entries.
-  [[nodiscard]] std::size_t run_index(std::size_t stage, int micro_batch, Phase phase) const;
-  [[nodiscard]] std::size_t run_count() const;
+  [[nodiscard]] const TaskTemplate& nodes() const { return template_; }
+  [[nodiscard]] NodeId node_of(const PlacedStep& placed) const {
+    return numbers_.of(placed.stage, placed.step);
+  }
+  /// What a message carries, by what made it.
+  [[nodiscard]] const Way& way_of(const InstructionKey& key) const {
+    return *way_out_[numbers_.of(static_cast<std::size_t>(key.group), key.phase, key.pass)];
+  }
+  /// Where a piece stands in a table by node and micro-batch, of so many entries.
+  [[nodiscard]] std::size_t run_index(NodeId node, int micro_batch) const {
+    return node * micro_batches_ + static_cast<std::size_t>(micro_batch);
+  }
+  [[nodiscard]] std::size_t run_count() const { return template_.size() * micro_batches_; }
 
  private:
   const ComputeOrder& order_;
   std::size_t micro_batches_;
+  TaskTemplate template_;
+  PipelineNodes numbers_;
   std::vector<std::size_t> stage_of_;  ///< by device and chunk
+  std::vector<Way> ways_;
+  std::vector<std::optional<Way>> way_in_;   ///< by node
+  std::vector<std::optional<Way>> way_out_;  ///< by node
 };
 
 [[nodiscard]] InstructionKey key_of(const PlacedStep& placed);

@@ -26,9 +26,15 @@ std::uint32_t transfer_row(std::size_t virtual_stages, std::size_t boundary, Pha
   return static_cast<std::uint32_t>(1 + kRowsOfStage * virtual_stages + 2 * boundary + side);
 }
 
+std::uint32_t message_row(std::size_t virtual_stages, const TemplateNode& from) {
+  const auto stage = static_cast<std::size_t>(from.group);
+  const bool forward = from.phase == Phase::Forward;
+  return transfer_row(virtual_stages, forward ? stage : stage - 1, from.phase);
+}
+
 std::uint32_t step_row(std::size_t virtual_stages, int device, StepPart part) {
   const auto d = static_cast<std::size_t>(device);
-  return transfer_row(virtual_stages, virtual_stages - 1, Phase::Forward) +
+  return transfer_row(virtual_stages, virtual_stages, Phase::Forward) +
          static_cast<std::uint32_t>(3 * d + static_cast<std::size_t>(part));
 }
 
@@ -48,9 +54,11 @@ void fill_duration_table(const PipelineTimes& times, WeightGradients split,
     table.push_back(fused ? 0 : weight);
     table.push_back(overlapped[k]);
   }
-  for (std::size_t k = 0; k + 1 < count; ++k) {
-    table.push_back(times.activation_transfer[k]);
-    table.push_back(times.gradient_transfer[k]);
+  // The last boundary is the way back to the first stage, where there is one.
+  for (std::size_t k = 0; k < count; ++k) {
+    const bool there = k < times.activation_transfer.size();
+    table.push_back(there ? times.activation_transfer[k] : 0);
+    table.push_back(there ? times.gradient_transfer[k] : 0);
   }
   for (const StepEndTicks& end : ends) {
     table.insert(table.end(), {end.reduction, end.shared_reduction, end.optimizer});

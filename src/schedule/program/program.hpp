@@ -22,6 +22,7 @@
 
 #include "plansearch/quantity.hpp"
 #include "schedule/order/compute_order.hpp"
+#include "schedule/templates/task_template.hpp"
 
 namespace plansearch {
 
@@ -171,6 +172,8 @@ struct Program {
 [[nodiscard]] std::uint32_t overlapped_row(std::size_t virtual_stage);
 [[nodiscard]] std::uint32_t transfer_row(std::size_t virtual_stages, std::size_t boundary,
                                          Phase direction);
+/// Of what a node of a pipeline hands on to another device.
+[[nodiscard]] std::uint32_t message_row(std::size_t virtual_stages, const TemplateNode& from);
 
 /// What a device does after its last micro-batch.
 enum class StepPart : std::uint8_t {

@@ -28,7 +28,7 @@ Timeline make_timeline(const Program& program, const TaskGraph& graph,
       const InstructionKey& key = instruction.key;
       const TaskId task = graph.task_of[id];
       timeline.entries.push_back({queue.device,
-                                  {key.chunk, key.micro_batch, key.phase},
+                                  {key.chunk, key.micro_batch, key.phase, false, key.pass},
                                   simulated.start(task),
                                   simulated.end(task)});
     }

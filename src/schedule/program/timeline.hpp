@@ -6,7 +6,8 @@
 //
 // One row per device, one column per slot of time, '.' where nothing is computed. F forward, B
 // backward, W weight gradient, then the micro-batch; with several chunks a letter for the chunk:
-// "F3b" is chunk 1. Spaces may be added anywhere between cells.
+// "F3b" is chunk 1. A forward pass after the first of its micro-batch has a tick for each before
+// it: "F3''" is the third. Spaces may be added anywhere between cells.
 #pragma once
 
 #include <optional>

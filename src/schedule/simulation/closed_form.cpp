@@ -39,13 +39,15 @@ Ticks placed_bound(const PipelineShape& shape, const PipelineTimes& times, Weigh
   const PlacedTasks pieces(shape, times);
   const bool separate = split == WeightGradients::Separate;
   devices.assign(pieces.stages(), {});
+  const auto passes = static_cast<Ticks>(shape.forwards);
   Ticks head = 0, tail = 0;
+  Ticks earlier = 0;      // of one micro-batch, passes before the one that is differentiated
   Ticks last_weight = 0;  // of one micro-batch, longer than the gradients that follow it
   Ticks bound = 0;
   const bool known = joins_after_warm_up(shape.schedule) && !times.overlapped_forward.empty();
   const std::vector<int>* joined = known ? &joined_forwards(shape) : nullptr;
   for (std::size_t k = 0; k < pieces.count(); ++k) {
-    if (k % pieces.replica() == 0) head = tail = last_weight = 0;
+    if (k % pieces.replica() == 0) head = tail = last_weight = earlier = 0;
     const auto replica = static_cast<int>(k / pieces.replica());
     DeviceBound& device = devices[pieces.device(k)];
     const Ticks weight = separate ? pieces.weight(k) : 0;
@@ -55,16 +57,17 @@ Ticks placed_bound(const PipelineShape& shape, const PipelineTimes& times, Weigh
       device.tail = replica == 0 ? left : std::min(device.tail, left);
       ++device.replicas;
     }
-    device.work += pieces.least_forward(k) + pieces.backward(k);
+    device.work += passes * pieces.least_forward(k) + pieces.backward(k);
     device.postponed += weight;
     if (joined != nullptr) {
       const Ticks forwards = shape.micro_batches - (*joined)[k];
       device.alone += forwards * (pieces.forward(k) - pieces.least_forward(k));
     }
+    earlier += (passes - 1) * (pieces.pass_forward(k) + pieces.way_back(k));
     last_weight = std::max(last_weight, weight - tail - pieces.gradient(k));
     head += pieces.pass_forward(k);
     tail += pieces.pass_backward(k) - weight;
-    bound = std::max(bound, head + tail + last_weight);
+    bound = std::max(bound, earlier + head + tail + last_weight);
   }
   const auto replicas = static_cast<Ticks>(pieces.count() / pieces.replica());
   const Ticks jobs = shape.micro_batches / replicas;
@@ -88,12 +91,14 @@ Ticks span_bound(const PipelineShape& shape, const PipelineTimes& times) {
   thread_local std::vector<Ticks> work;
   const PlacedTasks pieces(shape, times);
   work.assign(pieces.stages(), 0);
+  const auto passes = static_cast<Ticks>(shape.forwards);
   Ticks way = 0;  // of one micro-batch, from its first forward to its last gradient
   Ticks bound = 0;
   for (std::size_t k = 0; k < pieces.count(); ++k) {
     if (k % pieces.replica() == 0) way = 0;
-    way += pieces.pass_forward(k) + pieces.pass_backward(k) - pieces.weight(k);
-    work[pieces.device(k)] += pieces.least_forward(k) + pieces.backward(k);
+    way += passes * pieces.pass_forward(k) + (passes - 1) * pieces.way_back(k) +
+           pieces.pass_backward(k) - pieces.weight(k);
+    work[pieces.device(k)] += passes * pieces.least_forward(k) + pieces.backward(k);
     bound = std::max(bound, way);
   }
   const auto replicas = static_cast<Ticks>(pieces.count() / pieces.replica());

@@ -17,6 +17,7 @@
 #include "plansearch/stop_token.hpp"
 #include "schedule/program/program.hpp"
 #include "schedule/table.hpp"
+#include "schedule/templates/task_template.hpp"
 
 namespace plansearch {
 namespace {
@@ -39,15 +40,15 @@ struct Entry {
   Index length = kStepLength;      ///< in unit time
 };
 
-/// Steps are known by a number, their key: virtual stage, micro-batch and phase.
+/// Steps are known by a number, their key: node of the template and micro-batch.
 class Compiler {
  public:
-  explicit Compiler(const ComputeOrder& order) : order_(order) {
-    stage_of_.assign(order.devices.size() * static_cast<std::size_t>(order.chunks()), kNone);
-    for (std::size_t k = 0; k < order.pipeline.size(); ++k) {
-      stage_of_[slot(order.pipeline[k])] = static_cast<Index>(k);
-    }
-    link_stages();
+  explicit Compiler(const ComputeOrder& order)
+      : order_(order),
+        template_(pipeline_template(order)),
+        nodes_(order),
+        stage_of_(stages_by_place(order)) {
+    link_nodes();
     number_entries();
     for (Entry& entry : entries_) {
       if (!entry.waits_for) continue;
@@ -82,53 +83,42 @@ class Compiler {
   }
 
  private:
-  [[nodiscard]] std::size_t slot(const StagePlace& place) const {
-    return static_cast<std::size_t>(place.device * order_.chunks() + place.chunk);
+  [[nodiscard]] Index key(NodeId node, int micro_batch) const {
+    return node * static_cast<Index>(order_.micro_batches) + static_cast<Index>(micro_batch);
   }
-  [[nodiscard]] Index key(std::size_t stage, const ComputeStep& step) const {
-    const auto row = stage * static_cast<std::size_t>(order_.micro_batches);
-    return static_cast<Index>((row + static_cast<std::size_t>(step.micro_batch)) * 3 +
-                              static_cast<std::size_t>(step.phase));
+  [[nodiscard]] NodeId node_of_key(Index step) const {
+    return step / static_cast<Index>(order_.micro_batches);
   }
-  [[nodiscard]] std::size_t stage_of_key(Index step) const {
-    return step / 3 / static_cast<std::size_t>(order_.micro_batches);
-  }
-  static Phase phase_of_key(Index step) { return static_cast<Phase>(step % 3); }
 
-  /// Where forwards and backwards of a stage come from and go to, and how.
+  /// What a node waits for from another device, and what it sends to one.
   struct Link {
-    Index from = kNone;    ///< virtual stage on another device
-    CompiledStep message;  ///< row and channel of what it sends; row 0: nothing
+    NodeId from = kNone;
+    CompiledStep message;  ///< row and channel; row 0: nothing
   };
-  void link_stages() {
+  void link_nodes() {
     std::map<std::tuple<int, int, Phase>, Index> channels;
-    const auto device = [&](std::size_t k) { return order_.pipeline[k].device; };
-    links_.resize(2 * order_.pipeline.size());
-    for (std::size_t k = 0; k < order_.pipeline.size(); ++k) {
-      for (const Phase phase : {Phase::Forward, Phase::Backward}) {
-        const int onward = phase == Phase::Forward ? 1 : -1;
-        const auto to = order_.neighbour(k, onward);
-        if (!to || device(*to) == device(k)) continue;
-        links_[link(*to, phase)].from = static_cast<Index>(k);
-        const std::tuple id(device(k), device(*to), phase);
-        CompiledStep& message = links_[link(k, phase)].message;
-        message.message = transfer_row(order_.pipeline.size(), std::min(k, *to), phase);
+    links_.resize(template_.size());
+    for (NodeId to = 0; to < template_.size(); ++to) {
+      for (const NodeId from : template_.inputs(to)) {
+        if (template_.device(from) == template_.device(to)) continue;
+        PLANSEARCH_CHECK(links_[to].from == kNone && links_[from].message.message == 0);
+        links_[to].from = from;
+        const Phase phase = template_.node(from).phase;
+        const std::tuple id(template_.device(from), template_.device(to), phase);
+        CompiledStep& message = links_[from].message;
+        message.message = message_row(order_.pipeline.size(), template_.node(from));
         message.channel =
             channels.try_emplace(id, static_cast<Index>(channels.size())).first->second;
       }
     }
     channel_count_ = channels.size();
   }
-  static std::size_t link(std::size_t stage, Phase phase) {
-    return 2 * stage + static_cast<std::size_t>(phase);
-  }
 
   void number_entries() {
     std::size_t all = 0;
     for (const auto& steps : order_.devices) all += steps.size();
     entries_.reserve(all);
-    where_.assign(order_.pipeline.size() * static_cast<std::size_t>(order_.micro_batches) * 3,
-                  kNone);
+    where_.assign(template_.size() * static_cast<std::size_t>(order_.micro_batches), kNone);
     for (std::size_t d = 0; d < order_.devices.size(); ++d) {
       check_stop();
       first_.push_back(static_cast<Index>(entries_.size()));
@@ -170,10 +160,9 @@ class Compiler {
     }
     bool first = true;
     for (const ComputeStep& step : piece) {
-      const std::size_t stage = stage_at(device, step);
-      const Index id = key(stage, step);
-      if (step.phase != Phase::WeightGradient &&
-          links_[link(stage, step.phase)].message.message != 0) {
+      const NodeId node = nodes_.of(stage_at(device, step), step);
+      const Index id = key(node, step.micro_batch);
+      if (links_[node].message.message != 0) {
         if (!first) {
           entries_.push_back({device, 0, kNone, {}, {}, kBesideLength});
           beside += kBesideLength;
@@ -187,16 +176,16 @@ class Compiler {
   }
 
   [[nodiscard]] std::size_t stage_at(Index device, const ComputeStep& step) const {
-    return stage_of_[slot({static_cast<int>(device), step.chunk})];
+    return stage_of_[device * static_cast<std::size_t>(order_.chunks()) +
+                     static_cast<std::size_t>(step.chunk)];
   }
   [[nodiscard]] std::optional<Index> input_of(Index device, const ComputeStep& step) const {
-    if (step.phase == Phase::WeightGradient) return std::nullopt;
-    const Index from = links_[link(stage_at(device, step), step.phase)].from;
-    return from == kNone ? std::nullopt : std::optional(key(from, step));
+    const NodeId from = links_[nodes_.of(stage_at(device, step), step)].from;
+    return from == kNone ? std::nullopt : std::optional(key(from, step.micro_batch));
   }
 
   [[nodiscard]] CompiledStep message_of(Index sends) const {
-    return links_[link(stage_of_key(sends), phase_of_key(sends))].message;
+    return links_[node_of_key(sends)].message;
   }
 
   [[nodiscard]] std::vector<Index> in_turn(const std::vector<Index>& turns) const {
@@ -240,11 +229,13 @@ class Compiler {
   }
 
   const ComputeOrder& order_;
-  std::vector<Index> stage_of_;  ///< by device and chunk
-  std::vector<Index> where_;     ///< the entry that hands a step's result on, by key
-  std::vector<Index> first_;     ///< entry by device, and the end
+  TaskTemplate template_;
+  PipelineNodes nodes_;
+  std::vector<std::size_t> stage_of_;  ///< by device and chunk
+  std::vector<Index> where_;           ///< the entry that hands a step's result on, by key
+  std::vector<Index> first_;           ///< entry by device, and the end
   std::vector<Entry> entries_;
-  std::vector<Link> links_;  ///< by stage, forward and backward
+  std::vector<Link> links_;  ///< by node
   std::size_t channel_count_ = 0;
 };
 
@@ -296,6 +287,7 @@ std::vector<KeptChunks> kept_by(const ComputeOrder& order, std::size_t device) {
     const auto c = static_cast<std::size_t>(step.chunk);
     switch (step.phase) {
       case Phase::Forward:
+        if (!order.keeps(step)) break;
         ++kept.whole[c];
         note(moments, kept);
         break;
@@ -333,12 +325,13 @@ CompiledOrder compile(const ComputeOrder& order, int period, const Turns& turns)
 
 namespace {
 
-using Key = std::tuple<ScheduleId, int, int, int, int, int, std::optional<UniformTimes>,
+using Key = std::tuple<ScheduleId, int, int, int, int, int, int, std::optional<UniformTimes>,
                        const StageMapping*>;
 
 Key key_of(const PipelineShape& shape) {
   return {shape.schedule,          shape.stages, shape.micro_batches, shape.chunks,
-          shape.group.value_or(0), shape.cap(),  shape.tuned,         shape.placement};
+          shape.group.value_or(0), shape.cap(),  shape.forwards,      shape.tuned,
+          shape.placement};
 }
 
 constexpr std::size_t kMostSteps = 4'000'000;  ///< that a thread remembers, 80 MB

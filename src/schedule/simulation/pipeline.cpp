@@ -22,8 +22,9 @@ PipelineDurations uniform_durations(const PipelineShape& shape, UniformTimes tim
   if (times.overlapped) {
     result.overlapped_forward.assign(count, *times.overlapped - times.backward - times.weight);
   }
-  result.activation_transfer.assign(count - 1, times.transfer);
-  result.gradient_transfer.assign(count - 1, times.transfer);
+  const auto boundaries = static_cast<std::size_t>(shape.boundaries());
+  result.activation_transfer.assign(boundaries, times.transfer);
+  result.gradient_transfer.assign(boundaries, times.transfer);
   return result;
 }
 
@@ -34,7 +35,8 @@ void check_total(const PipelineShape& shape, const PipelineTimes& times) {
                                 times.activation_transfer, times.gradient_transfer}) {
     for (const Ticks duration : durations) bits |= duration;
   }
-  const double pieces = 5.0 * shape.virtual_stages() * shape.micro_batches;
+  const double passes = static_cast<double>(shape.micro_batches) * shape.forwards;
+  const double pieces = 5.0 * shape.virtual_stages() * passes;
   if (static_cast<double>(bits) * pieces < kMostTicks) return;
   double sum = 0.0;
   for (const auto& durations : {times.forward, times.backward, times.weight_gradient,
@@ -42,7 +44,7 @@ void check_total(const PipelineShape& shape, const PipelineTimes& times) {
     for (const Ticks duration : durations) sum += static_cast<double>(duration);
   }
   // No order takes longer than all pieces and messages one after the other.
-  if (sum * shape.micro_batches < kMostTicks) return;
+  if (sum * passes < kMostTicks) return;
   throw SimulationLimit("the pieces of one step add up to more than " +
                             std::to_string(std::numeric_limits<Ticks>::max()) +
                             " ticks, all that 64 bits hold (106 days of picoseconds)",
@@ -55,8 +57,9 @@ void check_times(const PipelineShape& shape, const PipelineTimes& times) {
   PLANSEARCH_CHECK(times.backward.size() == count);
   PLANSEARCH_CHECK(times.weight_gradient.empty() || times.weight_gradient.size() == count);
   PLANSEARCH_CHECK(times.overlapped_forward.empty() || times.overlapped_forward.size() == count);
-  PLANSEARCH_CHECK(times.activation_transfer.size() == count - 1);
-  PLANSEARCH_CHECK(times.gradient_transfer.size() == count - 1);
+  const auto boundaries = static_cast<std::size_t>(shape.boundaries());
+  PLANSEARCH_CHECK(times.activation_transfer.size() == boundaries);
+  PLANSEARCH_CHECK(times.gradient_transfer.size() == boundaries);
   for (const auto& durations :
        {times.forward, times.backward, times.weight_gradient, times.activation_transfer,
         times.gradient_transfer, times.overlapped_forward}) {

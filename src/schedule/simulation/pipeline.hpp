@@ -43,7 +43,8 @@ struct PipelineShape {
   ScheduleId schedule = kDefaultSchedule;
   int stages = 1;  ///< devices in a row (one representative per stage)
   int micro_batches = 1;
-  int chunks = 1;  ///< virtual stages per device and replica of the network
+  int chunks = 1;    ///< virtual stages per device and replica of the network
+  int forwards = 1;  ///< passes of a micro-batch through them; the last one is differentiated
   /// How many micro-batches in a row pass one chunk, where the schedule has groups. Absent: as many
   /// as stages.
   std::optional<int> group = std::nullopt;
@@ -56,6 +57,8 @@ struct PipelineShape {
 
   /// Of all replicas of the network.
   [[nodiscard]] int virtual_stages() const;
+  /// Between virtual stages, and back.
+  [[nodiscard]] int boundaries() const { return virtual_stages() - (forwards > 1 ? 0 : 1); }
   [[nodiscard]] int group_size() const { return group.value_or(stages); }
   /// As many as 1F1B keeps on its first device.
   [[nodiscard]] int cap() const { return memory_cap.value_or(stages); }
@@ -63,7 +66,7 @@ struct PipelineShape {
 };
 
 /// What of a shape a schedule can be particular about.
-enum class ShapeField : std::uint8_t { Stages, Chunks, MicroBatches, Group };
+enum class ShapeField : std::uint8_t { Stages, Chunks, MicroBatches, Group, Forwards };
 
 /// from, from + step, ... up to `to` where there is an end.
 struct LegalValues {
@@ -91,6 +94,8 @@ struct ShapeFault {
 
 /// Durations, indexed by virtual stage; transfers by boundary (k lies between virtual stages k and
 /// k + 1, so there are virtual_stages - 1 of them; nothing crosses the one between two replicas).
+/// Behind the last virtual stage of a replica lies, where micro-batches pass several times, the way
+/// back to its first: one boundary more.
 /// Only views: the caller keeps the arrays.
 struct PipelineTimes {
   std::span<const Ticks> forward;

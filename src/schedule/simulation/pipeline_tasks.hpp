@@ -42,6 +42,12 @@ class PipelineTasks {
   [[nodiscard]] Ticks gradient(std::size_t k) const {
     return k > 0 && crosses(k - 1) ? times_.gradient_transfer[k - 1] : 0;
   }
+  /// Of a message from the last virtual stage to the first, where micro-batches pass again.
+  [[nodiscard]] Ticks way_back(std::size_t k) const {
+    const bool last = (k + 1) % replica_ == 0 && k < times_.activation_transfer.size();
+    const bool moves = last && places_[k].device != places_[k + 1 - replica_].device;
+    return moves ? times_.activation_transfer[k] : 0;
+  }
   /// From the start of a piece until its output is at the next stage.
   [[nodiscard]] Ticks pass_forward(std::size_t k) const {
     return times_.forward[k] + activation(k);

@@ -151,7 +151,7 @@ Question read_question(std::string_view id, const std::string& question, const S
     const std::string problem = set_flag(words[i], words[i + 1], asked);
     if (!problem.empty()) fail(id, fmt::format("{}: {}", words[i], problem));
   }
-  for (std::string* file : {&asked.request.hardware, &asked.plan}) {
+  for (std::string* file : {&asked.request.hardware, &asked.request.model, &asked.plan}) {
     if (file->ends_with(".yaml")) *file = (data.directory() / *file).string();
   }
   return asked;

@@ -17,6 +17,7 @@ void add_alpa(const StudyContext& context, Figures& figures);
 void add_axonn(const StudyContext& context, Figures& figures);
 void add_hosoki_planner(const StudyContext& context, Figures& figures);
 void add_hosoki_pass(const StudyContext& context, Figures& figures);
+void add_nnscaler(const StudyContext& context, Figures& figures);
 void add_tensor3d(const StudyContext& context, Figures& figures);
 
 namespace {
@@ -133,9 +134,9 @@ const std::vector<ReproducedSeed>& reproduced_seeds() {
        "plans on true costs beside Alpa's on GPT-2 XL, and operators of its layer", "hosoki",
        add_hosoki_planner},
       {"nnscaler",
-       "nnScaler (OSDI'24): Swin in pieces beside DeepSpeed and tensor parallelism, DGX-2 and "
-       "DGX-1",
-       "nnscaler", add_priced},
+       "nnScaler (OSDI'24): Swin in pieces and AlphaFold2 beside DeepSpeed and tensor parallelism, "
+       "DGX-2 and DGX-1; orders of its plans",
+       "nnscaler", add_nnscaler},
       {"primepar", "PrimePar (ASPLOS'24): operators in steps beside Megatron, 4 and 8 V100",
        "primepar",
        [](const StudyContext& context, Figures& figures) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <vector>
 
+#include "io/blocks_document.hpp"
 #include "io/csv.hpp"
 #include "io/document.hpp"
 #include "io/file.hpp"
@@ -135,6 +136,15 @@ constexpr const char* kJsonPlan =
  "gpus": 64, "degrees": {"dp": 16, "pp": 4, "schedule": "1f1b", "cp_kind": "ring"}})";
 
 TEST_SUITE("fuzz") {
+  TEST_CASE("blocks to be ordered, cut off and damaged") {
+    const std::string text = source_file("validation/reproduce/nnscaler/interlaced.yaml");
+    const Reader read = [](const std::string& blocks) {
+      static_cast<void>(parse_blocks(blocks, "fuzz"));
+    };
+    CHECK(cut_everywhere(read, text, 3).refused > 100);
+    CHECK(damage(read, text, 500).refused > 100);
+  }
+
   TEST_CASE("a JSON file cut off anywhere is refused") {
     for (const char* name : {"tests/data/hf/mixtral-8x7b.json", "tests/data/hf/gpt2-xl.json",
                              "docs/schema/plan.v1.schema.json"}) {

@@ -209,11 +209,11 @@ TEST_SUITE("unit") {
     CHECK(refused->obstacle == Obstacle::FrameworkForbids);
     CHECK(to_text(*refused) == "plain does not run interleaved; legal: 1f1b, gpipe");
     // Asked for chunks alone, it says so too; asked for nothing it runs the default.
-    CHECK(default_schedule(framework, 4, 2) == *find_schedule("interleaved"));
-    CHECK(default_schedule(framework, 4, 1) == kDefaultSchedule);
+    CHECK(default_schedule(framework, network, 4, 2) == *find_schedule("interleaved"));
+    CHECK(default_schedule(framework, network, 4, 1) == kDefaultSchedule);
     framework.schedules = {"gpipe"};
-    CHECK(default_schedule(framework, 4, 1) == *find_schedule("gpipe"));
-    CHECK(default_schedule(framework, 1, 1) == kDefaultSchedule);
+    CHECK(default_schedule(framework, network, 4, 1) == *find_schedule("gpipe"));
+    CHECK(default_schedule(framework, network, 1, 1) == kDefaultSchedule);
   }
 
   TEST_CASE("legality: groups of micro-batches are the framework's") {
@@ -234,12 +234,12 @@ TEST_SUITE("unit") {
     // PyTorch: m // max(1, m // p) in a round, so 6 in one, 5 + 5, but not 9 in two.
     framework.micro_batch_groups = MicroBatchGroups::Rounds;
     CHECK(legal(6));
-    CHECK(pipeline_shape(plan, framework).group == 6);
+    CHECK(pipeline_shape(plan, framework, network).group == 6);
     CHECK(legal(8));
-    CHECK_FALSE(pipeline_shape(plan, framework).group.has_value());
+    CHECK_FALSE(pipeline_shape(plan, framework, network).group.has_value());
     CHECK_FALSE(legal(9));
     CHECK(legal(10));
-    CHECK(pipeline_shape(plan, framework).group == 5);
+    CHECK(pipeline_shape(plan, framework, network).group == 5);
     CHECK_FALSE(legal(11));
   }
 

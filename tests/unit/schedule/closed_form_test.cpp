@@ -53,7 +53,7 @@ TEST_SUITE("unit") {
     CHECK_FALSE(uniform_makespan({Interleaved, 4, 8, 2}, {10, 20, 1}));
     CHECK_FALSE(uniform_makespan({OneFOneB, 4, 9}, {10, 20, 1}));
     CHECK_FALSE(uniform_makespan({OneFOneB, 4, 8}, {10, 20, 11}));
-    CHECK_FALSE(uniform_makespan({OneFOneB, 4, 8, 1, {}, TransferMode::Blocking}, {10, 20, 1}));
+    CHECK_FALSE(uniform_makespan({OneFOneB, 4, 8, 1, 1, {}, TransferMode::Blocking}, {10, 20, 1}));
     CHECK(uniform_makespan({OneFOneB, 4, 9}, {10, 20, 0}) == 360);
   }
 

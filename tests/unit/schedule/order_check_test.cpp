@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <map>
 #include <set>
 #include <sstream>
@@ -142,6 +143,51 @@ void confirm(const ComputeOrder& order, const Tokens& tokens, const OrderFault& 
   }
 }
 
+/// Fewest waits that lead from an action back to it, over all actions: from a step to what it
+/// takes, or to any step that its row runs before or together with it; not twice in a row along a
+/// row.
+std::size_t fewest_waits(const ComputeOrder& order, const Tokens& tokens) {
+  std::vector<Action> actions;
+  std::map<Action, std::size_t> index;
+  std::vector<std::pair<std::size_t, std::size_t>> place;  // row, piece
+  const auto rows = rows_of(order);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    for (std::size_t p = 0; p < rows[r].size(); ++p) {
+      for (const Action& action : rows[r][p]) {
+        index[action] = actions.size();
+        actions.push_back(action);
+        place.emplace_back(r, p);
+      }
+    }
+  }
+  std::size_t best = actions.size() + 1;
+  for (std::size_t start = 0; start < actions.size(); ++start) {
+    // Steps from the start, by action and whether the last one led along a row.
+    std::vector<std::array<std::size_t, 2>> far(actions.size(), {0, 0});
+    std::vector<std::pair<std::size_t, bool>> queue{{start, true}};
+    for (std::size_t i = 0; i < queue.size(); ++i) {
+      const auto [at, along] = queue[i];
+      const std::size_t steps = (i == 0 ? 0 : far[at][along ? 1 : 0]) + 1;
+      const auto reach = [&](std::size_t next, bool by_row) {
+        if (next == start) best = std::min(best, steps);
+        if (next == start || far[next][by_row ? 1 : 0] != 0) return;
+        far[next][by_row ? 1 : 0] = steps;
+        queue.emplace_back(next, by_row);
+      };
+      for (const Action& taken : tokens.taken_by(actions[at])) {
+        const std::size_t next = index.at(taken);
+        if (place[next] != place[at] || next > at) reach(next, false);
+      }
+      if (along) continue;
+      for (std::size_t next = 0; next < actions.size(); ++next) {
+        const bool before = place[next].first == place[at].first && place[next] <= place[at];
+        if (before && next != at) reach(next, true);
+      }
+    }
+  }
+  return best;
+}
+
 /// Swaps or takes out pieces of a row.
 void spoil(Dice& dice, ComputeOrder& order) {
   auto& steps = order.devices[static_cast<std::size_t>(
@@ -202,7 +248,10 @@ TEST_SUITE("schedule") {
       const auto fault = check_order(order);
       REQUIRE(verdict_of(fault) == expected);
       ++seen[expected];
-      if (expected == Verdict::Deadlock) confirm(order, tokens, *fault);
+      if (expected == Verdict::Deadlock) {
+        confirm(order, tokens, *fault);
+        if (seen[expected] <= 60) CHECK(fault->cycle.size() == fewest_waits(order, tokens));
+      }
       // The same through a file, unless a row or a stage is gone altogether.
       const std::string text = io::to_schedule_csv(order);
       if (expected == Verdict::Runs) CHECK_NOTHROW(io::parse_schedule(text, "spoiled.csv"));

@@ -81,16 +81,16 @@ TEST_SUITE("unit") {
                      Interleaved = test::kInterleaved;
     CHECK(obstacle({Interleaved, 4, 6, 2}) == Obstacle::ScheduleNeedsMicroBatches);
     CHECK(obstacle({Interleaved, 4, 3, 2}) == Obstacle::ScheduleNeedsMicroBatches);
-    CHECK(obstacle({Interleaved, 4, 8, 2, 3}) == Obstacle::ScheduleNeedsMicroBatches);
-    CHECK(obstacle({Interleaved, 4, 8, 2, 6}) == Obstacle::ScheduleNeedsMicroBatches);
+    CHECK(obstacle({Interleaved, 4, 8, 2, 1, 3}) == Obstacle::ScheduleNeedsMicroBatches);
+    CHECK(obstacle({Interleaved, 4, 8, 2, 1, 6}) == Obstacle::ScheduleNeedsMicroBatches);
     CHECK(obstacle({Interleaved, 4, 8, 1}) == Obstacle::NoSuchFeature);
     CHECK(obstacle({Interleaved, 1, 8, 2}) == Obstacle::NoSuchFeature);
     CHECK(obstacle({GPipe, 4, 8, 2}) == Obstacle::NoSuchFeature);
     CHECK(obstacle({OneFOneB, 4, 8, 2}) == Obstacle::NoSuchFeature);
-    CHECK(obstacle({OneFOneB, 4, 8, 1, 4}) == Obstacle::NoSuchFeature);
+    CHECK(obstacle({OneFOneB, 4, 8, 1, 1, 4}) == Obstacle::NoSuchFeature);
     CHECK(obstacle({OneFOneB, 4, 0}) == Obstacle::ScheduleNeedsMicroBatches);
     CHECK(obstacle({OneFOneB, 0, 4}) == Obstacle::NoSuchFeature);
-    CHECK_FALSE(obstacle_of({Interleaved, 4, 10, 2, 6}));
+    CHECK_FALSE(obstacle_of({Interleaved, 4, 10, 2, 1, 6}));
   }
 
   TEST_CASE("an order that lacks, repeats or invents a piece is told so") {

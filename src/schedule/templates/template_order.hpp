@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Orders over a task template, of whatever plan: whether they can run, and what waits for what
+// where they cannot.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "schedule/templates/task_template.hpp"
+
+namespace plansearch {
+
+struct TemplateStep {
+  NodeId node = 0;
+  int micro_batch = 0;
+  bool joined = false;  ///< one piece with the step before it; not of nodes on several devices
+  bool operator==(const TemplateStep&) const = default;
+};
+
+/// By device. A node on several devices stands in the list of each, once per micro-batch.
+using TemplateLists = std::vector<std::vector<TemplateStep>>;
+
+enum class WhyWaits : std::uint8_t {
+  Input,     ///< for what the next step makes
+  Sequence,  ///< the device runs the next step before, or as one piece with it
+};
+
+struct TemplateWait {
+  int device = 0;
+  TemplateStep step;
+  WhyWaits because = WhyWaits::Input;
+  bool operator==(const TemplateWait&) const = default;
+};
+
+/// Empty where every device can run its list from front to back, whatever the times. Otherwise
+/// steps of which each waits for the next one, the last for the first: as few as possible (of
+/// orders of more than some thousand steps, as few as a bounded search finds). Needs every node of
+/// every micro-batch once on each of its devices.
+[[nodiscard]] std::vector<TemplateWait> find_deadlock(const TaskTemplate& plan, int micro_batches,
+                                                      const TemplateLists& lists);
+
+}  // namespace plansearch
