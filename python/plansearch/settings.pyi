@@ -62,13 +62,18 @@ class Degrees(TypedDict, total=False):
     overdecompose: Numbers  # pieces of a micro-batch: messages of one run under kernels of another
     recompute: Words  # activations computed again in backward (none|selective|full)
     recompute_layers: Numbers  # layers of every chunk, its first ones, that full recomputation repeats; 0: all
-    schedule: Words  # pipeline schedule (gpipe|1f1b|interleaved|zb-h1|zb-v|zb-h2|eager-1f1b|breadth-first|hanayo|v-half|v-min|chimera|dualpipe|dualpipe-v|zb-auto|interleaved-pairs|pairs)
+    schedule: Words  # pipeline schedule (gpipe|1f1b|interleaved|zb-h1|zb-v|zb-h2|eager-1f1b|breadth-first|hanayo|v-half|v-min|chimera|dualpipe|dualpipe-v|zb-auto|interleaved-pairs|pairs|3f1b)
     recompute_modules: Words  # parts of a layer that selective recomputation runs again (own|fewest|core_attn|layernorm|mla_up_proj|mlp|moe|moe_act|shared_experts)
     dispatcher: Words  # how tokens reach their experts (own|all-to-all|all-gather|deepep|hybridep)
 
 class Search(Settings, Degrees, total=False):
     """A question with limits of its answer."""
 
+    plan: Words  # plan document that decides a part: the rest is searched
+    constraints: Words  # parts of a plan by name (constraints/*.yaml) or as plan documents
+    report: File  # write the answer as one HTML page, with pictures
+    trace: File  # write one step as a trace for Perfetto or chrome://tracing
+    force: bool  # write a trace of more than a million events
     space: Words  # plans to search (default: framework) (framework|megatron|data|axonn|4d|layers|operators|primepar|temporal|full|uneven)
     top: Numbers  # plans to show
     exhaustive: bool  # price every plan, prune nothing

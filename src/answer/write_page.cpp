@@ -33,7 +33,8 @@ void write_page(const std::string& file, const ResolvedQuestion& asked, const Se
   if (!report.plans.empty()) {
     first = priced_plan(asked, report);
     const PlanDegrees& degrees = first->plan.transform_at(0).degrees;
-    const int drawn = drawn_micro_batches(degrees, *first->problem.framework);
+    const int drawn =
+        drawn_micro_batches(degrees, *first->problem.framework, *first->problem.network);
     program = PlanEvaluator(first->problem)
                   .program(first->plan, {std::min(drawn, degrees.micro_batches)});
     content.program = program.get();

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "plansearch/error.hpp"
 
 namespace plansearch {
