@@ -18,14 +18,15 @@
 namespace plansearch {
 namespace {
 
-/// Those of the framework, or the one asked for.
-std::vector<ScheduleId> orders_of(const Framework& framework, const SearchRequest& request) {
-  std::vector<ScheduleId> orders = schedules_of(framework);
+/// Those of the framework that suit the network, or the one asked for.
+std::vector<ScheduleId> orders_of(const Problem& problem, const SearchRequest& request) {
+  std::vector<ScheduleId> orders = schedules_of(*problem.framework);
   if (const auto asked = request.pinned.get(Degree::Schedule)) {
     orders = {static_cast<ScheduleId>(*asked)};
   }
   std::erase_if(orders, [&](ScheduleId id) {
-    return splits_backward(id) || !schedule_row(id).chunks.contains(1) ||
+    return !suits(id, *problem.network) || splits_backward(id) ||
+           !schedule_row(id).chunks.contains(1) ||
            schedule_row(id).placement->replicas > 1 ||
            !request.admits(Degree::Schedule, static_cast<int>(id));
   });
@@ -71,7 +72,7 @@ std::map<PipelineOrder, std::vector<PlanDegrees>> stage_degrees(const Problem& p
                                                                 const std::vector<int>& sizes) {
   std::map<PipelineOrder, std::vector<PlanDegrees>> found;
   if (!request.admits(Degree::Chunks, 1)) return found;
-  const std::vector<ScheduleId> orders = orders_of(*problem.framework, request);
+  const std::vector<ScheduleId> orders = orders_of(problem, request);
   const bool usual = std::find(orders.begin(), orders.end(), kDefaultSchedule) != orders.end();
   const ScheduleId of_one_stage = usual || orders.empty() ? kDefaultSchedule : orders.front();
   const SearchRequest alone = request_of_one_stage(request);
