@@ -25,7 +25,7 @@ def gpt2(layers, hidden, heads, tokens, vocabulary, **more):
 
 
 def gpt2_xl():
-    """As published, with attention and GELU as one kernel each (torch's own)."""
+    """The published sizes; attention and GELU are one kernel each (the published GELU is seven)."""
     return gpt2(48, 1600, 25, 1024, 50257, attn_implementation="sdpa", activation_function="gelu_pytorch_tanh")
 
 

@@ -26,8 +26,7 @@ std::vector<ScheduleId> orders_of(const Problem& problem, const SearchRequest& r
   }
   std::erase_if(orders, [&](ScheduleId id) {
     return !suits(id, *problem.network) || splits_backward(id) ||
-           !schedule_row(id).chunks.contains(1) ||
-           schedule_row(id).placement->replicas > 1 ||
+           !schedule_row(id).chunks.contains(1) || schedule_row(id).placement->replicas > 1 ||
            !request.admits(Degree::Schedule, static_cast<int>(id));
   });
   return orders;

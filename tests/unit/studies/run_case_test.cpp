@@ -56,7 +56,7 @@ TEST_SUITE("unit") {
                                {"micro_batch", ""}};
     const RunCase filled = case_of(ironwood, "maxtext");
     CHECK(filled.question.degrees.get(Degree::Recompute) == static_cast<int>(Recompute::Selective));
-    CHECK_FALSE(filled.open_micro_batch);  // MaxText does not accumulate
+    CHECK_FALSE(filled.open_micro_batch);   // MaxText does not accumulate
     CHECK(filled.plan.micro_batches == 2);  // one a stage
     test::Cells stated = ironwood;
     stated["recompute"] = "none";
