@@ -203,7 +203,7 @@ TEST_CASE("a stub says what an unknown operator is like") {
     const io::ImportedGraph graph = io::parse_exported_program(program, "net.pt2", "model.json");
     return build_network(io::read_model(io::graph_document(graph, stubs), "net").model);
   };
-  const Block& known = network_of(linear_program()).blocks.front();
+  const Block known = network_of(linear_program()).blocks.front();
   CHECK(read("aten.relu").blocks.front().operators[1].saved == known.operators[1].saved);
   // Of an operator that nobody knows, backward may read all that it has read.
   const Operator pass = read("pass").blocks.front().operators[1];
