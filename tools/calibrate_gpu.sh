@@ -36,7 +36,13 @@ calibrate() {
   return "$code"
 }
 
-calibrate --models gpt2-xl,llama3-8b --budget "$budget" --out "$folder/samples.jsonl"
+# A point at which a GPU faults is kept as failed: the next run goes on behind it.
+for attempt in 1 2 3 4; do
+  code=0
+  calibrate --models gpt2-xl,llama3-8b --budget "$budget" --out "$folder/samples.jsonl" || code=$?
+  [[ $code == 3 && -s $folder/samples.jsonl && $attempt != 4 ]] || break
+done
+[[ $code == 0 ]] || exit "$code"
 sources=("$folder/samples.jsonl")
 torch=$("$python" -c 'import torch; print(int(torch.cuda.is_available()))' 2>/dev/null || echo 0)
 # Fused attention as PyTorch runs it, where cuDNN could not be called.
@@ -49,7 +55,7 @@ fi
 "$binary" fit "${sources[@]}" --out "$folder/mine.yaml" --plot "$folder/fit.svg" | tee "$folder/fit.txt"
 calibrate --check "$folder/mine.yaml" | tee "$folder/check.txt" || echo "the machine drifts while it is measured: see $folder/check.txt" >&2
 if [[ $torch == 1 ]]; then
-  "$python" "$here/tools/train_times.py" --hw mine.yaml --out "$folder/runs.csv"
+  "$python" "$here/tools/train_times.py" --hw mine.yaml --mixed fsdp,autocast --out "$folder/runs.csv"
   "$binary" validate "$folder/runs.csv" --site tuned | tee "$folder/validate.txt"
   echo "measured and predicted steps: $folder/validate.txt"
 else

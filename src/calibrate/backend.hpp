@@ -67,6 +67,8 @@ class Backend {
   [[nodiscard]] virtual std::optional<std::vector<Point>> recorded(const Probe& /*probe*/) const {
     return std::nullopt;
   }
+  /// Why nothing more can be measured by this process, asked after a point that failed.
+  [[nodiscard]] virtual std::optional<std::string> broken() { return std::nullopt; }
   /// What the device says of itself right after a point; empty where it says nothing.
   [[nodiscard]] virtual io::SampleState state() { return {}; }
   /// Seconds on the clock that a budget is counted by.

@@ -153,6 +153,10 @@ class Session {
         summary.left += points.size() - i;
         return;
       }
+      if (!summary.broken.empty()) {
+        summary.left += points.size() - i - 1;
+        return;
+      }
     }
   }
 
@@ -174,8 +178,11 @@ class Session {
       estimate_.learn(point, *sample.time_us * kMicrosecond);
       ++summary.measured;
       summary.samples.push_back(sample);
-    } else {
-      ++summary.failed;
+      return;
+    }
+    ++summary.failed;
+    if (const auto reason = backend_.broken()) {
+      summary.broken = fmt::format("{}: {}", point.key(), *reason);
     }
   }
 

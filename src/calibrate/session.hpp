@@ -43,6 +43,7 @@ struct SessionSummary {
   std::size_t failed = 0;    ///< now
   std::size_t left = 0;      ///< for which the budget did not suffice, or that came after a stop
   StopReason stopped = StopReason::None;
+  std::string broken;  ///< the point after which the device measures no more, and why; or empty
   std::vector<io::Sample> skipped;
   std::vector<io::Sample> samples;  ///< measured now
 };

@@ -174,6 +174,14 @@ std::string drift_json(const std::vector<calibrate::Drift>& all,
          "\n";
 }
 
+/// Throws where the device measures no more; what was measured is kept.
+void require_whole(const calibrate::SessionSummary& summary) {
+  if (summary.broken.empty()) return;
+  throw calibrate::Unmeasurable{
+      "the device stopped after " + summary.broken,
+      "samples are kept: the same command goes on with the next point; --only leaves probes out"};
+}
+
 /// Exit 3 where a class of times is not that of the profile.
 int check(calibrate::Backend& backend, calibrate::SessionRequest request, const Options& options) {
   constexpr double kMinute = 60.0;
@@ -183,6 +191,7 @@ int check(calibrate::Backend& backend, calibrate::SessionRequest request, const 
   const auto summary =
       calibrate::run_session(backend, request, [](const calibrate::SessionProgress&) {});
   if (summary.stopped != StopReason::None) return kExitInterrupted;
+  require_whole(summary);
   const auto all = calibrate::drifts(backend.machine(), summary.samples, profile);
   const auto slow = calibrate::slow_ranks(backend.machine(), summary.samples);
   Options shown = options;
@@ -232,6 +241,7 @@ int measure(calibrate::Backend& backend, const calibrate::SessionRequest& reques
     output.write(format == Format::Json ? summary_json(summary, options)
                                         : summary_text(summary, options));
   if (summary.stopped != StopReason::None) return kExitInterrupted;
+  require_whole(summary);
   return summary.known + summary.measured > 0 ? kExitOk : kExitInfeasible;
 }
 

@@ -84,6 +84,13 @@ class CudaBackend final : public Backend {
                       [this](double value) { return processes_ ? processes_->max(value) : value; });
   }
 
+  /// A fault inside a kernel ends every later call of the process.
+  [[nodiscard]] std::optional<std::string> broken() override {
+    const cudaError_t result = cuda_.wait(nullptr);
+    if (result == cudaSuccess) return std::nullopt;
+    return cuda_.error_text(result);
+  }
+
   [[nodiscard]] io::SampleState state() override {
     return nvml_ ? nvml_->state(0) : io::SampleState{};
   }

@@ -87,23 +87,26 @@ class AttentionGraph {
   Tensor scores(cudnnDataType_t type) { return graph_.between(type, sizes_.scores()); }
   Tensor rows() { return graph_.between(CUDNN_DATA_FLOAT, sizes_.rows()); }
 
-  /// Scaled and masked, from queries and turned keys.
-  Tensor masked_scores(Tensor queries, Tensor keys, Tensor scale) {
+  Tensor scaled_scores(Tensor queries, Tensor turned_keys, Tensor scale) {
     const Tensor plain = scores(CUDNN_DATA_FLOAT);
-    graph_.product(queries, keys, plain);
+    graph_.product(queries, turned_keys, plain);
     const Tensor scaled = scores(CUDNN_DATA_FLOAT);
     graph_.pointwise(CUDNN_POINTWISE_MUL, plain, scale, scaled);
-    if (!sizes_.causal) return scaled;
+    return scaled;
+  }
+
+  /// Nothing above the diagonal.
+  Tensor masked(Tensor all) {
+    if (!sizes_.causal) return all;
     const Tensor nothing = number(&kNothing);
     const Tensor row = scores(CUDNN_DATA_INT32);
     const Tensor column = scores(CUDNN_DATA_INT32);
     const Tensor seen = scores(CUDNN_DATA_BOOLEAN);
     const Tensor masked = scores(CUDNN_DATA_FLOAT);
-    graph_.index(scaled, 2, row);
-    graph_.index(scaled, 3, column);
+    graph_.index(all, 2, row);
+    graph_.index(all, 3, column);
     graph_.pointwise(CUDNN_POINTWISE_CMP_GE, row, column, seen, CUDNN_DATA_BOOLEAN);
-    graph_.pointwise(CUDNN_POINTWISE_BINARY_SELECT, scaled, nothing, masked, CUDNN_DATA_FLOAT,
-                     seen);
+    graph_.pointwise(CUDNN_POINTWISE_BINARY_SELECT, all, nothing, masked, CUDNN_DATA_FLOAT, seen);
     return masked;
   }
 
@@ -113,15 +116,15 @@ class AttentionGraph {
     const Tensor values = kept(sizes_.type, sizes_.keys());
     const Tensor context = kept(sizes_.type, sizes_.queries());
     const Tensor statistics = kept(CUDNN_DATA_FLOAT, sizes_.rows());
-    const Tensor masked = masked_scores(queries, keys, number(&scale_));
+    const Tensor seen = masked(scaled_scores(queries, keys, number(&scale_)));
     const Tensor largest = rows();
     const Tensor less = scores(CUDNN_DATA_FLOAT);
     const Tensor powers = scores(CUDNN_DATA_FLOAT);
     const Tensor sum = rows();
     const Tensor logarithm = rows();
     const Tensor weights = scores(sizes_.type);
-    graph_.reduce(CUDNN_REDUCE_TENSOR_MAX, masked, largest);
-    graph_.pointwise(CUDNN_POINTWISE_SUB, masked, largest, less);
+    graph_.reduce(CUDNN_REDUCE_TENSOR_MAX, seen, largest);
+    graph_.pointwise(CUDNN_POINTWISE_SUB, seen, largest, less);
     graph_.pointwise(CUDNN_POINTWISE_EXP, less, nullptr, powers);
     graph_.reduce(CUDNN_REDUCE_TENSOR_ADD, powers, sum);
     graph_.pointwise(CUDNN_POINTWISE_LOG, sum, nullptr, logarithm);
@@ -130,49 +133,72 @@ class AttentionGraph {
     graph_.product(weights, values, context);
   }
 
+  /// As cuDNN's own front end composes it (cudnn-frontend 1.x, CompositeSDPABackwardNode): other
+  /// orders of the same arithmetic are taken too, and write where they should not.
   void backward() {
     const Tensor queries = kept(sizes_.type, sizes_.queries());
-    const Tensor keys = kept(sizes_.type, sizes_.keys());
     const Tensor turned_keys = kept(sizes_.type, turned(sizes_.keys()));
     const Tensor turned_values = kept(sizes_.type, turned(sizes_.keys()));
     const Tensor context = kept(sizes_.type, sizes_.queries());
     const Tensor slope = kept(sizes_.type, sizes_.queries());
     const Tensor statistics = kept(CUDNN_DATA_FLOAT, sizes_.rows());
-    const Tensor query_slope = kept(sizes_.type, sizes_.queries());
-    // Of every head: where heads share keys, adding them up is a pass over memory of its own.
-    const Tensor key_slope = kept(sizes_.type, sizes_.queries());
-    const Tensor value_slope = kept(sizes_.type, sizes_.queries());
     const Tensor scale = number(&scale_);
-    // The sum of slope and context of every row.
-    const Tensor both = graph_.between(CUDNN_DATA_FLOAT, sizes_.queries());
-    const Tensor own = rows();
-    graph_.pointwise(CUDNN_POINTWISE_MUL, slope, context, both);
-    graph_.reduce(CUDNN_REDUCE_TENSOR_ADD, both, own);
+    const Tensor own = row_sums(slope, context);
     // The weights again.
-    const Tensor masked = masked_scores(queries, turned_keys, scale);
     const Tensor less = scores(CUDNN_DATA_FLOAT);
     const Tensor weights = scores(CUDNN_DATA_FLOAT);
-    graph_.pointwise(CUDNN_POINTWISE_SUB, masked, statistics, less);
-    graph_.pointwise(CUDNN_POINTWISE_EXP, less, nullptr, weights);
-    const Tensor turned_weights = graph_.between(sizes_.type, turned(sizes_.scores()));
-    graph_.reshape(weights, turned_weights);
-    graph_.product(turned_weights, slope, value_slope);
+    graph_.pointwise(CUDNN_POINTWISE_SUB, scaled_scores(queries, turned_keys, scale), statistics,
+                     less);
+    graph_.pointwise(CUDNN_POINTWISE_EXP, masked(less), nullptr, weights);
+    key_gradient(weights, slope);
     // Their gradients, and what follows.
     const Tensor change = scores(CUDNN_DATA_FLOAT);
     const Tensor centred = scores(CUDNN_DATA_FLOAT);
     const Tensor weighted = scores(CUDNN_DATA_FLOAT);
-    const Tensor score_slope = scores(sizes_.type);
+    const Tensor score_slope = scores(CUDNN_DATA_FLOAT);
     graph_.product(slope, turned_values, change);
     graph_.pointwise(CUDNN_POINTWISE_SUB, change, own, centred);
     graph_.pointwise(CUDNN_POINTWISE_MUL, centred, weights, weighted);
     graph_.pointwise(CUDNN_POINTWISE_MUL, weighted, scale, score_slope);
-    graph_.product(score_slope, keys, query_slope);
-    const Tensor turned_slope = graph_.between(sizes_.type, turned(sizes_.scores()));
-    graph_.reshape(score_slope, turned_slope);
-    graph_.product(turned_slope, queries, key_slope);
+    key_gradient(score_slope, queries);
+    query_gradient(score_slope, turned_keys);
+  }
+
+  /// The sum of slope and context of every row, kept.
+  Tensor row_sums(Tensor slope, Tensor context) {
+    const Tensor both = graph_.between(CUDNN_DATA_FLOAT, sizes_.queries());
+    const Tensor sum = rows();
+    const Tensor own = kept(CUDNN_DATA_FLOAT, sizes_.rows());
+    graph_.pointwise(CUDNN_POINTWISE_MUL, slope, context, both);
+    graph_.reduce(CUDNN_REDUCE_TENSOR_ADD, both, sum);
+    graph_.pointwise(CUDNN_POINTWISE_MUL, sum, number(&kOne), own);
+    return own;
+  }
+
+  /// Of keys or values: turned scores by rows, of every head, then summed over heads that share.
+  void key_gradient(Tensor from, Tensor by) {
+    const Tensor turned_scores = graph_.between(sizes_.type, turned(sizes_.scores()));
+    graph_.reshape(from, turned_scores);
+    if (sizes_.heads == sizes_.kv_heads) {
+      graph_.product(turned_scores, by, kept(sizes_.type, sizes_.keys()));
+      return;
+    }
+    const Tensor whole = graph_.between(sizes_.type, sizes_.queries());
+    graph_.product(turned_scores, by, whole);
+    graph_.reduce(CUDNN_REDUCE_TENSOR_ADD, whole, kept(sizes_.type, sizes_.keys()));
+  }
+
+  /// Summed in 32 bits.
+  void query_gradient(Tensor score_slope, Tensor turned_keys) {
+    const Tensor keys = graph_.between(sizes_.type, sizes_.keys());
+    const Tensor sum = kept(CUDNN_DATA_FLOAT, sizes_.queries());
+    graph_.reshape(turned_keys, keys);
+    graph_.product(score_slope, keys, sum);
+    graph_.pointwise(CUDNN_POINTWISE_IDENTITY, sum, nullptr, kept(sizes_.type, sizes_.queries()));
   }
 
   static constexpr float kNothing = -std::numeric_limits<float>::infinity();
+  static constexpr float kOne = 1.0F;
   Sizes sizes_;
   CudnnGraph graph_;
   std::vector<Stored> stored_;

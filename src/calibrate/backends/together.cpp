@@ -110,6 +110,11 @@ class TogetherBackend final : public Backend {
     }
     return std::make_unique<TogetherTrial>(*processes_, std::move(trial), slowest_);
   }
+  [[nodiscard]] std::optional<std::string> broken() override {
+    const std::string reason = first_reason(*processes_, own_->broken().value_or(""));
+    if (reason.empty()) return std::nullopt;
+    return reason;
+  }
   /// Of the first process; all may say why they are slowed.
   [[nodiscard]] io::SampleState state() override {
     io::SampleState state = own_->state();

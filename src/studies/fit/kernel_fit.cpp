@@ -82,7 +82,13 @@ void fit_format(const std::string& format, const std::vector<KernelTable>& table
     sample.add(
         table, base, [&](const KernelRow& row) { return format_of(row) == format; }, fit.unused);
   }
-  if (sample.measured().empty()) return;  // the rows not used say why
+  const std::size_t rows = sample.measured().size();
+  if (rows == 0) return;  // the rows not used say why
+  if (rows < kFewestRuns) {
+    fit.unused.push_back(
+        fmt::format("{}: {} row{}: a fit needs {}", part, rows, rows == 1 ? "" : "s", kFewestRuns));
+    return;
+  }
   const auto apply = [&](Logs logs) {
     Cluster cluster = base;
     move_matmul(matmul_curve(cluster.accelerator, format), logs);

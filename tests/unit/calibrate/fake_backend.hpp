@@ -40,6 +40,9 @@ class FakeBackend final : public calibrate::Backend {
     });
   }
   [[nodiscard]] double now() const override { return clock_; }
+  [[nodiscard]] std::optional<std::string> broken() override { return fault; }
+
+  std::optional<std::string> fault;
 
  private:
   std::function<double(int, double)> time_;

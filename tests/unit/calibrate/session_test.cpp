@@ -61,6 +61,30 @@ TEST_SUITE("unit") {
     CHECK(keys_in(path) == keys_in(whole));
   }
 
+  TEST_CASE("a device that breaks ends the session, which goes on behind the point that broke it") {
+    const test::TemporaryDirectory directory;
+    const std::string path = directory.path() / "s.jsonl";
+    int trials = 0;
+    test::FakeBackend* device = nullptr;
+    test::FakeBackend backend([&](int calls, double /*bytes*/) {
+      if (++trials == 40) device->fault = "illegal access";
+      if (device->fault) throw Unmeasurable{"no answer"};
+      return 1e-3 * calls;
+    });
+    device = &backend;
+    const SessionSummary broken = run_session(backend, request_to(path), show_nothing);
+    CHECK(broken.measured > 0);
+    CHECK(broken.failed == 1);
+    CHECK(broken.left > 0);
+    CHECK(broken.measured + broken.failed + broken.left == broken.points);
+    CHECK(broken.broken.find("illegal access") != std::string::npos);
+    backend.fault.reset();
+    const SessionSummary rest = run_session(backend, request_to(path), show_nothing);
+    CHECK(rest.known == broken.measured + broken.failed);
+    CHECK(rest.measured == broken.left);
+    CHECK(rest.broken.empty());
+  }
+
   TEST_CASE("a budget is used up and not exceeded") {
     const test::TemporaryDirectory directory;
     for (const double budget : {5.0, 10.0}) {
