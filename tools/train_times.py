@@ -3,125 +3,300 @@
 """Training steps of GPT-2 and Llama-like networks in PyTorch on one GPU, as a table of runs for `plansearch validate`.
 
   python3 tools/train_times.py --hw mine.yaml --out runs.csv [--models gpt2,gpt2-medium,gpt2-large,gpt2-xl,llama-1b,llama-3b]
-                               [--batch 8] [--device cpu] [--steps 5]
+                               [--batch 8] [--seq-len N] [--implementation eager,compiled] [--recompute none,full]
+                               [--lora-rank 0] [--mixed fsdp,autocast] [--device cpu] [--steps 5] [--append]
+                               [--trace trace.json]
 
-Eager PyTorch with scaled_dot_product_attention, parameters in fp32 under autocast to bf16, fused AdamW, random tokens. The
-step time is the median, the memory what the allocator reached at most. Models that do not fit are left out by name.
+PyTorch with scaled_dot_product_attention and fused AdamW, random tokens. Parameters are fp32, and bf16 where they multiply: by
+FSDP's policy of mixed precision (fully_shard of every block over the one GPU), or with --mixed autocast by torch.autocast.
+With --lora-rank the base is frozen in bf16 and every product of a block has an adapter. `compiled` compiles
+each block and the loss (torch.compile); `full` recomputes each block (torch.utils.checkpoint). The step time is the median,
+the memory what the allocator reached at most. Models that do not fit are left out by name. --trace writes the profiler's trace
+of one more step of the last case.
 """
 
 import argparse
 import csv
+import functools
+import gc
+import itertools
 import math
 import statistics
 import sys
 import time
+from typing import NamedTuple
 
-# name: layers, hidden, heads, kv_heads, ffn, vocabulary, sequence, gated (Llama) or not (GPT-2)
+
+class Sizes(NamedTuple):
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    ffn: int
+    vocabulary: int
+    sequence: int
+    gated: bool = False  # Llama: RMS norms, gated products, projections of their own; else GPT-2
+    tied: bool = True  # the head multiplies the embedding
+
+
 MODELS = {
-    "gpt2": (12, 768, 12, 12, 3072, 50257, 1024, False),
-    "gpt2-medium": (24, 1024, 16, 16, 4096, 50257, 1024, False),
-    "gpt2-large": (36, 1280, 20, 20, 5120, 50257, 1024, False),
-    "gpt2-xl": (48, 1600, 25, 25, 6400, 50257, 1024, False),
-    "llama-1b": (16, 2048, 32, 8, 8192, 128256, 2048, True),
-    "llama-3b": (28, 3072, 24, 8, 8192, 128256, 2048, True),
+    "gpt2": Sizes(12, 768, 12, 12, 3072, 50257, 1024),
+    "gpt2-medium": Sizes(24, 1024, 16, 16, 4096, 50257, 1024),
+    "gpt2-large": Sizes(36, 1280, 20, 20, 5120, 50257, 1024),
+    "gpt2-xl": Sizes(48, 1600, 25, 25, 6400, 50257, 1024),
+    "llama-1b": Sizes(16, 2048, 32, 8, 8192, 128256, 2048, gated=True),
+    "llama-3b": Sizes(28, 3072, 24, 8, 8192, 128256, 2048, gated=True),
+    "llama-8b": Sizes(32, 4096, 32, 8, 14336, 128256, 2048, gated=True, tied=False),
 }
+DEFAULT = "gpt2,gpt2-medium,gpt2-large,gpt2-xl,llama-1b,llama-3b"
 COLUMNS = ["id", "source", "hw", "framework", "gpus", "model", "mlp", "layers", "hidden", "heads", "kv_heads", "ffn_hidden", "vocab",
            "seq_len", "batch", "micro_batch", "zero", "precision", "optimizer", "attention", "implementation", "recompute",
-           "step_time_s", "peak_mem_gib", "mem_kind"]
+           "lora_rank", "lora_targets", "base_precision", "step_time_s", "peak_mem_gib", "mem_kind"]
 
 
-def network(torch, sizes):
-    layers, hidden, heads, kv_heads, ffn, vocabulary, sequence, gated = sizes
+class Case(NamedTuple):
+    model: str
+    batch: int
+    sequence: int
+    implementation: str
+    recompute: str
+    rank: int
+    mixed: str
+
+    def name(self):
+        parts = [self.model, f"b{self.batch}", f"s{self.sequence}", self.mixed, self.implementation]
+        if self.recompute != "none":
+            parts.append(f"recompute-{self.recompute}")
+        if self.rank:
+            parts.append(f"lora{self.rank}")
+        return "-".join(parts)
+
+
+@functools.cache
+def block_class(torch, sizes, rank):
+    """One class for all blocks of a network: compiled code is shared by class."""
     nn, functional = torch.nn, torch.nn.functional
+    hidden, heads, kv_heads = sizes.hidden, sizes.heads, sizes.kv_heads
     head = hidden // heads
+
+    class Adapted(nn.Module):
+        """A frozen product in bf16, with a trained one of this rank beside it."""
+
+        def __init__(self, base):
+            super().__init__()
+            self.base = base.to(torch.bfloat16).requires_grad_(False)
+            self.down = nn.Linear(base.in_features, rank, bias=False)
+            self.up = nn.Linear(rank, base.out_features, bias=False)
+
+        def forward(self, x):
+            return self.base(x) + 2.0 * self.up(self.down(x))
+
+    def product(inner, outer):
+        plain = nn.Linear(inner, outer, bias=not sizes.gated)
+        return Adapted(plain) if rank else plain
 
     class Block(nn.Module):
         def __init__(self):
             super().__init__()
-            norm = nn.RMSNorm if gated else nn.LayerNorm
+            norm = nn.RMSNorm if sizes.gated else nn.LayerNorm
             self.first, self.second = norm(hidden), norm(hidden)
-            self.qkv = nn.Linear(hidden, hidden + 2 * kv_heads * head, bias=not gated)
-            self.out = nn.Linear(hidden, hidden, bias=not gated)
-            self.up = nn.Linear(hidden, (2 if gated else 1) * ffn, bias=not gated)
-            self.down = nn.Linear(ffn, hidden, bias=not gated)
+            widths = [hidden, kv_heads * head, kv_heads * head]
+            self.qkv = nn.ModuleList(product(hidden, width) for width in (widths if sizes.gated else [sum(widths)]))
+            self.out = product(hidden, hidden)
+            self.up = nn.ModuleList(product(hidden, sizes.ffn) for _ in range(2 if sizes.gated else 1))
+            self.down = product(sizes.ffn, hidden)
 
         def forward(self, x):
             batch, length, _ = x.shape
-            query, key, value = self.qkv(self.first(x)).split([hidden, kv_heads * head, kv_heads * head], dim=-1)
+            normed = self.first(x)
+            parts = [one(normed) for one in self.qkv]
+            query, key, value = parts if sizes.gated else parts[0].split(hidden, dim=-1)
             query = query.view(batch, length, heads, head).transpose(1, 2)
             key, value = (part.view(batch, length, kv_heads, head).transpose(1, 2) for part in (key, value))
             more = {"enable_gqa": True} if heads != kv_heads else {}
             context = functional.scaled_dot_product_attention(query, key, value, is_causal=True, **more)
             x = x + self.out(context.transpose(1, 2).reshape(batch, length, hidden))
-            inner = self.up(self.second(x))
-            if gated:
-                gate, inner = inner.chunk(2, dim=-1)
-                inner = functional.silu(gate) * inner
-            else:
-                inner = functional.gelu(inner, approximate="tanh")
-            return x + self.down(inner)
+            normed = self.second(x)
+            inner = [one(normed) for one in self.up]
+            active = functional.silu(inner[0]) * inner[1] if sizes.gated else functional.gelu(inner[0], approximate="tanh")
+            return x + self.down(active)
+
+    return Block
+
+
+def sharding(torch, device):
+    """A function that shards a network over this process alone: parameters are gathered as over many."""
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+    if not torch.distributed.is_initialized():
+        torch.distributed.init_process_group("nccl" if device == "cuda" else "gloo", rank=0, world_size=1,
+                                             store=torch.distributed.HashStore())
+
+    def shard(model, adapted):
+        policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+        if adapted:  # a group has one format: all of an adapted network is bf16
+            model.to(torch.bfloat16)
+        for one in model.blocks:
+            fully_shard(one, mp_policy=policy)
+        fully_shard(model, mp_policy=policy)
+
+    return shard
+
+
+def network(torch, case, sizes, device):
+    from torch.utils.checkpoint import checkpoint
+
+    nn, functional = torch.nn, torch.nn.functional
+    compiled = case.implementation == "compiled"
+    shard = sharding(torch, device) if case.mixed == "fsdp" else None
+
+    def loss_of(logits, targets):
+        return functional.cross_entropy(logits.float().view(-1, sizes.vocabulary), targets.reshape(-1))
 
     class Network(nn.Module):
         def __init__(self):
             super().__init__()
-            self.words = nn.Embedding(vocabulary, hidden)
-            self.places = None if gated else nn.Embedding(sequence, hidden)
-            self.blocks = nn.ModuleList(Block() for _ in range(layers))
-            self.last = nn.RMSNorm(hidden) if gated else nn.LayerNorm(hidden)
+            self.words = nn.Embedding(sizes.vocabulary, sizes.hidden)
+            self.places = None if sizes.gated else nn.Embedding(case.sequence, sizes.hidden)
+            self.blocks = nn.ModuleList(block_class(torch, sizes, case.rank)() for _ in range(sizes.layers))
+            self.last = nn.RMSNorm(sizes.hidden) if sizes.gated else nn.LayerNorm(sizes.hidden)
+            self.head = nn.Linear(sizes.hidden, sizes.vocabulary, bias=False)
+            if sizes.tied:
+                self.head.weight = self.words.weight
+            if case.rank:
+                frozen = [self.words, self.places, self.head, self.last]
+                for part in frozen + [norm for one in self.blocks for norm in (one.first, one.second)]:
+                    if part is not None:
+                        part.to(torch.bfloat16).requires_grad_(False)
+            if compiled:
+                for one in self.blocks:
+                    one.compile()
+            if case.mixed == "fsdp":
+                shard(self, case.rank > 0)
+            self.loss = torch.compile(loss_of) if compiled else loss_of
 
         def forward(self, tokens, targets):
             x = self.words(tokens)
             if self.places is not None:
                 x = x + self.places.weight
-            for block in self.blocks:
-                x = block(x)
-            logits = functional.linear(self.last(x), self.words.weight)
-            return functional.cross_entropy(logits.float().view(-1, vocabulary), targets.view(-1))
+            for one in self.blocks:
+                x = checkpoint(one, x.requires_grad_(), use_reentrant=False) if case.recompute == "full" else one(x)
+            return self.loss(self.head(self.last(x)), targets)
 
     return Network()
 
 
-def measure(torch, sizes, batch, device, steps):
-    sequence, vocabulary = sizes[6], sizes[5]
-    torch.manual_seed(1)
-    with torch.device(device):
-        model = network(torch, sizes)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=device == "cuda")
+class Training:
+    """One network, its optimizer and random tokens on one device."""
+
+    def __init__(self, torch, case, device):
+        self.torch, self.case, self.device = torch, case, device
+        self.sizes = MODELS[case.model]
+        torch.manual_seed(1)
+        with torch.device(device):
+            self.model = network(torch, case, self.sizes, device)
+        trained = [one for one in self.model.parameters() if one.requires_grad]
+        self.optimizer = torch.optim.AdamW(trained, lr=1e-4, fused=device == "cuda")
+
+    def wait(self):
+        if self.device == "cuda":
+            self.torch.cuda.synchronize()
+
+    def step(self):
+        """Seconds."""
+        torch, case = self.torch, self.case
+        tokens = torch.randint(self.sizes.vocabulary, (case.batch, case.sequence + 1), device=self.device)
+        self.wait()
+        begin = time.perf_counter()
+        with torch.autocast(self.device, dtype=torch.bfloat16, enabled=case.mixed == "autocast"):
+            loss = self.model(tokens[:, :-1], tokens[:, 1:])
+        loss.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.wait()
+        seconds = time.perf_counter() - begin
+        if not math.isfinite(loss.item()):
+            sys.exit("error: the loss is not a number")
+        return seconds
+
+    def trace(self, path):
+        from torch.profiler import ProfilerActivity, profile
+
+        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
+            self.step()
+        profiler.export_chrome_trace(path)
+
+
+def measure(torch, case, device, steps, trace):
+    """Median step time in seconds, and the allocator's peak in GiB on a GPU."""
+    gc.collect()
+    if device == "cuda":
+        torch.cuda.empty_cache()
+    torch.compiler.reset()
+    training = Training(torch, case, device)
+    for _ in range(3):
+        training.step()
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
-    times = []
-    for step in range(3 + steps):
-        tokens = torch.randint(vocabulary, (batch, sequence + 1), device=device)
-        if device == "cuda":
-            torch.cuda.synchronize()
-        begin = time.perf_counter()
-        with torch.autocast(device, dtype=torch.bfloat16, enabled=device == "cuda"):
-            loss = model(tokens[:, :-1], tokens[:, 1:])
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        if device == "cuda":
-            torch.cuda.synchronize()
-        if step >= 3:
-            times.append(time.perf_counter() - begin)
-    if not math.isfinite(loss.item()):
-        sys.exit("error: the loss is not a number")
+    seconds = statistics.median(training.step() for _ in range(steps))
     memory = torch.cuda.max_memory_allocated() / 2**30 if device == "cuda" else None
-    return statistics.median(times), memory
+    if trace:
+        training.trace(trace)
+    return seconds, memory
+
+
+def row(torch, case, arguments, seconds, memory):
+    sizes = MODELS[case.model]
+    fused = arguments.device == "cuda"
+    adapters = {"lora_rank": case.rank, "lora_targets": "all-linear", "base_precision": "bf16"} if case.rank else {}
+    return {"id": f"one-gpu-{case.name()}", "source": f"tools/train_times.py, PyTorch {torch.__version__}",
+            "hw": arguments.hw, "framework": "fsdp2" if case.mixed == "fsdp" else "ddp", "gpus": 1,
+            "model": f"train_times {case.model}", "mlp": "gated" if sizes.gated else "gelu",
+            "layers": sizes.layers, "hidden": sizes.hidden, "heads": sizes.heads, "kv_heads": sizes.kv_heads,
+            "ffn_hidden": sizes.ffn, "vocab": sizes.vocabulary, "seq_len": case.sequence,
+            "batch": case.batch, "micro_batch": case.batch, "zero": 3 if case.mixed == "fsdp" else 0, "precision": "bf16",
+            "optimizer": "adam", "attention": "flash" if fused else "unfused", "implementation": "compiled" if case.implementation == "compiled" else "",
+            "recompute": case.recompute, **adapters, "step_time_s": f"{seconds:.6g}",
+            "peak_mem_gib": "" if memory is None else f"{memory:.4g}", "mem_kind": "" if memory is None else "torch-peak"}
+
+
+def cases_of(parser, arguments):
+    def words(name, known=None):
+        listed = getattr(arguments, name).split(",")
+        for word in listed:
+            if known is not None and word not in known:
+                parser.error(f"unknown {name} {word}: one of {', '.join(known)}")
+        return listed
+
+    def numbers(name):
+        try:
+            return [int(word) for word in words(name)]
+        except ValueError:
+            parser.error(f"{name}: whole numbers between commas")
+
+    return [Case(model, batch, arguments.seq_len or MODELS[model].sequence, implementation, recompute, rank, mixed)
+            for model, batch, implementation, recompute, rank, mixed in itertools.product(
+                words("models", MODELS), numbers("batch"), words("implementation", ["eager", "compiled"]),
+                words("recompute", ["none", "full"]), numbers("lora_rank"), words("mixed", ["fsdp", "autocast"]))]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hw", required=True, help="the profile that the rows are predicted with")
     parser.add_argument("--out", required=True)
-    parser.add_argument("--models", default=",".join(MODELS))
-    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--models", default=DEFAULT)
+    parser.add_argument("--batch", default="8")
+    parser.add_argument("--seq-len", type=int)
+    parser.add_argument("--implementation", default="eager")
+    parser.add_argument("--recompute", default="none")
+    parser.add_argument("--lora-rank", default="0")
+    parser.add_argument("--mixed", default="fsdp")
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
+    parser.add_argument("--append", action="store_true", help="to a table that is there")
+    parser.add_argument("--trace", help="a file for the profiler's trace")
     arguments = parser.parse_args()
-    unknown = [name for name in arguments.models.split(",") if name not in MODELS]
-    if unknown:
-        parser.error(f"unknown model {unknown[0]}: one of {', '.join(MODELS)}")
+    cases = cases_of(parser, arguments)
     try:
         import torch
     except ImportError as missing:
@@ -129,28 +304,20 @@ def main():
     if arguments.device == "cuda" and not torch.cuda.is_available():
         print("error: PyTorch sees no GPU", file=sys.stderr)
         sys.exit(3)
-    with open(arguments.out, "w", newline="") as target:
+    with open(arguments.out, "a" if arguments.append else "w", newline="") as target:
         table = csv.DictWriter(target, COLUMNS)
-        table.writeheader()
-        for name in arguments.models.split(","):
-            layers, hidden, heads, kv_heads, ffn, vocabulary, sequence, gated = MODELS[name]
+        if target.tell() == 0:
+            table.writeheader()
+        for case in cases:
             try:
-                step, memory = measure(torch, MODELS[name], arguments.batch, arguments.device, arguments.steps)
+                seconds, memory = measure(torch, case, arguments.device, arguments.steps,
+                                          arguments.trace if case == cases[-1] else None)
             except torch.OutOfMemoryError:
-                print(f"{name}: does not fit with batch {arguments.batch}", file=sys.stderr)
+                print(f"{case.name()}: does not fit", file=sys.stderr)
                 continue
-            own = {"mlp": "gated" if gated else "gelu", "layers": layers, "hidden": hidden, "heads": heads, "kv_heads": kv_heads,
-                   "ffn_hidden": ffn, "vocab": vocabulary}
-            fused = arguments.device == "cuda"
-            table.writerow({"id": f"one-gpu-{name}", "source": f"tools/train_times.py, PyTorch {torch.__version__}",
-                            "hw": arguments.hw, "framework": "fsdp", "gpus": 1, "model": name, **own, "seq_len": sequence,
-                            "batch": arguments.batch, "micro_batch": arguments.batch, "zero": 0,
-                            "precision": "bf16" if fused else "fp32", "optimizer": "adam",
-                            "attention": "flash" if fused else "unfused", "implementation": "eager", "recompute": "none",
-                            "step_time_s": f"{step:.6g}", "peak_mem_gib": "" if memory is None else f"{memory:.4g}",
-                            "mem_kind": "" if memory is None else "torch-peak"})
+            table.writerow(row(torch, case, arguments, seconds, memory))
             target.flush()
-            print(f"{name}: {step:.4g} s" + ("" if memory is None else f", {memory:.1f} GiB"))
+            print(f"{case.name()}: {seconds:.4g} s" + ("" if memory is None else f", {memory:.1f} GiB"), flush=True)
 
 
 if __name__ == "__main__":

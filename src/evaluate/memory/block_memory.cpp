@@ -314,11 +314,13 @@ class ActivationCounter {
     return bytes + attention_copies(index);
   }
 
-  /// Of the tokens, those for which a loss has tensors of its own at a time.
+  /// Of the tokens, those for which a loss has tensors of its own at a time. A single kernel reads
+  /// the logits and writes their gradients: it has none.
   [[nodiscard]] double loss_share(std::size_t index) const {
     const Operator& op = block_.operators[index];
     const OperatorPasses* passes = context_.passes.at(static_cast<std::size_t>(op.passes));
     if (op.passes != MemoryBound::Loss || passes == nullptr) return 1.0;
+    if (passes->chunks == 1.0) return passes->keeps == KeptTensors::Separate ? 1.0 : 0.0;
     if (passes->chunks > 0.0) return 1.0 / passes->chunks;
     const TensorId logits = op.inputs.front();
     const std::size_t product = local_.index.producers[static_cast<std::size_t>(logits)];
