@@ -120,6 +120,9 @@ class PlanEvaluator {
   [[nodiscard]] PlanBound placed_bound(const PlanDegrees& plan,
                                        EvaluationWorkspace& workspace) const;
 
+  /// The same step with the kernels of the placement.
+  [[nodiscard]] Seconds work_bound(const PlanDegrees& plan, EvaluationWorkspace& workspace) const;
+
   /// Precondition of the three: `legality(plan)` is empty and `profile` is the plan's own.
   [[nodiscard]] PlanBound bound(const ClassProfile& profile, const PlanDegrees& plan,
                                 EvaluationWorkspace& workspace) const;

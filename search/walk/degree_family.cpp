@@ -98,13 +98,14 @@ class FamilyPricer::Worker {
     return std::find(joining_.begin(), joining_.end(), plan.schedule) != joining_.end();
   }
 
-  /// Of all dispatchers of the space.
+  /// Of all dispatchers of the space. Kernels are priced where less does not prune.
   [[nodiscard]] PlanBound least_of(PlanDegrees plan, ScheduleId schedule) {
     std::optional<PlanBound> least;
     plan.schedule = schedule;
     for (const int dispatcher : dispatchers_) {
       plan.dispatcher = static_cast<DispatcherId>(dispatcher);
-      const PlanBound bound = evaluator_.placed_bound(plan, *workspace_);
+      PlanBound bound = evaluator_.placed_bound(plan, *workspace_);
+      if (!is_pruned(bound)) bound.step_time = evaluator_.work_bound(plan, *workspace_);
       if (!least || bound.step_time < least->step_time) least = bound;
     }
     return *least;

@@ -71,7 +71,7 @@ BlockWaits least_waits(const PricingContext& context, const PlacedNetwork& place
   const double fullest = fullest_rank(*context.problem.network, placed.mesh, sequences);
   BlockWaits waits;
   QueueTimes queues;
-  for (const SequenceMessage& message : placed.blocks[block].messages) {
+  for (const SequenceMessage& message : placed.blocks()[block].messages) {
     const Communication& c = message.communication;
     const OverlapRule& rule = rule_of(context, c);
     if (!is_waited_for(rule, c) && !rule.joined) continue;
@@ -94,6 +94,15 @@ BlockWaits least_waits(const PricingContext& context, const PlacedNetwork& place
   }
   waits.exchange = queues.longest();
   return waits;
+}
+
+void NetworkWork::add(const NetworkWork& other, double copies) {
+  forward += other.forward * copies;
+  input_gradient += other.input_gradient * copies;
+  weight_gradient += other.weight_gradient * copies;
+  for (std::size_t level = 0; level < kRecomputeLevels; ++level) {
+    repeated[level] += other.repeated[level] * copies;
+  }
 }
 
 void BlockWaits::add(const BlockWaits& other, double copies) {

@@ -22,6 +22,16 @@ struct BlockWaits {
   void add(const BlockWaits& other, double copies);
 };
 
+/// Kernels of one micro-batch on its way through the network, each on its device.
+struct NetworkWork {
+  Seconds forward;
+  Seconds input_gradient;
+  Seconds weight_gradient;
+  ByRecompute<Seconds> repeated;
+
+  void add(const NetworkWork& other, double copies);
+};
+
 struct NetworkWaits {
   std::shared_ptr<const PlacedNetwork> placed;
   std::vector<BlockWaits> blocks;  ///< by index into Network::blocks

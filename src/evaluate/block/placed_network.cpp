@@ -94,13 +94,13 @@ ParameterCount operator*(ParameterCount count, double copies) {
           count.frozen_dense * copies,    count.frozen_expert * copies};
 }
 
-PlacedNetwork place_network(const Problem& problem, const NetworkIndex& index,
-                            const PlanDegrees& plan, const DeviceMesh& mesh,
-                            const Placements* placements) {
+PlacedBlocks place_blocks(const Problem& problem, const NetworkIndex& index,
+                          const PlanDegrees& plan, const DeviceMesh& mesh,
+                          const Placements* placements) {
   thread_local DerivationBuffers scratch;
   const Network& network = *problem.network;
   const Framework& framework = *problem.framework;
-  PlacedNetwork result{plan, mesh, std::vector<PlacedBlock>(network.blocks.size())};
+  PlacedBlocks result{plan, mesh, std::vector<PlacedBlock>(network.blocks.size())};
   result.plan.micro_batch = 1;
   const PlacementRules rules = placement_rules(network, result.plan, mesh, framework, placements);
   const TensorPolicies policies = tensor_policies(plan, mesh, framework, problem.precision);

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -73,15 +74,23 @@ struct PlacedBlock {
   std::vector<SharedCount> shared;
 };
 
-struct PlacedNetwork {
+/// Of one plan and mesh; plans whose groups have the same sizes share it.
+struct PlacedBlocks {
   PlanDegrees plan;  ///< the one it was made for, with one sequence per micro-batch
-  DeviceMesh mesh;
+  DeviceMesh mesh;   ///< of that plan: cuts go with its sizes
   std::vector<PlacedBlock> blocks;  ///< by index into Network::blocks
-  std::uint32_t sizes = 0;          ///< placements of one number cut everything alike
 };
 
-[[nodiscard]] PlacedNetwork place_network(const Problem& problem, const NetworkIndex& index,
-                                          const PlanDegrees& plan, const DeviceMesh& mesh,
-                                          const Placements* placements = nullptr);
+struct PlacedNetwork {
+  DeviceMesh mesh;  ///< where ranks lie
+  std::shared_ptr<const PlacedBlocks> shared;
+  std::uint32_t sizes = 0;  ///< placements of one number cut everything alike
+  [[nodiscard]] const std::vector<PlacedBlock>& blocks() const { return shared->blocks; }
+};
+
+/// Sizes of groups decide, not where their ranks lie.
+[[nodiscard]] PlacedBlocks place_blocks(const Problem& problem, const NetworkIndex& index,
+                                        const PlanDegrees& plan, const DeviceMesh& mesh,
+                                        const Placements* placements = nullptr);
 
 }  // namespace plansearch

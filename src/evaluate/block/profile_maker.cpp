@@ -114,9 +114,14 @@ std::shared_ptr<const PlacedNetwork> ProfileMaker::placed(const StatesKey& key,
                                                           const Placements* placements) const {
   const StatesKey own = placement_key(key);
   return placed_.get(own, [&] {
-    PlacedNetwork made = place_network(context_.problem, index_, plan, mesh, placements);
-    made.sizes = number_of_sizes(own);
-    return std::make_shared<const PlacedNetwork>(std::move(made));
+    StatesKey sizes = own;
+    sizes.axes = {};
+    auto blocks = blocks_.get(sizes, [&] {
+      return std::make_shared<const PlacedBlocks>(
+          place_blocks(context_.problem, index_, plan, mesh, placements));
+    });
+    return std::make_shared<const PlacedNetwork>(
+        PlacedNetwork{mesh, std::move(blocks), number_of_sizes(sizes)});
   });
 }
 
@@ -130,7 +135,6 @@ std::shared_ptr<const PlacedNetwork> ProfileMaker::placed(
 /// Cuts follow from degrees, wherever the ranks of an axis lie.
 std::uint32_t ProfileMaker::number_of_sizes(const StatesKey& key) const {
   StatesKey sizes = key;
-  sizes.axes = {};
   sizes.plan.dispatcher = kOwnDispatcher;
   const std::lock_guard lock(mutex_);
   return sizes_.emplace(sizes, static_cast<std::uint32_t>(sizes_.size())).first->second;
@@ -151,16 +155,16 @@ void ProfileMaker::for_each_local_block(const PlacedNetwork& placed, int micro_b
                                         std::uint8_t modules, Visit visit) const {
   const Network& network = *context_.problem.network;
   const std::vector<RepeatedShares>& shares = repeated(modules);
-  PlanDegrees plan = placed.plan;
+  PlanDegrees plan = placed.shared->plan;
   plan.micro_batch = micro_batch;
   plan.modules = modules;
   const SelectiveRecompute selective = selective_of(*context_.problem.framework, plan);
   thread_local std::vector<double> extents;
   placed_extents(network, plan, *context_.problem.framework, extents);
-  fill_fullest_rank(network, placed.mesh, micro_batch, extents);
+  fill_fullest_rank(network, placed.shared->mesh, micro_batch, extents);
   for (std::size_t b = 0; b < network.blocks.size(); ++b) {
     const Block& block = network.blocks[b];
-    const PlacedBlock& own = placed.blocks[b];
+    const PlacedBlock& own = placed.blocks()[b];
     const BlockCuts& kernels = own.pieces ? own.pieces->cuts : own.cuts;
     visit(LocalBlock{block,
                      index_[b],
@@ -181,7 +185,7 @@ std::shared_ptr<const LocalKernels> ProfileMaker::kernels(const PlacedNetwork& p
     for (const Block& block : context_.problem.network->blocks) {
       operators += block.operators.size();
     }
-    kernels->blocks.reserve(placed.blocks.size());
+    kernels->blocks.reserve(placed.blocks().size());
     kernels->operators.reserve(operators);
     for_each_local_block(placed, micro_batch, 0, [&](const LocalBlock& local) {
       add_block_kernels(context_, local, *kernels);
@@ -199,10 +203,10 @@ std::shared_ptr<const LocalWork> ProfileMaker::work(
     work->placed = placed;
     work->kernels = kernels(*placed, micro_batch);
     std::size_t messages = 0;
-    for (const PlacedBlock& block : placed->blocks) messages += block.messages.size();
-    work->blocks.reserve(placed->blocks.size());
+    for (const PlacedBlock& block : placed->blocks()) messages += block.messages.size();
+    work->blocks.reserve(placed->blocks().size());
     work->messages.reserve(messages);
-    for (const PlacedBlock& block : placed->blocks) {
+    for (const PlacedBlock& block : placed->blocks()) {
       add_block_messages(context_, block, micro_batch, dispatcher, *work);
     }
     return work;
@@ -219,7 +223,7 @@ std::shared_ptr<const LocalMemory> ProfileMaker::memory(
     std::uint8_t modules) const {
   return memory_.get(LocalKey{placed.get(), micro_batch, modules}, [&] {
     LocalMemory memory{placed, {}};
-    memory.blocks.reserve(placed->blocks.size());
+    memory.blocks.reserve(placed->blocks().size());
     const bool edges = !context_.problem.network->edges.empty();
     for_each_local_block(*placed, micro_batch, modules, [&](const LocalBlock& local) {
       memory.blocks.push_back(block_memory(context_, local));
@@ -232,7 +236,7 @@ std::shared_ptr<const LocalMemory> ProfileMaker::memory(
 BlockParts ProfileMaker::parts(const ClassProfile& profile, std::size_t block,
                                const BlockWork& work, const KeptBlock& kept) const {
   const auto level = static_cast<std::size_t>(profile.recompute);
-  const PlacedBlock& placed = profile.memory->placed->blocks[block];
+  const PlacedBlock& placed = profile.memory->placed->blocks()[block];
   const RepeatedShares& all =
       placed.pieces ? placed.pieces->repeated : repeated(profile.modules)[block];
   const std::vector<double>& shares = all[level];
@@ -276,7 +280,7 @@ void ProfileMaker::set_memory(std::shared_ptr<const LocalMemory> memory, const P
   profile.blocks.resize(memory->blocks.size());
   for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
     BlockProfile& block = profile.blocks[b];
-    const PlacedBlock& placed = memory->placed->blocks[b];
+    const PlacedBlock& placed = memory->placed->blocks()[b];
     block.memory = memory->blocks[b][static_cast<std::size_t>(plan.recompute)];
     if (plan.pieces > 1) take_turns(placed, plan.pieces, block.memory);
     block.parameters = placed.parameters;
@@ -322,7 +326,7 @@ void ProfileMaker::make_module_sets(const PlacedNetwork& placed) const {
 std::shared_ptr<const ModuleChoices> ProfileMaker::module_choices(
     const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const {
   std::call_once(sets_made_, [&] { make_module_sets(*placed); });
-  const ChoiceKey key{{placed->sizes, micro_batch}, placed->plan.dispatcher};
+  const ChoiceKey key{{placed->sizes, micro_batch}, placed->shared->plan.dispatcher};
   return choices_.get(key, [&] {
     const auto local = kernels(*placed, micro_batch);
     std::vector<ModuleBlock> blocks;

@@ -41,6 +41,9 @@ class ProfileMaker {
   /// What a piece of so many sequences waits for at least on its way through the whole network.
   [[nodiscard]] BlockWaits least_waits(const std::shared_ptr<const PlacedNetwork>& placed,
                                        int sequences, DispatcherId dispatcher) const;
+  /// Kernels of such a piece.
+  [[nodiscard]] std::shared_ptr<const NetworkWork> network_work(
+      const std::shared_ptr<const PlacedNetwork>& placed, int sequences) const;
   /// Whether the order joins forwards and backwards.
   [[nodiscard]] bool joins(ScheduleId schedule) const;
   /// The dispatchers that are worth trying: a slower one on the way of another is not.
@@ -199,9 +202,11 @@ class ProfileMaker {
   mutable std::mutex mutex_;
   mutable std::vector<std::shared_ptr<const Placements>> numbered_;  ///< by number - 1
   mutable std::unordered_map<StatesKey, std::uint32_t, HashStates> sizes_;
+  SharedCache<StatesKey, PlacedBlocks, 64> blocks_;  ///< wherever ranks lie
   SharedCache<StatesKey, PlacedNetwork, 64> placed_;
   SharedCache<StatesKey, ShardedStates, 128> states_;
   SharedCache<KernelKey, LocalKernels, 512> kernels_;
+  SharedCache<KernelKey, NetworkWork, 2048> network_work_;
   SharedCache<LocalKey, LocalWork, 128> work_;
   SharedCache<LocalKey, LocalMemory, 1024> memory_;
   SharedCache<LocalKey, NetworkWaits, 512> waits_;

@@ -46,8 +46,8 @@ std::shared_ptr<const NetworkWaits> ProfileMaker::waits(
     const std::vector<RepeatedShares>& shares = repeated(0);
     auto made = std::make_shared<NetworkWaits>();
     made->placed = placed;
-    for (std::size_t b = 0; b < placed->blocks.size(); ++b) {
-      const PlacedBlock& own = placed->blocks[b];
+    for (std::size_t b = 0; b < placed->blocks().size(); ++b) {
+      const PlacedBlock& own = placed->blocks()[b];
       const RepeatedShares& again = own.pieces ? own.pieces->repeated : shares[b];
       made->blocks.push_back(
           plansearch::least_waits(context_, *placed, b, again, sequences, dispatcher));
@@ -76,6 +76,26 @@ BlockWaits ProfileMaker::least_waits(const std::shared_ptr<const PlacedNetwork>&
     chord.add(run.block, static_cast<double>(run.count), sum);
   }
   return sum;
+}
+
+std::shared_ptr<const NetworkWork> ProfileMaker::network_work(
+    const std::shared_ptr<const PlacedNetwork>& placed, int sequences) const {
+  return network_work_.get(KernelKey{placed->sizes, sequences}, [&] {
+    const auto local = kernels(*placed, sequences);
+    auto sum = std::make_shared<NetworkWork>();
+    for (const BlockRun& run : context_.problem.network->order) {
+      const BlockKernels& block = local->blocks[run.block];
+      NetworkWork work{block.forward.time,
+                       block.backward.time - block.weight_gradient.time,
+                       block.weight_gradient.time,
+                       {}};
+      for (std::size_t level = 0; level < kRecomputeLevels; ++level) {
+        work.repeated[level] = block.repeated[level].time;
+      }
+      sum->add(work, static_cast<double>(run.count));
+    }
+    return sum;
+  });
 }
 
 }  // namespace plansearch

@@ -149,15 +149,15 @@ GroupBytes group_bytes(const PricingInput& view, const GroupContent& content) {
   return {shares.saved, shares.kept_for_weights};
 }
 
+bool may_keep_most(const PricingInput& view, int position) {
+  if (position == 0 || schedule_row(view.order.schedule).placement != &looped_mapping()) return true;
+  return view.kind_of(position) != view.kind_of(position - 1);
+}
+
 DeviceMemory worst_device_memory(const PricingInput& view, EvaluationWorkspace& workspace) {
   DeviceMemory worst;
-  const int stages = view.assignment().stages();
-  // On a looped placement the first of neighbours with equal blocks keeps at least as much.
-  const bool first_keeps_most = schedule_row(view.order.schedule).placement == &looped_mapping();
-  for (int position = 0; position < stages; ++position) {
-    if (position > 0 && first_keeps_most && view.kind_of(position) == view.kind_of(position - 1)) {
-      continue;
-    }
+  for (int position = 0; position < view.assignment().stages(); ++position) {
+    if (!may_keep_most(view, position)) continue;
     const DeviceMemory memory = device_memory(view, position, workspace);
     if (position == 0 || memory.memory.total() > worst.memory.total()) worst = memory;
   }

@@ -10,6 +10,9 @@ namespace plansearch {
 /// The device that needs most.
 [[nodiscard]] DeviceMemory worst_device_memory(const PricingInput& view,
                                                EvaluationWorkspace& workspace);
+/// False where the position before has equal blocks and keeps at least as much: on a looped
+/// placement the first of neighbours does.
+[[nodiscard]] bool may_keep_most(const PricingInput& view, int position);
 /// The devices of one position.
 [[nodiscard]] DeviceMemory device_memory(const PricingInput& view, int position,
                                          EvaluationWorkspace& workspace);

@@ -60,7 +60,7 @@ ShardedStates keep_states(const PricingContext& context, const NetworkIndex& ind
         *scratch.derivation, scratch.demands);
     states.blocks.push_back(keep(context, mesh, block, scratch.demands));
     // Every block taken as a stage of its own: what would have to be reduced between them.
-    if (!states.placed->blocks[b].shared.empty()) stages.push_back({b});
+    if (!states.placed->blocks()[b].shared.empty()) stages.push_back({b});
   }
   for (const SharedGradient& shared : derive_shared_parameters(network, rules, stages, policies)) {
     states.shared.push_back(at_step_end(context, mesh, shared.communication, shared.key));

@@ -20,64 +20,68 @@ Bytes least_memory(const PricingInput& view, EvaluationWorkspace& workspace) {
   return last == 0 ? first : std::max(first, device_memory(view, last, workspace).memory.total());
 }
 
-/// The first device, without recomputation: what a set of modules has to give back there.
-class FirstStage {
+/// By stage, without recomputation: what a set of modules has to give back there.
+class StageExcess {
  public:
-  FirstStage(const PricingInput& view, Bytes limit, EvaluationWorkspace& workspace)
+  StageExcess(const PricingInput& view, Bytes limit, EvaluationWorkspace& workspace)
       : assignment_(view.assignment()) {
-    const double kept = peak_chunks(view.shape(), 0);
-    excess_ = (device_memory(view, 0, workspace).memory.total() - limit) / kept;
+    for (int position = 0; position < assignment_.stages(); ++position) {
+      if (!may_keep_most(view, position)) continue;
+      const Bytes excess = device_memory(view, position, workspace).memory.total() - limit;
+      if (excess <= Bytes(0)) continue;
+      const double kept = peak_chunks(view.shape(), position);
+      stages_.push_back({static_cast<std::size_t>(position), excess / kept * (1.0 - 1e-9)});
+    }
   }
 
-  /// Of every chunk that is kept no more comes back than of the one that gives most.
   [[nodiscard]] bool exceeds(const ModuleChoice& choice) const {
-    if (excess_ <= Bytes(0)) return false;
-    Bytes most;
-    for (const int content : assignment_.contents_of.front()) {
-      const auto& copies = assignment_.contents[static_cast<std::size_t>(content)].copies;
-      Bytes returned;
-      for (std::size_t b = 0; b < copies.size(); ++b)
-        returned += choice.blocks[b].returned * copies[b];
-      most = std::max(most, returned);
-    }
-    return most < excess_ * (1.0 - 1e-9);
+    return std::any_of(stages_.begin(), stages_.end(),
+                       [&](const Stage& stage) { return most(choice, stage) < stage.excess; });
   }
 
  private:
+  struct Stage {
+    std::size_t position;
+    Bytes excess;  ///< by chunk that is kept
+  };
+
+  /// Of every chunk that is kept no more comes back than of the one that gives most.
+  [[nodiscard]] Bytes most(const ModuleChoice& choice, const Stage& stage) const {
+    Bytes most;
+    for (const int content : assignment_.contents_of[stage.position]) {
+      const auto& copies = assignment_.contents[static_cast<std::size_t>(content)].copies;
+      Bytes returned;
+      for (std::size_t b = 0; b < copies.size(); ++b) {
+        returned += choice.blocks[b].returned * copies[b];
+      }
+      most = std::max(most, returned);
+    }
+    return most;
+  }
+
   const Assignment& assignment_;
-  Bytes excess_;  ///< by chunk that is kept
+  std::vector<Stage> stages_;
 };
 
 }  // namespace
 
 PlanBound PlanEvaluator::grid_bound(const PlanDegrees& plan) const {
-  return implementation_->grid.of(plan, implementation_->statics(plan, implementation_->mesh(plan)),
-                                  {});
+  return implementation_->grid.of(plan,
+                                  implementation_->statics(plan, implementation_->mesh(plan)));
 }
 
 PlanBound PlanEvaluator::placed_bound(const PlanDegrees& plan,
                                       EvaluationWorkspace& workspace) const {
-  const ProfileMaker& profiles = implementation_->profiles;
   const GridBound& grid = implementation_->grid;
-  const bool joined = profiles.joins(plan.schedule);
-  PlanDegrees named = plan;
-  if (plan.dispatcher == kAnyDispatcher) named.dispatcher = kOwnDispatcher;
-  const EarlyPlacement& early = implementation_->placement(named, workspace);
-  const auto bound = [&](const BlockWaits& waits) {
-    PlanBound own = grid.of(plan, early.statics, waits);
-    if (joined) own.step_time = grid.joined_time(plan, waits);
-    return own;
-  };
-  if (plan.dispatcher != kAnyDispatcher) {
-    return bound(
-        profiles.least_waits(early.placed, plan.micro_batch / plan.pieces, plan.dispatcher));
-  }
-  const std::vector<BlockWaits>& tried = implementation_->tried_waits(plan, workspace);
-  PlanBound least = bound(tried.front());
-  for (const BlockWaits& waits : tried) {
-    least.step_time = std::min(least.step_time, bound(waits).step_time);
-  }
-  return least;
+  const EarlyPlacement& early = implementation_->early(plan, workspace);
+  return {implementation_->least_time(plan, grid.work(plan), workspace),
+          grid.memory(plan, early.statics)};
+}
+
+Seconds PlanEvaluator::work_bound(const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
+  const auto& placed = implementation_->early(plan, workspace).placed;
+  const auto work = implementation_->profiles.network_work(placed, plan.micro_batch / plan.pieces);
+  return implementation_->least_time(plan, *work, workspace);
 }
 
 PlanBound PlanEvaluator::bound(const ClassProfile& profile, const PlanDegrees& plan,
@@ -169,13 +173,13 @@ std::optional<ModuleFit> PlanEvaluator::modules_within(const PlanDegrees& plan, 
                                                        EvaluationWorkspace& workspace) const {
   const auto choices = implementation_->choices(plan, workspace);
   const bool joined = implementation_->profiles.joins(plan.schedule);
-  const FirstStage stage = implementation_->with_saved(
+  const StageExcess excess = implementation_->with_saved(
       plan, workspace, [](std::size_t, BlockMemory&) {},
-      [&](const PricingInput& view) { return FirstStage(view, limit, workspace); });
+      [&](const PricingInput& view) { return StageExcess(view, limit, workspace); });
   PlanDegrees tried = plan;
   for (std::size_t i = first; i < choices->sets.size(); ++i) {
     const ModuleChoice& choice = choices->sets[i];
-    if (stage.exceeds(choice)) continue;
+    if (excess.exceeds(choice)) continue;
     const bool fits = implementation_->with_saved(
         plan, workspace,
         [&](std::size_t b, BlockMemory& block) {

@@ -121,6 +121,29 @@ struct PlanEvaluator::Implementation {
     return known;
   }
 
+  /// Where the dispatcher is open: as under the framework's own.
+  const EarlyPlacement& early(PlanDegrees plan, EvaluationWorkspace& workspace) const {
+    if (plan.dispatcher == kAnyDispatcher) plan.dispatcher = kOwnDispatcher;
+    return placement(plan, workspace);
+  }
+
+  /// Of a piece with this work, under the plan's dispatcher or any that is tried.
+  Seconds least_time(const PlanDegrees& plan, const NetworkWork& work,
+                     EvaluationWorkspace& workspace) const {
+    const bool joined = profiles.joins(plan.schedule);
+    const auto time = [&](const BlockWaits& waits) {
+      return joined ? grid.joined_time(plan, work, waits) : grid.step_time(plan, work, waits);
+    };
+    if (plan.dispatcher != kAnyDispatcher) {
+      return time(profiles.least_waits(placement(plan, workspace).placed,
+                                       plan.micro_batch / plan.pieces, plan.dispatcher));
+    }
+    const std::vector<BlockWaits>& tried = tried_waits(plan, workspace);
+    Seconds least = time(tried.front());
+    for (const BlockWaits& waits : tried) least = std::min(least, time(waits));
+    return least;
+  }
+
   const std::vector<BlockWaits>& tried_waits(PlanDegrees plan,
                                              EvaluationWorkspace& workspace) const {
     TriedWaits& known = workspace.tried;

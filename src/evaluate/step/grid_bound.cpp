@@ -2,17 +2,19 @@
 // Computes: lower bounds of peak memory and step time from the degrees of a plan.
 // Source: the fullest device holds no less than the mean; the busiest device works no less than the
 //         mean; a micro-batch goes forward and backward through all stages one after the other.
-// Assumes: a placement never loses work or parameters; matmuls never beat their fitted rate.
+// Assumes: a placement never loses work or parameters; no kernel is faster by the element than the
+//          same operator on one device that has all of it (unsplit_chip).
 // Units: bytes, seconds.
 // Checked by: tests/unit/evaluate/grid_bound_test.cpp
 #include "evaluate/step/grid_bound.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
-#include "plan/primitives/recompute.hpp"
-#include "workload/operator_traits.hpp"
+#include "evaluate/block/profile_maker.hpp"
 
 namespace plansearch {
 namespace {
@@ -47,55 +49,77 @@ ParameterCount whole_network(const Network& network, const PrecisionPolicy& form
   return total;
 }
 
-/// FLOP/s of the faster of the formats that matrix products run in, tiles full and chip cool.
-double best_rate(const Accelerator& chip, const PrecisionPolicy& precision) {
-  double best = 0.0;
-  for (const DataType type : {precision.matmul, precision.activation}) {
-    const auto index = static_cast<std::size_t>(type);
-    if (!chip.peak[index] || !chip.kernels.matmul[index]) continue;
-    best = std::max(best, chip.peak[index]->value() * chip.kernels.matmul[index]->flop_efficiency);
+/// Large enough for what a kernel pays once to vanish beside its elements.
+constexpr int kSequences = 1 << 16;
+/// Rows of an expert lie between two whole tiles: a chord, not the curve.
+constexpr double kChord = 1.0 - 1e-6;
+
+/// A product that fills its waves, on a chip that is cool; its rows are those of the best split.
+void fill_waves(std::optional<MatmulCurve>& curve) {
+  if (!curve) return;
+  curve->launch = curve->split_pass = Seconds(0);
+  curve->wave_quantisation = curve->power_droop = 0.0;
+  curve->unaligned_rows = 1.0;
+}
+
+void fill_waves(std::optional<AttentionCurve>& curve) {
+  if (!curve) return;
+  curve->launch = curve->token = Seconds(0);
+  curve->longest = 0.0;
+}
+
+/// The chip without what pieces of an operator may pay less of than all of it together: waves that
+/// are not full, heat, launches, rows that are not aligned.
+Accelerator unsplit_chip(Accelerator chip) {
+  KernelCurves& kernels = chip.kernels;
+  for (auto& curve : kernels.matmul) fill_waves(curve);
+  fill_waves(kernels.matmul_fp8_block);
+  fill_waves(kernels.attention_forward);
+  fill_waves(kernels.attention_backward);
+  for (AttentionKernel& kernel : kernels.attention) {
+    std::optional<AttentionCurve> forward = kernel.forward;
+    fill_waves(forward);
+    kernel.forward = *forward;
+    fill_waves(kernel.backward);
   }
-  return best;
+  kernels.stream.launch = kernels.stream.graph_launch = Seconds(0);
+  return chip;
 }
 
 }  // namespace
 
 GridBound::GridBound(const PricingContext& context)
-    : gpus_(context.problem.gpus),
-      global_batch_(static_cast<double>(context.problem.global_batch)),
-      gradients_(context.problem.framework->implementation.gradients),
+    : gradients_(context.problem.framework->implementation.gradients),
       reserve_(context.constants.memory_workspace + context.constants.memory_context),
-      parameters_(whole_network(*context.problem.network, context.precision)) {
-  const Network& network = *context.problem.network;
-  const SelectiveRecompute& selective = context.problem.framework->selective;
-  const double rate = best_rate(context.problem.cluster->accelerator, context.precision);
-  if (rate <= 0.0) return;
-  for (const BlockRun& run : network.order) {
-    const Block& block = network.blocks[run.block];
-    std::array<std::vector<double>, 3> repeated;
-    for (std::size_t level = 0; level < repeated.size(); ++level) {
-      repeated[level] = repeated_shares(block, static_cast<Recompute>(level), selective);
-    }
-    for (std::size_t i = 0; i < block.operators.size(); ++i) {
-      const Operator& op = block.operators[i];
-      if (!traits(op).multiplies_weight()) continue;
-      const bool grouped = traits(op).second_operand == SecondOperand::GroupedWeights;
-      const double slow = grouped ? op.useful_fraction / context.constants.grouped_efficiency : 1.0;
-      const Seconds once(2.0 * element_count(network, op.loop) * slow *
-                         static_cast<double>(run.count) / rate);
-      work_.forward += once;
-      if (needs_input_gradient(block, op)) work_.input_gradient += once;
-      if (trains_weight(block, op)) work_.weight_gradient += once;
-      for (std::size_t level = 0; level < repeated.size(); ++level) {
-        work_.repeated[level] += once * repeated[level][i];
-      }
-    }
-  }
+      parameters_(whole_network(*context.problem.network, context.precision)),
+      problem_(context.problem) {}
+
+const NetworkWork& GridBound::sequence() const {
+  std::call_once(priced_, [this] { price_sequence(); });
+  return sequence_;
 }
 
-PlanBound GridBound::of(const PlanDegrees& plan, const ModelStatePolicy& statics,
-                        const BlockWaits& waits) const {
-  return {step_time(plan, waits), memory(plan, statics)};
+void GridBound::price_sequence() const {
+  Problem problem = problem_;
+  auto cluster = std::make_shared<Cluster>(*problem.cluster);
+  cluster->accelerator = unsplit_chip(cluster->accelerator);
+  problem.cluster = std::move(cluster);
+  const PlanDegrees plan;
+  const ProfileMaker profiles(pricing_context(problem));
+  const auto all = profiles.placed(plan, make_device_mesh(plan, problem.framework->rank_order), {});
+  sequence_.add(*profiles.network_work(all, kSequences), kChord / kSequences);
+}
+
+PlanBound GridBound::of(const PlanDegrees& plan, const ModelStatePolicy& statics) const {
+  return {step_time(plan, work(plan), {}), memory(plan, statics)};
+}
+
+/// Depth ranks compute sequences of their own.
+NetworkWork GridBound::work(const PlanDegrees& plan) const {
+  const double ranks = static_cast<double>(plan.tensor()) * plan.context * plan.pieces;
+  NetworkWork work;
+  work.add(sequence(), plan.micro_batch * static_cast<double>(plan.tensor_depth) / ranks);
+  return work;
 }
 
 /// States of the mean stage, every parameter cut over all ranks that can cut it.
@@ -117,30 +141,28 @@ Bytes GridBound::memory(const PlanDegrees& plan, const ModelStatePolicy& statics
 }
 
 /// Every device but waits for exchanges works on; the mean one has no fewer of them.
-Seconds GridBound::joined_time(const PlanDegrees& plan, const BlockWaits& waits) const {
+Seconds GridBound::joined_time(const PlanDegrees& plan, const NetworkWork& work,
+                               const BlockWaits& waits) const {
   BlockWaits beside;
   beside.forward = waits.beside;
   const Seconds exchange =
       waits.exchange * (plan.pieces * static_cast<double>(plan.micro_batches) / plan.pipeline);
-  return std::max(step_time(plan, beside), exchange);
+  return std::max(step_time(plan, work, beside), exchange);
 }
 
-Seconds GridBound::step_time(const PlanDegrees& plan, const BlockWaits& waits) const {
+/// The mean device has no less than its share of all micro-batches, and one micro-batch goes through
+/// all stages.
+Seconds GridBound::step_time(const PlanDegrees& plan, const NetworkWork& work,
+                             const BlockWaits& waits) const {
   const auto level = static_cast<std::size_t>(plan.recompute);
   // Some layers of a chunk, or parts of a layer, may be as good as none.
   const bool whole = plan.recompute_layers == 0 && plan.modules == 0;
-  const Seconds repeated = whole ? work_.repeated[level] : Seconds(0);
-  const Seconds waited =
-      (waits.forward + waits.backward + (whole ? waits.recompute[level] : Seconds(0))) *
-      plan.pieces;
-  const Seconds path = work_.forward + work_.input_gradient + repeated;
-  const Seconds sequence = path + work_.weight_gradient;
-  const double ranks = static_cast<double>(plan.tensor()) * plan.context;
-  // Depth ranks compute sequences of their own.
-  const double share = plan.micro_batch * static_cast<double>(plan.tensor_depth) / ranks;
-  return std::max(sequence * (global_batch_ / gpus_) +
-                      waited * (static_cast<double>(plan.micro_batches) / plan.pipeline),
-                  path * share + waited - waits.weight_gradient * plan.pieces);
+  const Seconds again = whole ? work.repeated[level] + waits.recompute[level] : Seconds(0);
+  const Seconds path = work.forward + work.input_gradient + again + waits.forward +
+                       (waits.backward - waits.weight_gradient);
+  const Seconds piece = path + work.weight_gradient + waits.weight_gradient;
+  const double share = static_cast<double>(plan.micro_batches) / plan.pipeline;
+  return std::max(piece * share, path) * plan.pieces;
 }
 
 }  // namespace plansearch

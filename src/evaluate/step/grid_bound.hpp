@@ -1,42 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan needs at least, told by its degrees alone: no placement, no kernel, no communication.
+// What a plan needs at least, by its degrees alone: no placement, no kernel, no communication.
 #pragma once
+
+#include <memory>
+#include <mutex>
 
 #include "evaluate/block/class_profile.hpp"
 #include "evaluate/block/phase_message.hpp"
 
 namespace plansearch {
 
-/// Sums over the whole network, made once per problem.
+/// Sums over the whole network, made once per problem. Thread-safe; the problem of the context must
+/// outlive it.
 class GridBound {
  public:
   explicit GridBound(const PricingContext& context);
 
   /// Below the bound of `plan` and of every plan that differs from it in schedule and chunks.
-  /// `statics` are the plan's own; `waits`: of one piece of a micro-batch on its way through the
-  /// network. Without waits, also below plans with more recompute or larger micro-batches.
-  [[nodiscard]] PlanBound of(const PlanDegrees& plan, const ModelStatePolicy& statics,
-                             const BlockWaits& waits) const;
+  /// `statics` are the plan's own. Also below plans with more recompute or larger micro-batches.
+  [[nodiscard]] PlanBound of(const PlanDegrees& plan, const ModelStatePolicy& statics) const;
+  /// A step of at least this work and these waits, both of one piece of a micro-batch on its way
+  /// through the network.
+  [[nodiscard]] Seconds step_time(const PlanDegrees& plan, const NetworkWork& work,
+                                  const BlockWaits& waits) const;
   /// Where the order runs forwards beside backwards.
-  [[nodiscard]] Seconds joined_time(const PlanDegrees& plan, const BlockWaits& waits) const;
+  [[nodiscard]] Seconds joined_time(const PlanDegrees& plan, const NetworkWork& work,
+                                    const BlockWaits& waits) const;
+  [[nodiscard]] Bytes memory(const PlanDegrees& plan, const ModelStatePolicy& statics) const;
+  /// What any placement of the plan works at least.
+  [[nodiscard]] NetworkWork work(const PlanDegrees& plan) const;
 
  private:
-  [[nodiscard]] Bytes memory(const PlanDegrees& plan, const ModelStatePolicy& statics) const;
-  [[nodiscard]] Seconds step_time(const PlanDegrees& plan, const BlockWaits& waits) const;
+  [[nodiscard]] const NetworkWork& sequence() const;
+  void price_sequence() const;
 
-  /// Matrix products of one sequence through the network, on one device at its best rate.
-  struct Work {
-    Seconds forward;
-    Seconds input_gradient;
-    Seconds weight_gradient;
-    std::array<Seconds, 3> repeated{};  ///< forward work run again, by recompute level
-  };
-  double gpus_;
-  double global_batch_;
   GradientStorage gradients_;
   Bytes reserve_;
   ParameterCount parameters_;  ///< of the network; shared ones once
-  Work work_;
+  const Problem& problem_;
+  mutable std::once_flag priced_;
+  /// Of one sequence, its share of many on one device that has all; priced when it is asked for.
+  mutable NetworkWork sequence_;
 };
 
 }  // namespace plansearch

@@ -20,6 +20,15 @@ struct Count {
   int tight = 0;  ///< known exactly before a profile is
 };
 
+/// What is known of other plans changes nothing.
+void check_alone(const Problem& problem, const PlanDegrees& plan, const Estimate& among) {
+  const PlanEvaluator fresh(problem);
+  const auto workspace = PlanEvaluator::make_workspace();
+  const Estimate alone = fresh.estimate(*fresh.profile(plan), plan, *workspace);
+  CHECK(alone.step.total() == among.step.total());
+  CHECK(alone.memory == among.memory);
+}
+
 /// `change` makes another plan of a drawn one, or none.
 template <typename Change>
 Count check_bounds(const Problem& problem, unsigned seed, Change change) {
@@ -49,11 +58,15 @@ Count check_bounds(const Problem& problem, unsigned seed, Change change) {
     const PlanBound placed = evaluator.placed_bound(open, *workspace);
     CHECK(placed.step_time <= bound.step_time * (1.0 + 1e-9));
     CHECK(placed.step_time >= evaluator.grid_bound(open).step_time);
+    const Seconds worked = evaluator.work_bound(open, *workspace);
+    CHECK(worked <= bound.step_time * (1.0 + 1e-9));
+    CHECK(worked >= placed.step_time);
     open.dispatcher = kAnyDispatcher;
     CHECK(evaluator.placed_bound(open, *workspace).step_time <= placed.step_time);
     CHECK(placed.memory == evaluator.grid_bound(open).memory);
     CHECK(simulated.step.bubble >= Seconds(0));
     CHECK(simulated.memory == estimate.memory);
+    if (i % 32 == 0) check_alone(problem, *plan, estimate);
     ++count.plans;
     count.pipelines += plan->pipeline > 1;
   }

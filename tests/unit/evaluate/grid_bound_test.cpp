@@ -77,15 +77,17 @@ TEST_SUITE("unit") {
     plan.micro_batches = 2;
     const Seconds spread = evaluator.grid_bound(plan).step_time;
     // 32 sequences on 16 devices take as long as two sequences on one. As one micro-batch through
-    // 16 stages, a single sequence has no device to share with: forward, both gradients of two
-    // sequences are 6 units of a forward pass, forward and input gradient of 32 are 64.
+    // 8 stages, 32 sequences are cut in two and go forward and back, without gradients of weights:
+    // eight times as long, less those gradients, which are no third of the work but less, as
+    // attention and passes over memory have none.
     plan.data = 1;
     plan.pipeline = 8;
     plan.context = 2;
     plan.micro_batch = 32;
     plan.micro_batches = 1;
-    CHECK(evaluator.grid_bound(plan).step_time.value() ==
-          doctest::Approx(spread.value() * 64.0 / 6.0 / 2.0));
+    const double longer = evaluator.grid_bound(plan).step_time / spread;
+    CHECK(longer > 8.0 * 2.0 / 3.0);
+    CHECK(longer < 8.0);
     plan.micro_batch = 1;
     plan.micro_batches = 32;
     CHECK(evaluator.grid_bound(plan).step_time == spread);
