@@ -8,7 +8,8 @@
 Groups are sources where several share the constants, else models or machines (STUDIES below), and the
 laboratories: without one of them every constant of validation/fitted_constants.yaml is refitted, the
 factors of all other sites are computed again, and its runs are predicted for a typical site. `--also`
-names tables of later runs, which are in no fit and have sites. Only the standard library is needed.
+names tables of later runs: in the fits of the laboratories, whose runs are left out like any other's, and
+in no other. Only the standard library is needed.
 """
 import argparse
 import csv
@@ -136,12 +137,13 @@ def laboratories():
 
 
 class LaboratoryStudy:
-    """Every laboratory of the fitted table in turn, predicted by all that the others leave."""
+    """Every laboratory of all tables in turn, predicted by all that the others leave."""
 
     def __init__(self, args):
         self.args = args
         self.suspects = sites.suspect_ids(args.suspect)
-        self.bench = refit.Bench(bench_args(args, [args.table]), constants())
+        self.tables = [args.table, *args.also]
+        self.bench = refit.Bench(bench_args(args, self.tables), constants())
         self.labs = laboratories()
         rows = self.bench.rows(self.bench.start)
         self.selection = GroupSelection(  # weighed by source, left out by laboratory
@@ -151,12 +153,12 @@ class LaboratoryStudy:
         """{site: (mean error, bias, share inside, rows)} of its sites, typical, at these constants."""
         self.bench.put(values)
         root = pathlib.Path(self.bench.root)
-        figures = argparse.Namespace(binary=self.args.binary, table=[self.args.table, *self.args.also],
+        figures = argparse.Namespace(binary=self.args.binary, table=self.tables,
                                      suspect=self.args.suspect, min_mfu=0.02)
         text = sites.with_figures(sites.measured_logs(figures, root))
         (root / "validation/sites.yaml").write_text(text, encoding="utf-8")
         found = {}
-        for row in sites.rows_of(self.args.binary, self.args.table, root):
+        for row in (row for table in self.tables for row in sites.rows_of(self.args.binary, table, root)):
             if sites.counts(row, self.suspects, 0.02) and self.labs[row["site"]] == lab:
                 answer, measured = row["at_sites"]["left_out"], row["measured_step_time_s"]
                 found.setdefault(row["site"], []).append(

@@ -79,10 +79,20 @@ def capacity(**flags: Any) -> Answer:
     return _answer("capacity", [], flags)
 
 
-def diagnose(*, measured: str | float, **flags: Unpack[Search]) -> Answer:
-    """Whether a measured step (seconds, or text with a unit) is normal, and what would explain it."""
-    time = measured if isinstance(measured, str) else f"{measured} s"
-    return _answer("diagnose", [], {**flags, "measured": time})
+def diagnose(*, measured: str | float | None = None, profile: str | os.PathLike[str] | None = None,
+             profile_steps: float | None = None, **flags: Unpack[Search]) -> Answer:
+    """Whether a measured step (seconds, or text with a unit) is normal, and what would explain it.
+
+    `profile` is what a profiler saw of `profile_steps` steps; it says how long a step took where `measured` does not.
+    """
+    given: dict[str, Any] = {**flags}
+    if measured is not None:
+        given["measured"] = measured if isinstance(measured, str) else f"{measured} s"
+    if profile is not None:
+        given["profile"] = profile
+    if profile_steps is not None:
+        given["profile_steps"] = profile_steps
+    return _answer("diagnose", [], given)
 
 
 def explain(*plans: str | os.PathLike[str], **flags: Unpack[Search]) -> Answer:

@@ -2,8 +2,10 @@
 // Computes: likelihoods of causes of a measured step.
 // Source: Bayes' rule with log-normal errors: ln(measured / predicted) has the deviation that the
 //         interval of the prediction says, above and below.
+//         With a profile, every part of the step by the same rule (measured_terms.cpp).
 // Assumes: one cause at a time; odds of causes before the measurement (causes.cpp); a cause that
-//          has no price spreads over a factor of e either way.
+//          has no price spreads over a factor of e either way, in the step and in every part; parts
+//          of a step err by a fifth.
 // Units: seconds; likelihoods add to 1.
 // Checked by: tests/unit/question/diagnose_test.cpp, tools/diagnosis.py
 #include "answer/diagnose.hpp"
@@ -14,6 +16,7 @@
 
 #include "answer/causes.hpp"
 #include "answer/make_report.hpp"
+#include "answer/measured_terms.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -24,6 +27,8 @@ constexpr double kUnknownOdds = 0.1;
 constexpr double kUnknownSigma = 1.0;
 /// Standard deviations between the median and p10 or p90.
 constexpr double kTenth = 1.2815515655446004;
+/// Deviation of the logarithm of one part of a step, and of one that nothing explains.
+constexpr double kTermSigma = 0.2;
 /// A cause that changes less than this is not distinguished from none.
 constexpr double kSame = 0.02;
 
@@ -50,12 +55,17 @@ double density(const Spread& spread, double measured) {
   return std::exp(-0.5 * z * z) * 2.0 / (spread.below + spread.above);
 }
 
+struct PricedCause {
+  std::shared_ptr<const Network> network;
+  SearchReport report;
+};
+
 /// Nothing where the change contradicts the rest of the question.
-std::optional<SearchReport> price_of(const Cause& cause) {
+std::optional<PricedCause> price_of(const Cause& cause) {
   try {
     const ResolvedPlan given = resolve_plan(cause.request, cause.files);
     if (given.inexpressible) return std::nullopt;
-    return make_prediction(given);
+    return PricedCause{given.problem.network, make_prediction(given)};
   } catch (const InputError&) {
     return std::nullopt;
   }
@@ -73,27 +83,78 @@ void share_out(DiagnosisReport& report) {
       [](const CauseReport& a, const CauseReport& b) { return a.likelihood > b.likelihood; });
 }
 
+/// What the profile adds to the likelihood of a plan; 1 without one.
+class ProfileEvidence {
+ public:
+  explicit ProfileEvidence(const Measurement& measured) : file_(measured.profile) {
+    if (file_.empty()) return;
+    profile_ = io::read_profile(file_);
+    steps_ = measured.profiled.value_or(profile_->steps.value_or(1.0));
+  }
+
+  /// Of a step, where the profile says it.
+  [[nodiscard]] std::optional<Seconds> step() const {
+    if (!profile_) return std::nullopt;
+    if (!profile_->times.empty()) return step_times(profile_->times).median;
+    if (profile_->span) return *profile_->span / steps_;
+    return std::nullopt;
+  }
+
+  [[nodiscard]] double density(const Network& network, const PlanReport& plan, double sigma) const {
+    if (!profile_ || !profile_->times.empty()) return 1.0;
+    return density_of_terms(predicted_terms(network, plan), *profile_, steps_, sigma);
+  }
+
+  [[nodiscard]] std::optional<ProfileReport> report(const Network& network,
+                                                    const PlanReport& plan) const {
+    if (!profile_) return std::nullopt;
+    ProfileReport report{file_, steps_, {}, std::nullopt};
+    if (profile_->times.empty()) {
+      report.terms = terms_beside(predicted_terms(network, plan), *profile_, steps_);
+    } else {
+      report.times = step_times(profile_->times);
+    }
+    return report;
+  }
+
+ private:
+  std::string file_;
+  std::optional<io::StepProfile> profile_;
+  double steps_ = 1.0;
+};
+
 }  // namespace
 
-DiagnosisReport diagnose(const PlanRequest& asked, Seconds measured) {
+DiagnosisReport diagnose(const PlanRequest& asked, const Measurement& measured) {
+  const ProfileEvidence profile(measured);
+  const std::optional<Seconds> step = measured.step ? measured.step : profile.step();
+  if (!step) {
+    throw InputError({measured.profile, 0, 0}, "nothing says how long a step takes",
+                     "--measured TIME: step time of the run, such as 18.9s");
+  }
   const ResolvedPlan given = resolve_plan(asked);
   if (given.inexpressible) throw InputError({}, *given.inexpressible);
   const SearchReport base = make_prediction(given);
-  DiagnosisReport report{base.question, base.plans.front(), measured, 0.0, 0.0, 0.0, {}};
+  const Network& network = *given.problem.network;
+  DiagnosisReport report{base.question, base.plans.front(), *step, 0.0, 0.0, 0.0, {}, {}};
   const Spread usual = spread_of(report.plan);
-  const double time = measured.value();
+  const double time = step->value();
+  report.profile = profile.report(network, report.plan);
   report.faster_share = 0.5 * std::erfc(-deviation(usual, time) / std::sqrt(2.0));
-  report.normal = kNormalOdds * density(usual, time);
-  report.unknown = kUnknownOdds * density({usual.median, kUnknownSigma, kUnknownSigma}, time);
+  report.normal =
+      kNormalOdds * density(usual, time) * profile.density(network, report.plan, kTermSigma);
+  report.unknown = kUnknownOdds * density({usual.median, kUnknownSigma, kUnknownSigma}, time) *
+                   profile.density(network, report.plan, kUnknownSigma);
   for (const Cause& cause : possible_causes(asked, given)) {
     const auto found = price_of(cause);
-    if (!found || found->plans.empty()) continue;
-    const PlanReport& plan = found->plans.front();
+    if (!found || found->report.plans.empty()) continue;
+    const PlanReport& plan = found->report.plans.front();
     const Spread spread = spread_of(plan);
+    const double terms = profile.density(*found->network, plan, kTermSigma);
     if (std::abs(std::log(spread.median / usual.median)) < kSame) continue;
     const double runs = 1.0 - plan.memory_risk;
     report.causes.push_back({cause.what, cause.check, plan.estimate.step.total(),
-                             cause.odds * runs * density(spread, time),
+                             cause.odds * runs * density(spread, time) * terms,
                              plan.memory_fit == MemoryFit::Fits});
   }
   share_out(report);

@@ -252,9 +252,16 @@ void add_capacity(CLI::App& app, Options& o) {
 }
 
 void add_diagnose(CLI::App& app, Options& o) {
-  app.add_option("--measured", o.measured, "step time of the run, such as 18.9s")
+  app.add_option("--profile", o.profile,
+                 "trace of PyTorch's profiler, kernel summary of Nsight Systems, or times of steps")
+      ->type_name("FILE");
+  positive_number(app.add_option("--profile-steps", o.profile_steps,
+                                 "steps that the profile covers, below 1 of a part of one "
+                                 "(default: as it says, else 1)")
+                      ->type_name("NUMBER"));
+  app.add_option("--measured", o.measured,
+                 "step time of the run, such as 18.9s (default: as the profile says)")
       ->type_name("TIME")
-      ->required()
       ->check([](const std::string& text) {
         const auto time = parse_quantity<Seconds>(text);
         return time && *time > Seconds(0)

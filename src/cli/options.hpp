@@ -52,14 +52,16 @@ struct Options : ProblemRequest {
   std::string trace;               ///< --trace
   std::string page;                ///< search --report
   std::string measured;            ///< diagnose --measured
-  bool force = false;              ///< --force: however large the trace
-  bool timeline = false;           ///< explain --timeline
-  std::string shown;               ///< whose file to show
-  bool graph = false;              ///< show the network
-  std::string stubs;               ///< show --operators: of an import
-  std::string argument;            ///< TABLE.csv, what to list, which shell
-  std::string to;                  ///< export --to
-  std::string launch;              ///< export --launch
+  std::string profile;             ///< diagnose --profile
+  std::optional<double> profile_steps;
+  bool force = false;     ///< --force: however large the trace
+  bool timeline = false;  ///< explain --timeline
+  std::string shown;      ///< whose file to show
+  bool graph = false;     ///< show the network
+  std::string stubs;      ///< show --operators: of an import
+  std::string argument;   ///< TABLE.csv, what to list, which shell
+  std::string to;         ///< export --to
+  std::string launch;     ///< export --launch
 
   std::size_t top = 10;
   std::string format = "table";

@@ -45,6 +45,89 @@ Columns<CauseReport> cause_columns(Seconds measured) {
   };
 }
 
+Columns<TermReport> term_columns() {
+  using Row = const TermReport&;
+  const auto ratio = [](Row r) -> std::optional<double> {
+    if (!r.measured || r.predicted <= Seconds(0)) return std::nullopt;
+    return *r.measured / r.predicted;
+  };
+  return {
+      {.key = "part",
+       .value = [](Row r) { return Json(r.term); },
+       .title = {"of one step", Align::Left}},
+      {.key = "predicted_s",
+       .value = [](Row r) { return Json(r.predicted.value()); },
+       .title = {"predicted"},
+       .cell = [](Row r) { return Cell(r.predicted); }},
+      {.key = "measured_s",
+       .value = [](Row r) { return r.measured ? Json(r.measured->value()) : Json(nullptr); },
+       .title = {"measured"},
+       .cell = [](Row r) { return r.measured ? Cell(*r.measured) : Cell(std::string("-")); }},
+      {.key = "measured_over_predicted",
+       .value = [ratio](Row r) { return ratio(r) ? Json(*ratio(r)) : Json(nullptr); },
+       .title = {"measured / predicted"},
+       .cell =
+           [ratio](Row r) {
+             return Cell(ratio(r) ? fmt::format("{:.2f}", *ratio(r)) : std::string("-"));
+           }},
+      {.key = "calls",
+       .value = [](Row r) { return Json(r.calls); },
+       .title = {"calls"},
+       .cell = [](Row r) { return Cell(fmt::format("{:.0f}", r.calls)); }},
+  };
+}
+
+/// The part that takes most beyond its prediction.
+const TermReport* furthest(const std::vector<TermReport>& terms) {
+  const TermReport* found = nullptr;
+  const auto excess = [](const TermReport& term) { return *term.measured - term.predicted; };
+  for (const TermReport& term : terms) {
+    if (!term.measured || excess(term) <= Seconds(0)) continue;
+    if (found == nullptr || excess(term) > excess(*found)) found = &term;
+  }
+  return found;
+}
+
+std::string profile_text(const ProfileReport& profile) {
+  if (const auto& times = profile.times) {
+    std::string text =
+        fmt::format("{}: {} steps, median {} (p10 - p90 {} - {}); {} take half as long again\n",
+                    profile.file, times->steps, to_text(times->median), to_text(times->p10),
+                    to_text(times->p90), percent(times->slow_share));
+    if (times->slowest_rank) {
+      text += fmt::format("slowest: rank {}, {:.2f}x the median of all ranks\n",
+                          *times->slowest_rank, times->slowest_over_median);
+    }
+    return text;
+  }
+  std::string text = fmt::format("{}, {:.4g} {}:\n\n", profile.file, profile.steps,
+                                 profile.steps == 1.0 ? "step" : "steps") +
+                     table_of(term_columns(), profile.terms).text();
+  if (const TermReport* most = furthest(profile.terms)) {
+    text += fmt::format("furthest beyond its prediction: {}, by {}\n", most->term,
+                        to_text(*most->measured - most->predicted));
+  }
+  return text;
+}
+
+Json profile_json(const ProfileReport& profile) {
+  Json json;
+  json["file"] = profile.file;
+  json["steps"] = profile.steps;
+  json["parts"] = objects_of(term_columns(), profile.terms);
+  if (const auto& times = profile.times) {
+    json["times"] = {
+        {"steps", times->steps},
+        {"median_s", times->median.value()},
+        {"p10_s", times->p10.value()},
+        {"p90_s", times->p90.value()},
+        {"slow_share", times->slow_share},
+        {"slowest_rank", times->slowest_rank ? Json(*times->slowest_rank) : Json(nullptr)},
+        {"slowest_over_median", times->slowest_over_median}};
+  }
+  return json;
+}
+
 /// "1.60x as long as predicted: slower than 98 % of such runs"
 std::string verdict(const DiagnosisReport& report) {
   const double ratio = report.measured / report.plan.estimate.step.total();
@@ -82,6 +165,7 @@ std::string table_text(const DiagnosisReport& report, int columns) {
                                  q.hardware, q.gpus, q.accelerator, q.global_batch, q.precision,
                                  q.framework, short_plan(report.plan.plan));
   text += verdict(report) + conclusion(report);
+  if (report.profile) text += "\n" + profile_text(*report.profile);
   if (!report.causes.empty()) {
     text += "\n" + table_of(cause_columns(report.measured), report.causes).text(columns);
   }
@@ -104,6 +188,7 @@ std::string render_diagnosis(const DiagnosisReport& report, Format format, int c
   document["unknown"] = report.unknown;
   document["plan"] = plan_json(report.question, report.plan);
   document["causes"] = causes;
+  if (report.profile) document["profile"] = profile_json(*report.profile);
   return render_answer({document, causes}, format, [&] { return table_text(report, columns); });
 }
 

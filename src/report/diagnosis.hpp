@@ -2,6 +2,8 @@
 // A measured step beside its prediction, and what would explain the difference.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,33 @@ struct CauseReport {
   bool fits = true;         ///< in memory, as predicted
 };
 
+/// What one part of a step takes, as predicted and as a profiler saw it.
+struct TermReport {
+  std::string term;  ///< "matrix products"
+  Seconds predicted;
+  std::optional<Seconds> measured;  ///< nothing where the profile has no timeline
+  double calls = 0.0;               ///< measured, of a step
+};
+
+/// Steps of a run, one by one.
+struct StepTimes {
+  std::size_t steps = 0;
+  Seconds median;  ///< of the slowest rank of every step
+  Seconds p10;
+  Seconds p90;
+  double slow_share = 0.0;  ///< of steps that take a half longer than the median
+  std::optional<std::int64_t> slowest_rank;
+  double slowest_over_median = 1.0;  ///< its median step over the median of all ranks'
+};
+
+/// What `--profile` says.
+struct ProfileReport {
+  std::string file;
+  double steps = 1.0;              ///< that its kernels belong to
+  std::vector<TermReport> terms;   ///< of one step; empty where it lists steps only
+  std::optional<StepTimes> times;  ///< where it lists steps
+};
+
 struct DiagnosisReport {
   QuestionReport question;
   PlanReport plan;  ///< as the question says it, with p10 and p90
@@ -26,6 +55,7 @@ struct DiagnosisReport {
   double normal = 0.0;        ///< likelihood that nothing is wrong
   double unknown = 0.0;       ///< that it is none of the causes: what has no price here
   std::vector<CauseReport> causes;  ///< the likeliest first
+  std::optional<ProfileReport> profile{};
 };
 
 [[nodiscard]] std::string render_diagnosis(const DiagnosisReport& report, Format format,

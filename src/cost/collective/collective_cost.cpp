@@ -31,7 +31,7 @@ CollectiveCost collective_cost(const Cluster& cluster, CommunicationKind kind, B
     cost.transfer = cost.wire_bytes / local_link(inner, span.ranks, span.stride).simple;
   } else {
     const LocalLink link = local_link(inner, std::max(2.0, span.local), span.stride);
-    const FabricLink fabric = fabric_link(cluster.tiers[span.wide_tier], span, contention);
+    const FabricLink fabric = fabric_link(cluster.tiers[span.wide_tier], link, span, contention);
     cost.time = select_time({kind, message, span, link, &fabric});
     cost.transfer = cost.wire_bytes / std::min(link.simple, fabric.line);
   }
@@ -59,7 +59,7 @@ CollectiveCost exchange_cost(const Cluster& cluster, Bytes message, const Proces
     cost.time = time(message);
     cost.transfer = cost.time - time(Bytes(0));
   } else {
-    const FabricLink fabric = fabric_link(outer, span, contention);
+    const FabricLink fabric = fabric_link(outer, link, span, contention);
     call.fabric = &fabric;
     cost.time = time(message);
     cost.transfer = cost.time - time(Bytes(0));

@@ -2,7 +2,8 @@
 // Computes: rate of the links inside a domain and of the cards between domains, for one group.
 // Source: nominal rates of the tiers times fitted efficiencies (profiles of links and fabrics).
 // Assumes: all sister groups send at the same time and share evenly; inside a training step the
-//          flagged protocol carries a flag with every word, so half the line at most.
+//          flagged protocol carries a flag with every word, so half the line at most; what goes
+//          over domains passes the links inside them too, no faster than their fastest protocol.
 // Units: bytes per second.
 // Checked by: tests/unit/cost/collective_cost_test.cpp, in_step_collective_test.cpp
 #include "cost/collective/links.hpp"
@@ -63,12 +64,14 @@ LocalLink pair_link(const LinkTier& tier, int stride) {
                      known ? std::optional(known->sends.value_or(known->rate)) : std::nullopt);
 }
 
-FabricLink fabric_link(const LinkTier& tier, const GroupSpan& span, Contention contention) {
+FabricLink fabric_link(const LinkTier& tier, const LocalLink& inner, const GroupSpan& span,
+                       Contention contention) {
   const FabricCurve& curve = tier.fabric();
   const Bandwidth line = tier.bandwidth * span.local * line_efficiency(curve, span, contention);
-  const Bandwidth flagged = contention == Contention::TrainingStep
-                                ? std::min(curve.low_latency, 0.5 * line)
-                                : curve.low_latency;
+  Bandwidth flagged = contention == Contention::TrainingStep
+                          ? std::min(curve.low_latency, 0.5 * line)
+                          : curve.low_latency;
+  if (span.local > 1.0) flagged = std::min(flagged, inner.fastest());
   return {curve, line, flagged, tier.bandwidth, contention};
 }
 

@@ -2,6 +2,8 @@
 // What the links of a machine give one process group while its sister groups send as well.
 #pragma once
 
+#include <algorithm>
+
 #include "cost/collective/place.hpp"
 #include "plansearch/cluster.hpp"
 #include "plansearch/quantity.hpp"
@@ -18,6 +20,11 @@ struct LocalLink {
   Bandwidth low_latency;
   Bandwidth low_latency_128;
   Bandwidth simple;
+
+  /// Of whichever protocol is fastest: no message passes these links faster.
+  [[nodiscard]] Bandwidth fastest() const {
+    return std::max({low_latency, low_latency_128, simple});
+  }
 };
 
 /// Of ranks `stride` apart. Measured rates of groups first; meshes offer a group only the pairs
@@ -35,7 +42,8 @@ struct FabricLink {
   Contention contention = Contention::Isolated;
 };
 
-[[nodiscard]] FabricLink fabric_link(const LinkTier& tier, const GroupSpan& span,
-                                     Contention contention);
+/// `inner`: the links that the ranks of one domain pass the message on by.
+[[nodiscard]] FabricLink fabric_link(const LinkTier& tier, const LocalLink& inner,
+                                     const GroupSpan& span, Contention contention);
 
 }  // namespace plansearch

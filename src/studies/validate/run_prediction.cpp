@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/divisors.hpp"
@@ -14,6 +15,7 @@
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
 #include "question/degrees.hpp"
+#include "studies/validate/mixture.hpp"
 #include "studies/validate/run_case.hpp"
 #include "studies/validate/run_groups.hpp"
 #include "studies/validate/run_problems.hpp"
@@ -39,6 +41,18 @@ Bytes memory_of_kind(const DeviceMemory& device, std::optional<MemoryKind> kind,
   }
   throw InternalError("unknown memory kind");
 }
+
+/// A value that a row leaves open and that its framework does not decide, against the one taken:
+/// what `diagnose` gives a switch that nobody states.
+constexpr double kOtherValue = 0.3;
+/// A value that changes the step by less is no other.
+constexpr double kSameStep = 0.02;
+
+/// A plan that the row may mean as well.
+struct PossiblePlan {
+  Estimate estimate;
+  double odds = 1.0;
+};
 
 class GroupPricer {
  public:
@@ -156,7 +170,7 @@ class GroupPricer {
     }
     const auto profile = evaluator_.profile(plan);
     const Estimate estimate = evaluator_.simulate(*profile, plan, *workspace_);
-    place(run, run_case, estimate, prediction);
+    place(run, run_case, possible_plans(run_case, estimate, prediction), prediction);
     const int stage = reported_stage(run, plan, estimate);
     const DeviceMemory reported = evaluator_.stage_memory(*profile, plan, stage, *workspace_);
     prediction.memory =
@@ -169,25 +183,57 @@ class GroupPricer {
     if (!illegal) judge(estimate, run_case, prediction);
   }
 
-  [[nodiscard]] SitedTime at_site(const Estimate& estimate, const SiteEffect& site,
+  /// The plan as priced, and the same with another recompute level where nobody says which.
+  std::vector<PossiblePlan> possible_plans(const RunCase& run_case, const Estimate& estimate,
+                                           RunPrediction& prediction) {
+    std::vector<PossiblePlan> plans{{estimate, 1.0}};
+    if (run_case.question.degrees.has(Degree::Recompute)) return plans;
+    for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full}) {
+      PlanDegrees plan = run_case.plan;
+      plan.recompute = recompute;
+      if (plan == run_case.plan || evaluator_.obstacle(plan)) continue;
+      const Estimate other = evaluator_.simulate(*evaluator_.profile(plan), plan, *workspace_);
+      const double runs = 1.0 - evaluator_.memory_risk(other.memory.total());
+      const double ratio = other.step.total() / estimate.step.total();
+      if (std::abs(ratio - 1.0) < kSameStep || runs <= 0.0) continue;
+      plans.push_back({other, kOtherValue * runs});
+      prediction.filled.push_back(fmt::format("recompute {} ({} would take {:.2f}x)",
+                                              to_text(run_case.plan.recompute), to_text(recompute),
+                                              ratio));
+    }
+    return plans;
+  }
+
+  [[nodiscard]] SitedTime at_site(const std::vector<PossiblePlan>& plans, const SiteEffect& site,
                                   double batch_share) const {
     ErrorModel errors = errors_;
     errors.site = site.spread;
     errors.scatter = site.scatter;
-    const RelativeInterval interval =
-        relative_interval(errors, estimate.step, evaluator_.problem().gpus);
-    const Seconds time = estimate.step.total() * (batch_share * site.factor);
-    return {time, time * interval.p10, time * interval.p90};
+    std::vector<MixturePart> parts;
+    constexpr double kTenth = 1.2815515655446004;
+    for (const PossiblePlan& plan : plans) {
+      const StepTimeBreakdown& step = plan.estimate.step;
+      const RelativeInterval interval = relative_interval(errors, step, evaluator_.problem().gpus);
+      const double time = step.total().value() * batch_share * site.factor;
+      parts.push_back(
+          {time, -std::log(interval.p10) / kTenth, std::log(interval.p90) / kTenth, plan.odds});
+    }
+    return {Seconds(parts.front().median), Seconds(mixture_quantile(parts, 0.1)),
+            Seconds(mixture_quantile(parts, 0.9))};
   }
 
-  void place(const RunRecord& run, const RunCase& run_case, const Estimate& estimate,
+  void place(const RunRecord& run, const RunCase& run_case, const std::vector<PossiblePlan>& plans,
              RunPrediction& prediction) const {
     const Problem& problem = evaluator_.problem();
     const RowSites sites = sites_.of(run, *problem.cluster, *problem.framework);
+    const Estimate& estimate = plans.front().estimate;
     const auto at = [&](const SiteEffect& site) {
-      return at_site(estimate, site, run_case.batch_share);
+      return at_site(plans, site, run_case.batch_share);
     };
-    if (sites.own) prediction.at_sites[0] = at(*sites.own);
+    // The factor of its own site was measured with the switches that it has.
+    if (sites.own) {
+      prediction.at_sites[0] = at_site({plans.front()}, *sites.own, run_case.batch_share);
+    }
     prediction.at_sites[1] = at(sites.typical);
     prediction.at_sites[2] = at(sites.left_out);
     prediction.site = sites.name;

@@ -153,6 +153,21 @@ TEST_SUITE("unit") {
           doctest::Approx(1.5e9 / 45e9 * 1e3).epsilon(1e-4));
   }
 
+  TEST_CASE("a gather over slow links inside a node is no faster over two nodes") {
+    // Eight ranks at 1 GB/s each: 7/8 of the message inside, 15/16 over two nodes, whose cards and
+    // flagged protocol would be faster. One rank of each node passes no such link.
+    Cluster cluster = round_numbers();
+    std::get<LocalLinkCurve>(cluster.tiers[0].curve).simple = Bandwidth(1e9);
+    std::get<FabricCurve>(cluster.tiers[1].curve).low_latency = Bandwidth(12e9);
+    const auto time = [&](const ProcessGroup& group) {
+      return collective_cost(cluster, CommunicationKind::AllGather, Bytes(kMessage), group)
+          .time.value();
+    };
+    CHECK(time({8, 1}) == doctest::Approx(1.4).epsilon(1e-4));
+    CHECK(time({16, 1}) == doctest::Approx(1.5).epsilon(1e-4));
+    CHECK(time({2, 8}) == doctest::Approx(0.8 / 12.0).epsilon(1e-4));
+  }
+
   TEST_CASE("a ring over nodes runs on the links between its members of a node") {
     // A mesh gives two ranks 100 of the 300 GB/s of four, so 80 GB/s of the 240 that a rank
     // sustains. Cards of 1 TB/s for each rank do not bind.

@@ -46,32 +46,32 @@ bool suspects(const DiagnosisReport& report, const std::string& words) {
 
 TEST_SUITE("unit") {
   TEST_CASE("the predicted step is normal, and half of all runs are faster") {
-    const DiagnosisReport report = diagnose(question(), price(question()));
+    const DiagnosisReport report = diagnose(question(), {price(question())});
     CHECK(report.faster_share == doctest::Approx(0.5));
     for (const CauseReport& cause : report.causes) CHECK(cause.likelihood < report.normal);
     CHECK(sum_of(report) == doctest::Approx(1.0));
   }
 
   TEST_CASE("a tenth of all runs is faster than p10, nine tenths than p90") {
-    const DiagnosisReport usual = diagnose(question(), price(question()));
-    CHECK(diagnose(question(), usual.plan.p10).faster_share == doctest::Approx(0.1));
-    CHECK(diagnose(question(), usual.plan.p90).faster_share == doctest::Approx(0.9));
+    const DiagnosisReport usual = diagnose(question(), {price(question())});
+    CHECK(diagnose(question(), {usual.plan.p10}).faster_share == doctest::Approx(0.1));
+    CHECK(diagnose(question(), {usual.plan.p90}).faster_share == doctest::Approx(0.9));
   }
 
   TEST_CASE("recomputation that is not told comes first; told, it is no suspect") {
     PlanRequest run = question();
     run.request.degrees.pin(Degree::Recompute, static_cast<int>(Recompute::Full));
     const Seconds measured = price(run);
-    const DiagnosisReport blind = diagnose(question(), measured);
+    const DiagnosisReport blind = diagnose(question(), {measured});
     REQUIRE(!blind.causes.empty());
     CHECK(blind.causes.front().what == "full recomputation is on");
     CHECK(blind.causes.front().predicted.value() == doctest::Approx(measured.value()));
     CHECK(sum_of(blind) == doctest::Approx(1.0));
-    CHECK_FALSE(suspects(diagnose(run, measured), "recomputation"));
+    CHECK_FALSE(suspects(diagnose(run, {measured}), "recomputation"));
   }
 
   TEST_CASE("a step twenty times as long as predicted has no cause") {
-    const DiagnosisReport report = diagnose(question(), price(question()) * 20.0);
+    const DiagnosisReport report = diagnose(question(), {price(question()) * 20.0});
     CHECK(report.unknown > 0.9);
     CHECK(report.faster_share > 0.99);
   }

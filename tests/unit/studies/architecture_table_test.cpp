@@ -64,7 +64,9 @@ TEST_SUITE("unit") {
     CHECK(filled[1]->settings.back().first->column == "base_precision");
     CHECK(filled[2]->settings.front().second == "1");  // captured graphs
     CHECK(table.matching(test::run_of(with(lora, "cp", "2"))).size() == 2);
-    CHECK(table.matching(test::run_of(with(lora, "hw", "mi300x-8"))).size() == 1);
+    const auto amd = table.matching(test::run_of(with(lora, "hw", "mi300x-8")));
+    REQUIRE(amd.size() == 2);
+    CHECK(amd[1]->settings.front().second == "fp8");
   }
 
   TEST_CASE("which stage a memory figure is of") {
