@@ -39,6 +39,7 @@ class Settings(TypedDict, total=False):
     site: Words  # whose runs: typical (default), tuned (factor 1), or a measured laboratory
     mem_reserve: Words  # memory to keep free, such as "2 GiB"
     mem_risk: float  # accepted risk of running out of memory (default: 0.1)
+    set: Words  # another value in a data file, such as tiers.nvlink.bandwidth=225GB/s, framework.KEY=VALUE or model.KEY=VALUE; several times, or between ';'
 
 class Degrees(TypedDict, total=False):
     """Of a plan; searches take lists, and ranges as text."""

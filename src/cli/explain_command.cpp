@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "answer/make_report.hpp"
+#include "answer/sensitivity.hpp"
 #include "answer/write_trace.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
@@ -24,9 +25,11 @@ constexpr const char* kBestOther = "the best other plan";
 
 struct Explained {
   SearchReport report;
+  ResolvedQuestion asked;
   Problem problem;
   std::shared_ptr<const ParallelPlan> plan;  ///< null: the search has found none
   std::optional<Rival> rival;
+  std::optional<SensitivityReport> sensitivity{};
 };
 
 ResolvedPlan load_plan(const PlanRequest& asked, const Options& options) {
@@ -47,6 +50,7 @@ Explained searched(const Options& options, SearchRun& run) {
                      "--gpus N");
   }
   Explained result{run.report(inputs, options, *inputs.gpus, "searching", NameMisses::Yes),
+                   inputs,
                    with_gpus(inputs, *inputs.gpus),
                    {},
                    {}};
@@ -60,7 +64,7 @@ Explained searched(const Options& options, SearchRun& run) {
 Explained given(const Options& options, SearchRun& run) {
   const PlanRequest asked = complete_from_plan(options, options.plan);
   const ResolvedPlan plan = load_plan(asked, options);
-  Explained result{make_prediction(plan), plan.problem, {}, {}};
+  Explained result{make_prediction(plan), plan.asked, plan.problem, {}, {}};
   result.plan = result.report.plans.front().plan.plan;
   if (!options.rival.empty()) {
     SearchReport other =
@@ -107,6 +111,9 @@ std::string explanation(const Explained& explained, bool timeline, int columns) 
     text += fmt::format("\nits messages, on streams beside the kernels\n{}",
                         hidden_table(plan.hidden, columns));
   }
+  if (explained.sensitivity) {
+    text += fmt::format("\n{}", sensitivity_text(*explained.sensitivity, columns));
+  }
   if (explained.rival) text += fmt::format("\n{}", compare_plans(plan, *explained.rival, columns));
   return wrapped(text, columns);
 }
@@ -118,11 +125,15 @@ int run_explain(const Options& options) {
   Options two = options;
   two.top = 2;
   SearchRun run(two);
-  const Explained explained = options.plan.empty() ? searched(two, run) : given(two, run);
+  Explained explained = options.plan.empty() ? searched(two, run) : given(two, run);
+  if (options.sensitivity && explained.plan) {
+    explained.sensitivity =
+        sensitivity_of(explained.asked, explained.problem, *explained.plan, threads_of(options));
+  }
   const SearchReport& report = explained.report;
   const Format format = format_of(options);
-  if (format == Format::Json && explained.rival) {
-    output.write(json_with_rival(report, *explained.rival));
+  if (format == Format::Json && (explained.rival || explained.sensitivity)) {
+    output.write(explained_json(report, explained.rival, explained.sensitivity));
   } else if (format != Format::Table || report.plans.empty()) {
     output.write(render_search(report, format));
   } else {

@@ -54,6 +54,7 @@ struct Options : ProblemRequest {
   std::string measured;            ///< diagnose --measured
   bool force = false;              ///< --force: however large the trace
   bool timeline = false;           ///< explain --timeline
+  bool sensitivity = false;        ///< explain --sensitivity
   std::string shown;               ///< whose file to show
   bool graph = false;              ///< show the network
   std::string stubs;               ///< show --operators: of an import
