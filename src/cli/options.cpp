@@ -281,6 +281,19 @@ void add_compare(CLI::App& app, Options& o) {
       ->type_name("PLAN");
 }
 
+void add_sweep(CLI::App& app, Options& o) {
+  app.add_option("questions", o.argument,
+                 "CSV with a question in every row, or YAML with a grid (docs/sweep.md)")
+      ->type_name("FILE")
+      ->required();
+  app.add_option("--space", o.space, "plans to search (default: framework)")->type_name("SPACE");
+  app.add_option("--shard", o.shard, "answer a part of the questions: every N-th, from the I-th on")
+      ->type_name("I/N");
+  app.add_option("--known", o.known,
+                 "answers of the same questions, as JSON lines: those of shards")
+      ->type_name("FILE");
+}
+
 void add_export(CLI::App& app, Options& o) {
   app.add_option("plan", o.plan, "plan document or result.json#RANK")
       ->type_name("PLAN")
@@ -363,6 +376,8 @@ constexpr std::array kCommands{
                Shares::Search, add_capacity},
     CommandRow{"diagnose", "is a measured step normal, and if not, what explains it", run_diagnose,
                Shares::Plan, add_diagnose},
+    CommandRow{"sweep", "many questions from a file, one row of an answer each", run_sweep,
+               Shares::Plan, add_sweep},
     CommandRow{"validate", "predict every measured row of a table and report errors", run_validate,
                Shares::Output, add_validate},
     CommandRow{"fit", "a profile of your own machine, from measured runs, kernels and collectives",

@@ -61,6 +61,8 @@ struct Options : ProblemRequest {
   std::string argument;            ///< TABLE.csv, what to list, which shell
   std::string to;                  ///< export --to
   std::string launch;              ///< export --launch
+  std::string shard;               ///< sweep --shard
+  std::vector<std::string> known;  ///< sweep --known
 
   std::size_t top = 10;
   std::string format = "table";
