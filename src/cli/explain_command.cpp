@@ -104,7 +104,7 @@ std::string explanation(const Explained& explained, bool timeline, int columns) 
   const PlanReport& plan = first.plans.front();
   std::string text = render_prediction(first, Format::Table, columns);
   const std::string picture = picture_of(explained, timeline, columns);
-  if (!picture.empty()) text += "\n" + picture;
+  if (!picture.empty()) text += "\n" + (timeline ? picture : verbatim(picture, columns));
   text += fmt::format("\none micro-batch on stage {}, before anything hides\n{}",
                       plan.estimate.busiest_stage, operator_table(plan.operators, columns));
   if (!plan.hidden.empty()) {

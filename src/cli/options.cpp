@@ -120,7 +120,7 @@ Choices space_names() {
 void add_output(CLI::App& app, Options& o) {
   app.option_defaults()->group("Answer");
   restrict_to(app.add_option("--format", o.format, "of the answer"),
-              {"table", "json", "jsonl", "csv"});
+              {"table", "json", "jsonl", "csv", "markdown"});
   app.add_option("-o,--out", o.out, "write to a file instead of standard output")
       ->type_name("FILE");
   add_number(app, "--threads", o.threads, "0: all cores; the answer does not depend on it",
@@ -316,6 +316,7 @@ void add_show(CLI::App& app, Options& o) {
   app.add_option("--operators", o.stubs,
                  "with --graph: what unknown operators of an import are like")
       ->type_name("FILE");
+  add_set(app, o);
 }
 
 void add_completion(CLI::App& app, Options& o) {
@@ -329,7 +330,6 @@ void add_nothing(CLI::App& /*app*/, Options& /*o*/) {}
 void add_search_files(CLI::App& app, Options& o) {
   add_page(app, o);
   add_trace(app, o);
-  add_set(app, o);
 }
 
 void add_search_command(CLI::App& app, Options& o) {
