@@ -7,6 +7,7 @@
 
 #include "answer/make_report.hpp"
 #include "answer/sensitivity.hpp"
+#include "answer/write_page.hpp"
 #include "answer/write_trace.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
@@ -139,6 +140,7 @@ int run_explain(const Options& options) {
   } else {
     output.write(explanation(explained, options.timeline, columns_of(options)));
   }
+  write_plots(options.plots, explained.asked, report);
   if (explained.plan)
     write_trace(explained.problem, *explained.plan, {options.trace, options.force});
   const bool fits = !report.plans.empty() && report.misses.empty();

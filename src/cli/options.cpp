@@ -14,6 +14,7 @@
 
 #include "answer/export_question.hpp"
 #include "answer/listings.hpp"
+#include "answer/write_page.hpp"
 #include "base/names.hpp"
 #include "base/units.hpp"
 #include "cli/commands.hpp"
@@ -159,6 +160,15 @@ void add_page(CLI::App& app, Options& o) {
       ->type_name("FILE");
 }
 
+void add_plots(CLI::App& app, Options& o) {
+  app.add_option("--plot", o.plots,
+                 "a picture as SVG: ladder, step, memory, pareto, timeline, held or groups; "
+                 "several times")
+      ->type_name("NAME=FILE")
+      ->allow_extra_args(false)
+      ->check(plot_problem);
+}
+
 void add_constraints(CLI::App& app, Options& o) {
   app.add_option("--constraints", o.constraints,
                  "parts of a plan by name (constraints/*.yaml) or as plan documents")
@@ -182,6 +192,7 @@ void add_trace(CLI::App& app, Options& o) {
 void add_step(CLI::App& app, Options& o) {
   for (const Setting setting : kStepSettings) add_setting(app, o, setting);
   app.add_flag("--timeline", o.timeline, "draw the whole step: work, messages, memory");
+  add_plots(app, o);
   add_trace(app, o);
 }
 
@@ -329,6 +340,7 @@ void add_nothing(CLI::App& /*app*/, Options& /*o*/) {}
 /// What a search writes beside its answer.
 void add_search_files(CLI::App& app, Options& o) {
   add_page(app, o);
+  add_plots(app, o);
   add_trace(app, o);
 }
 

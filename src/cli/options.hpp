@@ -51,6 +51,7 @@ struct Options : ProblemRequest {
   std::string write_primitives;    ///< predict --write-primitives
   std::string trace;               ///< --trace
   std::string page;                ///< search --report
+  std::vector<std::string> plots;  ///< --plot NAME=FILE
   std::string measured;            ///< diagnose --measured
   bool force = false;              ///< --force: however large the trace
   bool timeline = false;           ///< explain --timeline

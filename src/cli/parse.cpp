@@ -152,7 +152,9 @@ void refuse_elsewhere(const CLI::App& app, const Options& options) {
   if (options.run == run_search) return;
   refuse("--report");
   // Of the option that stands before every command; some commands have their own.
-  if (app.get_option("--trace")->count() > 0) refuse("--trace");
+  for (const char* flag : {"--trace", "--plot"}) {
+    if (app.get_option(flag)->count() > 0) refuse(flag);
+  }
   if (options.run == run_compare || options.run == run_capacity) return;
   for (const char* flag : {"--all", "--pareto"}) refuse(flag);
 }

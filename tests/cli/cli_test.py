@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 import unittest
+import xml.etree.ElementTree
 
 import bad_inputs
 import json_schema
@@ -2282,6 +2283,68 @@ class Pages(Case):
         self.assertTrue(json.loads(trace.read_text())["traceEvents"])
         self.refuse("compare", *self.QUESTION, "--gpus", "64", "--report", trace, expect=["belongs to searches"])
         self.refuse("--hw", "perlmutter,selene", "--model", "gpt2-xl", "--gpus", "64", "--trace", trace,
+                    expect=["about one question"])
+
+
+class Plots(Case):
+    """--plot NAME=FILE: pictures of the page as files of their own."""
+
+    NAMES = ("ladder", "step", "memory", "pareto", "timeline", "held", "groups")
+    LADDER = ["--hw", "dgx-h100", "--model", "llama3-8b", "--space", "megatron", "--top", "3"]
+    PLAN = ["predict", "--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "16", "--tp", "2", "--pp", "2"]
+
+    def texts(self, path):
+        """Texts and titles of an SVG, which is well-formed, self-contained and without page properties."""
+        svg = path.read_text()
+        for foreign in ("var(", "<script", "url(", "NaN", "inf"):
+            self.assertNotIn(foreign, svg)
+        root = xml.etree.ElementTree.fromstring(svg)
+        space = "{http://www.w3.org/2000/svg}"
+        self.assertEqual(root.tag, space + "svg")
+        self.assertTrue(root.get("aria-label"))
+        width, height = map(float, root.get("viewBox").split()[2:])
+        for rect in root.iter(space + "rect"):
+            if "%" not in rect.get("width"):
+                self.assertLessEqual(float(rect.get("x")) + float(rect.get("width")), width + 0.1)
+                self.assertLessEqual(float(rect.get("y")) + float(rect.get("height")), height + 0.1)
+        return [element.text for element in root.iter() if element.tag in (space + "text", space + "title")]
+
+    def plots(self, names, *arguments):
+        files = {name: self.directory / f"{name}.svg" for name in names}
+        words = [word for name, file in files.items() for word in ("--plot", f"{name}={file}")]
+        return self.answer(*arguments, *words), {name: self.texts(file) for name, file in files.items()}
+
+    def test_a_ladder_has_all(self):
+        answer, texts = self.plots(self.NAMES, *self.LADDER)
+        for rung in answer["ladder"]:
+            if rung["plan"]:
+                found = [text for text in texts["ladder"] if text.startswith(f"{rung['gpus']:,} GPUs: ")]
+                self.assertEqual(len(found), 1, rung["gpus"])
+        parts = [text for text in texts["step"] if text.startswith("compute: ")]
+        self.assertEqual(len(parts), sum(plan["variant_of"] is None for plan in answer["plans"]))
+        self.assertIn("capacity", texts["memory"])
+        again = {name: (self.directory / f"{name}.svg").read_bytes() for name in self.NAMES}
+        self.plots(self.NAMES, *self.LADDER, "--threads", "1")
+        for name, before in again.items():
+            self.assertEqual((self.directory / f"{name}.svg").read_bytes(), before, name)
+
+    def test_the_step_of_a_plan(self):
+        answer, texts = self.plots(("timeline", "held", "step"), *self.PLAN)
+        stages = [text for text in texts["timeline"] if re.fullmatch(r"stage \d+", text)]
+        self.assertEqual(len(stages), answer["plans"][0]["config"]["pp"])
+        work = [text for text in texts["timeline"] if text.startswith("forward of micro-batch 0,")]
+        self.assertEqual(len(work), 2)
+        compute = answer["plans"][0]["step"]["compute_s"]
+        shown = next(text for text in texts["step"] if text.startswith("compute: ")).split()[1]
+        self.assertAlmostEqual(float(shown), compute, delta=0.06)
+
+    def test_what_cannot_be_drawn(self):
+        self.refuse(*self.PLAN, "--plot", "ladder=x.svg", expect=["--plot ladder=x.svg", "leave out --gpus"])
+        self.refuse(*self.PLAN, "--plot", "stp=x.svg", expect=["'stp=x.svg'", "ladder, step"])
+        self.refuse(*self.PLAN, "--plot", "step", expect=["NAME=FILE"])
+        self.refuse(*self.PLAN, "--plot", f"step={self.directory}/none/x.svg", expect=["none/x.svg"])
+        self.refuse("compare", *self.PLAN[1:7], "--plot", "step=x.svg", expect=["--plot belongs to searches"])
+        self.refuse("--hw", "dgx-h100", "--model", "llama3-8b,gpt2-xl", "--gpus", "8", "--plot", "step=x.svg",
                     expect=["about one question"])
 
 
