@@ -30,7 +30,7 @@ def _text(value: Any) -> str:
 
 
 _SWITCHES = {"exhaustive", "pareto", "recipes", "force", "timeline", "sensitivity"}
-_REPEATED = {"set", "known"}  # several of them are several flags
+_REPEATED = {"set", "known", "plot"}  # several of them are several flags
 
 
 def _words(flags: Mapping[str, Any]) -> list[str]:
