@@ -9,6 +9,7 @@
 #include "answer/sensitivity.hpp"
 #include "answer/write_page.hpp"
 #include "answer/write_trace.hpp"
+#include "base/units.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
@@ -127,9 +128,10 @@ int run_explain(const Options& options) {
   two.top = 2;
   SearchRun run(two);
   Explained explained = options.plan.empty() ? searched(two, run) : given(two, run);
-  if (options.sensitivity && explained.plan) {
+  if ((options.sensitivity || !options.goal.empty()) && explained.plan) {
     explained.sensitivity =
-        sensitivity_of(explained.asked, explained.problem, *explained.plan, threads_of(options));
+        sensitivity_of(explained.asked, explained.problem, *explained.plan, threads_of(options),
+                       parse_quantity<Seconds>(options.goal));
   }
   const SearchReport& report = explained.report;
   const Format format = format_of(options);

@@ -241,10 +241,20 @@ void add_predict(CLI::App& app, Options& o) {
   add_step(app, o);
 }
 
+CLI::Option* add_time(CLI::App& app, const char* name, std::string& field, const char* help) {
+  return app.add_option(name, field, help)->type_name("TIME")->check([](const std::string& text) {
+    const auto time = parse_quantity<Seconds>(text);
+    return time && *time > Seconds(0)
+               ? std::string()
+               : fmt::format("'{}' is not a time above zero, such as 18.9s", text);
+  });
+}
+
 void add_capacity(CLI::App& app, Options& o) {
   CapacityQuestion& q = o.capacity;
   app.add_option("--deadline", q.deadline, "the job may take so long, such as 60d")
       ->type_name("TIME");
+  add_time(app, "--step-time", q.step_time, "a step may take so long: the fewest GPUs for it");
   app.add_option("--budget", q.budget,
                  "it may cost so much: \"20000 node-hours\", \"2M GPU-hours\", \"5M$\", \"3 GWh\"")
       ->type_name("AMOUNT");
@@ -265,15 +275,7 @@ void add_capacity(CLI::App& app, Options& o) {
 }
 
 void add_diagnose(CLI::App& app, Options& o) {
-  app.add_option("--measured", o.measured, "step time of the run, such as 18.9s")
-      ->type_name("TIME")
-      ->required()
-      ->check([](const std::string& text) {
-        const auto time = parse_quantity<Seconds>(text);
-        return time && *time > Seconds(0)
-                   ? std::string()
-                   : fmt::format("'{}' is not a time above zero, such as 18.9s", text);
-      });
+  add_time(app, "--measured", o.measured, "step time of the run, such as 18.9s")->required();
   app.add_option("--plan", o.plan, "plan document or result.json#RANK")->type_name("PLAN");
 }
 
@@ -284,6 +286,7 @@ void add_explain(CLI::App& app, Options& o) {
       ->type_name("PLAN");
   app.add_flag("--sensitivity", o.sensitivity,
                "every rate, bandwidth, time and size a tenth higher: what the step depends on");
+  add_time(app, "--step-time", o.goal, "a step to solve each of these values for, by itself");
   add_step(app, o);
 }
 

@@ -137,10 +137,27 @@ void add_curve(const LinkTier& tier, std::vector<FileQuantity>& found) {
 
 }  // namespace
 
-std::string FileQuantity::set(double factor) const {
+namespace {
+
+/// "450 GB/s" as a number and its unit.
+std::pair<double, std::string> parts_of(const std::string& value) {
   const std::size_t end = value.find_first_not_of("0123456789.+-eE");
-  const auto number = parse_number(value.substr(0, end)).value_or(0.0);
-  return fmt::format("{}={}{:.9g}{}{}", path, before, number * factor, value.substr(end), after);
+  return {parse_number(value.substr(0, end)).value_or(0.0), value.substr(end)};
+}
+
+}  // namespace
+
+std::string FileQuantity::set(double factor) const {
+  const auto [number, unit] = parts_of(value);
+  return fmt::format("{}={}{:.9g}{}{}", path, before, number * factor, unit, after);
+}
+
+std::string FileQuantity::times(double factor) const {
+  const auto [number, unit] = parts_of(value);
+  constexpr double kWhole = 1000.0;  // from here on four digits or more stand before the point
+  const double scaled = number * factor;
+  return scaled < kWhole ? fmt::format("{:.4g}{}", scaled, unit)
+                         : fmt::format("{:.0f}{}", scaled, unit);
 }
 
 std::vector<FileQuantity> cluster_quantities(std::string_view name_or_path,

@@ -21,9 +21,9 @@ std::string percent(double change) {
   return fmt::format("{:+.2f} %", change * 100.0);
 }
 
-const Columns<SensitivityRow>& columns_of_rows() {
+Columns<SensitivityRow> columns_of_rows(const SensitivityReport& report) {
   using Row = const SensitivityRow&;
-  static const Columns<SensitivityRow> kColumns{
+  Columns<SensitivityRow> columns{
       {.key = "key", .value = [](Row r) { return r.key; }, .title = {"value", Align::Left}},
       {.key = "value", .value = [](Row r) { return r.value; }, .title = {"now"}},
       {.key = "evidence",
@@ -46,7 +46,13 @@ const Columns<SensitivityRow>& columns_of_rows() {
              return Cell((r.memory_change < Bytes(0) ? "-" : "+") +
                          to_text(Bytes(std::abs(r.memory_change.value()))));
            }}};
-  return kColumns;
+  if (report.goal) {
+    columns.push_back({.key = "needed",
+                       .value = [](Row r) { return or_null(r.needed); },
+                       .title = {fmt::format("for {}", to_text(*report.goal))},
+                       .cell = [](Row r) { return Cell(r.needed.value_or("-")); }});
+  }
+  return columns;
 }
 
 }  // namespace
@@ -62,9 +68,15 @@ std::string sensitivity_text(const SensitivityReport& report, int columns) {
   std::string text =
       fmt::format("what the step depends on: each value {:.0f} % higher, the plan the same\n",
                   (report.factor - 1.0) * 100.0);
-  text += shown.empty() ? "nothing\n" : table_of(columns_of_rows(), shown).text(columns);
+  text += shown.empty() ? "nothing\n" : table_of(columns_of_rows(report), shown).text(columns);
   text += fmt::format("{} more values move it less, or not at all; --set KEY=VALUE changes one\n",
                       rest);
+  if (report.goal) {
+    text += fmt::format(
+        "for {}: what each would have to be, the others as they are; -: it alone "
+        "does not get there\n",
+        to_text(*report.goal));
+  }
   if (!report.refused.empty()) {
     text += fmt::format("not by themselves: {}\n", fmt::join(report.refused, ", "));
   }
@@ -73,7 +85,8 @@ std::string sensitivity_text(const SensitivityReport& report, int columns) {
 
 nlohmann::ordered_json to_json(const SensitivityReport& report) {
   return {{"factor", report.factor},
-          {"values", objects_of(columns_of_rows(), report.rows)},
+          {"goal_step_s", or_null(report.goal)},
+          {"values", objects_of(columns_of_rows(report), report.rows)},
           {"without_effect", report.without_effect},
           {"refused", report.refused}};
 }
