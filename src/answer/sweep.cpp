@@ -81,11 +81,11 @@ void name_common(const ProblemRequest& common, std::vector<io::TableQuestion>& q
 std::vector<std::string> answers_of(const std::vector<io::TableQuestion>& questions,
                                     const ProblemRequest& common,
                                     const std::vector<std::size_t>& numbers, int threads,
-                                    bool& stopped) {
+                                    QuestionFiles& files, bool& stopped) {
   std::vector<std::string> rows(numbers.size());
   try {
     parallel_for(numbers.size(), threads, [&](std::size_t i) {
-      rows[i] = json_text(answer_row(questions[numbers[i] - 1], common, numbers[i]));
+      rows[i] = json_text(answer_row(questions[numbers[i] - 1], common, numbers[i], files));
     });
   } catch (const Stopped&) {
     stopped = true;
@@ -124,6 +124,7 @@ SweepSummary sweep(const SweepRequest& request,
     if (!rows.contains(number)) open.push_back(number);
   }
   summary.known = numbers.size() - open.size();
+  QuestionFiles files;
   const std::size_t batch = kBatchOfThread * static_cast<std::size_t>(std::max(request.threads, 1));
   for (std::size_t at = 0; at < open.size() && !summary.stopped; at += batch) {
     progress({summary.known + at, numbers.size()});
@@ -131,7 +132,7 @@ SweepSummary sweep(const SweepRequest& request,
     const std::vector<std::size_t> part(open.begin() + static_cast<std::ptrdiff_t>(at),
                                         open.begin() + static_cast<std::ptrdiff_t>(end));
     const auto answers =
-        answers_of(questions, request.common, part, request.threads, summary.stopped);
+        answers_of(questions, request.common, part, request.threads, files, summary.stopped);
     for (std::size_t i = 0; i < answers.size(); ++i) {
       journal.append(answers[i]);
       rows.emplace(part[i], answers[i]);

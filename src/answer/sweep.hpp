@@ -7,12 +7,14 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "io/question_table.hpp"
+#include "plansearch/load_problem.hpp"
 
 namespace plansearch {
 
@@ -52,9 +54,21 @@ struct SweepSummary {
 [[nodiscard]] SweepSummary sweep(const SweepRequest& request,
                                  const std::function<void(const SweepProgress&)>& progress);
 
+/// Files that questions name, each read once; threads may share it.
+class QuestionFiles {
+ public:
+  /// As read_problem_files, with its errors.
+  [[nodiscard]] ProblemFiles of(const ProblemRequest& request);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::vector<std::string>, ProblemFiles> known_;
+};
+
 /// One row: the question, what became of it ("plan", "no plan", "does not fit", "refused") and why,
 /// then its plan. `number` counts from 1.
 [[nodiscard]] nlohmann::ordered_json answer_row(const io::TableQuestion& question,
-                                                const ProblemRequest& common, std::size_t number);
+                                                const ProblemRequest& common, std::size_t number,
+                                                QuestionFiles& files);
 
 }  // namespace plansearch

@@ -28,8 +28,14 @@ struct Answered {
   std::optional<PlanReport> plan;
 };
 
-Answered predicted(const PlanRequest& asked) {
-  const ResolvedPlan given = resolve_plan(asked);
+ResolvedPlan resolved(const PlanRequest& asked, QuestionFiles& files) {
+  if (asked.transform || asked.assign) return resolve_plan(asked);
+  check_degrees(asked.request.degrees);
+  return resolve_plan(asked, files.of(asked.request));
+}
+
+Answered predicted(const PlanRequest& asked, QuestionFiles& files) {
+  const ResolvedPlan given = resolved(asked, files);
   Answered answer;
   if (given.inexpressible) {
     answer.reason = *given.inexpressible;
@@ -42,9 +48,9 @@ Answered predicted(const PlanRequest& asked) {
   return answer;
 }
 
-Answered searched(const ProblemRequest& request) {
+Answered searched(const ProblemRequest& request, QuestionFiles& files) {
   check_degrees(request.degrees, request.limits);
-  const ResolvedQuestion asked = load_problem(request);
+  const ResolvedQuestion asked = resolve_question(request, files.of(request));
   check_degrees_fit(request, asked.problem);
   if (!asked.gpus) throw InputError({}, "no number of GPUs", "give gpus or nodes");
   SearchOptions options;
@@ -82,10 +88,12 @@ ProblemRequest with_common(const ProblemRequest& own, const ProblemRequest& comm
   return asked;
 }
 
-Answered answer_of(const io::TableQuestion& question, const ProblemRequest& common) {
+Answered answer_of(const io::TableQuestion& question, const ProblemRequest& common,
+                   QuestionFiles& files) {
   try {
     const ProblemRequest asked = with_common(question.request, common);
-    return question.predict ? predicted(complete_from_plan(asked, question.plan)) : searched(asked);
+    return question.predict ? predicted(complete_from_plan(asked, question.plan), files)
+                            : searched(asked, files);
   } catch (const InputError& error) {
     Answered answer;
     answer.reason = error.what();
@@ -118,9 +126,24 @@ Json values_of(const Answered& answer) {
 
 }  // namespace
 
-Json answer_row(const io::TableQuestion& question, const ProblemRequest& common,
-                std::size_t number) {
-  const Answered answer = answer_of(question, common);
+ProblemFiles QuestionFiles::of(const ProblemRequest& request) {
+  constexpr std::size_t kMost = 256;  // beyond it they are read again
+  const std::vector<std::string> key{request.hardware, request.model, request.framework,
+                                     request.target, request.set.value_or("")};
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = known_.find(key); found != known_.end()) return found->second;
+  }
+  const ProblemFiles files = read_problem_files(request);
+  const std::lock_guard lock(mutex_);
+  if (known_.size() == kMost) known_.clear();
+  known_.emplace(key, files);
+  return files;
+}
+
+Json answer_row(const io::TableQuestion& question, const ProblemRequest& common, std::size_t number,
+                QuestionFiles& files) {
+  const Answered answer = answer_of(question, common, files);
   Json row{{"question", number},
            {"asked", question.text},
            {"outcome", answer.outcome},

@@ -33,8 +33,9 @@ grid:
   batch: [256, 512]
   set: "accelerator.memory=40..60:20 GiB"
 """
-# 512 plans of one network: short questions.
-PLANS = """schema: plansearch/questions/v1
+# 4,096 plans of one network: short questions.
+COUNT = 4096
+PLANS = f"""schema: plansearch/questions/v1
 grid:
   hw: dgx-h100
   model: llama3-8b
@@ -44,7 +45,7 @@ grid:
   pp: [1, 2, 4, 8]
   zero: [0, 1]
   micro_batch: [1, 2]
-  batch: [256, 320, 384, 448, 512, 576, 640, 704]
+  batch: {[64 * i for i in range(1, 65)]}
 """
 
 
@@ -186,18 +187,18 @@ class Resumed(Case):
     def test_killed_and_resumed(self):
         questions = self.file("q.yaml", PLANS)
         whole = self.sweep(questions, "whole.csv", "--threads", "1")
-        self.assertEqual(whole.read_text().count("\n"), 513)
+        self.assertEqual(whole.read_text().count("\n"), COUNT + 1)
         out = self.directory / "r.csv"
         code, first = self.killed(questions, out, signal.SIGKILL)
         self.assertEqual(code, -signal.SIGKILL)
         code, second = self.killed(questions, out, signal.SIGTERM)
         self.assertEqual(code, 130)
-        self.assertTrue(0 < first < second < 512, (first, second))
+        self.assertTrue(0 < first < second < COUNT, (first, second))
         part = out.with_name("r.csv.part")
         part.write_text(part.read_text() + '{"question":999,"ask')  # as a kill in the middle of a line leaves it
         result = run("sweep", questions, "--out", out)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn(f"512 answers, {second} of them known before", result.stderr)
+        self.assertIn(f"{COUNT} answers, {second} of them known before", result.stderr)
         self.assertEqual(out.read_bytes(), whole.read_bytes())
 
     def test_a_time_limit_keeps_what_there_is(self):
@@ -225,7 +226,7 @@ class Shards(Case):
         whole = self.sweep(questions, "whole.csv")
         parts = [self.sweep(questions, f"{i}.jsonl", "--shard", f"{i}/3", "--threads", "1") for i in (1, 2, 3)]
         numbers = [[json.loads(line)["question"] for line in part.read_text().splitlines()] for part in parts]
-        self.assertEqual(sorted(sum(numbers, [])), list(range(1, 513)))
+        self.assertEqual(sorted(sum(numbers, [])), list(range(1, COUNT + 1)))
         self.assertEqual(numbers[1][:3], [2, 5, 8])
         known = [word for part in reversed(parts) for word in ("--known", part)]
         merged = self.sweep(questions, "merged.csv", *known)
