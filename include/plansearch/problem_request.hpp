@@ -45,8 +45,9 @@ enum class Setting : std::uint8_t {
   MemoryRisk,
   Passes,
   MemoryCap,
+  Set,
 };
-inline constexpr std::size_t kSettingCount = static_cast<std::size_t>(Setting::MemoryCap) + 1;
+inline constexpr std::size_t kSettingCount = static_cast<std::size_t>(Setting::Set) + 1;
 
 /// A question in the words of the command line. Fields left out are settled from the model's
 /// training block, the framework, the profile, or a default. `setting_table.hpp` has a row for
@@ -79,6 +80,8 @@ struct ProblemRequest {
   std::optional<std::string> mem_reserve{};       ///< such as "2 GiB"
   std::optional<std::string> site{};              ///< typical, tuned, or a measured one
   std::optional<double> mem_risk{};               ///< of running out of memory that plans may have
+  /// Values of the data files to replace: "tiers.nvlink.bandwidth=225GB/s; model.layers=40".
+  std::optional<std::string> set{};
 
   /// Several sizes, batches or sequences to ask about, ascending; only questions with one answer
   /// each (ladders, comparisons) take them, in place of the single value above.

@@ -45,6 +45,11 @@ class ShippedData {
 
   [[nodiscard]] const std::filesystem::path& directory() const { return directory_; }
 
+  /// The same files with (further) values changed as `--set` says them:
+  /// "tiers.nvlink.bandwidth=225GB/s; framework.vocab_multiple=64; model.layers=40". A path that a
+  /// file does not have is an InputError when that file is read.
+  [[nodiscard]] ShippedData changed(std::string set) const;
+
   [[nodiscard]] Cluster cluster(std::string_view name) const;
   [[nodiscard]] Accelerator accelerator(std::string_view name) const;
   /// Our own format or a Hugging Face config.json.
@@ -64,6 +69,7 @@ class ShippedData {
 
  private:
   std::filesystem::path directory_;
+  std::string set_;
 };
 
 /// $PLANSEARCH_DATA, else `packaged` unless it is empty, else share/plansearch beside the directory

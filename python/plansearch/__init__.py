@@ -35,6 +35,7 @@ from .commands import (  # noqa: E402
     reproduce,
     search,
     show,
+    sweep,
     validate,
     version,
 )
@@ -61,5 +62,6 @@ __all__ = [
     "reproduce",
     "search",
     "show",
+    "sweep",
     "validate",
 ]

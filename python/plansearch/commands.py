@@ -29,7 +29,8 @@ def _text(value: Any) -> str:
     raise TypeError(f"{value!r} is not the value of a flag: give text, a number or a list of them")
 
 
-_SWITCHES = {"exhaustive", "pareto", "recipes", "force", "timeline"}
+_SWITCHES = {"exhaustive", "pareto", "recipes", "force", "timeline", "sensitivity"}
+_REPEATED = {"set", "known", "plot"}  # several of them are several flags
 
 
 def _words(flags: Mapping[str, Any]) -> list[str]:
@@ -39,6 +40,8 @@ def _words(flags: Mapping[str, Any]) -> list[str]:
         flag = "--" + name.replace("_", "-")
         if name in _SWITCHES:
             words += [flag] if value else []
+        elif name in _REPEATED and not isinstance(value, (str, os.PathLike)):
+            words += [f"{flag}={_text(one)}" for one in value]
         elif value is not None:
             words.append(f"{flag}={_text(value)}")
     return words
@@ -98,6 +101,14 @@ def diagnose(*, measured: str | float | None = None, profile: str | os.PathLike[
 def explain(*plans: str | os.PathLike[str], **flags: Unpack[Search]) -> Answer:
     """Why a plan (file, "result.json#2"; default: the best) takes its time, against another."""
     return _answer("explain", plans, flags)
+
+
+def sweep(questions: str | os.PathLike[str], *, out: str | os.PathLike[str],
+          known: Iterable[str | os.PathLike[str]] = (), **flags: Any) -> None:
+    """Answers every question of a file into `out` (.csv, .jsonl, .sqlite or .db); after it was ended, the same call goes on."""
+    code, _, remarks = _run("sweep", _text(questions), *_words({**flags, "out": out, "known": known}))
+    if code != 0:
+        raise PlansearchError("\n".join(remarks))
 
 
 def validate(table: str | os.PathLike[str], **flags: Any) -> Answer:

@@ -39,6 +39,7 @@ class Settings(TypedDict, total=False):
     site: Words  # whose runs: typical (default), tuned (factor 1), or a measured laboratory
     mem_reserve: Words  # memory to keep free, such as "2 GiB"
     mem_risk: float  # accepted risk of running out of memory (default: 0.1)
+    set: Words  # another value in a data file, such as tiers.nvlink.bandwidth=225GB/s, framework.KEY=VALUE or model.KEY=VALUE; several times, or between ';'
 
 class Degrees(TypedDict, total=False):
     """Of a plan; searches take lists, and ranges as text."""
@@ -72,6 +73,7 @@ class Search(Settings, Degrees, total=False):
     plan: Words  # plan document that decides a part: the rest is searched
     constraints: Words  # parts of a plan by name (constraints/*.yaml) or as plan documents
     report: File  # write the answer as one HTML page, with pictures
+    plot: Words  # a picture as SVG: ladder, step, memory, pareto, timeline, held or groups; several times
     trace: File  # write one step as a trace for Perfetto or chrome://tracing
     force: bool  # write a trace of more than a million events
     space: Words  # plans to search (default: framework) (framework|megatron|data|axonn|4d|layers|operators|primepar|temporal|full|uneven)

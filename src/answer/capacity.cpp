@@ -131,6 +131,12 @@ void judge(const CapacityLimits& limits, CapacityRow& row) {
     share = std::min(share, *one.limit / *one.value);
     if (row.beyond.empty()) row.beyond = over(one.what, *one.value, *one.limit);
   }
+  // Fewer tokens do not make a step shorter.
+  const Seconds step = row.plan.plan->estimate.step.total();
+  if (limits.step_time && step > *limits.step_time) {
+    if (row.beyond.empty()) row.beyond = over("step time", step.value(), limits.step_time->value());
+    return;
+  }
   if (limited) row.affordable_tokens = *row.plan.question.tokens * share;
 }
 
@@ -190,6 +196,9 @@ CapacityLimits read_limits(const CapacityQuestion& question) {
   if (!question.deadline.empty()) {
     limits.deadline = read_quantity<Seconds>("--deadline", question.deadline, "60d");
   }
+  if (!question.step_time.empty()) {
+    limits.step_time = read_quantity<Seconds>("--step-time", question.step_time, "20s");
+  }
   if (!question.budget.empty()) read_budget(question.budget, limits);
   return limits;
 }
@@ -226,6 +235,24 @@ CapacityReport plan_capacity(const ProblemRequest& request, const CapacityQuesti
   return report;
 }
 
+namespace {
+
+/// No size has a step as short as asked for.
+std::string unmet_step(const CapacityReport& report) {
+  const CapacityRow* fastest = nullptr;
+  const auto step_of = [](const CapacityRow& row) { return row.plan.plan->estimate.step.total(); };
+  for (const CapacityRow& row : report.rows) {
+    if (!row.runs()) continue;
+    if (fastest == nullptr || step_of(row) < step_of(*fastest)) fastest = &row;
+  }
+  if (fastest == nullptr) return "no plan fits on any of these machines";
+  return fmt::format("no size is within the limits; the fastest step: {} on {} x {}, {}",
+                     to_text(step_of(*fastest)), grouped(fastest->plan.question.gpus),
+                     fastest->plan.question.hardware, fastest->beyond);
+}
+
+}  // namespace
+
 std::string unmet(const CapacityReport& report) {
   const auto within = [](const CapacityRow& row) { return row.runs() && row.beyond.empty(); };
   if (std::any_of(report.rows.begin(), report.rows.end(), within)) return {};
@@ -234,7 +261,7 @@ std::string unmet(const CapacityReport& report) {
     if (!row.affordable_tokens) continue;
     if (nearest == nullptr || *row.affordable_tokens > *nearest->affordable_tokens) nearest = &row;
   }
-  if (nearest == nullptr) return "no plan fits on any of these machines";
+  if (nearest == nullptr) return unmet_step(report);
   return fmt::format(
       "no size is within the limits; nearest: {} x {}, {}; it takes {} and {} GPU-hours{}, or "
       "trains on {} tokens within them",

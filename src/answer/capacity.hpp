@@ -11,9 +11,10 @@ namespace plansearch {
 
 /// What is asked beside the question itself, as typed; empty: not asked.
 struct CapacityQuestion {
-  std::string deadline;  ///< "60d"
-  std::string budget;    ///< "20000 node-hours", "2M GPU-hours", "5 M$", "3 GWh"
-  std::string mtbf;      ///< of one accelerator
+  std::string deadline;   ///< "60d"
+  std::string step_time;  ///< "20s"
+  std::string budget;     ///< "20000 node-hours", "2M GPU-hours", "5 M$", "3 GWh"
+  std::string mtbf;       ///< of one accelerator
   std::string restart;
   std::string storage;  ///< of one node
   double pue = 1.0;

@@ -13,6 +13,8 @@
 #include "answer/advice.hpp"
 #include "answer/make_report.hpp"
 #include "base/names.hpp"
+#include "base/overrides.hpp"
+#include "evaluate/answer/interval.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/ranking.hpp"
 #include "question/degrees.hpp"
@@ -24,6 +26,7 @@ namespace plansearch {
 namespace {
 
 constexpr std::size_t kMostQuestions = 64;
+constexpr double kNormalP90 = 1.2815515655446004;
 
 /// "a,b"; the name of a file may hold commas.
 std::vector<std::string> names_of(const std::string& text) {
@@ -49,8 +52,7 @@ void vary(std::vector<ProblemRequest>& questions, const std::vector<T>& values, 
 
 /// Spread of the error of one prediction, by the interval that holds 80 % of outcomes.
 double sigma_of(const PlanReport& plan) {
-  constexpr double kEightyPercent = 2.0 * 1.2815515655446004;
-  return std::log(plan.p90 / plan.p10) / kEightyPercent;
+  return std::log(plan.p90 / plan.p10) / (2.0 * kNormalP90);
 }
 
 /// Whether one is a change of the other, or both are of a third.
@@ -79,6 +81,18 @@ bool share_curves(const Cluster& a, const Cluster& b) {
   return std::equal(a.tiers.begin(), a.tiers.end(), b.tiers.begin(), same_origin);
 }
 
+/// Whether two questions differ in values of the machine alone, which were set.
+bool is_what_if(const ComparedRow& a, const ComparedRow& b) {
+  const QuestionReport& p = a.question;
+  const QuestionReport& q = b.question;
+  const auto of_machine = [](const std::string& set) {
+    return overrides_of(set, OverriddenFile::Hardware).size() == parse_overrides(set).size();
+  };
+  return a.set != b.set && of_machine(a.set) && of_machine(b.set) && p.hardware == q.hardware &&
+         p.model == q.model && p.framework == q.framework && p.precision == q.precision &&
+         p.gpus == q.gpus;
+}
+
 /// Errors that two rows share cancel only where kernels, links and framework are the same.
 double sigma_between(const ComparedRow& a, const ComparedRow& b, bool same_curves,
                      double paired_sigma) {
@@ -96,16 +110,11 @@ class Comparison {
     if (asked != nullptr) {
       const auto measured = static_cast<std::size_t>(Evidence::Measured);
       row.measured = count_evidence(*asked->problem.cluster)[measured] > 0;
-      if (report_.rows.empty()) first_ = asked->problem.cluster;
+      row.set = asked->request.set.value_or("");
+      if (report_.rows.empty()) first_ = asked->problem;
     }
     if (row.plan && !report_.rows.empty() && report_.rows.front().plan) {
-      const ComparedRow& first = report_.rows.front();
-      row.speed = row.plan->tokens_per_s / first.plan->tokens_per_s;
-      const double sure = probability_faster(
-          Seconds(1.0), Seconds(std::max(*row.speed, 1.0 / *row.speed)),
-          sigma_between(first, row, share_curves(*first_, *asked->problem.cluster),
-                        paired_sigma_of(*asked)));
-      row.tie_with_first = sure < kTieProbability;
+      relate(row, *asked);
     } else if (row.plan && report_.rows.empty()) {
       row.speed = 1.0;
     }
@@ -121,13 +130,38 @@ class Comparison {
       if (std::find(known.begin(), known.end(), line) == known.end()) known.push_back(line);
     }
   }
+  /// Speed over the first row, and how sure it is.
+  void relate(ComparedRow& row, const ResolvedQuestion& asked) const {
+    const ComparedRow& first = report_.rows.front();
+    row.speed = row.plan->tokens_per_s / first.plan->tokens_per_s;
+    const double sigma = sigma_to_first(row, asked);
+    row.speed_p10 = *row.speed * std::exp(-kNormalP90 * sigma);
+    row.speed_p90 = *row.speed * std::exp(kNormalP90 * sigma);
+    const double sure =
+        probability_faster(Seconds(1.0), Seconds(std::max(*row.speed, 1.0 / *row.speed)), sigma);
+    row.tie_with_first = sure < kTieProbability;
+  }
+
+  [[nodiscard]] double sigma_to_first(const ComparedRow& row, const ResolvedQuestion& asked) const {
+    const ComparedRow& first = report_.rows.front();
+    const double paired = paired_sigma_of(asked);
+    if (is_what_if(first, row)) {
+      const bool same_plan = *first.plan->plan.plan == *row.plan->plan.plan;
+      const double changed =
+          what_if_sigma(error_model(*first_), first.plan->estimate.step, row.plan->estimate.step);
+      return std::hypot(changed, same_plan ? 0.0 : paired);
+    }
+    return sigma_between(first, row, share_curves(*first_->cluster, *asked.problem.cluster),
+                         paired);
+  }
+
   /// Of plans of the row's own framework.
   static double paired_sigma_of(const ResolvedQuestion& asked) {
     return asked.problem.framework->constants.paired_sigma;
   }
 
   ComparisonReport report_;
-  decltype(Problem::cluster) first_;
+  std::optional<Problem> first_;
 };
 
 /// Empty where any will do.
@@ -196,7 +230,8 @@ bool asks_several(const ProblemRequest& request) {
   const auto is_list = [](const std::string& text) { return names_of(text).size() > 1; };
   return is_list(request.hardware) || is_list(request.model) || is_list(request.framework) ||
          is_list(request.precision.value_or("")) || !request.batch_list.empty() ||
-         !request.seq_len_list.empty();
+         !request.seq_len_list.empty() ||
+         override_combinations(request.set.value_or("")).size() > 1;
 }
 
 std::vector<ProblemRequest> separate_questions(const ProblemRequest& request) {
@@ -222,6 +257,10 @@ std::vector<ProblemRequest> separate_questions(const ProblemRequest& request) {
     vary(questions, names_of(*request.precision),
          [](Request& r, const std::string& v) { r.precision = v; });
   }
+  if (request.set) {
+    vary(questions, override_combinations(*request.set),
+         [](Request& r, const std::string& v) { r.set = v; });
+  }
   vary(questions, request.seq_len_list, [](Request& r, std::int64_t v) { r.seq_len = v; });
   vary(questions, request.gpu_list, [](Request& r, int v) { r.gpus = v; });
   vary(questions, request.node_list, [](Request& r, int v) { r.nodes = v; });
@@ -244,6 +283,7 @@ ComparisonReport compare_questions(const std::vector<ProblemRequest>& questions,
       ComparedRow row;
       row.question = unsettled(question, files);
       row.schedule = asked_order(question);
+      row.set = question.set.value_or("");
       row.why_none = std::move(why);
       comparison.add(std::move(row), nullptr);
     };

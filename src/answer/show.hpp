@@ -15,8 +15,10 @@ namespace plansearch {
 [[nodiscard]] Shown show_model(const ModelDescription& model);
 [[nodiscard]] Shown show_framework(const Framework& framework);
 
-/// `what`: hw, model or framework; `name`: a shipped name, an alias or a file.
-[[nodiscard]] Shown show_file(const std::string& what, const std::string& name);
+/// `what`: hw, model or framework; `name`: a shipped name, an alias or a file. `set`: values to
+/// change in it (ShippedData::changed).
+[[nodiscard]] Shown show_file(const std::string& what, const std::string& name,
+                              const std::string& set = {});
 
 /// The network of a model as a graph file (docs/graphs.md), as the default framework builds it.
 /// `stubs`: a file that describes operators of an import (docs/imports.md), or empty.

@@ -117,8 +117,8 @@ Shown show_model(const ModelDescription& model) {
   return shown;
 }
 
-Shown show_file(const std::string& what, const std::string& name) {
-  const ShippedData data = shipped_data();
+Shown show_file(const std::string& what, const std::string& name, const std::string& set) {
+  const ShippedData data = shipped_data().changed(set);
   if (what == "hw") return show_cluster(data.cluster(name));
   if (what == "framework") return show_framework(data.framework(name));
   return show_model(data.model(name).description);

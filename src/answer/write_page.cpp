@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "answer/write_page.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <memory>
 #include <optional>
+#include <string_view>
 #include <variant>
 
 #include "evaluate/step/priced_program.hpp"
@@ -24,24 +29,74 @@ PricedPlan priced_plan(const ResolvedQuestion& asked, const SearchReport& report
   return {problem, std::get<ParallelPlan>(std::move(plan))};
 }
 
+namespace {
+
+/// What pictures of an answer are made from; the content points into it.
+struct Drawn {
+  std::optional<PricedPlan> first;
+  std::shared_ptr<const PricedProgram> program;
+  page::PageContent content;
+};
+
+std::unique_ptr<const Drawn> drawn(const ResolvedQuestion& asked, const SearchReport& report,
+                                   const LadderReport* ladder) {
+  auto drawn = std::make_unique<Drawn>();
+  page::PageContent& content = drawn->content;
+  content.report = &report;
+  content.ladder = ladder;
+  if (report.plans.empty()) return drawn;
+  const PricedPlan& first = drawn->first.emplace(priced_plan(asked, report));
+  const PlanDegrees& degrees = first.plan.transform_at(0).degrees;
+  const int shown = drawn_micro_batches(degrees, *first.problem.framework, *first.problem.network);
+  drawn->program =
+      PlanEvaluator(first.problem).program(first.plan, {std::min(shown, degrees.micro_batches)});
+  content.program = drawn->program.get();
+  content.micro_batches = degrees.micro_batches;
+  content.problem = &first.problem;
+  return drawn;
+}
+
+const page::PlotRow* plot_named(std::string_view name) {
+  const auto rows = page::plots();
+  const auto found =
+      std::find_if(rows.begin(), rows.end(), [&](const auto& row) { return row.name == name; });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::string plot_problem(const std::string& plot) {
+  const std::size_t equals = plot.find('=');
+  if (equals != std::string::npos && equals + 1 < plot.size() &&
+      plot_named(plot.substr(0, equals)) != nullptr) {
+    return {};
+  }
+  std::vector<std::string_view> names;
+  for (const page::PlotRow& row : page::plots()) names.push_back(row.name);
+  return fmt::format("'{}' is not NAME=FILE, such as step=step.svg, with a name of {}", plot,
+                     fmt::join(names, ", "));
+}
+
 void write_page(const std::string& file, const ResolvedQuestion& asked, const SearchReport& report,
                 const LadderReport* ladder) {
   if (file.empty()) return;
-  page::SearchPage content{&report, ladder};
-  std::shared_ptr<const PricedProgram> program;
-  std::optional<PricedPlan> first;
-  if (!report.plans.empty()) {
-    first = priced_plan(asked, report);
-    const PlanDegrees& degrees = first->plan.transform_at(0).degrees;
-    const int drawn =
-        drawn_micro_batches(degrees, *first->problem.framework, *first->problem.network);
-    program = PlanEvaluator(first->problem)
-                  .program(first->plan, {std::min(drawn, degrees.micro_batches)});
-    content.program = program.get();
-    content.micro_batches = degrees.micro_batches;
-    content.problem = &first->problem;
+  io::write_file(file, page::search_page(drawn(asked, report, ladder)->content));
+}
+
+void write_plots(const std::vector<std::string>& plots, const ResolvedQuestion& asked,
+                 const SearchReport& report, const LadderReport* ladder) {
+  if (plots.empty()) return;
+  const auto content = drawn(asked, report, ladder);
+  for (const std::string& plot : plots) {
+    const std::size_t equals = plot.find('=');
+    const page::PlotRow& row = *plot_named(plot.substr(0, equals));
+    const std::string figure = row.draw(content->content);
+    if (figure.empty()) {
+      throw InputError({}, fmt::format("--plot {}: this answer has nothing to draw", plot),
+                       fmt::format("it takes {}", row.needs));
+    }
+    io::write_file(plot.substr(equals + 1), page::svg_file(figure));
   }
-  io::write_file(file, page::search_page(content));
 }
 
 }  // namespace plansearch

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers as pages for a browser.
+// Answers as pages for a browser, and their pictures.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "plansearch/load_problem.hpp"
 #include "plansearch/plan.hpp"
@@ -22,5 +23,13 @@ struct PricedPlan {
 /// InputError for a file that cannot be written.
 void write_page(const std::string& file, const ResolvedQuestion& asked, const SearchReport& report,
                 const LadderReport* ladder = nullptr);
+
+/// "step=step.svg": what is wrong with it; empty: nothing.
+[[nodiscard]] std::string plot_problem(const std::string& plot);
+
+/// Writes pictures of plan 1, or of all, as SVG: each "NAME=FILE", legal by plot_problem.
+/// InputError for a picture that the answer does not have, with what has it.
+void write_plots(const std::vector<std::string>& plots, const ResolvedQuestion& asked,
+                 const SearchReport& report, const LadderReport* ladder = nullptr);
 
 }  // namespace plansearch

@@ -9,6 +9,7 @@
 #include "cli/commands.hpp"
 #include "cli/completion.hpp"
 #include "cli/output.hpp"
+#include "plansearch/shipped_data.hpp"
 #include "studies/bench/bench.hpp"
 #include "studies/reproduce/reproduce.hpp"
 #include "studies/validate/validate_table.hpp"
@@ -20,6 +21,10 @@ int write(const Options& options, const std::function<std::string()>& answer) {
   const Output output(options);
   output.write(answer());
   return kExitOk;
+}
+
+ShippedData data_of(const Options& options) {
+  return shipped_data().changed(options.set.value_or(""));
 }
 
 }  // namespace
@@ -55,13 +60,15 @@ int run_show(const Options& o) {
   if (o.shown.empty()) {
     throw InputError({}, "show: its argument is missing", "a shipped name, an alias or a file");
   }
-  return write(
-      o, [&] { return render_shown(show_file(o.argument, o.shown), format_of(o), columns_of(o)); });
+  return write(o, [&] {
+    return render_shown(show_file(o.argument, o.shown, o.set.value_or("")), format_of(o),
+                        columns_of(o));
+  });
 }
 
 int run_reproduce(const Options& o) {
   return write(o, [&] {
-    return reproduce(o.argument, {shipped_data(), threads_of(o)}, format_of(o), columns_of(o));
+    return reproduce(o.argument, {data_of(o), threads_of(o)}, format_of(o), columns_of(o));
   });
 }
 
@@ -69,7 +76,7 @@ int run_validate(const Options& o) {
   return write(o, [&] {
     return validate_table({o.argument, o.group_by, o.suspects, o.site.value_or(""), o.min_mfu,
                            threads_of(o), format_of(o), columns_of(o), o.fit_on, o.repeat},
-                          shipped_data());
+                          data_of(o));
   });
 }
 

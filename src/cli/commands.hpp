@@ -23,6 +23,7 @@ inline constexpr int kExitInterrupted = 130;  ///< the best so far was printed
 [[nodiscard]] int run_predict(const Options& options);
 [[nodiscard]] int run_capacity(const Options& options);
 [[nodiscard]] int run_diagnose(const Options& options);
+[[nodiscard]] int run_sweep(const Options& options);
 [[nodiscard]] int run_validate(const Options& options);
 [[nodiscard]] int run_fit(const Options& options);
 [[nodiscard]] int run_calibrate(const Options& options);

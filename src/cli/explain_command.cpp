@@ -6,7 +6,10 @@
 #include <utility>
 
 #include "answer/make_report.hpp"
+#include "answer/sensitivity.hpp"
+#include "answer/write_page.hpp"
 #include "answer/write_trace.hpp"
+#include "base/units.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
@@ -24,9 +27,11 @@ constexpr const char* kBestOther = "the best other plan";
 
 struct Explained {
   SearchReport report;
+  ResolvedQuestion asked;
   Problem problem;
   std::shared_ptr<const ParallelPlan> plan;  ///< null: the search has found none
   std::optional<Rival> rival;
+  std::optional<SensitivityReport> sensitivity{};
 };
 
 ResolvedPlan load_plan(const PlanRequest& asked, const Options& options) {
@@ -47,6 +52,7 @@ Explained searched(const Options& options, SearchRun& run) {
                      "--gpus N");
   }
   Explained result{run.report(inputs, options, *inputs.gpus, "searching", NameMisses::Yes),
+                   inputs,
                    with_gpus(inputs, *inputs.gpus),
                    {},
                    {}};
@@ -60,7 +66,7 @@ Explained searched(const Options& options, SearchRun& run) {
 Explained given(const Options& options, SearchRun& run) {
   const PlanRequest asked = complete_from_plan(options, options.plan);
   const ResolvedPlan plan = load_plan(asked, options);
-  Explained result{make_prediction(plan), plan.problem, {}, {}};
+  Explained result{make_prediction(plan), plan.asked, plan.problem, {}, {}};
   result.plan = result.report.plans.front().plan.plan;
   if (!options.rival.empty()) {
     SearchReport other =
@@ -100,12 +106,15 @@ std::string explanation(const Explained& explained, bool timeline, int columns) 
   const PlanReport& plan = first.plans.front();
   std::string text = render_prediction(first, Format::Table, columns);
   const std::string picture = picture_of(explained, timeline, columns);
-  if (!picture.empty()) text += "\n" + picture;
+  if (!picture.empty()) text += "\n" + (timeline ? picture : verbatim(picture, columns));
   text += fmt::format("\none micro-batch on stage {}, before anything hides\n{}",
                       plan.estimate.busiest_stage, operator_table(plan.operators, columns));
   if (!plan.hidden.empty()) {
     text += fmt::format("\nits messages, on streams beside the kernels\n{}",
                         hidden_table(plan.hidden, columns));
+  }
+  if (explained.sensitivity) {
+    text += fmt::format("\n{}", sensitivity_text(*explained.sensitivity, columns));
   }
   if (explained.rival) text += fmt::format("\n{}", compare_plans(plan, *explained.rival, columns));
   return wrapped(text, columns);
@@ -118,16 +127,22 @@ int run_explain(const Options& options) {
   Options two = options;
   two.top = 2;
   SearchRun run(two);
-  const Explained explained = options.plan.empty() ? searched(two, run) : given(two, run);
+  Explained explained = options.plan.empty() ? searched(two, run) : given(two, run);
+  if ((options.sensitivity || !options.goal.empty()) && explained.plan) {
+    explained.sensitivity =
+        sensitivity_of(explained.asked, explained.problem, *explained.plan, threads_of(options),
+                       parse_quantity<Seconds>(options.goal));
+  }
   const SearchReport& report = explained.report;
   const Format format = format_of(options);
-  if (format == Format::Json && explained.rival) {
-    output.write(json_with_rival(report, *explained.rival));
+  if (format == Format::Json && (explained.rival || explained.sensitivity)) {
+    output.write(explained_json(report, explained.rival, explained.sensitivity));
   } else if (format != Format::Table || report.plans.empty()) {
     output.write(render_search(report, format));
   } else {
     output.write(explanation(explained, options.timeline, columns_of(options)));
   }
+  write_plots(options.plots, explained.asked, report);
   if (explained.plan)
     write_trace(explained.problem, *explained.plan, {options.trace, options.force});
   const bool fits = !report.plans.empty() && report.misses.empty();

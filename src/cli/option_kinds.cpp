@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/names.hpp"
+#include "base/overrides.hpp"
 #include "base/units.hpp"
 
 namespace plansearch::cli {
@@ -82,6 +83,19 @@ void add_setting(CLI::App& app, Options& o, Setting setting) {
          std::string(row.help))
       ->type_name(std::string(row.type))
       ->check([&row](const std::string& text) { return problem_of(row, text); });
+}
+
+void add_set(CLI::App& app, Options& o) {
+  const SettingRow& row = row_of(Setting::Set);
+  app.add_option_function<std::vector<std::string>>(
+         flag_of(row),
+         [&o](const std::vector<std::string>& parts) {
+           o.set = fmt::format("{}", fmt::join(parts, "; "));
+           static_cast<void>(parse_overrides(*o.set));
+         },
+         std::string(row.help))
+      ->type_name(std::string(row.type))
+      ->allow_extra_args(false);
 }
 
 }  // namespace plansearch::cli

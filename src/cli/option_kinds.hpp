@@ -27,6 +27,8 @@ void positive_number(CLI::Option* option);
 [[nodiscard]] std::string list_problem(const std::string& text);
 /// The option of a setting, by its row.
 void add_setting(CLI::App& app, Options& o, Setting setting);
+/// --set, as often as values are to be changed.
+void add_set(CLI::App& app, Options& o);
 
 template <typename T>
 CLI::Option* add_number(CLI::App& app, const char* name, T& field, const char* help,

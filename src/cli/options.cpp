@@ -14,12 +14,12 @@
 
 #include "answer/export_question.hpp"
 #include "answer/listings.hpp"
+#include "answer/write_page.hpp"
 #include "base/names.hpp"
 #include "base/units.hpp"
-#include "calibrate/backend.hpp"
-#include "calibrate/budget.hpp"
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
+#include "cli/measurement_options.hpp"
 #include "cli/option_kinds.hpp"
 #include "io/schedule_csv.hpp"
 #include "plansearch/degree_table.hpp"
@@ -27,7 +27,6 @@
 #include "plansearch/setting_table.hpp"
 #include "plansearch/space.hpp"
 #include "question/number_list.hpp"
-#include "studies/reproduce/reproduce.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -47,6 +46,10 @@ void add_question(CLI::App& app, Options& o) {
   for (const SettingRow& row : setting_table()) {
     const auto* step = std::find(kStepSettings.begin(), kStepSettings.end(), row.setting);
     if (step != kStepSettings.end()) continue;
+    if (row.setting == Setting::Set) {
+      add_set(app, o);
+      continue;
+    }
     add_setting(app, o, row.setting);
     if (row.setting == Setting::Gpus) {
       add_numbers(app, "--nodes", o.nodes, o.node_list, "number of nodes, instead of --gpus");
@@ -118,7 +121,7 @@ Choices space_names() {
 void add_output(CLI::App& app, Options& o) {
   app.option_defaults()->group("Answer");
   restrict_to(app.add_option("--format", o.format, "of the answer"),
-              {"table", "json", "jsonl", "csv"});
+              {"table", "json", "jsonl", "csv", "markdown"});
   app.add_option("-o,--out", o.out, "write to a file instead of standard output")
       ->type_name("FILE");
   add_number(app, "--threads", o.threads, "0: all cores; the answer does not depend on it",
@@ -157,6 +160,15 @@ void add_page(CLI::App& app, Options& o) {
       ->type_name("FILE");
 }
 
+void add_plots(CLI::App& app, Options& o) {
+  app.add_option("--plot", o.plots,
+                 "a picture as SVG: ladder, step, memory, pareto, timeline, held or groups; "
+                 "several times")
+      ->type_name("NAME=FILE")
+      ->allow_extra_args(false)
+      ->check(plot_problem);
+}
+
 void add_constraints(CLI::App& app, Options& o) {
   app.add_option("--constraints", o.constraints,
                  "parts of a plan by name (constraints/*.yaml) or as plan documents")
@@ -180,6 +192,7 @@ void add_trace(CLI::App& app, Options& o) {
 void add_step(CLI::App& app, Options& o) {
   for (const Setting setting : kStepSettings) add_setting(app, o, setting);
   app.add_flag("--timeline", o.timeline, "draw the whole step: work, messages, memory");
+  add_plots(app, o);
   add_trace(app, o);
 }
 
@@ -228,10 +241,20 @@ void add_predict(CLI::App& app, Options& o) {
   add_step(app, o);
 }
 
+CLI::Option* add_time(CLI::App& app, const char* name, std::string& field, const char* help) {
+  return app.add_option(name, field, help)->type_name("TIME")->check([](const std::string& text) {
+    const auto time = parse_quantity<Seconds>(text);
+    return time && *time > Seconds(0)
+               ? std::string()
+               : fmt::format("'{}' is not a time above zero, such as 18.9s", text);
+  });
+}
+
 void add_capacity(CLI::App& app, Options& o) {
   CapacityQuestion& q = o.capacity;
   app.add_option("--deadline", q.deadline, "the job may take so long, such as 60d")
       ->type_name("TIME");
+  add_time(app, "--step-time", q.step_time, "a step may take so long: the fewest GPUs for it");
   app.add_option("--budget", q.budget,
                  "it may cost so much: \"20000 node-hours\", \"2M GPU-hours\", \"5M$\", \"3 GWh\"")
       ->type_name("AMOUNT");
@@ -259,101 +282,9 @@ void add_diagnose(CLI::App& app, Options& o) {
                                  "steps that the profile covers, below 1 of a part of one "
                                  "(default: as it says, else 1)")
                       ->type_name("NUMBER"));
-  app.add_option("--measured", o.measured,
-                 "step time of the run, such as 18.9s (default: as the profile says)")
-      ->type_name("TIME")
-      ->check([](const std::string& text) {
-        const auto time = parse_quantity<Seconds>(text);
-        return time && *time > Seconds(0)
-                   ? std::string()
-                   : fmt::format("'{}' is not a time above zero, such as 18.9s", text);
-      });
+  add_time(app, "--measured", o.measured,
+           "step time of the run, such as 18.9s (default: as the profile says)");
   app.add_option("--plan", o.plan, "plan document or result.json#RANK")->type_name("PLAN");
-}
-
-void add_validate(CLI::App& app, Options& o) {
-  app.add_option("table", o.argument, "CSV of measured runs, kernels or collectives")->required();
-  app.add_option("--by", o.group_by, "summarise by these columns")->delimiter(',');
-  add_setting(app, o, Setting::Site);
-  app.add_option("--suspect", o.suspects, "CSV (id, why) of rows to report apart")
-      ->type_name("FILE");
-  add_number(app, "--fit-on", o.fit_on, "fit a site to so many rows of it, report the others",
-             {3, 1000});
-  add_number(app, "--repeat", o.repeat, "draws of those rows", {1, 100000});
-  app.add_option("--min-mfu", o.min_mfu, "leave slower steps out of step-time errors")
-      ->type_name("SHARE")
-      ->check([](const std::string& text) {
-        const auto value = parse_number(text);
-        if (value && *value >= 0.0 && *value <= 1.0) return std::string();
-        return fmt::format("'{}' is not a number from 0 to 1", text);
-      });
-}
-
-void add_fit(CLI::App& app, Options& o) {
-  app.add_option(
-         "tables", o.plans,
-         "samples of calibrate, CSV of own runs, matrix products or collectives, as for validate, "
-         "and output of nccl-tests; the profile goes to --out")
-      ->type_name("TABLE")
-      ->required();
-  CLI::Option* base =
-      app.add_option("--base", o.base,
-                     "profile that is like the machine; without one, samples describe it whole")
-          ->type_name("HARDWARE");
-  app.add_option("--new", o.fresh, "name of a profile from samples alone (default: that of --out)")
-      ->type_name("NAME")
-      ->excludes(base);
-  app.add_option("--plot", o.fit_plot, "SVG of samples, curve and residuals of every class")
-      ->type_name("FILE");
-}
-
-void positive_time(CLI::Option* option) {
-  option->check([](const std::string& text) {
-    const auto time = calibrate::parse_budget(text);
-    return time ? std::string() : fmt::format("'{}' is not a time such as 90s or 2m", text);
-  });
-}
-
-void add_calibrate(CLI::App& app, Options& o) {
-  CalibrateOptions& c = o.calibrate;
-  Choices names;
-  for (const calibrate::BackendRow& row : calibrate::backends()) names.emplace_back(row.name);
-  restrict_to(app.add_option("--backend", c.backend, "where probes run"), names);
-  app.add_option("--models", c.models, "the products of these models too")
-      ->delimiter(',')
-      ->type_name("MODEL");
-  Choices probes;
-  for (const calibrate::Probe& probe : calibrate::probes()) probes.emplace_back(probe.name);
-  restrict_to(app.add_option("--only", c.only, "these probes and no others")->delimiter(','),
-              probes);
-  app.add_flag("--list", c.list, "list probes and back ends, measure nothing");
-  app.add_flag("--dry-run", c.dry_run, "list the points in their order, measure nothing");
-  app.add_flag("--quick", c.quick, "fewer and smaller points, shorter blocks");
-  positive_time(app.add_option("--budget", c.budget, "as many points as this time has room for")
-                    ->type_name("TIME"));
-  app.add_option("--check", c.check,
-                 "a minute's worth of points against this profile: what has drifted")
-      ->type_name("HARDWARE");
-  app.add_option("--table", c.tables, "replay: CSV of products or collectives, as for validate")
-      ->type_name("TABLE");
-  app.add_option("--truth", c.truth,
-                 "synthetic: the profile to sample (default: dgx-h100); replay: the machine of the "
-                 "rows")
-      ->type_name("HARDWARE");
-  app.add_option("--noise", c.noise,
-                 "synthetic: standard deviation of the time of a block, relative")
-      ->type_name("SHARE")
-      ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--wild", c.wild, "synthetic: share of points three to ten times too slow")
-      ->type_name("SHARE")
-      ->check(CLI::Range(0.0, 1.0));
-  add_number(app, "--seed", c.seed, "of noise and order", {0, 1'000'000'000});
-}
-
-void add_reproduce(CLI::App& app, Options& o) {
-  Choices names;
-  for (const ReproducedSeed& seed : reproduced_seeds()) names.emplace_back(seed.name);
-  restrict_to(app.add_option("seed", o.argument, "a paper (default: all)"), names);
 }
 
 void add_explain(CLI::App& app, Options& o) {
@@ -361,12 +292,28 @@ void add_explain(CLI::App& app, Options& o) {
       ->type_name("PLAN");
   app.add_option("other", o.rival, "the plan to set it against (default: the best other)")
       ->type_name("PLAN");
+  app.add_flag("--sensitivity", o.sensitivity,
+               "every rate, bandwidth, time and size a tenth higher: what the step depends on");
+  add_time(app, "--step-time", o.goal, "a step to solve each of these values for, by itself");
   add_step(app, o);
 }
 
 void add_compare(CLI::App& app, Options& o) {
   app.add_option("plans", o.plans, "plan documents or result.json#RANK (default: search)")
       ->type_name("PLAN");
+}
+
+void add_sweep(CLI::App& app, Options& o) {
+  app.add_option("questions", o.argument,
+                 "CSV with a question in every row, or YAML with a grid (docs/sweep.md)")
+      ->type_name("FILE")
+      ->required();
+  app.add_option("--space", o.space, "plans to search (default: framework)")->type_name("SPACE");
+  app.add_option("--shard", o.shard, "answer a part of the questions: every N-th, from the I-th on")
+      ->type_name("I/N");
+  app.add_option("--known", o.known,
+                 "answers of the same questions, as JSON lines: those of shards")
+      ->type_name("FILE");
 }
 
 void add_export(CLI::App& app, Options& o) {
@@ -391,6 +338,7 @@ void add_show(CLI::App& app, Options& o) {
   app.add_option("--operators", o.stubs,
                  "with --graph: what unknown operators of an import are like")
       ->type_name("FILE");
+  add_set(app, o);
 }
 
 void add_completion(CLI::App& app, Options& o) {
@@ -403,6 +351,7 @@ void add_nothing(CLI::App& /*app*/, Options& /*o*/) {}
 /// What a search writes beside its answer.
 void add_search_files(CLI::App& app, Options& o) {
   add_page(app, o);
+  add_plots(app, o);
   add_trace(app, o);
 }
 
@@ -450,6 +399,8 @@ constexpr std::array kCommands{
                Shares::Search, add_capacity},
     CommandRow{"diagnose", "is a measured step normal, and if not, what explains it", run_diagnose,
                Shares::Plan, add_diagnose},
+    CommandRow{"sweep", "many questions from a file, one row of an answer each", run_sweep,
+               Shares::Plan, add_sweep},
     CommandRow{"validate", "predict every measured row of a table and report errors", run_validate,
                Shares::Output, add_validate},
     CommandRow{"fit", "a profile of your own machine, from measured runs, kernels and collectives",

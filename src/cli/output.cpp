@@ -18,6 +18,7 @@
 #include "cli/in_process.hpp"
 #include "io/file.hpp"
 #include "plansearch/error.hpp"
+#include "report/text_table.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -126,6 +127,7 @@ std::optional<int> screen_columns() {
 }
 
 int columns_of(const Options& options) {
+  if (options.format == "markdown") return kMarkdown;
   return (options.out.empty() ? screen_columns() : asked_columns()).value_or(0);
 }
 

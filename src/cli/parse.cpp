@@ -5,6 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <vector>
 
 #include "base/names.hpp"
@@ -138,10 +140,21 @@ void refuse_elsewhere(const CLI::App& app, const Options& options) {
     throw InputError({}, fmt::format("{} belongs to searches", flag),
                      "leave it out, or use plansearch search");
   };
+  constexpr std::array kMarkdownToo{run_search,   run_compare,  run_predict, run_explain,
+                                    run_capacity, run_diagnose, run_show,    run_list};
+  const bool markdown =
+      std::find(kMarkdownToo.begin(), kMarkdownToo.end(), options.run) != kMarkdownToo.end();
+  if (options.format == "markdown" && !markdown) {
+    throw InputError({}, "--format markdown is for answers about plans",
+                     "use it with search, compare, predict, explain, capacity, diagnose, show or "
+                     "list");
+  }
   if (options.run == run_search) return;
   refuse("--report");
   // Of the option that stands before every command; some commands have their own.
-  if (app.get_option("--trace")->count() > 0) refuse("--trace");
+  for (const char* flag : {"--trace", "--plot"}) {
+    if (app.get_option(flag)->count() > 0) refuse(flag);
+  }
   if (options.run == run_compare || options.run == run_capacity) return;
   for (const char* flag : {"--all", "--pareto"}) refuse(flag);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "answer/advice.hpp"
 #include "answer/make_report.hpp"
+#include "answer/write_page.hpp"
 #include "answer/write_trace.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
@@ -35,6 +36,7 @@ int run_predict(const Options& options) {
     report.remedies = find_remedies(pinned, given.asked, given.plan.devices(), run.session());
     code = exit_code_after(run, options, kExitInfeasible);
   }
+  write_plots(options.plots, given.asked, report);
   std::string text = render_prediction(report, format_of(options), columns_of(options));
   if (options.timeline && format_of(options) == Format::Table) {
     text += "\n" + step_timeline(evaluator, given.plan, columns_of(options));

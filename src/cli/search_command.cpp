@@ -51,6 +51,7 @@ int search_one(const Options& options, const ResolvedQuestion& inputs, const Out
   if (!run.stopped()) add_published(options, inputs, report);
   run.conclude_all(options);
   write_page(options.page, inputs, report);
+  write_plots(options.plots, inputs, report);
   write_first_trace(options, inputs, report);
   if (options.pareto && is_staged(options.space)) {
     print_note(fmt::format("note: space {}: the front of the plans that were priced; bounds leave "
@@ -78,6 +79,7 @@ int search_ladder(const Options& options, const ResolvedQuestion& inputs, const 
   if (!run.stopped()) add_published(options, inputs, chosen.report);
   run.conclude_all(options);
   write_page(options.page, inputs, chosen.report, &ladder);
+  write_plots(options.plots, inputs, chosen.report, &ladder);
   write_first_trace(options, inputs, chosen.report);
   if (options.pareto && format_of(options) != Format::Json) show_front(chosen.report);
   output.write(render_ladder(ladder, format_of(options), columns_of(options)));
@@ -154,8 +156,8 @@ int search_partial(const Options& asked, const Output& output) {
 
 int run_search(const Options& options) {
   if (asks_several(options)) {
-    if (!options.page.empty() || !options.trace.empty()) {
-      throw InputError({}, "--report and --trace are about one question, not about several",
+    if (!options.page.empty() || !options.trace.empty() || !options.plots.empty()) {
+      throw InputError({}, "--report, --plot and --trace are about one question, not about several",
                        "leave the lists out, or ask one question at a time");
     }
     return run_compare(options);

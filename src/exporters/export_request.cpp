@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/overrides.hpp"
 #include "plan/stages/layer_distribution.hpp"
 #include "plansearch/degree_table.hpp"
 #include "schedule/table.hpp"
@@ -40,8 +41,11 @@ const SettingRow* chosen_row(Setting setting) {
 
 bool chosen_matters(const SettingRow& row, const ExportRequest& h) {
   const auto* other = std::find(kSaidOtherwise.begin(), kSaidOtherwise.end(), row.setting);
-  return row.effect == SettingEffect::Price && other == kSaidOtherwise.end() &&
-         row.get(h.chosen).has_value();
+  const auto value = row.get(h.chosen);
+  if (!value || row.effect != SettingEffect::Price || other != kSaidOtherwise.end()) return false;
+  // Another machine is priced, and another model exported; only what the program does is not its.
+  return row.setting != plansearch::Setting::Set ||
+         !overrides_of(*value, OverriddenFile::Framework).empty();
 }
 
 std::optional<Overlap> overlap_of(Setting setting) {

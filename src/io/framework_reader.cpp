@@ -5,9 +5,11 @@
 
 #include <algorithm>
 
+#include "base/hash.hpp"
 #include "base/names.hpp"
 #include "io/fields.hpp"
 #include "io/framework_parts.hpp"
+#include "io/overlay.hpp"
 #include "plan/legality/legality.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/schedule_id.hpp"
@@ -179,14 +181,17 @@ class Reader {
       : directories_(std::move(directories)), library_(directories_) {}
 
   Framework find(std::string_view name, const fs::path& beside, const SourceLocation& where,
-                 int depth) {
+                 int depth, std::span<const Override> overrides = {}) {
     NamedFiles kind{"framework", {}, {".yaml"}, {}, {}, "frameworks"};
     if (!beside.empty()) kind.directories.push_back(beside);
     kind.directories.insert(kind.directories.end(), directories_.begin(), directories_.end());
-    const Document document = library_.open(resolve_file(name, kind, where));
+    const Document document = overlaid(library_.open(resolve_file(name, kind, where)), overrides);
     Framework framework =
         document.collect([&](const Node& root) { return read(document, root, depth); });
     framework.content_hash = library_.hash();
+    if (!overrides.empty()) {
+      framework.content_hash = combine_hashes(framework.content_hash, document.hash());
+    }
     return framework;
   }
 
@@ -339,8 +344,9 @@ class Reader {
 
 }  // namespace
 
-Framework load_framework(std::string_view name_or_path, std::span<const fs::path> directories) {
-  return Reader({directories.begin(), directories.end()}).find(name_or_path, {}, {}, 0);
+Framework load_framework(std::string_view name_or_path, std::span<const fs::path> directories,
+                         std::span<const Override> overrides) {
+  return Reader({directories.begin(), directories.end()}).find(name_or_path, {}, {}, 0, overrides);
 }
 
 std::vector<NamedFile> list_frameworks(std::span<const fs::path> directories) {

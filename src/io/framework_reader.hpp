@@ -8,14 +8,17 @@
 #include <string_view>
 #include <vector>
 
+#include "base/overrides.hpp"
 #include "io/name_resolver.hpp"
 #include "plansearch/framework.hpp"
 
 namespace plansearch::io {
 
-/// Reads a framework by path, name or alias. Throws InputError for anything wrong.
+/// Reads a framework by path, name or alias; `overrides` are values to read in the place of its
+/// own. Throws InputError for anything wrong.
 [[nodiscard]] Framework load_framework(std::string_view name_or_path,
-                                       std::span<const std::filesystem::path> directories);
+                                       std::span<const std::filesystem::path> directories,
+                                       std::span<const Override> overrides = {});
 
 /// Names, aliases and paths of all frameworks in the directories.
 [[nodiscard]] std::vector<NamedFile> list_frameworks(

@@ -63,10 +63,11 @@ AttentionCurve read_attention(const Node& node, const AttentionCurve* base) {
 
 AttentionKernel read_attention_kernel(const std::string& name, const Node& node,
                                       const AttentionKernel* base) {
-  AttentionKernel kernel;
+  AttentionKernel kernel = base != nullptr ? *base : AttentionKernel{};
   kernel.name = name;
-  const Node forward = node.at("forward");
-  kernel.forward = read_attention(forward, base != nullptr ? &base->forward : nullptr);
+  if (base == nullptr || node.find("forward")) {
+    kernel.forward = read_attention(node.at("forward"), base != nullptr ? &base->forward : nullptr);
+  }
   if (const auto backward = node.find("backward")) {
     const bool inherits = base != nullptr && base->backward.has_value();
     kernel.backward = read_attention(*backward, inherits ? &*base->backward : nullptr);

@@ -10,6 +10,8 @@
 #include "io/hf_config.hpp"
 #include "io/import/import_reader.hpp"
 #include "io/model_sections.hpp"
+#include "io/overlay.hpp"
+#include "io/raw_value.hpp"
 #include "plansearch/transformer_builder.hpp"
 
 namespace plansearch::io {
@@ -101,11 +103,12 @@ ModelFile read_own(const Node& root) {
 /// A network of another program, through the graph file that it is. What that refuses has no place
 /// in the file that the user has.
 ModelFile read_imported(const std::filesystem::path& path, const std::string& name,
-                        const std::filesystem::path& stubs) {
+                        const std::filesystem::path& stubs,
+                        std::span<const Override> overrides = {}) {
   const Document document =
       read_import(path, stubs.empty() ? ImportedStubs() : read_stubs(Document::read(stubs)));
   try {
-    return read_model(document, name);
+    return read_model(overlaid(document, overrides), name);
   } catch (const InputError& error) {
     throw InputError({path.string(), 0, 0},
                      fmt::format("as a graph file it is refused: {}", error.what()), error.hint());
@@ -137,7 +140,18 @@ ModelFile read_model(const Document& document, const std::string& fallback_name,
   return file;
 }
 
-ModelFile read_model(const std::filesystem::path& path, const std::filesystem::path& families) {
+namespace {
+
+/// A network with other sizes has other parameters than those that were published.
+Document changed(const Document& document, std::span<const Override> overrides) {
+  if (overrides.empty() || !document.root().is_map()) return document;
+  RawValue root = document.raw();
+  std::erase_if(root.entries, [](const RawEntry& entry) { return entry.key == "parameters"; });
+  return overlaid(Document::made(std::move(root), document.hash(), document.file()), overrides);
+}
+
+ModelFile read_changed(const std::filesystem::path& path, const std::filesystem::path& families,
+                       std::span<const Override> overrides) {
   // A directory of a downloaded model is as good a name as its config.json.
   std::string name = path.stem().string();
   if (name == "config") {
@@ -145,8 +159,15 @@ ModelFile read_model(const std::filesystem::path& path, const std::filesystem::p
     name = (folder.lexically_normal() / "").parent_path().filename().string();
   }
   if (path == kStandardInput) name = "stdin";
-  if (is_import(path)) return read_imported(path, name, {});
-  return read_model(Document::read(path), name.empty() ? "model" : name, families);
+  if (is_import(path)) return read_imported(path, name, {}, overrides);
+  return read_model(changed(Document::read(path), overrides), name.empty() ? "model" : name,
+                    families);
+}
+
+}  // namespace
+
+ModelFile read_model(const std::filesystem::path& path, const std::filesystem::path& families) {
+  return read_changed(path, families, {});
 }
 
 ModelFile read_model_with_stubs(const std::filesystem::path& path,
@@ -159,7 +180,8 @@ ModelFile read_model_with_stubs(const std::filesystem::path& path,
 }
 
 ModelFile load_model(std::string_view name_or_path,
-                     std::span<const std::filesystem::path> directories) {
+                     std::span<const std::filesystem::path> directories,
+                     std::span<const Override> overrides) {
   const std::filesystem::path families =
       directories.empty() ? std::filesystem::path() : directories.front() / "families";
   std::filesystem::path path = resolve_file(name_or_path, model_files(directories));
@@ -172,7 +194,7 @@ ModelFile load_model(std::string_view name_or_path,
     }
     path = config;
   }
-  return read_model(path, families);
+  return read_changed(path, families, overrides);
 }
 
 std::vector<NamedFile> list_models(std::span<const std::filesystem::path> directories) {

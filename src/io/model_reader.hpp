@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/overrides.hpp"
 #include "io/document.hpp"
 #include "io/name_resolver.hpp"
 #include "plansearch/model_description.hpp"
@@ -42,9 +43,11 @@ struct ModelFile {
                                               const std::filesystem::path& stubs);
 
 /// Reads a model by path, shipped name or alias; `directories` hold model files, the first one
-/// those of families too (families/).
+/// those of families too (families/). `overrides` are values to read in the place of its own; the
+/// published number of parameters then no longer binds.
 [[nodiscard]] ModelFile load_model(std::string_view name_or_path,
-                                   std::span<const std::filesystem::path> directories);
+                                   std::span<const std::filesystem::path> directories,
+                                   std::span<const Override> overrides = {});
 /// Names, aliases and paths of all models in the directories.
 [[nodiscard]] std::vector<NamedFile> list_models(
     std::span<const std::filesystem::path> directories);

@@ -85,7 +85,10 @@ void require_all_asked(const RawValue& root, const RawValue& value) {
     if (!asked) {
       std::string hint = did_you_mean(entry.key, value.asked);
       if (hint.empty()) hint = fmt::format("known keys: {}", fmt::join(value.asked, ", "));
-      throw_or_add(root, InputError({*value.file, entry.line, entry.column},
+      // A key that `--set` added stands there, not in the file.
+      const bool set = entry.line == 0 && entry.value.file != nullptr;
+      const std::string& file = set ? *entry.value.file : *value.file;
+      throw_or_add(root, InputError({file, entry.line, entry.column},
                                     fmt::format("unknown key '{}'", excerpt(entry.key)), hint));
       continue;
     }
@@ -186,6 +189,7 @@ std::vector<Node::Entry> Node::entries() const {
   result.reserve(value_->entries.size());
   for (const RawEntry& entry : value_->entries) {
     SourceLocation place = where();
+    if (entry.line == 0 && entry.value.file != nullptr) place.file = *entry.value.file;
     place.line = entry.line;
     place.column = entry.column;
     result.push_back(

@@ -6,6 +6,7 @@
 
 #include "base/hash.hpp"
 #include "base/names.hpp"
+#include "io/overlay.hpp"
 #include "io/profile_parts.hpp"
 
 namespace plansearch::io {
@@ -50,6 +51,17 @@ std::vector<Statement> read_statements(const Node& list, const std::set<std::str
   return statements;
 }
 
+/// Where the value of "peak.bf16" stands, if it stands in this scope.
+std::optional<SourceLocation> place_of(const Node& scope, std::string_view field) {
+  Node node = scope;
+  for (const std::string& key : split(field, ".")) {
+    const auto next = node.is_map() ? node.find(key) : std::nullopt;
+    if (!next) return std::nullopt;
+    node = *next;
+  }
+  return node.where();
+}
+
 }  // namespace
 
 ProvenanceMap FieldLog::provenance(const Node& scope, const ProvenanceMap& inherited) const {
@@ -58,9 +70,13 @@ ProvenanceMap FieldLog::provenance(const Node& scope, const ProvenanceMap& inher
   ProvenanceMap result = inherited;
   for (const std::string& field : given_) {
     const Statement* best = nullptr;
-    const auto value = scope.find(field);  // of another file where a profile is `like` it
+    const auto place = place_of(scope, field);  // in another file where a profile is `like` it
+    if (place && is_set_place(*place)) {
+      result[field] = {Evidence::Assumed, "set for this question"};
+      continue;
+    }
     for (const Statement& s : statements) {
-      if (value && value->where().file != s.file) continue;
+      if (place && place->file != s.file) continue;
       const bool longer = best == nullptr || s.field.size() > best->field.size();
       if (covers(s.field, field) && longer) best = &s;
     }

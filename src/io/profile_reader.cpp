@@ -6,7 +6,9 @@
 
 #include <algorithm>
 
+#include "base/hash.hpp"
 #include "io/fields.hpp"
+#include "io/overlay.hpp"
 #include "io/profile_parts.hpp"
 #include "plansearch/operator_passes.hpp"
 
@@ -288,17 +290,29 @@ Document open_profile(const fs::path& path, const NamedFiles& kind, ProfileLibra
 
 }  // namespace
 
-Cluster load_cluster(std::string_view name_or_path, std::span<const fs::path> directories) {
+Cluster load_cluster(std::string_view name_or_path, std::span<const fs::path> directories,
+                     std::span<const Override> overrides) {
   NamedFiles kind = profile_files(directories);
   kind.extensions = {".yaml", ".json"};
   const fs::path path = resolve_file(name_or_path, kind);
   ProfileLibrary library(to_vector(directories));
   std::vector<std::string> like;
-  const Document document = open_profile(path, kind, library, like);
+  const Document document = overlaid(open_profile(path, kind, library, like), overrides);
   Cluster cluster = document.collect([&](const Node& root) { return read_cluster(root, library); });
   cluster.like = std::move(like);
   cluster.content_hash = library.hash();
+  if (!overrides.empty()) {
+    cluster.content_hash = combine_hashes(cluster.content_hash, document.hash());
+  }
   return cluster;
+}
+
+Document open_cluster(std::string_view name_or_path, std::span<const fs::path> directories) {
+  NamedFiles kind = profile_files(directories);
+  kind.extensions = {".yaml", ".json"};
+  ProfileLibrary library(to_vector(directories));
+  std::vector<std::string> like;
+  return open_profile(resolve_file(name_or_path, kind), kind, library, like);
 }
 
 Cluster parse_cluster(std::string_view text, const std::string& file_name,

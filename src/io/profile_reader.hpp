@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/overrides.hpp"
 #include "io/document.hpp"
 #include "io/name_resolver.hpp"
 #include "plansearch/cluster.hpp"
@@ -19,9 +20,15 @@ namespace plansearch::io {
 
 /// Reads a cluster by path, name or alias. `directories` hold profiles, with the sub-directories
 /// `accelerators`, `links` and `fabrics` and the file `defaults.yaml`. Names inside a profile are
-/// looked up beside that profile first. Throws InputError for anything wrong in any of the files.
+/// looked up beside that profile first. `overrides` are values to read in the place of its own.
+/// Throws InputError for anything wrong in any of the files.
 [[nodiscard]] Cluster load_cluster(std::string_view name_or_path,
-                                   std::span<const std::filesystem::path> directories);
+                                   std::span<const std::filesystem::path> directories,
+                                   std::span<const Override> overrides = {});
+
+/// The file, what it is `like` included.
+[[nodiscard]] Document open_cluster(std::string_view name_or_path,
+                                    std::span<const std::filesystem::path> directories);
 
 /// The same of a text, whose own places are those of `file_name`.
 [[nodiscard]] Cluster parse_cluster(std::string_view text, const std::string& file_name,

@@ -432,18 +432,15 @@ class QuestionResolver {
   void settle_software() {
     refuse_contradictions(request_, request_.attention.value_or(""), settled_.problem.precision);
     apply_software(framework_, cluster_.software, request_, settled_.problem.precision);
-    const auto noted = [&](const char* key, const std::optional<std::string>& value) {
-      if (value) note(key, *value, request_.origin(key));
-    };
-    noted("implementation", request_.implementation);
-    noted("kernels", request_.kernels);
-    noted("main_grads", request_.main_grads);
-    noted("base_precision", request_.base_precision);
-    noted("optimizer_states", request_.optimizer_states);
-    noted("fp8_recipe", request_.fp8_recipe);
-    noted("cuda_graphs", request_.cuda_graphs);
     if (request_.offload) apply_offload(framework_, cluster_, *request_.offload);
-    noted("offload", request_.offload);
+    using enum Setting;
+    for (const Setting setting : {Set, Implementation, Kernels, MainGradients, BasePrecision,
+                                  OptimizerStates, Fp8Recipe, CudaGraphs, Offload}) {
+      const SettingRow& row = row_of(setting);
+      if (const auto value = row.get(request_)) {
+        note(std::string(row.key), *value, request_.origin(row.key));
+      }
+    }
   }
 
   void settle_framework_flags() {
@@ -464,7 +461,7 @@ class QuestionResolver {
 
 }  // namespace
 
-ProblemFiles read_problem_files(const ProblemRequest& request, const ShippedData& data) {
+ProblemFiles read_problem_files(const ProblemRequest& request, const ShippedData& shipped) {
   if (request.hardware.empty()) {
     throw InputError({}, "no hardware profile: --hw is missing",
                      "plansearch list hw shows the shipped ones");
@@ -473,6 +470,7 @@ ProblemFiles read_problem_files(const ProblemRequest& request, const ShippedData
     throw InputError({}, "no model: --model is missing",
                      "plansearch list models shows the shipped ones");
   }
+  const ShippedData data = shipped.changed(request.set.value_or(""));
   ProblemFiles files;
   files.cluster = std::make_shared<const Cluster>(data.cluster(request.hardware));
   files.model = std::make_shared<const ShippedModel>(data.model(request.model));

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/overrides.hpp"
 #include "io/framework_reader.hpp"
 #include "io/model_reader.hpp"
 #include "io/profile_reader.hpp"
@@ -63,9 +64,19 @@ std::vector<fs::path> yaml_files(const fs::path& folder) {
 
 }  // namespace
 
+ShippedData ShippedData::changed(std::string set) const {
+  ShippedData other = *this;
+  if (!set_.empty() && !set.empty()) set = fmt::format("{}; {}", set_, set);
+  static_cast<void>(parse_overrides(set));  // malformed ones are refused here
+  if (!set.empty()) other.set_ = std::move(set);
+  return other;
+}
+
 Cluster ShippedData::cluster(std::string_view name) const {
-  return with_page("docs/hardware_profiles.md",
-                   [&] { return io::load_cluster(name, inside(directory_, "hardware_profiles")); });
+  return with_page("docs/hardware_profiles.md", [&] {
+    return io::load_cluster(name, inside(directory_, "hardware_profiles"),
+                            overrides_of(set_, OverriddenFile::Hardware));
+  });
 }
 
 Accelerator ShippedData::accelerator(std::string_view name) const {
@@ -74,15 +85,18 @@ Accelerator ShippedData::accelerator(std::string_view name) const {
 
 ShippedModel ShippedData::model(std::string_view name) const {
   return with_page("docs/models.md", [&] {
-    io::ModelFile file = io::load_model(name, inside(directory_, "models"));
+    io::ModelFile file = io::load_model(name, inside(directory_, "models"),
+                                        overrides_of(set_, OverriddenFile::Model));
     return ShippedModel{std::move(file.model), file.hash, std::move(file.left_out),
                         std::move(file.passed_over)};
   });
 }
 
 Framework ShippedData::framework(std::string_view name) const {
-  return with_page("docs/frameworks.md",
-                   [&] { return io::load_framework(name, inside(directory_, "frameworks")); });
+  return with_page("docs/frameworks.md", [&] {
+    return io::load_framework(name, inside(directory_, "frameworks"),
+                              overrides_of(set_, OverriddenFile::Framework));
+  });
 }
 
 SiteTable ShippedData::sites() const {

@@ -109,6 +109,10 @@ std::optional<double> cost_of(Row row) {
   return row.price_usd ? row.price_usd : std::optional(row.gpu_hours);
 }
 
+std::optional<double> gpus_of(Row row) {
+  return row.plan.question.gpus;
+}
+
 struct Choice {
   const char* key;
   const char* what;
@@ -116,7 +120,8 @@ struct Choice {
 };
 constexpr Choice kChoices[] = {{"fastest", "fastest", wall_of},
                                {"cheapest", "cheapest", cost_of},
-                               {"least_energy", "least energy", energy_of}};
+                               {"least_energy", "least energy", energy_of},
+                               {"fewest_gpus", "fewest GPUs", gpus_of}};
 
 /// The largest size of a machine that still uses its GPUs well.
 constexpr double kKneeEfficiency = 0.8;
@@ -130,7 +135,9 @@ std::string choice_lines(const CapacityReport& report) {
   std::vector<std::pair<const CapacityRow*, std::string>> lines;
   for (const Choice& choice : kChoices) {
     const CapacityRow* row = report.least(choice.measure);
-    if (row == nullptr) continue;
+    // The smallest size asked about says nothing where steps may take any time.
+    const bool idle = choice.measure == gpus_of && !report.limits.step_time;
+    if (row == nullptr || idle) continue;
     const auto same = std::find_if(lines.begin(), lines.end(),
                                    [&](const auto& line) { return line.first == row; });
     if (same == lines.end()) {
@@ -284,6 +291,7 @@ std::string render_capacity(const CapacityReport& report, Format format, int col
                  {"tokens", *report.rows.front().plan.question.tokens},
                  {"limits",
                   {{"deadline_s", or_null(limits.deadline)},
+                   {"step_time_s", or_null(limits.step_time)},
                    {"gpu_hours", or_null(limits.gpu_hours)},
                    {"node_hours", or_null(limits.node_hours)},
                    {"energy_j", or_null(limits.energy_joule)},

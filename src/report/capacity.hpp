@@ -13,6 +13,7 @@ namespace plansearch {
 /// What a job may take at most. Absent: any.
 struct CapacityLimits {
   std::optional<Seconds> deadline;
+  std::optional<Seconds> step_time;
   std::optional<double> gpu_hours;
   std::optional<double> node_hours;
   std::optional<double> energy_joule;

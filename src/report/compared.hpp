@@ -16,10 +16,13 @@ struct ComparedRow {
   QuestionReport question;
   std::string name;                  ///< of a given plan, else empty
   std::string schedule;              ///< that its plans were asked to have; empty: any
+  std::string set;                   ///< values of data files that the question changes
   std::optional<PlanReport> plan;    ///< nothing where none runs
   std::string why_none;              ///< then
   bool fits = true;                  ///< memory; a given plan may exceed it
   std::optional<double> speed;       ///< tokens per second over those of the first row
+  std::optional<double> speed_p10;   ///< 80 % of outcomes of `speed`; errors that both rows share
+  std::optional<double> speed_p90;   ///< cancel
   bool tie_with_first = false;       ///< less than 80 % sure which of the two is faster
   bool measured = true;              ///< any number of the machine's profile
   std::optional<Goodput> goodput{};  ///< of the job, where failures were asked about

@@ -43,7 +43,8 @@ const Columns<ComparedRow>& traits() {
       column({"sequence"}, [](Row r) { return fmt::format("{}", r.question.seq_len); }),
       column({"batch"}, [](Row r) { return fmt::format("{}", r.question.global_batch); }),
       column({"GPUs"}, [](Row r) { return grouped(r.question.gpus); }),
-      column({"schedule", Align::Left}, [](Row r) { return r.schedule; })};
+      column({"schedule", Align::Left}, [](Row r) { return r.schedule; }),
+      column({"set", Align::Left}, [](Row r) { return r.set; })};
   return kTraits;
 }
 
@@ -73,6 +74,11 @@ Columns<ComparedRow> result_columns(const ComparisonReport& report) {
   add({"p10 - p90", Align::Right, 3}, [](Row, Plan p) { return range_cell(p.p10, p.p90); });
   add({"tokens/s", Align::Right, 5}, [](Row, Plan p) { return count_cell(p.tokens_per_s); });
   add({"speed"}, [](Row r, Plan) { return r.speed ? fmt::format("{:.2f}", *r.speed) : "-"; });
+  // What a changed value makes of the speed is what the comparison is about.
+  const bool what_if = differs(traits().back(), report.rows);  // in what is set
+  add({"80 %", Align::Right, what_if ? 0 : 3}, [](Row r, Plan) {
+    return r.speed_p10 ? fmt::format("{:.2f} - {:.2f}", *r.speed_p10, *r.speed_p90) : "";
+  });
   add({"MFU", Align::Right, 2}, [](Row, Plan p) { return share_text(p.mfu); });
   add({"memory", Align::Right, 4}, [](Row r, Plan p) {
     return memory_of(p.estimate.memory.total(), r.question.memory_capacity) +
@@ -113,6 +119,9 @@ std::string legend(const ComparisonReport& report, const TextTable& table, int c
   }
   if (any([](const ComparedRow& row) { return !row.measured; })) {
     text = "* no number of the profile is measured\n" + text;
+  }
+  if (table.shows("80 %", columns)) {
+    text += "; 80 %: of outcomes of speed, errors that both rows share left out";
   }
   if (table.shows("p10 - p90", columns)) text += "; p10 - p90: 80 % of outcomes";
   if (any([](const ComparedRow& row) { return !row.fits; })) text += "; (!): does not fit";
@@ -162,6 +171,8 @@ std::string table_text(const ComparisonReport& report, int columns) {
 Json relation_json(const ComparedRow& row) {
   Json json = Json::object();
   json["speed"] = or_null(row.speed);
+  json["speed_p10"] = or_null(row.speed_p10);
+  json["speed_p90"] = or_null(row.speed_p90);
   json["tie_with_first"] = row.tie_with_first;
   json["gpu_s_per_token"] = nullptr;
   json["usd_per_token"] = nullptr;
@@ -178,6 +189,7 @@ Json row_json(const ComparedRow& row) {
   Json json{{"name", or_null(row.name)}};
   json["question"] = identity_json(row.question);
   json["question"]["schedule"] = or_null(row.schedule);
+  json["question"]["set"] = or_null(row.set);
   json["question"]["framework_validation"] = or_null(row.question.framework_validation);
   json.update(relation_json(row));
   json["fits"] = row.plan ? Json(row.fits) : Json(nullptr);
@@ -192,6 +204,7 @@ Json csv_row(const ComparedRow& row) {
   Json line{{"name", row.name}};
   line.update(plan_row(row.question, row.plan.value_or(PlanReport{}), RowKind::Collected));
   line.update(identity_json(row.question));  // a row without a plan has its own GPUs and batch
+  line["set"] = row.set;
   line.update(relation_json(row));
   line["fits"] = row.fits;
   line["reason"] = row.why_none;

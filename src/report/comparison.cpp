@@ -54,6 +54,22 @@ Json difference_json(const Json& a, const Json& b) {
   return difference;
 }
 
+Json comparison_json(const SearchReport& report, const Rival& rival) {
+  const Json mine = to_json(report.plans.front());
+  const Json theirs = plan_json(rival.question, rival.plan);
+  Json more = Json::object();
+  for (const char* key : {"step_time_s", "tokens_per_s", "mfu", "peak_memory_bytes"}) {
+    more[key] = theirs.at(key).get<double>() - mine.at(key).get<double>();
+  }
+  for (const char* key : {"step", "memory"}) {
+    more[key] = difference_json(mine.at(key), theirs.at(key));
+  }
+  return {{"name", rival.name},
+          {"question", identity_json(rival.question)},
+          {"plan", theirs},
+          {"rival_minus_this", std::move(more)}};
+}
+
 }  // namespace
 
 std::string compare_plans(const PlanReport& plan, const Rival& rival, int columns) {
@@ -72,21 +88,11 @@ std::string compare_plans(const PlanReport& plan, const Rival& rival, int column
                      share < 0 ? "faster" : "slower");
 }
 
-std::string json_with_rival(const SearchReport& report, const Rival& rival) {
+std::string explained_json(const SearchReport& report, const std::optional<Rival>& rival,
+                           const std::optional<SensitivityReport>& sensitivity) {
   Json json = to_json(report);
-  const Json mine = to_json(report.plans.front());
-  const Json theirs = plan_json(rival.question, rival.plan);
-  Json more = Json::object();
-  for (const char* key : {"step_time_s", "tokens_per_s", "mfu", "peak_memory_bytes"}) {
-    more[key] = theirs.at(key).get<double>() - mine.at(key).get<double>();
-  }
-  for (const char* key : {"step", "memory"}) {
-    more[key] = difference_json(mine.at(key), theirs.at(key));
-  }
-  json["comparison"] = {{"name", rival.name},
-                        {"question", identity_json(rival.question)},
-                        {"plan", theirs},
-                        {"rival_minus_this", std::move(more)}};
+  if (rival) json["comparison"] = comparison_json(report, *rival);
+  if (sensitivity) json["sensitivity"] = to_json(*sensitivity);
   return json_text(json, 2) + "\n";
 }
 

@@ -2,9 +2,11 @@
 // Two plans side by side: where the difference in step time and memory comes from.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "plansearch/report.hpp"
+#include "report/sensitivity.hpp"
 
 namespace plansearch {
 
@@ -17,7 +19,10 @@ struct Rival {
 
 [[nodiscard]] std::string compare_plans(const PlanReport& plan, const Rival& rival, int columns);
 
-/// The report as JSON with what the rival has more of: `comparison`.
-[[nodiscard]] std::string json_with_rival(const SearchReport& report, const Rival& rival);
+/// The report as JSON with what the rival has more of (`comparison`), and what the step depends on
+/// (`sensitivity`), as far as they are there.
+[[nodiscard]] std::string explained_json(const SearchReport& report,
+                                         const std::optional<Rival>& rival,
+                                         const std::optional<SensitivityReport>& sensitivity);
 
 }  // namespace plansearch

@@ -130,7 +130,7 @@ constexpr int kMargin = 11;
 constexpr int kFewestColumns = 20;
 
 int picture_width(int columns) {
-  return columns == kAnyWidth ? kColumns : std::max(columns - kMargin, kFewestColumns);
+  return columns <= kAnyWidth ? kColumns : std::max(columns - kMargin, kFewestColumns);
 }
 
 /// Columns of the shortest piece that can be read.
@@ -252,7 +252,8 @@ std::string plan_timeline(const PricedProgram& program, int columns) {
                                  to_text(program.shape.schedule), program.shape.micro_batches,
                                  program.shape.micro_batches == 1 ? "" : "es", program.shape.stages,
                                  program.shape.stages == 1 ? "" : "s");
-  text += windows_text(program, PictureOf::Step, picture_width(columns), seconds_text);
+  text += verbatim(windows_text(program, PictureOf::Step, picture_width(columns), seconds_text),
+                   columns);
   const bool sends = program.shape.stages > 1;
   text += fmt::format("{}\n~: reductions; ^: optimizer and host\n{}\n", legend(program.shape),
                       sends ? "messages on their way: >: activations, <: gradients\n" : "");

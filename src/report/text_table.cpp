@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/text_table.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -63,6 +65,55 @@ std::vector<std::string> broken(const std::string& cell, std::size_t most) {
   return lines;
 }
 
+/// Without signs that Markdown would read; those that are marked already stay as they are, so that
+/// a part of an answer may be made first.
+std::string markdown_text(const std::string& text) {
+  constexpr std::string_view kSigns = "`*_<>|[]#~\\";
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool sign = kSigns.find(text[i]) != std::string_view::npos;
+    const bool marked = text[i] == '\\' && i + 1 < text.size() &&
+                        kSigns.find(text[i + 1]) != std::string_view::npos;
+    if (marked) {
+      out += text[i++];
+    } else if (sign) {
+      out += '\\';
+    }
+    out += text[i];
+  }
+  return out;
+}
+
+constexpr std::string_view kFence = "```";
+
+/// Every line a paragraph; tables and what is between fences as they are.
+std::string markdown_lines(const std::string& text) {
+  std::string out;
+  bool fenced = false;
+  bool in_table = false;
+  const auto end_block = [&] {
+    if (!out.empty() && !out.ends_with("\n\n")) out += '\n';
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string line = text.substr(at, end - at);
+    at = end + 1;
+    const bool fence = line.starts_with(kFence);
+    if (fence && !fenced) end_block();
+    if (fence) fenced = !fenced;
+    const bool table = !fenced && !fence && line.starts_with('|');
+    if (table != in_table) end_block();
+    in_table = table;
+    if (fenced || fence || table) {
+      out += line + "\n";
+    } else if (const std::size_t begin = line.find_first_not_of(' '); begin != std::string::npos) {
+      end_block();
+      out += markdown_text(line.substr(begin)) + "\n";
+    }
+  }
+  return out;
+}
+
 /// The columns of a table as text.
 class Layout {
  public:
@@ -87,7 +138,7 @@ class Layout {
       return words ? std::min(widest_[c], std::max(floors_[c], kReadable))
                    : std::max(floors_[c], widest_cell_[c]);
     };
-    while (columns != kAnyWidth && sum(chosen, readable) > static_cast<std::size_t>(columns)) {
+    while (columns > 0 && sum(chosen, readable) > static_cast<std::size_t>(columns)) {
       const auto least =
           std::max_element(chosen.begin(), chosen.end(), [&](std::size_t a, std::size_t b) {
             return columns_[a].dispensable < columns_[b].dispensable;
@@ -98,7 +149,30 @@ class Layout {
     return chosen;
   }
 
+  [[nodiscard]] std::string markdown() const {
+    const auto line = [](const std::vector<std::string>& cells) {
+      std::string text = "|";
+      for (const std::string& cell : cells) text += " " + markdown_text(cell) + " |";
+      return text + "\n";
+    };
+    const std::vector<std::size_t> shown = kept(kAnyWidth);
+    std::vector<std::string> titles;
+    std::string rule = "|";
+    for (const std::size_t c : shown) {
+      titles.push_back(columns_[c].title);
+      rule += columns_[c].align == Align::Right ? "---:|" : ":---|";
+    }
+    std::string text = line(titles) + rule + "\n";
+    for (std::size_t r = 0; r < rows_; ++r) {
+      std::vector<std::string> cells;
+      for (const std::size_t c : shown) cells.push_back(cells_[c][r]);
+      text += line(cells);
+    }
+    return text;
+  }
+
   [[nodiscard]] std::string text(int columns) const {
+    if (columns == kMarkdown) return markdown();
     std::vector<std::size_t> left = kept(columns);
     std::string out;
     while (!left.empty()) {
@@ -154,7 +228,7 @@ class Layout {
                                                      int columns) const {
     std::vector<std::size_t> block = left;
     const auto floor = [&](std::size_t c) { return floors_[c]; };
-    while (columns != kAnyWidth && block.size() > 2 &&
+    while (columns > 0 && block.size() > 2 &&
            sum(block, floor) > static_cast<std::size_t>(columns)) {
       block.pop_back();
     }
@@ -165,7 +239,7 @@ class Layout {
   [[nodiscard]] std::vector<std::size_t> narrowed(const std::vector<std::size_t>& shown,
                                                   int columns) const {
     std::vector<std::size_t> widths = widest_;
-    if (columns == kAnyWidth) return widths;
+    if (columns <= 0) return widths;
     std::size_t total = sum(shown, [&](std::size_t c) { return widths[c]; });
     while (total > static_cast<std::size_t>(columns)) {
       std::optional<std::size_t> widest;
@@ -272,6 +346,7 @@ std::string TextTable::text(int columns) const {
 
 std::string wrapped(const std::string& text, int columns) {
   if (columns == kAnyWidth) return text;
+  if (columns == kMarkdown) return markdown_lines(text);
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
@@ -280,6 +355,11 @@ std::string wrapped(const std::string& text, int columns) {
     at = end + 1;
   }
   return out;
+}
+
+std::string verbatim(const std::string& text, int columns) {
+  if (columns != kMarkdown || text.empty()) return text;
+  return fmt::format("{}\n{}{}{}\n", kFence, text, text.ends_with('\n') ? "" : "\n", kFence);
 }
 
 SpelledTable TextTable::spelled_out() const {

@@ -22,10 +22,15 @@ struct TextColumn {
 
 /// Tables and sentences as long as they come out.
 inline constexpr int kAnyWidth = 0;
+/// In the place of a width: tables and sentences as Markdown.
+inline constexpr int kMarkdown = -1;
+
+/// Lines that stand as they are in any form: a picture made of characters.
+[[nodiscard]] std::string verbatim(const std::string& text, int columns);
 
 /// `text` with every line broken at spaces to at most `columns` characters. What is broken off is
 /// indented by two more than the line; behind a word and two spaces ("  name  meaning"), as far as
-/// the meaning.
+/// the meaning. As Markdown every line is a paragraph, but for tables and what is verbatim.
 [[nodiscard]] std::string wrapped(const std::string& text, int columns);
 
 /// A cell as text, and the quantity it stands for.

@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 import unittest
+import xml.etree.ElementTree
 
 import bad_inputs
 import json_schema
@@ -2285,6 +2286,68 @@ class Pages(Case):
                     expect=["about one question"])
 
 
+class Plots(Case):
+    """--plot NAME=FILE: pictures of the page as files of their own."""
+
+    NAMES = ("ladder", "step", "memory", "pareto", "timeline", "held", "groups")
+    LADDER = ["--hw", "dgx-h100", "--model", "llama3-8b", "--space", "megatron", "--top", "3"]
+    PLAN = ["predict", "--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "16", "--tp", "2", "--pp", "2"]
+
+    def texts(self, path):
+        """Texts and titles of an SVG, which is well-formed, self-contained and without page properties."""
+        svg = path.read_text()
+        for foreign in ("var(", "<script", "url(", "NaN", "inf"):
+            self.assertNotIn(foreign, svg)
+        root = xml.etree.ElementTree.fromstring(svg)
+        space = "{http://www.w3.org/2000/svg}"
+        self.assertEqual(root.tag, space + "svg")
+        self.assertTrue(root.get("aria-label"))
+        width, height = map(float, root.get("viewBox").split()[2:])
+        for rect in root.iter(space + "rect"):
+            if "%" not in rect.get("width"):
+                self.assertLessEqual(float(rect.get("x")) + float(rect.get("width")), width + 0.1)
+                self.assertLessEqual(float(rect.get("y")) + float(rect.get("height")), height + 0.1)
+        return [element.text for element in root.iter() if element.tag in (space + "text", space + "title")]
+
+    def plots(self, names, *arguments):
+        files = {name: self.directory / f"{name}.svg" for name in names}
+        words = [word for name, file in files.items() for word in ("--plot", f"{name}={file}")]
+        return self.answer(*arguments, *words), {name: self.texts(file) for name, file in files.items()}
+
+    def test_a_ladder_has_all(self):
+        answer, texts = self.plots(self.NAMES, *self.LADDER)
+        for rung in answer["ladder"]:
+            if rung["plan"]:
+                found = [text for text in texts["ladder"] if text.startswith(f"{rung['gpus']:,} GPUs: ")]
+                self.assertEqual(len(found), 1, rung["gpus"])
+        parts = [text for text in texts["step"] if text.startswith("compute: ")]
+        self.assertEqual(len(parts), sum(plan["variant_of"] is None for plan in answer["plans"]))
+        self.assertIn("capacity", texts["memory"])
+        again = {name: (self.directory / f"{name}.svg").read_bytes() for name in self.NAMES}
+        self.plots(self.NAMES, *self.LADDER, "--threads", "1")
+        for name, before in again.items():
+            self.assertEqual((self.directory / f"{name}.svg").read_bytes(), before, name)
+
+    def test_the_step_of_a_plan(self):
+        answer, texts = self.plots(("timeline", "held", "step"), *self.PLAN)
+        stages = [text for text in texts["timeline"] if re.fullmatch(r"stage \d+", text)]
+        self.assertEqual(len(stages), answer["plans"][0]["config"]["pp"])
+        work = [text for text in texts["timeline"] if text.startswith("forward of micro-batch 0,")]
+        self.assertEqual(len(work), 2)
+        compute = answer["plans"][0]["step"]["compute_s"]
+        shown = next(text for text in texts["step"] if text.startswith("compute: ")).split()[1]
+        self.assertAlmostEqual(float(shown), compute, delta=0.06)
+
+    def test_what_cannot_be_drawn(self):
+        self.refuse(*self.PLAN, "--plot", "ladder=x.svg", expect=["--plot ladder=x.svg", "leave out --gpus"])
+        self.refuse(*self.PLAN, "--plot", "stp=x.svg", expect=["'stp=x.svg'", "ladder, step"])
+        self.refuse(*self.PLAN, "--plot", "step", expect=["NAME=FILE"])
+        self.refuse(*self.PLAN, "--plot", f"step={self.directory}/none/x.svg", expect=["none/x.svg"])
+        self.refuse("compare", *self.PLAN[1:7], "--plot", "step=x.svg", expect=["--plot belongs to searches"])
+        self.refuse("--hw", "dgx-h100", "--model", "llama3-8b,gpt2-xl", "--gpus", "8", "--plot", "step=x.svg",
+                    expect=["about one question"])
+
+
 class Capacity(Case):
     QUESTION = ("capacity", "--model", "gpt2-xl", "--tokens", "300B", "--hw", "perlmutter:64,dgx-h100:32")
 
@@ -2305,6 +2368,178 @@ class Capacity(Case):
         done = run(*self.QUESTION, "--deadline", "1h")
         self.assertEqual(done.returncode, 3)
         self.assertIn("no size is within the limits; nearest: 32 x dgx-h100", done.stderr)
+
+
+class Markdown(Case):
+    """--format markdown: tables of equal rows, the cells those of the table for a screen."""
+
+    QUESTION = ["--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "16"]
+    COMMANDS = (
+        ["search", *QUESTION, "--top", "3"],
+        ["search", "--hw", "dgx-h100", "--model", "llama3-8b", "--space", "data", "--top", "2"],
+        ["compare", *QUESTION[:1], "dgx-h100,selene", *QUESTION[2:]],
+        ["predict", *QUESTION, "--tp", "2"],
+        ["explain", *QUESTION, "--tp", "2", "--pp", "2", "--sensitivity", "--timeline"],
+        ["capacity", *QUESTION, "--tokens", "1T"],
+        ["diagnose", *QUESTION, "--tp", "2", "--measured", "60s"],
+        ["show", "hw", "dgx-h100"],
+        ["list", "hw"],
+    )
+
+    @staticmethod
+    def tables(text):
+        """[[cells of a row]] of every table; what is between fences is none."""
+        tables, rows, fenced = [], [], False
+        for line in [*text.splitlines(), ""]:
+            fenced ^= line.startswith("```")
+            if line.startswith("|") and not fenced:
+                cells = re.split(r"(?<!\\)\|", line)[1:-1]
+                rows.append([re.sub(r"\\([`*_<>|\[\]#~\\])", r"\1", cell).strip() for cell in cells])
+            elif rows:
+                tables.append(rows)
+                rows = []
+        return tables
+
+    def test_every_answer(self):
+        for command in self.COMMANDS:
+            with self.subTest(command=command):
+                result = run(*command, "--format", "markdown")
+                self.assertEqual((result.returncode, result.stdout.count("```") % 2), (0, 0), result.stderr)
+                shown = re.sub(r"\s+", " ", run(*command).stdout)
+                tables = self.tables(result.stdout)
+                self.assertTrue(tables)
+                for head, rule, *rows in tables:
+                    self.assertTrue(all(re.fullmatch(r":?-+:?", cell) for cell in rule), rule)
+                    for row in rows:
+                        self.assertEqual(len(row), len(head), row)
+                        self.assertIn(re.sub(r"\s+", " ", " ".join(filter(None, row))), shown)
+                outside = re.sub(r"^```.*?^```|^\|.*?$", "", result.stdout, flags=re.M | re.S)
+                self.assertNotRegex(outside, r"(?<!\\)[<*_`\[]")
+                for before, line in zip(result.stdout.splitlines(), result.stdout.splitlines()[1:], strict=False):
+                    if line.startswith("|"):  # a table begins behind an empty line
+                        self.assertTrue(not before or before.startswith("|"), line)
+
+    def test_pictures_stay_as_they_are(self):
+        text = self.succeed(*self.COMMANDS[4], "--format", "markdown")
+        self.assertRegex(text, r"(?m)^```\n(.*\n)*?.*stage +0")
+
+
+class WhatIf(Case):
+    """--set: other values in the files of a question."""
+
+    PLAN = ["--hw", "dgx-h100", "--model", "llama3-70b", "--gpus", "128", "--tp", "8", "--pp", "2", "--dp", "8",
+            "--zero", "1", "--batch", "512"]
+
+    def step(self, *arguments):
+        return self.answer("predict", *self.PLAN, *arguments)["plans"][0]["step_time_s"]
+
+    def test_a_value_is_what_a_file_with_it_gives(self):
+        """Against files written by hand."""
+        slow = self.file("slow.yaml", "schema: plansearch/fabric/v1\nname: slow\nlike: infiniband\nsend: 9 us\n")
+        half = self.file("half.yaml", "schema: plansearch/profile/v1\nname: half\nlike: dgx-h100\n"
+                         "accelerator: {peak: {bf16: 700 TFLOP/s}}\n"
+                         f"tiers:\n  - {{name: nvlink, bandwidth: 225 GB/s}}\n  - {{name: infiniband, fabric: {slow}}}\n")
+        framework = (SOURCE / "frameworks/megatron.yaml").read_text()
+        launch = re.search(r"\n  host_launch: (.*)", framework)
+        calls = self.file("calls.yaml", re.sub(r"aliases: .*\n", "", framework).replace("name: megatron", "name: calls")
+                          .replace(launch.group(0), "\n  host_launch: 90 us"))
+        by_file = self.answer("predict", "--hw", half, "--framework", calls, *self.PLAN[2:])["plans"][0]
+        by_flag = self.answer("predict", *self.PLAN, "--set", "tiers.nvlink.bandwidth=225GB/s", "--set",
+                              "tiers.infiniband.fabric.send=9us;accelerator.peak.bf16=700 TFLOP/s",
+                              "--set", "framework.constants.host_launch=90us")["plans"][0]
+        for key in ("step_time_s", "step", "memory", "peak_memory_bytes"):
+            self.assertEqual(by_flag[key], by_file[key], key)
+        self.assertNotEqual(by_flag["step_time_s"], self.step())
+
+    def test_every_command_takes_it(self):
+        fewer = ["--set", "accelerator.memory=40GiB"]
+        self.assertIn("/ 40 GiB", self.succeed("--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "16", "--top", "1", *fewer))
+        self.assertIn("/ 40 GiB", self.succeed(*fewer, "--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "16", "--top", "1"))
+        self.assertIn("/ 40 GiB", run("predict", *self.PLAN, *fewer).stdout)
+        self.assertIn("/ 40 GiB", run("explain", *self.PLAN, *fewer).stdout)
+        self.assertIn("40.0 GiB", self.succeed("show", "hw", "dgx-h100", *fewer))
+        days = [self.answer("capacity", "--model", "llama3-8b", "--hw", "dgx-h100", "--gpus", "64", "--tokens", "1T", *more)
+                ["rows"][0]["wall_s"] for more in ([], ["--set", "accelerator.peak.bf16=500 TFLOP/s"])]
+        self.assertGreater(days[1], 1.3 * days[0])
+        usual = run("diagnose", *self.PLAN, "--measured", "45s", "--format", "json", "--set", "accelerator.peak.bf16=500TFLOP/s")
+        self.assertGreater(json.loads(usual.stdout)["plan"]["step_time_s"], 1.2 * self.step())
+        table = str(SOURCE / "tests/data/validate/runs.csv")
+        self.assertNotEqual(run("validate", table, "--set", "framework.constants.host_launch=900us").stdout,
+                            run("validate", table).stdout)
+
+    def test_answers_and_plan_files_keep_it(self):
+        written = self.directory / "plan.yaml"
+        change = ["--set", "tiers.infiniband.nic_bandwidth=10GB/s; framework.vocab_multiple=64"]
+        answer = self.answer("predict", *self.PLAN, *change, "--write-plan", written)
+        self.assertIn({"key": "set", "value": change[1], "origin": "flag"}, answer["question"]["settings"])
+        again = self.answer("predict", "--plan", written)
+        self.assertEqual(again["plans"][0]["step_time_s"], answer["plans"][0]["step_time_s"])
+        result = self.file("result.json", json.dumps(answer))
+        self.assertEqual(self.answer("predict", "--plan", f"{result}#1")["plans"][0]["step_time_s"],
+                         answer["plans"][0]["step_time_s"])
+        other = run("predict", "--plan", written, "--set", "tiers.infiniband.nic_bandwidth=50GB/s", "--format", "json")
+        self.assertIn("dgx-h100 has changed since the plan was written", other.stderr)
+        other = json.loads(other.stdout)
+        self.assertLess(other["plans"][0]["step_time_s"], answer["plans"][0]["step_time_s"])
+
+    def test_what_a_program_does_is_not_exported(self):
+        for change, code in (("framework.constants.host_launch=90us", 4), ("tiers.nvlink.bandwidth=225GB/s", 0)):
+            written = self.directory / "plan.yaml"
+            self.succeed("predict", *self.PLAN, "--set", change, "--write-plan", written)
+            result = run("export", written, "--to", "megatron")
+            self.assertEqual(result.returncode, code, result.stderr)
+            if code:
+                self.assertIn("set framework.constants.host_launch=90us", result.stderr)
+
+    def test_what_would_have_to_be_for_a_step(self):
+        answer = self.answer("explain", *self.PLAN, "--step-time", "28s")
+        json_schema.check(answer, json.loads((SOURCE / "docs/schema/result.v1.schema.json").read_text()))
+        self.assertEqual(answer["sensitivity"]["goal_step_s"], 28.0)
+        needed = {row["key"]: row["needed"] for row in answer["sensitivity"]["values"] if row["needed"]}
+        for key in ("accelerator.peak.bf16", "tiers.nvlink.bandwidth"):
+            self.assertAlmostEqual(self.step("--set", f"{key}={needed[key]}"), 28.0, delta=0.03)
+        self.assertNotIn("tiers.infiniband.nic_bandwidth", needed)  # it is under 2 % of the step
+        for wrong in ("28", "0s", "-1s", "fast"):
+            self.refuse("explain", *self.PLAN, "--step-time", wrong, expect=["--step-time", "not a time above zero"])
+        question = ["capacity", "--hw", "dgx-h100", "--model", "llama3-70b", "--tokens", "2T", "--gpus", "256..1024"]
+        answer = self.answer(*question, "--step-time", "10s")
+        json_schema.check(answer, json.loads((SOURCE / "docs/schema/capacity.v1.schema.json").read_text()))
+        self.assertEqual([row["within_limits"] for row in answer["rows"]], [row["step_time_s"] <= 10 for row in answer["rows"]])
+        self.assertEqual(answer["rows"][answer["choices"]["fewest_gpus"]]["gpus"],
+                         min(row["gpus"] for row in answer["rows"] if row["step_time_s"] <= 10))
+        never = run(*question, "--step-time", "10ms")
+        self.assertEqual(never.returncode, 3)
+        self.assertIn("the fastest step: ", never.stderr)
+
+    def test_ranges_are_compared_and_share_their_errors(self):
+        answer = self.answer("compare", *self.PLAN, "--set", "tiers.infiniband.nic_bandwidth=12.5..50GB/s")
+        json_schema.check(answer, json.loads((SOURCE / "docs/schema/compare.v1.schema.json").read_text()))
+        rows = answer["rows"]
+        self.assertEqual([row["question"]["set"] for row in rows],
+                         [f"tiers.infiniband.nic_bandwidth={value}GB/s" for value in ("12.5", "25", "50")])
+        for row in rows[1:]:
+            plan = row["plan"]
+            alone = self.step("--set", row["question"]["set"])
+            self.assertEqual(plan["step_time_s"], alone)
+            self.assertLess(row["speed_p10"], row["speed"])
+            narrow = math.log(row["speed_p90"] / row["speed_p10"])
+            self.assertLess(5 * narrow, math.log(plan["step_time_p90_s"] / plan["step_time_p10_s"]))
+        self.assertIsNone(rows[0]["speed_p10"])
+        self.assertFalse(rows[1]["tie_with_first"])
+
+    def test_sensitivity(self):
+        answer = self.answer("explain", *self.PLAN, "--sensitivity")
+        json_schema.check(answer, json.loads((SOURCE / "docs/schema/result.v1.schema.json").read_text()))
+        values = {row["key"]: row for row in answer["sensitivity"]["values"]}
+        self.assertEqual(answer["sensitivity"]["refused"], [])
+        row = values["accelerator.peak.bf16"]
+        self.assertEqual((row["value"], row["evidence"]), ("989 TFLOP/s", "datasheet"))
+        changed = self.step("--set", "accelerator.peak.bf16=1087.9 TFLOP/s")
+        self.assertAlmostEqual(row["step_change"], changed / self.step() - 1, places=9)
+        text = self.succeed("explain", *self.PLAN, "--sensitivity", env={"COLUMNS": "100"})
+        self.assertRegex(text, r"accelerator.peak.bf16 +989 TFLOP/s +datasheet +-7\.\d\d %")
+        self.assertLessEqual(max(map(len, text.splitlines())), 100)
+        self.assertEqual(text, self.succeed("explain", *self.PLAN, "--sensitivity", "--threads", "1", env={"COLUMNS": "100"}))
 
 
 class Comparisons(Case):

@@ -27,6 +27,7 @@ QUESTIONS = [
     ("capacity", {"hw": "perlmutter:64", "model": "gpt2-xl", "tokens": "300B", "deadline": "1h"}),
     ("diagnose", {"hw": "dgx-h100", "model": "llama3-8b", "gpus": 8, "tp": 8, "measured": "90 s"}),
     ("explain", {"hw": "perlmutter", "model": "gpt2-xl", "gpus": 64}),
+    ("predict", {"hw": "dgx-h100", "model": "llama3-8b", "gpus": 8, "tp": 8, "set": "tiers.nvlink.bandwidth=225GB/s"}),
 ]
 
 
@@ -46,6 +47,28 @@ class Answers(unittest.TestCase):
                 printed = command(name, flags)
                 self.assertEqual(answer.text, printed.stdout)
                 self.assertEqual(answer.code, printed.returncode)
+
+    def test_several_values_are_set(self):
+        question = {"hw": "dgx-h100", "model": "llama3-8b", "gpus": 8, "tp": 8}
+        both = plansearch.predict(**question, set=["tiers.nvlink.bandwidth=225GB/s", "framework.constants.host_launch=90us"])
+        text = plansearch.predict(**question, set="tiers.nvlink.bandwidth=225GB/s; framework.constants.host_launch=90us")
+        self.assertEqual(both.text, text.text)
+        self.assertGreater(both.best.step_time, plansearch.predict(**question).best.step_time)
+        explained = plansearch.explain(**question, sensitivity=True)
+        self.assertIn("accelerator.peak.bf16", [row["key"] for row in explained["sensitivity"]["values"]])
+
+    def test_a_sweep_goes_into_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            questions = pathlib.Path(folder, "q.csv")
+            questions.write_text("gpus,tp\n8,8\n16,4\n")
+            question = {"hw": "dgx-h100", "model": "llama3-8b", "batch": 64}
+            out = pathlib.Path(folder, "r.jsonl")
+            plansearch.sweep(questions, out=out, **question)
+            rows = [json.loads(line) for line in out.read_text().splitlines()]
+            best = plansearch.search(**question, gpus=16, tp=4)
+            self.assertEqual(rows[1]["step_time_s"], best.best["step_time_s"])
+            with self.assertRaises(plansearch.InputError):
+                plansearch.sweep(questions, out=pathlib.Path(folder, "r.txt"), **question)
 
     def test_listings_and_files(self):
         self.assertEqual(plansearch.list("models").text, command("list", {}, "models").stdout)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: p10 and p90 of a step time around its prediction.
+// Computes: p10 and p90 of a step time around its prediction; the spread of the ratio of two steps
+// on
+//           one machine of which a value was changed.
 // Source: residual quantiles of kernel and link curves (data files), residuals of published runs
 //         per framework, spread between sites (docs/validation.md).
 // Assumes: log-normal, independent errors; a curve without residual is twice as wrong as a fitted
@@ -82,14 +84,44 @@ ErrorModel error_model(const Problem& problem) {
   return model;
 }
 
+namespace {
+
+/// Shares of a step that errors of kernels and links are about.
+struct StepShares {
+  double compute = 0.0, inside = 0.0, between = 0.0;
+};
+
+StepShares shares_of(const StepTimeBreakdown& step) {
+  const double total = step.total().value();
+  if (total <= 0.0) return {};
+  StepShares shares;
+  shares.compute = (step.compute + step.recompute).value() / total;
+  shares.between = step.between_nodes.value() / total;
+  shares.inside = step.exposed_total().value() / total - shares.between;
+  return shares;
+}
+
+double square(double x) {
+  return x * x;
+}
+
+}  // namespace
+
+// With t = sum of parts t_c and errors e_c of ln t_c that both steps share, to first order
+// ln(b / a) moves by the sum of e_c (share of c in b - share of c in a).
+double what_if_sigma(const ErrorModel& model, const StepTimeBreakdown& a,
+                     const StepTimeBreakdown& b) {
+  const StepShares p = shares_of(a), q = shares_of(b);
+  return std::sqrt(square(std::hypot(model.kernels, model.borrowed) * (q.compute - p.compute)) +
+                   square(model.links * (q.inside - p.inside)) +
+                   square(model.network * (q.between - p.between)));
+}
+
 RelativeInterval relative_interval(const ErrorModel& model, const StepTimeBreakdown& step,
                                    int devices) {
   const double total = step.total().value();
   if (total <= 0.0) return {};
-  const double between = step.between_nodes.value() / total;
-  const double inside = step.exposed_total().value() / total - between;
-  const double compute = (step.compute + step.recompute).value() / total;
-  const auto square = [](double x) { return x * x; };
+  const auto [compute, inside, between] = shares_of(step);
   const double variance = square(model.framework) + square(model.kernels * compute) +
                           square(model.links * inside) + square(model.network * between) +
                           square(model.experts);

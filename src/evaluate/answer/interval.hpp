@@ -34,4 +34,10 @@ struct ErrorModel {
 [[nodiscard]] RelativeInterval relative_interval(const ErrorModel& model,
                                                  const StepTimeBreakdown& step, int devices);
 
+/// Standard deviation of ln(b / a), of two steps on one machine of which a value was changed: both
+/// are wrong by the same errors, so that only what an error weighs more in one of them is left. No
+/// site, no framework and no straggler counts.
+[[nodiscard]] double what_if_sigma(const ErrorModel& model, const StepTimeBreakdown& a,
+                                   const StepTimeBreakdown& b);
+
 }  // namespace plansearch

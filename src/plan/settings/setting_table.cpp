@@ -190,7 +190,11 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
     below(
         row<&R::memory_cap>(S::MemoryCap, "memory_cap", K::Count, "N",
                             "micro-batches that a device may keep under zb-auto (default: stages)"),
-        1'000'000)};
+        1'000'000),
+    column(row<&R::set>(S::Set, "set", K::Text, "KEY=VALUE",
+                        "another value in a data file, such as tiers.nvlink.bandwidth=225GB/s, "
+                        "framework.KEY=VALUE or model.KEY=VALUE; several times, or between ';'"),
+           {})};
 
 /// Rows are found by their place.
 constexpr bool in_order() {

@@ -8,7 +8,6 @@
 
 #include "base/units.hpp"
 #include "report/page/html.hpp"
-#include "report/page/pictures.hpp"
 #include "report/page/rank_picture.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_row.hpp"
@@ -18,16 +17,6 @@
 
 namespace plansearch::page {
 namespace {
-
-/// Bars of more plans say nothing.
-constexpr std::size_t kMostBars = 10;
-
-std::string seconds_text(double seconds) {
-  return to_text(Seconds(seconds));
-}
-std::string bytes_text(double bytes) {
-  return to_text(Bytes(bytes));
-}
 
 std::string headline(const QuestionReport& q) {
   return fmt::format("{} on {} x {}", q.model, grouped(q.gpus), q.accelerator);
@@ -65,35 +54,12 @@ std::string facts(const SearchReport& report) {
   return text;
 }
 
-std::string ladder_section(const LadderReport* ladder) {
-  if (ladder == nullptr) return {};
-  std::vector<CurvePoint> predicted;
-  std::vector<CurvePoint> ideal;
-  const LadderRung* first = nullptr;
-  for (const LadderRung& rung : ladder->rungs) {
-    if (rung.report.plans.empty()) continue;
-    if (first == nullptr) first = &rung;
-    const double gpus = rung.report.question.gpus;
-    const double smallest = first->report.question.gpus;
-    predicted.push_back({gpus, rung.speedup,
-                         fmt::format("{} GPUs: {:.2f} x, {}", grouped(rung.report.question.gpus),
-                                     rung.speedup, share_text(rung.efficiency))});
-    ideal.push_back({gpus, gpus / smallest, {}});
-  }
-  CurvePicture picture;
-  picture.alt =
-      "Speed-up over the smallest size that runs, beside the growth in GPUs; both axes "
-      "are logarithmic.";
-  picture.curves = {{"predicted", std::move(predicted)}, {"ideal", std::move(ideal), false, true}};
-  picture.x_name = "GPUs";
-  picture.y_name = "speed-up";
-  picture.x_text = [](double gpus) { return grouped(static_cast<std::int64_t>(gpus)); };
-  picture.y_text = [](double speedup) { return fmt::format("{:.4g}", speedup); };
-  picture.scale = Scale::Logarithmic;
+std::string ladder_section(const PageContent& content) {
+  if (content.ladder == nullptr) return {};
   return section("sizes", "How many GPUs",
-                 table(ladder_rows(ladder->rungs), "Best plan of every size, the batch fixed.",
-                       Rows::Sortable) +
-                     curves(picture) + paragraph(ladder->ceiling));
+                 table(ladder_rows(content.ladder->rungs),
+                       "Best plan of every size, the batch fixed.", Rows::Sortable) +
+                     ladder_plot(content) + paragraph(content.ladder->ceiling));
 }
 
 std::string plans_section(const SearchReport& report) {
@@ -111,69 +77,13 @@ std::string plans_section(const SearchReport& report) {
                      list(report.advice));
 }
 
-template <typename Breakdown>
-Bar bar_of(const PlanReport& plan, const Breakdown& breakdown) {
-  Bar bar{fmt::format("plan {}", plan.rank), {}};
-  for (const auto& part : parts_of(breakdown)) bar.parts.push_back({part.name, part.value.value()});
-  return bar;
-}
-
-std::string breakdown_section(const SearchReport& report) {
-  BarPicture step{"Where the step of every plan goes.", {}, seconds_text};
-  BarPicture memory{"What fills the fullest device of every plan.",
-                    {},
-                    bytes_text,
-                    BarPart{"capacity", report.question.memory_capacity.value()}};
-  for (const PlanReport& plan : report.plans) {
-    if (step.bars.size() == kMostBars) break;
-    if (plan.variant_of) continue;
-    step.bars.push_back(bar_of(plan, plan.estimate.step));
-    memory.bars.push_back(bar_of(plan, plan.estimate.memory));
-  }
-  return section("parts", "Step and memory", bars(step) + bars(memory));
-}
-
-std::string front_section(const SearchReport& report) {
-  CurvePicture picture;
-  Curve front{"front", {}};
-  for (const PlanReport& plan : report.front) {
-    const Estimate& e = plan.estimate;
-    front.points.push_back({e.memory.total().value(), e.step.total().value(),
-                            fmt::format("{}: {}, {}", short_plan(plan.plan),
-                                        to_text(e.step.total()), to_text(e.memory.total()))});
-  }
-  std::sort(front.points.begin(), front.points.end(),
-            [](const CurvePoint& a, const CurvePoint& b) { return a.x < b.x; });
-  picture.curves = {std::move(front)};
-  picture.alt = "Pareto front: no plan beats one of these in both step time and memory.";
-  picture.x_name = "memory";
-  picture.y_name = "step time";
-  picture.x_text = bytes_text;
-  picture.y_text = seconds_text;
-  picture.scale = Scale::Logarithmic;
-  return section("front", "Time against memory", curves(picture));
-}
-
-std::string pipeline_section(const SearchPage& content) {
-  if (content.program == nullptr) return {};
-  const int shown = content.program->shape.micro_batches;
-  const std::string part =
-      shown < content.micro_batches
-          ? fmt::format(" The first {} of {} micro-batches.", shown, content.micro_batches)
-          : "";
-  return section("pipeline", "One step of plan 1",
-                 timeline(*content.program, "What every stage does over the step." + part) +
-                     memory_curve(*content.program, "What stages hold meanwhile." + part));
-}
-
-std::string groups_section(const SearchPage& content) {
-  if (content.problem == nullptr) return {};
-  const PlanSummary& plan = content.report->plans.front().plan;
-  if (!plan.stages.empty() || content.problem->gpus < 2) return {};
-  return section("groups", "Where the groups of plan 1 lie",
-                 rank_picture(plan.degrees, *content.problem) +
-                     table(group_table(plan.degrees, *content.problem),
-                           "Groups of ranks: how many, how far apart, over how many nodes."));
+std::string groups_section(const PageContent& content) {
+  const std::string picture = groups_plot(content);
+  if (picture.empty()) return {};
+  return section(
+      "groups", "Where the groups of plan 1 lie",
+      picture + table(group_table(content.report->plans.front().plan.degrees, *content.problem),
+                      "Groups of ranks: how many, how far apart, over how many nodes."));
 }
 
 std::string details_section(const SearchReport& report) {
@@ -236,13 +146,15 @@ std::string navigation(std::string_view body) {
 
 }  // namespace
 
-std::string search_page(const SearchPage& content) {
+std::string search_page(const PageContent& content) {
   const SearchReport& report = *content.report;
-  const std::string body = ladder_section(content.ladder) + plans_section(report) +
-                           breakdown_section(report) + front_section(report) +
-                           pipeline_section(content) + groups_section(content) +
-                           details_section(report) + published_section(report) +
-                           rest_section(report) + evidence_section(report);
+  const std::string body =
+      ladder_section(content) + plans_section(report) +
+      section("parts", "Step and memory", step_plot(content) + memory_plot(content)) +
+      section("front", "Time against memory", pareto_plot(content)) +
+      section("pipeline", "One step of plan 1", timeline_plot(content) + held_plot(content)) +
+      groups_section(content) + details_section(report) + published_section(report) +
+      rest_section(report) + evidence_section(report);
   const std::string head = fmt::format("<h1>{}</h1>\n", escaped(headline(report.question))) +
                            paragraph(question_line(report.question), "quiet") + facts(report);
   return document(headline(report.question), head + navigation(body) + body);

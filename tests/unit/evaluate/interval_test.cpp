@@ -41,6 +41,30 @@ TEST_SUITE("unit") {
     CHECK(above == doctest::Approx(10'000).epsilon(0.05));
   }
 
+  TEST_CASE("a what-if: errors count by how much more they weigh in one of two steps") {
+    // Computing and reducing 1 s each; then reducing in a half: shares 1/2, 1/2 and 2/3, 1/3.
+    // Kernels 0.3 (2/3 - 1/2) = 0.05, links 0.72 (1/3 - 1/2) = -0.12: 0.13 in quadrature.
+    StepTimeBreakdown slow, fast;
+    slow.compute = fast.compute = Seconds(1.0);
+    slow.exposed[static_cast<std::size_t>(Purpose::Data)] = Seconds(1.0);
+    fast.exposed[static_cast<std::size_t>(Purpose::Data)] = Seconds(0.5);
+    const ErrorModel model{.framework = 5.0, .kernels = 0.3, .links = 0.72, .site = 5.0};
+    CHECK(what_if_sigma(model, slow, fast) == doctest::Approx(0.13).epsilon(1e-9));
+    CHECK(what_if_sigma(model, fast, slow) == doctest::Approx(0.13).epsilon(1e-9));
+    CHECK(what_if_sigma(model, slow, slow) == 0.0);
+    // Every step of a machine that is wrong by these errors: the ratio moves by the same spread.
+    std::mt19937 engine(5);
+    std::normal_distribution<double> kernels(0.0, 0.03), links(0.0, 0.072);
+    double squares = 0.0;
+    constexpr int kDraws = 100'000;
+    for (int i = 0; i < kDraws; ++i) {
+      const double a = std::exp(kernels(engine)), b = std::exp(links(engine));
+      const double change = std::log((a + 0.5 * b) / (a + b)) - std::log(0.75);
+      squares += change * change;
+    }
+    CHECK(std::sqrt(squares / kDraws) == doctest::Approx(0.013).epsilon(0.02));
+  }
+
   TEST_CASE("no error, no interval") {
     const RelativeInterval interval = half_and_half({.accelerators_per_node = 8}, 8);
     CHECK(interval.p10 == 1.0);

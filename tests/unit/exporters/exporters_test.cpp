@@ -215,9 +215,10 @@ TEST_CASE("exporters: a setting that somebody chose is claimed or refused by nam
       CAPTURE(row.key);
       CAPTURE(exporter.name);
       ExportRequest request = request_of(d);
-      row.set(request.chosen, row.kind == SettingKind::Count   ? "7"
-                              : row.kind == SettingKind::Share ? "0.25"
-                                                               : "word");
+      row.set(request.chosen, row.kind == SettingKind::Count            ? "7"
+                              : row.kind == SettingKind::Share          ? "0.25"
+                              : row.setting == plansearch::Setting::Set ? "framework.layers=7"
+                                                                        : "word");
       const bool refused = mentions(refusals(exporter, request), row.key);
       const Accepts* accepts = find_accepts(exporter, setting_of(row.setting));
       const bool script = accepts != nullptr && accepts->by == By::Script;

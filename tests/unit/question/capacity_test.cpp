@@ -90,6 +90,32 @@ TEST_SUITE("unit") {
           "the profile has no price");
   }
 
+  TEST_CASE("capacity: a step that may take so long") {
+    SearchSession searches = session();
+    CapacityQuestion question;
+    const CapacityReport free = plan_capacity(perlmutter(), question, searches);
+    const auto step = [&](std::size_t row) {
+      return free.rows[row].plan.plan->estimate.step.total();
+    };
+    REQUIRE(step(1) < step(0));
+    // Between the steps of the two sizes: the larger one is the smallest that does.
+    question.step_time = std::to_string(std::sqrt(step(0).value() * step(1).value())) + "s";
+    const CapacityReport fast = plan_capacity(perlmutter(), question, searches);
+    CHECK(fast.rows[0].beyond.ends_with("x the step time"));
+    CHECK_FALSE(fast.rows[0].affordable_tokens.has_value());
+    const auto size = [](const CapacityRow& row) {
+      return std::optional<double>(row.plan.question.gpus);
+    };
+    CHECK(fast.least(size) == &fast.rows[1]);
+    CHECK(free.least(size) == &free.rows[0]);
+    question.step_time = "1ms";
+    const CapacityReport never = plan_capacity(perlmutter(), question, searches);
+    CHECK(unmet(never).find("no size is within the limits; the fastest step: ") == 0);
+    CHECK(unmet(never).find(" on 128 x perlmutter, ") != std::string::npos);
+    question.step_time = "0s";
+    CHECK_THROWS_AS(static_cast<void>(plan_capacity(perlmutter(), question, searches)), InputError);
+  }
+
   TEST_CASE("capacity: tokens are asked for") {
     ProblemRequest request = perlmutter();
     request.tokens.reset();

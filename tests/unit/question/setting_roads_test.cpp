@@ -87,6 +87,7 @@ const std::map<Setting, Example> kSettings{
     {S::MemoryReserve, {"2.34567 GiB"}},
     {S::MemoryRisk, {"0.3"}},
     {S::Passes, {"all"}},
+    {S::Set, {"tiers.infiniband.nic_bandwidth=25 GB/s; accelerator.memory=70 GiB"}},
     {S::MemoryCap, {"3", {}, {{D::Pipeline, 4}, {D::Schedule, int(*find_schedule("zb-auto"))}}}},
 };
 
@@ -184,8 +185,9 @@ Priced by_all_roads(const ProblemRequest& request) {
     CHECK(again.price == by_flags.price);
     CHECK(again.identity == by_flags.identity);
   }
-  // Tables have no column for the room that is left, and know sites by their own names.
-  if (!request.mem_reserve && request.site == "tuned")
+  // Tables have no column for the room that is left and for other values in files (validate --set
+  // changes them for every row), and know sites by their own names.
+  if (!request.mem_reserve && !request.set && request.site == "tuned")
     CHECK(priced_as_run(request) == by_flags.price);
   return by_flags;
 }

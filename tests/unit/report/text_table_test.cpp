@@ -39,6 +39,20 @@ TEST_SUITE("unit") {
           "second  12 s\n");
   }
 
+  TEST_CASE("tables and sentences as Markdown, once or in parts") {
+    TextTable table({{"plan", Align::Left}, {"a|b"}, {"none"}});
+    table.add_row({"dp*4", "1", "-"});
+    const std::string cells = "| plan | a\\|b |\n|:---|---:|\n| dp\\*4 | 1 |\n";
+    CHECK(table.text(kMarkdown) == cells);
+    const std::string part = wrapped("one _line_\n" + cells + "~: a tie\n", kMarkdown);
+    CHECK(part == "one \\_line\\_\n\n" + cells + "\n\\~: a tie\n");
+    CHECK(wrapped(part, kMarkdown) == part);
+    const std::string picture = verbatim("stage 0 | <01>\n", kMarkdown);
+    CHECK(picture == "```\nstage 0 | <01>\n```\n");
+    CHECK(wrapped("see\n" + picture, kMarkdown) == "see\n\n" + picture);
+    CHECK(verbatim("stage 0\n", 80) == "stage 0\n");
+  }
+
   TEST_CASE("tables: texts are broken at spaces where nothing more can be left out") {
     TextTable table({{"key"}, {"meaning", Align::Left}});
     table.add_row({"pp", "devices in a row that pass micro-batches on"});

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "answer/sensitivity.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "base/names.hpp"
+#include "base/overrides.hpp"
+#include "base/parallel.hpp"
+#include "io/file_quantities.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/evaluator.hpp"
+#include "question/chosen.hpp"
+#include "question/framework_flags.hpp"
+
+namespace plansearch {
+namespace {
+
+using io::FileQuantity;
+
+struct Price {
+  Seconds step;
+  Bytes memory;
+};
+
+Price price_of(const Problem& problem, const ParallelPlan& plan) {
+  const PlanEvaluator evaluator(problem);
+  const Evaluation evaluation = evaluator.evaluate(plan);
+  const auto* beyond = std::get_if<InfeasiblePlan>(&evaluation);
+  if (beyond != nullptr && !beyond->estimate) throw InputError({}, beyond->reason.detail);
+  const Estimate& estimate = beyond == nullptr ? std::get<Estimate>(evaluation) : *beyond->estimate;
+  return {estimate.step.total(), estimate.memory.total()};
+}
+
+/// The statement about the longest part of a path.
+std::optional<Evidence> evidence_of(const ProvenanceMap& provenance, std::string path) {
+  while (!path.empty()) {
+    const auto found = provenance.find(path);
+    if (found != provenance.end()) return found->second.evidence;
+    const std::size_t dot = path.rfind('.');
+    path = dot == std::string::npos ? "" : path.substr(0, dot);
+  }
+  return std::nullopt;
+}
+
+std::optional<Evidence> evidence_of(const std::string& key, const Problem& problem) {
+  const auto below = [&](std::string_view root) {
+    return key.starts_with(root) ? std::optional(key.substr(root.size())) : std::nullopt;
+  };
+  if (const auto path = below("framework."))
+    return evidence_of(problem.framework->provenance, *path);
+  if (const auto path = below("accelerator."))
+    return evidence_of(problem.cluster->accelerator.provenance, *path);
+  for (const LinkTier& tier : problem.cluster->tiers) {
+    const auto path = below(fmt::format("tiers.{}.", tier.name));
+    if (!path) continue;
+    const bool curve = path->starts_with("link.") || path->starts_with("fabric.");
+    return evidence_of(tier.provenance, curve ? "curve" : *path);
+  }
+  return evidence_of(problem.cluster->provenance, key);
+}
+
+std::vector<FileQuantity> quantities(const ResolvedQuestion& asked, const Problem& problem) {
+  const std::string set = asked.request.set.value_or("");
+  const std::filesystem::path directory = shipped_data().directory();
+  const std::array hardware{directory / "hardware_profiles"};
+  const std::array frameworks{directory / "frameworks"};
+  std::vector<FileQuantity> all =
+      io::cluster_quantities(asked.request.hardware, hardware,
+                             overrides_of(set, OverriddenFile::Hardware), *problem.cluster);
+  for (FileQuantity& one :
+       io::framework_quantities(framework_name(asked.request).value(), frameworks,
+                                overrides_of(set, OverriddenFile::Framework))) {
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+/// What the question sets already, but for this path.
+std::string without_value(const std::string& set, const FileQuantity& one) {
+  std::string text;
+  for (const Override& other : parse_overrides(set)) {
+    const std::string typed = other.typed.substr(std::string_view("--set ").size());
+    if (typed.substr(0, typed.find('=')) != one.path) text += typed + "; ";
+  }
+  return text;
+}
+
+/// Of the changed files only the machine and the program count: the network stays.
+std::optional<Price> changed_price(const ResolvedQuestion& asked, const Problem& problem,
+                                   const ParallelPlan& plan, const std::string& set) {
+  try {
+    ProblemRequest request = asked.request;
+    request.set = set;
+    const Problem other = load_problem(request).problem;
+    Problem changed = problem;
+    changed.cluster = other.cluster;
+    changed.framework = other.framework;
+    return price_of(changed, plan);
+  } catch (const InputError&) {
+    return std::nullopt;  // said to the user: the value cannot be changed alone
+  }
+}
+
+/// The factor of a value at which the step takes `goal`: doubled or halved until it is passed, then
+/// narrowed. `raised`: the step where the value is a little higher.
+std::optional<double> factor_for(Seconds goal, Seconds step, Seconds raised,
+                                 const std::function<std::optional<Price>(double)>& price) {
+  constexpr int kDoublings = 10;
+  constexpr int kHalvings = 30;
+  const bool slower = goal > step;
+  const bool up = slower == (raised > step);
+  const auto reached = [&](const Price& p) { return slower ? p.step >= goal : p.step <= goal; };
+  double near = 1.0;
+  for (int i = 0; i < kDoublings; ++i) {
+    double far = up ? near * 2.0 : near / 2.0;
+    const auto there = price(far);
+    if (!there) return std::nullopt;
+    if (!reached(*there)) {
+      near = far;
+      continue;
+    }
+    for (int h = 0; h < kHalvings && std::abs(std::log(far / near)) > 1e-6; ++h) {
+      const double middle = std::sqrt(near * far);
+      const auto between = price(middle);
+      if (!between) return std::nullopt;
+      (reached(*between) ? far : near) = middle;
+    }
+    return far;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+SensitivityReport sensitivity_of(const ResolvedQuestion& asked, const Problem& problem,
+                                 const ParallelPlan& plan, int threads,
+                                 std::optional<Seconds> goal) {
+  SensitivityReport report;
+  report.goal = goal;
+  // Evaluations know of no site: its factor is on the whole step, whatever the value.
+  if (goal) goal = *goal / problem.site.factor;
+  const std::vector<FileQuantity> values = quantities(asked, problem);
+  const std::string set = asked.request.set.value_or("");
+  const Price before = price_of(problem, plan);
+  std::vector<std::optional<Price>> after(values.size());
+  std::vector<std::optional<double>> factors(values.size());
+  constexpr double kNothing = 1e-6;  // curves are written with six digits
+  parallel_for(values.size(), threads, [&](std::size_t i) {
+    const auto price = [&](double factor) {
+      return changed_price(asked, problem, plan,
+                           without_value(set, values[i]) + values[i].set(factor));
+    };
+    after[i] = price(report.factor);
+    const bool moves = after[i] && std::abs(after[i]->step / before.step - 1.0) >= kNothing;
+    if (goal && moves) factors[i] = factor_for(*goal, before.step, after[i]->step, price);
+  });
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!after[i]) {
+      report.refused.push_back(values[i].key);
+      continue;
+    }
+    SensitivityRow row{values[i].key, values[i].value, evidence_of(values[i].key, problem),
+                       after[i]->step / before.step - 1.0, after[i]->memory - before.memory};
+    if (factors[i]) row.needed = values[i].times(*factors[i]);
+    if (std::abs(row.step_change) < kNothing && row.memory_change == Bytes(0)) {
+      ++report.without_effect;
+    } else {
+      report.rows.push_back(std::move(row));
+    }
+  }
+  std::stable_sort(report.rows.begin(), report.rows.end(), [](const auto& a, const auto& b) {
+    return std::abs(a.step_change) > std::abs(b.step_change);
+  });
+  return report;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "answer/sweep.hpp"
+#include "cli/commands.hpp"
+#include "cli/output.hpp"
+#include "cli/progress.hpp"
+#include "plansearch/error.hpp"
+#include "report/cell.hpp"
+
+namespace plansearch::cli {
+namespace {
+
+/// "3/8": the third of eight processes.
+Shard read_shard(const std::string& text) {
+  if (text.empty()) return {};
+  const std::size_t slash = text.find('/');
+  std::size_t part = 0, of = 0;
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  const auto first = std::from_chars(begin, begin + std::min(slash, text.size()), part);
+  const bool has_slash = slash != std::string::npos && first.ptr == begin + slash;
+  const bool whole = has_slash && std::from_chars(begin + slash + 1, end, of).ptr == end;
+  if (!whole || part < 1 || of < part) {
+    throw InputError({}, fmt::format("--shard {}: no part of a whole", text),
+                     "--shard 3/8: the third of eight processes");
+  }
+  return {part - 1, of};
+}
+
+std::string words_of(const SweepSummary& summary, const std::string& out) {
+  std::string text = fmt::format("{}: {} answers", out, summary.questions);
+  if (summary.known > 0) text += fmt::format(", {} of them known before", summary.known);
+  if (summary.without_plan > 0) text += fmt::format("; no plan fits {}", summary.without_plan);
+  if (summary.refused > 0)
+    text += fmt::format("; {} cannot be asked, their rows say why", summary.refused);
+  return text;
+}
+
+}  // namespace
+
+int run_sweep(const Options& options) {
+  if (options.out.empty()) {
+    throw InputError({}, "sweep: --out is missing", "a .csv, .jsonl, .sqlite or .db file");
+  }
+  SweepRequest request;
+  request.questions = options.argument;
+  request.common = options;
+  request.shard = read_shard(options.shard);
+  request.out = options.out;
+  request.known = {options.known.begin(), options.known.end()};
+  request.threads = threads_of(options);
+  Progress progress(options);
+  progress.begin("of the questions");
+  const SweepSummary summary = sweep(request, [&](const SweepProgress& done) {
+    progress.update({static_cast<double>(done.done) / static_cast<double>(done.all), {}});
+  });
+  progress.clear();
+  if (summary.stopped) {
+    print_note(fmt::format("stopped: answers so far are in {}; the same command goes on",
+                           summary.journal.string()),
+               options);
+    return kExitInterrupted;
+  }
+  print_note(words_of(summary, options.out), options);
+  const bool none = summary.refused > 0 && summary.refused == summary.questions;
+  return none ? kExitBadInput : kExitOk;
+}
+
+}  // namespace plansearch::cli
