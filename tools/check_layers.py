@@ -22,6 +22,7 @@ ROWS = [
     ["evaluate"],
     ["partition"],
     ["search", "report", "io", "exporters"],
+    ["importers"],
     ["question"],
     ["answer"],
     ["studies"],

@@ -42,24 +42,27 @@ struct Options : ProblemRequest {
   int (*run)(const Options&) = nullptr;  ///< the command (commands.hpp)
   Caller* caller = nullptr;              ///< another program takes the answer (in_process.hpp)
 
-  std::string plan;                ///< --plan PLAN or the argument of explain and export
-  std::string constraints;         ///< search, predict --constraints
-  std::string rival;               ///< the second argument of explain
-  std::vector<std::string> plans;  ///< the arguments of compare
-  std::string write_plan;          ///< predict --write-plan
-  std::string write_stages;        ///< predict --write-stages
-  std::string write_primitives;    ///< predict --write-primitives
-  std::string trace;               ///< --trace
-  std::string page;                ///< search --report
-  std::string measured;            ///< diagnose --measured
-  bool force = false;              ///< --force: however large the trace
-  bool timeline = false;           ///< explain --timeline
-  std::string shown;               ///< whose file to show
-  bool graph = false;              ///< show the network
-  std::string stubs;               ///< show --operators: of an import
-  std::string argument;            ///< TABLE.csv, what to list, which shell
-  std::string to;                  ///< export --to
-  std::string launch;              ///< export --launch
+  std::string plan;                      ///< --plan PLAN or the argument of explain and export
+  std::string constraints;               ///< search, predict --constraints
+  std::string rival;                     ///< the second argument of explain
+  std::vector<std::string> plans;        ///< the arguments of compare
+  std::string write_plan;                ///< predict --write-plan
+  std::string write_stages;              ///< predict --write-stages
+  std::string write_primitives;          ///< predict --write-primitives
+  std::string trace;                     ///< --trace
+  std::string page;                      ///< search --report
+  std::string measured;                  ///< diagnose --measured
+  bool force = false;                    ///< --force: however large the trace
+  bool timeline = false;                 ///< explain --timeline
+  std::string shown;                     ///< whose file to show
+  bool graph = false;                    ///< show the network
+  std::string stubs;                     ///< show --operators: of an import
+  std::string argument;                  ///< TABLE.csv, what to list, which shell
+  std::string to;                        ///< export --to
+  std::string launch;                    ///< export --launch
+  std::string from;                      ///< import --from
+  std::vector<std::string> definitions;  ///< import --define NAME=VALUE
+  std::string write_model;               ///< import --write-model
 
   std::size_t top = 10;
   std::string format = "table";

@@ -19,6 +19,8 @@ namespace plansearch::exporters {
 [[nodiscard]] std::vector<Trait> beyond_first_decoders();
 
 [[nodiscard]] std::vector<Key> deepspeed_keys();
+void start_deepspeed(Reading& reading);
+void settle_deepspeed(Reading& reading);
 inline constexpr Setting kOffload = setting_of(plansearch::Setting::Offload);
 inline constexpr Setting kMainGradients = setting_of(plansearch::Setting::MainGradients);
 
