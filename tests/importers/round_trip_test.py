@@ -19,16 +19,17 @@ import plans  # noqa: E402
 
 FRAMEWORKS = {"megatron": "megatron", "deepspeed": "deepspeed", "megatron-deepspeed": "megatron-deepspeed",
               "torchtitan": "torchtitan", "torchtitan-0.2": "torchtitan", "nanotron": "nanotron",
-              "accelerate": "fsdp"}
-SUFFIXES = {"deepspeed": ".json", "torchtitan-0.2": ".toml", "nanotron": ".yaml", "accelerate": ".yaml"}
+              "accelerate": "fsdp", "galvatron": "megatron"}
+SUFFIXES = {"deepspeed": ".json", "galvatron": ".json", "torchtitan-0.2": ".toml", "nanotron": ".yaml", "accelerate": ".yaml"}
 WITH_LAUNCHER = ("megatron", "megatron-deepspeed", "torchtitan")
 # What a target's files leave to the training script, by the flag that says it to `import`.
 LEFT_OUT = {
+    "galvatron": {"gpus": "--gpus", "model": "--model", "seq_len": "--seq-len", "precision": "--precision"},
     "deepspeed": {"gpus": "--gpus", "model": "--model", "seq_len": "--seq-len", "recompute": "--recompute"},
     "accelerate": {"model": "--model", "seq_len": "--seq-len", "batch": "--batch", "micro_batch": "--micro-batch"},
 }
 # Targets that say no sharding where there is one rank.
-SHARDS_NOTHING = ("megatron", "deepspeed", "megatron-deepspeed", "nanotron")
+SHARDS_NOTHING = ("megatron", "galvatron", "deepspeed", "megatron-deepspeed", "nanotron")
 
 
 def run(binary, *arguments):
