@@ -45,6 +45,7 @@ void settle(Reading& r) {
   settle_deepspeed(r);
   settle_ranks(r);
   settle_batch(r);
+  settle_unsharded_bf16(r);
   settle_overlap(r);
   r.notes.emplace_back("recomputation, attention and sequence length are the script's");
 }
@@ -57,6 +58,22 @@ void start_deepspeed(Reading& r) {
   r.open.insert(Degree::MicroBatch);
   r.open.insert(Degree::Recompute);
   r.asked.precision = "fp32";
+}
+
+Conflict unsharded_bf16() {
+  return {"bf16 at zero 0 (DeepSpeed's optimizer of bf16 shards states then too: zero 1)",
+          [](const ExportRequest& h) {
+            return h.problem.precision == DataType::Bf16 && h.degrees.zero == ZeroStage::None &&
+                   h.degrees.data * h.degrees.context > 1 && h.chosen.main_grads != "bf16";
+          }};
+}
+
+void settle_unsharded_bf16(Reading& r) {
+  const bool ranks = r.degrees.data * r.degrees.context > 1;
+  if (!ranks || r.asked.precision != "bf16" || r.degrees.zero != ZeroStage::None) return;
+  if (r.asked.main_grads == "bf16") return;
+  r.degrees.zero = ZeroStage::Optimizer;
+  r.notes.emplace_back("DeepSpeed's optimizer of bf16 shards states at stage 0 too: zero 1");
 }
 
 /// zero/config.py: overlap_comm is on for stage 3 where nothing says it.
@@ -148,6 +165,7 @@ Exporter deepspeed_exporter() {
                       {setting_of(Overlap::ContextRing), {kOff}, By::Target}},
           .documents = {{.keys = own_keys(), .write = write_json, .file = "ds_config.json"}},
           .launch = launch(),
+          .conflicts = {unsharded_bf16()},
           .notes = notes,
           .start = start,
           .settle = settle};

@@ -152,12 +152,6 @@ void settle(Reading& r) {
   settle_megatron(r);
   if (r.says("--zero-stage"))
     d.zero = static_cast<ZeroStage>(whole_number(r.value("--zero-stage"), 0, 3));
-  // DeepSpeed's optimizer of bf16 shards its states whatever the stage.
-  if (r.asked.precision == "bf16" && d.zero == ZeroStage::None && is_on(r.value("--deepspeed")) &&
-      d.pipeline > 1)
-    r.notes.emplace_back(
-        "DeepSpeed's bf16 optimizer shards states in pipelines at stage 0 too: zero 0 as the file "
-        "says");
   if (is_on(r.value("--deepspeed-activation-checkpointing")) && !r.says("--recompute-granularity"))
     d.recompute = Recompute::Full;
   for (const char* key : {"--use-flash-attn-v1", "--use-flash-attn-triton"})
@@ -169,6 +163,7 @@ void settle(Reading& r) {
     r.hides[static_cast<std::size_t>(Overlap::ParameterGather)].reset();  // prefetched in any case
     settle_overlap(r);
   }
+  if (is_on(r.value("--deepspeed"))) settle_unsharded_bf16(r);
   if (r.asked.main_grads == "fp16" && r.says("data_types.grad_accum_dtype") == false)
     r.asked.main_grads.reset();
 }
@@ -217,6 +212,7 @@ Exporter megatron_deepspeed_exporter() {
                          .array = "MEGATRON_ARGS"}},
           .launch = launch(),
           .lacks = lacks(),
+          .conflicts = {unsharded_bf16()},
           .notes = notes,
           .start = start,
           .settle = settle};
