@@ -81,18 +81,6 @@ bool has_precision(const ExportRequest& h, std::initializer_list<DataType> types
   return std::find(types.begin(), types.end(), h.problem.precision) != types.end();
 }
 
-/// "Ettt|tttt|tttL": E embedding, t layer, m prediction module, L loss.
-std::string layout(const std::vector<StageContent>& stages) {
-  std::vector<std::string> words;
-  for (const StageContent& stage : stages) {
-    std::string word = stage.embedding ? "E" : "";
-    if (stage.layers > 0) word += fmt::format("t*{}", stage.layers);
-    if (stage.predictions > 0) word += fmt::format("m*{}", stage.predictions);
-    words.push_back(word + (stage.head ? "L" : ""));
-  }
-  return fmt::format("{}", fmt::join(words, "|"));
-}
-
 // clang-format off
 std::vector<Key> parallel_keys() {
   return {
@@ -106,7 +94,7 @@ std::vector<Key> parallel_keys() {
        },
        together},
       {"--pipeline-model-parallel-layout", {S::Layers, s(D::Chunks), s(D::Schedule)},
-       [](const ExportRequest& h) { return is_even(h.stages) ? Value() : Value(layout(h.stages)); },
+       [](const ExportRequest& h) { return is_even(h.stages) ? Value() : Value(layout_of(h.stages)); },
        together},
       {"--context-parallel-size", {s(D::Context)}, degree<&PlanDegrees::context>},
       {"--cp-comm-type", {s(D::ContextKind)},
@@ -367,6 +355,17 @@ Launch launch() {
 }
 
 }  // namespace
+
+std::string layout_of(const std::vector<StageContent>& stages) {
+  std::vector<std::string> words;
+  for (const StageContent& stage : stages) {
+    std::string word = stage.embedding ? "E" : "";
+    if (stage.layers > 0) word += fmt::format("t*{}", stage.layers);
+    if (stage.predictions > 0) word += fmt::format("m*{}", stage.predictions);
+    words.push_back(word + (stage.head ? "L" : ""));
+  }
+  return fmt::format("{}", fmt::join(words, "|"));
+}
 
 Exporter megatron_exporter() {
   return {.title = "arguments of Megatron-LM",

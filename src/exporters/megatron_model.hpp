@@ -18,6 +18,9 @@ namespace plansearch::exporters {
 /// What decoders have learned since GPT-3 and the first Llama, for targets that stayed there.
 [[nodiscard]] std::vector<Trait> beyond_first_decoders();
 
+/// "Ettt|tttt|tttL": E embedding, t layer, m prediction module, L loss.
+[[nodiscard]] std::string layout_of(const std::vector<StageContent>& stages);
+
 [[nodiscard]] std::vector<Key> deepspeed_keys();
 void start_deepspeed(Reading& reading);
 void settle_deepspeed(Reading& reading);

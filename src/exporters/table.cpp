@@ -16,6 +16,7 @@ Exporter nanotron_exporter();
 Exporter accelerate_exporter();
 Exporter axonn_exporter();
 Exporter galvatron_exporter();
+Exporter megatron_bridge_exporter();
 Exporter nnscaler_exporter();
 Exporter pytorch_csv_exporter();
 
@@ -46,6 +47,7 @@ constexpr std::array kRows{Row{"megatron", megatron_exporter},
                            Row{"accelerate", accelerate_exporter},
                            Row{"axonn", axonn_exporter},
                            Row{"galvatron", galvatron_exporter},
+                           Row{"megatron-bridge", megatron_bridge_exporter},
                            Row{"nnscaler", nnscaler_exporter},
                            Row{"pytorch-csv", pytorch_csv_exporter}};
 

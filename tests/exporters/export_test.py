@@ -252,6 +252,21 @@ class ByHand(Case):
         self.assertIn("sp 0 (takes 1)", run("export", self.plan_file(BASE | {"degrees": {"dp": 32, "tp": 2, "sp": False, "zero": 0}}),
                                             "--to", "galvatron").stderr)
 
+    def test_megatron_bridge(self):
+        path = self.plan_file(BASE | {"batch": 64, "degrees": {"dp": 4, "tp": 4, "pp": 4, "vpp": 2, "sp": True, "zero": 1, "micro_batch": 2,
+                                                               "recompute": "full", "schedule": "interleaved"}})
+        started = shell.run_script(self.export(path, "megatron-bridge", "--launch", "torchrun"), self.directory, 8)[0]["arguments"]
+        words = started[started.index("scripts/training/run_recipe.py") + 1:]
+        self.assertEqual(dict(word.split("=", 1) for word in words), {
+            "model.tensor_model_parallel_size": "4", "model.sequence_parallel": "true", "model.pipeline_model_parallel_size": "4",
+            "model.virtual_pipeline_model_parallel_size": "2", "model.pipeline_model_parallel_layout": "null",
+            "model.context_parallel_size": "1", "model.recompute_granularity": "full", "model.recompute_method": "uniform",
+            "model.recompute_num_layers": "1", "train.micro_batch_size": "2", "train.global_batch_size": "64",
+            "dataset.seq_length": "8192", "ddp.use_distributed_optimizer": "true", "ddp.use_megatron_fsdp": "false",
+            "ddp.num_distributed_optimizer_instances": "1", "ddp.overlap_grad_reduce": "true", "comm_overlap.overlap_grad_reduce": "true",
+            "ddp.overlap_param_gather": "true", "comm_overlap.overlap_param_gather": "true", "comm_overlap.tp_comm_overlap": "true",
+            "dist.use_tp_pp_dp_mapping": "false", "mixed_precision": "bf16_mixed"})
+
     def test_nnscaler(self):
         path = self.plan_file(BASE | {"framework": "nnscaler", "batch": 64,
                                       "degrees": {"dp": 16, "pp": 4, "vpp": 2, "zero": 1, "micro_batch": 1, "schedule": "interleaved"}})
