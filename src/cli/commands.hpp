@@ -30,6 +30,7 @@ inline constexpr int kExitInterrupted = 130;  ///< the best so far was printed
 [[nodiscard]] int run_reproduce(const Options& options);
 [[nodiscard]] int run_explain(const Options& options);
 [[nodiscard]] int run_export(const Options& options);
+[[nodiscard]] int run_import(const Options& options);
 [[nodiscard]] int run_list(const Options& options);
 [[nodiscard]] int run_show(const Options& options);
 [[nodiscard]] int run_schedule(const Options& options);

@@ -12,12 +12,12 @@
 #include <system_error>
 #include <utility>
 
-#include "answer/export_question.hpp"
 #include "answer/listings.hpp"
 #include "answer/write_page.hpp"
 #include "base/names.hpp"
 #include "base/units.hpp"
 #include "cli/commands.hpp"
+#include "cli/framework_options.hpp"
 #include "cli/help.hpp"
 #include "cli/measurement_options.hpp"
 #include "cli/option_kinds.hpp"
@@ -316,16 +316,6 @@ void add_sweep(CLI::App& app, Options& o) {
       ->type_name("FILE");
 }
 
-void add_export(CLI::App& app, Options& o) {
-  app.add_option("plan", o.plan, "plan document or result.json#RANK")
-      ->type_name("PLAN")
-      ->required();
-  restrict_to(app.add_option("--to", o.to, "as in plansearch list exporters")->required(),
-              exporter_names());
-  restrict_to(app.add_option("--launch", o.launch, "a launch script with the configuration in it"),
-              launcher_names());
-}
-
 void add_list(CLI::App& app, Options& o) {
   restrict_to(app.add_option("what", o.argument, "what to list")->required(), listing_names());
 }
@@ -413,6 +403,8 @@ constexpr std::array kCommands{
                Shares::Output, add_schedule},
     CommandRow{"export", "a plan as configuration of a training framework", run_export,
                Shares::Plan, add_export},
+    CommandRow{"import", "a plan from a launch script or configuration of a framework", run_import,
+               Shares::Plan, add_import},
     CommandRow{"list", "shipped hw, models, frameworks, schedules or exporters", run_list,
                Shares::Output, add_list},
     CommandRow{"show", "one hw, model or framework with the evidence of its numbers", run_show,

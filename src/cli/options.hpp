@@ -67,6 +67,9 @@ struct Options : ProblemRequest {
   std::string launch;              ///< export --launch
   std::string shard;               ///< sweep --shard
   std::vector<std::string> known;  ///< sweep --known
+  std::string from;                ///< import --from
+  std::vector<std::string> definitions;  ///< import --define NAME=VALUE
+  std::string write_model;         ///< import --write-model
 
   std::size_t top = 10;
   std::string format = "table";

@@ -25,34 +25,49 @@ std::string mixed_precision(const ExportRequest& h) {
 std::vector<Key> keys() {
   return {
       {"compute_environment", {}, [](const ExportRequest&) { return Value("LOCAL_MACHINE"); }},
-      {"distributed_type", {s(D::Zero)}, [](const ExportRequest&) { return Value("FSDP"); }},
-      {"mixed_precision", {S::Precision}, value_from<mixed_precision>},
-      {"num_machines", {S::Gpus}, value_from<&ExportRequest::nodes>},
-      {"num_processes", {S::Gpus}, of_problem<&Problem::gpus>},
+      {"distributed_type", {s(D::Zero)}, [](const ExportRequest&) { return Value("FSDP"); },
+       together},
+      {"mixed_precision", {S::Precision}, value_from<mixed_precision>,
+       [](Reading& r, const Value& v) { r.asked.precision = text_in(v) == "no" ? "fp32" : text_in(v); }},
+      {"num_machines", {S::Gpus}, value_from<&ExportRequest::nodes>,
+       together},
+      {"num_processes", {S::Gpus}, [](const ExportRequest& h) { return Value(h.problem.gpus); },
+       [](Reading& r, const Value& v) { r.asked.gpus = count_in(v); }},
       {"machine_rank", {}, constant<0>},
       {"rdzv_backend", {}, [](const ExportRequest&) { return Value("static"); }},
       {"same_network", {}, constant<true>},
       {"main_training_function", {}, [](const ExportRequest&) { return Value("main"); }},
-      {"fsdp_config.fsdp_version", {s(D::Zero)}, constant<2>},
+      {"fsdp_config.fsdp_version", {s(D::Zero)}, constant<2>,
+       together},
       {"fsdp_config.fsdp_reshard_after_forward", {s(D::Zero)},
-       [](const ExportRequest& h) { return Value(h.degrees.zero == ZeroStage::Parameters); }},
+       [](const ExportRequest& h) { return Value(h.degrees.zero == ZeroStage::Parameters); },
+       [](Reading& r, const Value& v) { r.degrees.zero = is_on(v) && text_in(Value(v.dump())) != "\"SHARD_GRAD_OP\"" ? ZeroStage::Parameters : ZeroStage::Gradients; }},
       {"fsdp_config.fsdp_auto_wrap_policy", {s(D::Zero)},
-       [](const ExportRequest&) { return Value("TRANSFORMER_BASED_WRAP"); }},
+       [](const ExportRequest&) { return Value("TRANSFORMER_BASED_WRAP"); },
+       together},
       {"fsdp_config.fsdp_activation_checkpointing", {s(D::Recompute)},
-       [](const ExportRequest& h) { return Value(h.degrees.recompute == Recompute::Full); }},
-      {"fsdp_config.fsdp_offload_params", {s(D::Zero)}, constant<false>},
+       [](const ExportRequest& h) { return Value(h.degrees.recompute == Recompute::Full); },
+       [](Reading& r, const Value& v) { r.degrees.recompute = is_on(v) ? Recompute::Full : Recompute::None; }},
+      {"fsdp_config.fsdp_offload_params", {s(D::Zero)}, constant<false>,
+       together},
       {"fsdp_config.fsdp_cpu_ram_efficient_loading", {}, constant<true>},
       {"fsdp_config.fsdp_state_dict_type", {}, [](const ExportRequest&) { return Value("SHARDED_STATE_DICT"); }},
+      // FSDP 1 says both in one word.
+      only_read("fsdp_config.fsdp_sharding_strategy", together),
       {"parallelism_config.parallelism_config_dp_replicate_size", {s(D::ShardGroup), s(D::Data)},
-       [](const ExportRequest& h) { return Value(h.degrees.data / h.shard_ranks()); }},
+       [](const ExportRequest& h) { return Value(h.degrees.data / h.shard_ranks()); },
+       together},
       {"parallelism_config.parallelism_config_dp_shard_size", {s(D::ShardGroup), s(D::Data)},
-       value_from<&ExportRequest::shard_ranks>},
+       value_from<&ExportRequest::shard_ranks>,
+       together},
       {"parallelism_config.parallelism_config_tp_size", {s(D::TensorOut)}, degree<&PlanDegrees::tensor_out>},
       {"parallelism_config.parallelism_config_cp_size", {s(D::Context)}, degree<&PlanDegrees::context>},
       {"parallelism_config.parallelism_config_cp_backend", {s(D::Context)},
-       [](const ExportRequest& h) { return h.degrees.context > 1 ? Value("torch") : Value(); }},
+       [](const ExportRequest& h) { return h.degrees.context > 1 ? Value("torch") : Value(); },
+       together},
       {"parallelism_config.parallelism_config_cp_comm_strategy", {s(D::ContextKind)},
-       [](const ExportRequest& h) { return h.degrees.context > 1 ? Value("alltoall") : Value(); }},
+       [](const ExportRequest& h) { return h.degrees.context > 1 ? Value("alltoall") : Value(); },
+       [](Reading& r, const Value& v) { r.degrees.context_kind = text_in(v) == "allgather" ? ContextKind::AllGather : ContextKind::Ring; }},
   };
 }
 // clang-format on
@@ -80,6 +95,48 @@ std::vector<Accepts> accepts() {
           {setting_of(Overlap::ParameterGather), {kOn}, By::Target},
           {setting_of(Overlap::TensorParallel), {kOff}, By::Target},
           {setting_of(Overlap::ContextRing), {}, By::Target}};
+}
+
+/// config_args.py: ClusterConfig; utils/dataclasses.py: FullyShardedDataParallelPlugin.
+void start(Reading& r) {
+  r.asked.framework = "fsdp";
+  r.asked.precision = "fp32";
+  r.degrees.data = 0;
+  r.degrees.micro_batches = 0;
+  r.degrees.zero = ZeroStage::Parameters;
+  r.open.insert(Degree::MicroBatch);
+}
+
+void settle(Reading& r) {
+  PlanDegrees& d = r.degrees;
+  const std::string type =
+      r.says("distributed_type") ? text_in(r.value("distributed_type")) : std::string("FSDP");
+  if (type == "MULTI_GPU" || type == "NO") {
+    d.zero = ZeroStage::None;
+    r.asked.framework = "ddp";
+  } else if (type != "FSDP") {
+    throw Unsettled("distributed_type " + type + ": its own file says the plan",
+                    "import the file that it names");
+  }
+  if (r.says("fsdp_config.fsdp_sharding_strategy")) {
+    const std::string word = text_in(r.value("fsdp_config.fsdp_sharding_strategy"));
+    if (word == "SHARD_GRAD_OP" || word == "2") d.zero = ZeroStage::Gradients;
+    if (word == "NO_SHARD" || word == "3") d.zero = ZeroStage::None;
+    if (word.starts_with("HYBRID") || word == "4")
+      d.shard_group = r.gpus() / (r.says("num_machines") ? count_in(r.value("num_machines")) : 1);
+  }
+  constexpr std::string_view kSizes = "parallelism_config.parallelism_config_dp_";
+  const auto size = [&](const char* name) {
+    const std::string key = std::string(kSizes) + name;
+    return r.says(key) ? count_in(r.value(key)) : 1;
+  };
+  if (r.says(std::string(kSizes) + "shard_size")) {
+    d.data = size("replicate_size") * size("shard_size");
+    if (size("replicate_size") > 1) d.shard_group = size("shard_size");
+  }
+  settle_ranks(r);
+  settle_batch(r);
+  r.notes.emplace_back("micro-batch, batch, sequence length and network are the script's");
 }
 
 /// Accelerator() reads it; transformers' Trainer sets its own (notes).
@@ -117,6 +174,8 @@ Exporter accelerate_exporter() {
                         "per_device_train_batch_size={}; it reads no variable",
                         h.degrees.micro_batches, h.degrees.micro_batch)};
       },
+      .start = start,
+      .settle = settle,
   };
 }
 

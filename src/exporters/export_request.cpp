@@ -54,6 +54,15 @@ std::optional<Overlap> overlap_of(Setting setting) {
                               static_cast<std::size_t>(Setting::FirstOverlap));
 }
 
+/// "grad=0" chooses one kind, other words all of them.
+bool is_chosen(Overlap overlap, const ExportRequest& h) {
+  if (!h.chosen.overlap) return false;
+  const std::string& text = *h.chosen.overlap;
+  const std::string_view name = kOverlapNames.at(static_cast<std::size_t>(overlap));
+  return text.find('=') == std::string::npos ||
+         text.find(fmt::format("{}=", name.substr(name.find(' ') + 1))) != std::string::npos;
+}
+
 /// The words of --rank-order, and how many ranks there are.
 struct AxisWord {
   Axis axis;
@@ -230,7 +239,7 @@ std::variant<EqualStages, std::string> equal_stages(const ParallelPlan& plan,
 bool matters(Setting setting, const ExportRequest& request) {
   if (const auto degree = degree_of(setting)) return degree_matters(*degree, request);
   if (const auto overlap = overlap_of(setting))
-    return request.chosen.overlap && has_traffic(*overlap, request.degrees);
+    return is_chosen(*overlap, request) && has_traffic(*overlap, request.degrees);
   if (const SettingRow* row = chosen_row(setting)) return chosen_matters(*row, request);
   return setting != Setting::Layers || request.virtual_stages() > 1;
 }

@@ -4,20 +4,20 @@
 // line in table.cpp and its test.
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "exporters/export_request.hpp"
+#include "exporters/reading.hpp"
 
 namespace plansearch::exporters {
-
-/// Objects keep their order; null: the key is left out.
-using Value = nlohmann::ordered_json;
 
 enum class By : std::uint8_t {
   Key,     ///< a key of the exported configuration says it
@@ -34,13 +34,44 @@ struct Accepts {
   std::string_view silent{};  ///< the value that no key needs to say; default: the neutral one
 };
 
+/// What a key says of a request; null: not said.
+using Write = Value (*)(const ExportRequest&);
+/// The other way round: what a value in a file changes.
+using Read = void (*)(Reading&, const Value&);
+
+/// Both, where one of them follows from the other.
+struct Ways {
+  Write write = nullptr;  ///< null: never said
+  Read read = nullptr;    ///< null: not read
+  constexpr Ways() = default;
+  constexpr Ways(Write says, Read reads) : write(says), read(reads) {}
+  template <typename Function>
+  requires std::convertible_to<Function, Write>
+  constexpr Ways(Function function) : write(function) {}  // NOLINT: a function alone is said only
+
+  [[nodiscard]] Value operator()(const ExportRequest& request) const {
+    return write == nullptr ? Value() : write(request);
+  }
+};
+
 /// One key of the configuration. Keys that say no setting are what the target asks for beside a
 /// plan (a learning rate); their values are placeholders.
 struct Key {
-  std::string_view name;                 ///< a flag, or a path such as "zero_optimization.stage"
-  std::vector<Setting> says;             ///< nothing: a placeholder
-  Value (*value)(const ExportRequest&);  ///< null: not said
+  std::string_view name;      ///< a flag, or a path such as "zero_optimization.stage"
+  std::vector<Setting> says;  ///< nothing: a placeholder
+  Ways value;
+  Read own_read = nullptr;  ///< the inverse, where `value` does not bring it
+
+  [[nodiscard]] Read read() const { return own_read != nullptr ? own_read : value.read; }
 };
+
+/// A key of files that people have and no export writes: an older or another name, or one that an
+/// export has no use for.
+[[nodiscard]] inline Key only_read(std::string_view name, Read read) {
+  return {name, {}, {}, read};
+}
+/// Read together with others, when the whole file is known (`settle`).
+inline void together(Reading& /*reading*/, const Value& /*value*/) {}
 
 /// How a list of keys is written.
 struct Entry {
@@ -87,37 +118,69 @@ template <auto Function>
 [[nodiscard]] Value flag_of(const ExportRequest& request) {
   return flag(std::invoke(Function, request));
 }
+
+/// A value as the field it is read into.
+template <typename Field>
+void read_into(Field& field, const Value& value) {
+  if constexpr (std::is_same_v<Field, bool>) {
+    field = is_on(value);
+  } else if constexpr (std::is_floating_point_v<Field>) {
+    field = real_number(value);
+  } else if constexpr (std::is_integral_v<Field>) {
+    field = static_cast<Field>(whole_number(value, 0, 1'000'000'000));
+  } else {
+    typename Field::value_type inner{};
+    read_into(inner, value);
+    field = inner;
+  }
+}
+
+// Fields, both ways.
 template <auto Field>
-[[nodiscard]] Value of_problem(const ExportRequest& request) {
-  return Value(request.problem.*Field);
+inline constexpr Ways of_problem{+[](const ExportRequest& h) { return Value(h.problem.*Field); }};
+template <auto Field>
+inline constexpr Ways of_model{+[](const ExportRequest& h) { return Value(h.model().*Field); },
+                               +[](Reading& r, const Value& value) {
+                                 r.has_model = true;
+                                 read_into(r.model.*Field, value);
+                               }};
+template <auto Field>
+inline constexpr Ways of_attention{
+    +[](const ExportRequest& h) { return Value(h.model().attention.*Field); },
+    +[](Reading& r, const Value& value) { read_into(r.model.attention.*Field, value); }};
+template <auto Field>
+inline constexpr Ways of_latent{
+    +[](const ExportRequest& h) {
+      const auto& latent = h.model().attention.latent;
+      return latent ? Value((*latent).*Field) : Value();
+    },
+    +[](Reading& r, const Value& value) { read_into(r.latent().*Field, value); }};
+template <auto Field>
+inline constexpr Ways of_experts{
+    +[](const ExportRequest& h) {
+      const auto& moe = h.model().moe;
+      return moe ? Value((*moe).*Field) : Value();
+    },
+    +[](Reading& r, const Value& value) { read_into(r.experts().*Field, value); }};
+template <auto Field>
+void read_degree(Reading& r, const Value& value) {
+  r.degrees.*Field = count_in(value);
 }
 template <auto Field>
-[[nodiscard]] Value of_model(const ExportRequest& request) {
-  return Value(request.model().*Field);
-}
-template <auto Field>
-[[nodiscard]] Value of_attention(const ExportRequest& request) {
-  return Value(request.model().attention.*Field);
-}
-template <auto Field>
-[[nodiscard]] Value of_latent(const ExportRequest& request) {
-  const auto& latent = request.model().attention.latent;
-  return latent ? Value((*latent).*Field) : Value();
-}
-template <auto Field>
-[[nodiscard]] Value of_experts(const ExportRequest& request) {
-  const auto& moe = request.model().moe;
-  return moe ? Value((*moe).*Field) : Value();
-}
-template <auto Field>
-[[nodiscard]] Value degree(const ExportRequest& request) {
-  return Value(request.degrees.*Field);
-}
+inline constexpr Ways degree{+[](const ExportRequest& h) { return Value(h.degrees.*Field); },
+                             read_degree<Field>};
 /// Of networks with experts.
 template <auto Field>
-[[nodiscard]] Value degree_of_experts(const ExportRequest& request) {
-  return request.model().moe ? degree<Field>(request) : Value();
-}
+inline constexpr Ways degree_of_experts{
+    +[](const ExportRequest& h) { return h.model().moe ? Value(h.degrees.*Field) : Value(); },
+    read_degree<Field>};
+/// The batch and the length of a sequence.
+inline constexpr Ways kBatch{
+    +[](const ExportRequest& h) { return Value(h.problem.global_batch); },
+    +[](Reading& r, const Value& value) { r.asked.batch = whole_number(value, 1, 1'000'000'000); }};
+inline constexpr Ways kSequence{
+    +[](const ExportRequest& h) { return Value(h.problem.seq_len); },
+    +[](Reading& r, const Value& value) { r.asked.seq_len = whole_number(value, 1, 100'000'000); }};
 
 template <typename Row>
 [[nodiscard]] std::vector<Row> joined(std::initializer_list<std::vector<Row>> parts) {
@@ -168,6 +231,10 @@ struct Exporter {
   std::vector<Conflict> conflicts{};
   /// What the user must add or know, beside the settings of the script.
   std::vector<std::string> (*notes)(const ExportRequest&) = nullptr;
+  /// What the target does where its configuration says nothing; absent: it is not read.
+  void (*start)(Reading&) = nullptr;
+  /// What several keys say together, once all are read. Throws Unsettled.
+  void (*settle)(Reading&) = nullptr;
 };
 
 /// The names alone, which the command line asks for whatever the command: no exporter is made.

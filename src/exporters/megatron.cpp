@@ -13,6 +13,7 @@
 #include "base/names.hpp"
 #include "exporters/exporter.hpp"
 #include "exporters/megatron_model.hpp"
+#include "exporters/megatron_reading.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "plansearch/degree_table.hpp"
 #include "schedule/table.hpp"
@@ -80,37 +81,29 @@ bool has_precision(const ExportRequest& h, std::initializer_list<DataType> types
   return std::find(types.begin(), types.end(), h.problem.precision) != types.end();
 }
 
-/// "Ettt|tttt|tttL": E embedding, t layer, m prediction module, L loss.
-std::string layout(const std::vector<StageContent>& stages) {
-  std::vector<std::string> words;
-  for (const StageContent& stage : stages) {
-    std::string word = stage.embedding ? "E" : "";
-    if (stage.layers > 0) word += fmt::format("t*{}", stage.layers);
-    if (stage.predictions > 0) word += fmt::format("m*{}", stage.predictions);
-    words.push_back(word + (stage.head ? "L" : ""));
-  }
-  return fmt::format("{}", fmt::join(words, "|"));
-}
-
 // clang-format off
 std::vector<Key> parallel_keys() {
   return {
       {"--tensor-model-parallel-size", {s(D::TensorOut)}, degree<&PlanDegrees::tensor_out>},
-      {"--sequence-parallel", {s(D::SequenceParallel)}, flag_of<&ExportRequest::spreads_tokens>},
+      {"--sequence-parallel", {s(D::SequenceParallel)}, flag_of<&ExportRequest::spreads_tokens>,
+       [](Reading& r, const Value& v) { r.degrees.sequence_parallel = is_on(v) ? SequenceParallel::On : SequenceParallel::Off; }},
       {"--pipeline-model-parallel-size", {s(D::Pipeline), s(D::Schedule)}, degree<&PlanDegrees::pipeline>},
       {"--num-layers-per-virtual-pipeline-stage", {s(D::Chunks), s(D::Schedule)},
        [](const ExportRequest& h) {
          return h.degrees.chunks > 1 && is_even(h.stages) ? Value(h.stages.front().layers) : Value();
-       }},
+       },
+       together},
       {"--pipeline-model-parallel-layout", {S::Layers, s(D::Chunks), s(D::Schedule)},
-       [](const ExportRequest& h) { return is_even(h.stages) ? Value() : Value(layout(h.stages)); }},
+       [](const ExportRequest& h) { return is_even(h.stages) ? Value() : Value(layout_of(h.stages)); },
+       together},
       {"--context-parallel-size", {s(D::Context)}, degree<&PlanDegrees::context>},
       {"--cp-comm-type", {s(D::ContextKind)},
        [](const ExportRequest& h) {
          if (h.degrees.context == 1) return Value();
          if (h.degrees.context_kind == ContextKind::AllGather) return Value("all_gather");
          return Value(h.degrees.context_kind == ContextKind::Ring ? "p2p" : "a2a");
-       }},
+       },
+       read_context_kind},
       {"--expert-model-parallel-size", {s(D::Expert)}, degree_of_experts<&PlanDegrees::expert>},
       // Left out it would be the tensor degree.
       {"--expert-tensor-parallel-size", {s(D::ExpertTensor)}, degree_of_experts<&PlanDegrees::expert_tensor>},
@@ -118,38 +111,50 @@ std::vector<Key> parallel_keys() {
        [](const ExportRequest& h) {
          const std::string order = value_of(S::RankOrder, h);
          return flag(order.find("pp-dp") != std::string::npos);
-       }},
+       },
+       [](Reading& r, const Value& v) { if (is_on(v)) r.asked.rank_order = "tp-cp-pp-dp"; }},
   };
 }
 
 std::vector<Key> optimizer_keys() {
   return {
-      {"--optimizer", {S::Optimizer}, [](const ExportRequest& h) { return Value(h.optimizer); }},
-      {"--use-distributed-optimizer", {s(D::Zero)}, flag_of<&ExportRequest::sharded>},
-      {"--use-megatron-fsdp", {s(D::Zero)}, flag_of<fsdp>},
+      {"--optimizer", {S::Optimizer}, [](const ExportRequest& h) { return Value(h.optimizer); },
+       [](Reading& r, const Value& v) { r.asked.optimizer = text_in(v); }},
+      {"--use-distributed-optimizer", {s(D::Zero)}, flag_of<&ExportRequest::sharded>,
+       together},
+      {"--use-megatron-fsdp", {s(D::Zero)}, flag_of<fsdp>,
+       together},
       {"--data-parallel-sharding-strategy", {s(D::Zero)},
        [](const ExportRequest& h) {
          if (!fsdp(h)) return Value();
          return Value(h.degrees.zero == ZeroStage::Parameters ? "optim_grads_params" : "optim_grads");
-       }},
+       },
+       together},
       {"--ckpt-format", {s(D::Zero)},
-       [](const ExportRequest& h) { return fsdp(h) ? Value("fsdp_dtensor") : Value(); }},
+       [](const ExportRequest& h) { return fsdp(h) ? Value("fsdp_dtensor") : Value(); },
+       together},
       {"--num-distributed-optimizer-instances", {s(D::ShardGroup)},
        [](const ExportRequest& h) {
          const int copies = h.degrees.data / h.shard_ranks();
          return h.sharded() && copies > 1 ? Value(copies) : Value();
-       }},
-      {"--overlap-grad-reduce", {setting_of(Overlap::GradientReduction)}, flag_of<overlap_gradients>},
+       },
+       together},
+      {"--overlap-grad-reduce", {setting_of(Overlap::GradientReduction)}, flag_of<overlap_gradients>,
+       [](Reading& r, const Value& v) { r.hide(Overlap::GradientReduction, is_on(v)); }},
       {"--overlap-param-gather", {setting_of(Overlap::ParameterGather)},
        [](const ExportRequest& h) {
          return flag(h.sharded() && overlap_gradients(h) && h.overlaps(Overlap::ParameterGather));
-       }},
+       },
+       [](Reading& r, const Value& v) { r.hide(Overlap::ParameterGather, is_on(v)); }},
       {"--no-overlap-p2p-communication", {setting_of(Overlap::PipelineSend)},
        [](const ExportRequest& h) {
          return flag(h.degrees.chunks > 1 && !h.overlaps(Overlap::PipelineSend));
-       }},
-      {"--tp-comm-overlap", {setting_of(Overlap::TensorParallel)}, flag_of<overlap_tensor>},
-      {"--overlap-moe-expert-parallel-comm", {setting_of(Overlap::ExpertAllToAll), s(D::Schedule)}, flag_of<overlap_experts>},
+       },
+       [](Reading& r, const Value& v) { if (is_on(v)) r.hide(Overlap::PipelineSend, false); }},
+      {"--tp-comm-overlap", {setting_of(Overlap::TensorParallel)}, flag_of<overlap_tensor>,
+       [](Reading& r, const Value& v) { r.hide(Overlap::TensorParallel, is_on(v)); }},
+      {"--overlap-moe-expert-parallel-comm", {setting_of(Overlap::ExpertAllToAll), s(D::Schedule)}, flag_of<overlap_experts>,
+       together},
   };
 }
 
@@ -167,24 +172,33 @@ Value moments(const ExportRequest& h) {
 std::vector<Key> software_keys() {
   return {
       {"--grad-reduce-in-bf16", {kMainGradients},
-       [](const ExportRequest& h) { return flag(h.chosen.main_grads == "bf16"); }},
+       [](const ExportRequest& h) { return flag(h.chosen.main_grads == "bf16"); },
+       [](Reading& r, const Value& v) { if (is_on(v)) r.asked.main_grads = "bf16"; }},
       // What --bf16 implies and --fp16 does not.
       {"--accumulate-allreduce-grads-in-fp32", {kMainGradients},
        [](const ExportRequest& h) {
          const bool half = has_precision(h, {DataType::Fp16});
          return flag(half && main_gradients(h) == DataType::Fp32);
-       }},
+       },
+       together},
       {"--cuda-graph-impl", {kGraphs},
-       [](const ExportRequest& h) { return h.chosen.cuda_graphs == "1" ? Value("full_iteration") : Value(); }},
+       [](const ExportRequest& h) { return h.chosen.cuda_graphs == "1" ? Value("full_iteration") : Value(); },
+       [](Reading& r, const Value& v) { if (text_in(v) == "full_iteration") r.asked.cuda_graphs = "1"; }},
       {"--no-check-for-nan-in-loss-and-grad", {kGraphs},
-       [](const ExportRequest& h) { return flag(h.chosen.cuda_graphs == "1"); }},
-      {"--optimizer-cpu-offload", {kOffload}, flag_of<offloads>},
+       [](const ExportRequest& h) { return flag(h.chosen.cuda_graphs == "1"); },
+       together},
+      {"--optimizer-cpu-offload", {kOffload}, flag_of<offloads>,
+       [](Reading& r, const Value& v) { if (is_on(v)) r.asked.offload = "optimizer"; }},
       {"--optimizer-offload-fraction", {kOffload},
-       [](const ExportRequest& h) { return offloads(h) ? Value(1.0) : Value(); }},
+       [](const ExportRequest& h) { return offloads(h) ? Value(1.0) : Value(); },
+       together},
       {"--use-precision-aware-optimizer", {kOffload, kStates},
-       [](const ExportRequest& h) { return flag(offloads(h) || h.chosen.optimizer_states.has_value()); }},
-      {"--exp-avg-dtype", {kStates}, moments},
-      {"--exp-avg-sq-dtype", {kStates}, moments},
+       [](const ExportRequest& h) { return flag(offloads(h) || h.chosen.optimizer_states.has_value()); },
+       together},
+      {"--exp-avg-dtype", {kStates}, moments,
+       together},
+      {"--exp-avg-sq-dtype", {kStates}, moments,
+       together},
   };
 }
 
@@ -193,59 +207,75 @@ std::vector<Key> batch_keys() {
       {"--micro-batch-size", {s(D::MicroBatch)}, degree<&PlanDegrees::micro_batch>},
       // World size, batch and micro-batch decide data parallelism and accumulation.
       {"--global-batch-size", {S::GlobalBatch, S::MicroBatches, s(D::Data), S::Gpus},
-       of_problem<&Problem::global_batch>},
-      {"--seq-length", {S::SequenceLength}, of_problem<&Problem::seq_len>},
+       kBatch},
+      {"--seq-length", {S::SequenceLength}, kSequence},
       {"--recompute-granularity", {s(D::Recompute)},
        [](const ExportRequest& h) {
          return h.degrees.recompute == Recompute::None ? Value() : Value(to_text(h.degrees.recompute));
-       }},
+       },
+       together},
       {"--recompute-method", {s(D::Recompute), s(D::RecomputeLayers)},
        [](const ExportRequest& h) {
          if (h.degrees.recompute != Recompute::Full) return Value();
          return Value(h.degrees.recompute_layers > 0 ? "block" : "uniform");
-       }},
+       },
+       together},
       {"--recompute-num-layers", {s(D::Recompute), s(D::RecomputeLayers)},
        [](const ExportRequest& h) {
          if (h.degrees.recompute != Recompute::Full) return Value();
          return Value(std::max(1, h.degrees.recompute_layers));
-       }},
+       },
+       together},
       {"--recompute-modules", {s(D::Recompute)},
-       [](const ExportRequest& h) { return recomputes_by(h, false) ? Value({"core_attn"}) : Value(); }},
+       [](const ExportRequest& h) { return recomputes_by(h, false) ? Value({"core_attn"}) : Value(); },
+       together},
       {"--recompute-modules", {kModules},
        [](const ExportRequest& h) {
          const LayerModules modules = selective_of(*h.problem.framework, h.degrees).modules;
          return recomputes_by(h, true) ? Value(words_of(to_text(modules, " "), " ")) : Value();
        }},
       {"--attention-backend", {S::Attention},
-       [](const ExportRequest& h) { return h.attention == "unfused" ? Value("unfused") : Value(); }},
-      {"--fp16", {S::Precision}, [](const ExportRequest& h) { return flag(has_precision(h, {DataType::Fp16})); }},
+       [](const ExportRequest& h) { return h.attention == "unfused" ? Value("unfused") : Value(); },
+       [](Reading& r, const Value& v) { if (text_in(v) == "unfused" || text_in(v) == "local") r.asked.attention = "unfused"; }},
+  };
+}
+
+std::vector<Key> precision_keys() {
+  return {
+      {"--fp16", {S::Precision}, [](const ExportRequest& h) { return flag(has_precision(h, {DataType::Fp16})); },
+       [](Reading& r, const Value& v) { if (is_on(v)) r.asked.precision = "fp16"; }},
       {"--bf16", {S::Precision},
        [](const ExportRequest& h) {
          return flag(has_precision(h, {DataType::Bf16, DataType::Fp8, DataType::Mxfp8, DataType::Nvfp4}));
-       }},
+       },
+       [](Reading& r, const Value& v) { if (is_on(v)) r.asked.precision = "bf16"; }},
       {"--fp8-format", {S::Precision},
        [](const ExportRequest& h) {
          if (!has_precision(h, {DataType::Fp8, DataType::Mxfp8})) return Value();
          return Value(recipe(h) == "mxfp8" ? "e4m3" : "hybrid");
-       }},
+       },
+       together},
       {"--fp8-recipe", {S::Precision, kRecipe},
        [](const ExportRequest& h) {
          return has_precision(h, {DataType::Fp8, DataType::Mxfp8}) ? Value(recipe(h)) : Value();
-       }},
+       },
+       together},
       // Parameters are gathered in the format of the matrix products.
       {"--fp8-param-gather", {S::Precision},
        [](const ExportRequest& h) {
          return flag(h.sharded() && has_precision(h, {DataType::Fp8, DataType::Mxfp8}));
-       }},
+       },
+       together},
       {"--fp4-format", {S::Precision},
-       [](const ExportRequest& h) { return has_precision(h, {DataType::Nvfp4}) ? Value("e2m1") : Value(); }},
+       [](const ExportRequest& h) { return has_precision(h, {DataType::Nvfp4}) ? Value("e2m1") : Value(); },
+       together},
   };
 }
 // clang-format on
 
 std::vector<Key> all_keys() {
-  return joined<Key>(
-      {parallel_keys(), batch_keys(), optimizer_keys(), software_keys(), megatron_model_keys()});
+  return joined<Key>({parallel_keys(), batch_keys(), precision_keys(), optimizer_keys(),
+                      software_keys(), megatron_model_keys(), megatron_other_keys()});
 }
 
 bool cuts_layers(const ExportRequest& h) {
@@ -326,6 +356,17 @@ Launch launch() {
 
 }  // namespace
 
+std::string layout_of(const std::vector<StageContent>& stages) {
+  std::vector<std::string> words;
+  for (const StageContent& stage : stages) {
+    std::string word = stage.embedding ? "E" : "";
+    if (stage.layers > 0) word += fmt::format("t*{}", stage.layers);
+    if (stage.predictions > 0) word += fmt::format("m*{}", stage.predictions);
+    words.push_back(word + (stage.head ? "L" : ""));
+  }
+  return fmt::format("{}", fmt::join(words, "|"));
+}
+
 Exporter megatron_exporter() {
   return {.title = "arguments of Megatron-LM",
           .checked = "NVIDIA/Megatron-LM@d98e8a64 (2026-08-22)",
@@ -357,7 +398,9 @@ Exporter megatron_exporter() {
                 [](const ExportRequest& h) {
                   return h.chosen.optimizer_states.has_value() && !h.sharded();
                 }}},
-          .notes = notes};
+          .notes = notes,
+          .start = start_megatron,
+          .settle = settle_megatron};
 }
 
 }  // namespace plansearch::exporters

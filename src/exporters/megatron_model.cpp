@@ -2,6 +2,7 @@
 // Source: NVIDIA/Megatron-LM@d98e8a64 megatron/training/arguments.py: _add_network_size_args,
 // _add_moe_args, _add_mla_args; megatron/core/transformer/transformer_config.py.
 #include "exporters/megatron_model.hpp"
+#include "exporters/megatron_reading.hpp"
 
 #include <fmt/format.h>
 
@@ -106,33 +107,46 @@ std::vector<Key> trunk_keys() {
        [](const ExportRequest& h) {
          const M& m = h.model();
          return Value(m.mlp.width > 0 && !experts_everywhere(m) ? m.mlp.width : m.moe->expert_width);
-       }},
-      {"--max-position-embeddings", {model}, value_from<positions>},
+       },
+       [](Reading& r, const Value& v) { r.model.mlp.width = whole_number(v); }},
+      {"--max-position-embeddings", {model}, value_from<positions>,
+       [](Reading& r, const Value& v) { r.model.max_positions = whole_number(v); }},
       {"--position-embedding-type", {model},
        [](const ExportRequest& h) {
          if (h.model().attention.positions == PositionKind::Learned) return Value("learned_absolute");
          return Value(h.model().attention.positions == PositionKind::Rotary ? "rope" : "none");
-       }},
+       },
+       read_positions},
       {"--normalization", {model},
-       [](const ExportRequest& h) { return Value(h.model().norm.kind == NormKind::RmsNorm ? "RMSNorm" : "LayerNorm"); }},
+       [](const ExportRequest& h) { return Value(h.model().norm.kind == NormKind::RmsNorm ? "RMSNorm" : "LayerNorm"); },
+       [](Reading& r, const Value& v) { r.model.norm.kind = text_in(v) == "RMSNorm" ? NormKind::RmsNorm : NormKind::LayerNorm; }},
       {"--swiglu", {model},
-       [](const ExportRequest& h) { return flag(h.model().mlp.gated && !clamped_gate(h.model())); }},
+       [](const ExportRequest& h) { return flag(h.model().mlp.gated && !clamped_gate(h.model())); },
+       [](Reading& r, const Value& v) { if (is_on(v)) r.model.mlp.gated = true, r.model.mlp.activation = Activation::Silu; }},
       // The gate of gpt-oss: x sigmoid(1.702 x) (y + 1), both halves clamped at 7.
-      {"--quick-geglu", {model}, [](const ExportRequest& h) { return flag(clamped_gate(h.model())); }},
+      {"--quick-geglu", {model}, [](const ExportRequest& h) { return flag(clamped_gate(h.model())); },
+       [](Reading& r, const Value& v) { if (is_on(v)) r.model.mlp.gated = true, r.model.mlp.activation = Activation::ClampedSilu; }},
       {"--glu-linear-offset", {model},
-       [](const ExportRequest& h) { return clamped_gate(h.model()) ? Value(1.0) : Value(); }},
+       [](const ExportRequest& h) { return clamped_gate(h.model()) ? Value(1.0) : Value(); },
+       together},
       {"--activation-func-clamp-value", {model},
-       [](const ExportRequest& h) { return clamped_gate(h.model()) ? Value(7.0) : Value(); }},
+       [](const ExportRequest& h) { return clamped_gate(h.model()) ? Value(7.0) : Value(); },
+       together},
       {"--squared-relu", {model},
-       [](const ExportRequest& h) { return flag(h.model().mlp.activation == Activation::SquaredRelu); }},
-      {"--disable-bias-linear", {model}, [](const ExportRequest& h) { return flag(!bias_everywhere(h.model())); }},
-      {"--add-qkv-bias", {model}, [](const ExportRequest& h) { return flag(bias_of_queries_only(h.model())); }},
+       [](const ExportRequest& h) { return flag(h.model().mlp.activation == Activation::SquaredRelu); },
+       [](Reading& r, const Value& v) { if (is_on(v)) r.model.mlp.activation = Activation::SquaredRelu; }},
+      {"--disable-bias-linear", {model}, [](const ExportRequest& h) { return flag(!bias_everywhere(h.model())); },
+       together},
+      {"--add-qkv-bias", {model}, [](const ExportRequest& h) { return flag(bias_of_queries_only(h.model())); },
+       together},
       {"--untie-embeddings-and-output-weights", {model},
-       [](const ExportRequest& h) { return flag(!h.model().embedding.tied); }},
+       [](const ExportRequest& h) { return flag(!h.model().embedding.tied); },
+       [](Reading& r, const Value& v) { r.model.embedding.tied = !is_on(v); }},
       {"--hidden-dropout", {model}, of_model<&ModelDescription::dropout>},
       {"--attention-dropout", {model}, of_model<&ModelDescription::attention_dropout>},
       {"--mtp-num-layers", {model},
-       [](const ExportRequest& h) { return h.model().mtp_layers > 0 ? Value(h.model().mtp_layers) : Value(); }},
+       [](const ExportRequest& h) { return h.model().mtp_layers > 0 ? Value(h.model().mtp_layers) : Value(); },
+       [](Reading& r, const Value& v) { r.model.mtp_layers = whole_number(v, 0); }},
   };
 }
 
@@ -144,33 +158,40 @@ std::vector<Key> attention_keys() {
        [](const ExportRequest& h) {
          const auto& a = h.model().attention;
          return flag(!a.latent && a.kv_heads != a.heads);
-       }},
+       },
+       together},
       {"--num-query-groups", {model},
        [](const ExportRequest& h) {
          const auto& a = h.model().attention;
          return !a.latent && a.kv_heads != a.heads ? Value(a.kv_heads) : Value();
-       }},
+       },
+       [](Reading& r, const Value& v) { r.model.attention.kv_heads = whole_number(v); }},
       {"--kv-channels", {model},
        [](const ExportRequest& h) {
          return h.model().attention.latent ? Value() : Value(h.model().attention.head_size);
-       }},
+       },
+       [](Reading& r, const Value& v) { r.model.attention.head_size = whole_number(v); }},
       {"--qk-layernorm", {model},
        [](const ExportRequest& h) {
          // The two norms of the latents of DeepSeek are this switch too.
          return flag(h.model().attention.qk_norm == QkNorm::PerHead || h.model().attention.latent);
-       }},
+       },
+       together},
       {"--window-size", {model},
        [](const ExportRequest& h) {
          const auto& window = h.model().attention.window;
          return window ? Value(fmt::format("{},0", *window - 1)) : Value();
-       }},
+       },
+       read_window},
       {"--window-attn-skip-freq", {model},
        [](const ExportRequest& h) {
          const auto& a = h.model().attention;
          return a.window && a.full_attention_every > 0 ? Value(a.full_attention_every) : Value();
-       }},
+       },
+       [](Reading& r, const Value& v) { r.model.attention.full_attention_every = whole_number(v); }},
       {"--softmax-type", {model},
-       [](const ExportRequest& h) { return h.model().attention.sinks ? Value("learnable") : Value(); }},
+       [](const ExportRequest& h) { return h.model().attention.sinks ? Value("learnable") : Value(); },
+       [](Reading& r, const Value& v) { r.model.attention.sinks = text_in(v) == "learnable"; }},
   };
 }
 
@@ -178,12 +199,14 @@ std::vector<Key> latent_keys() {
   const Setting model = Setting::Model;
   return {
       {"--multi-latent-attention", {model},
-       [](const ExportRequest& h) { return flag(h.model().attention.latent.has_value()); }},
+       [](const ExportRequest& h) { return flag(h.model().attention.latent.has_value()); },
+       [](Reading& r, const Value& v) { if (is_on(v)) r.latent(); }},
       {"--q-lora-rank", {model},
        [](const ExportRequest& h) {
          const auto& latent = h.model().attention.latent;
          return latent && latent->query_rank ? Value(*latent->query_rank) : Value();
-       }},
+       },
+       [](Reading& r, const Value& v) { r.latent().query_rank = whole_number(v); }},
       {"--kv-lora-rank", {model}, of_latent<&LatentAttention::kv_rank>},
       {"--qk-head-dim", {model}, of_latent<&LatentAttention::nope_size>},
       {"--qk-pos-emb-head-dim", {model}, of_latent<&LatentAttention::rope_size>},
@@ -202,37 +225,55 @@ std::vector<Key> expert_keys() {
          if (!h.model().moe) return Value();
          if (h.model().moe->leading_dense > 0) return Value(expert_layers(h.model()));
          return h.model().moe->every > 1 ? Value(h.model().moe->every) : Value();
-       }},
+       },
+       read_expert_layers},
       {"--moe-shared-expert-intermediate-size", {model},
        [](const ExportRequest& h) {
          return h.model().moe && h.model().moe->shared_width > 0 ? Value(h.model().moe->shared_width) : Value();
-       }},
+       },
+       [](Reading& r, const Value& v) { r.experts().shared_width = whole_number(v, 0); }},
       {"--moe-shared-expert-gate", {model},
-       [](const ExportRequest& h) { return flag(h.model().moe && h.model().moe->shared_gate); }},
+       [](const ExportRequest& h) { return flag(h.model().moe && h.model().moe->shared_gate); },
+       [](Reading& r, const Value& v) { r.experts().shared_gate = is_on(v); }},
+  };
+}
+
+std::vector<Key> routing_keys() {
+  const Setting model = Setting::Model;
+  return {
       {"--moe-router-enable-expert-bias", {model},
-       [](const ExportRequest& h) { return flag(h.model().moe && h.model().moe->correction_bias); }},
+       [](const ExportRequest& h) { return flag(h.model().moe && h.model().moe->correction_bias); },
+       [](Reading& r, const Value& v) { r.experts().correction_bias = is_on(v); }},
       {"--moe-router-score-function", {model},
        [](const ExportRequest& h) {
          return h.model().moe && h.model().moe->correction_bias ? Value("sigmoid") : Value();
-       }},
+       },
+       together},
       {"--moe-router-dtype", {model},
-       [](const ExportRequest& h) { return h.model().moe && h.model().moe->fp32_router ? Value("fp32") : Value(); }},
+       [](const ExportRequest& h) { return h.model().moe && h.model().moe->fp32_router ? Value("fp32") : Value(); },
+       [](Reading& r, const Value& v) { r.experts().fp32_router = text_in(v) == "fp32"; }},
       {"--moe-router-pre-softmax", {model},
-       [](const ExportRequest& h) { return flag(h.model().moe && h.model().moe->top_k == 1); }},
+       [](const ExportRequest& h) { return flag(h.model().moe && h.model().moe->top_k == 1); },
+       together},
       {"--moe-expert-capacity-factor", {model},
        [](const ExportRequest& h) {
          return h.model().moe && h.model().moe->capacity_factor ? Value(*h.model().moe->capacity_factor) : Value();
-       }},
+       },
+       [](Reading& r, const Value& v) { r.experts().capacity_factor = real_number(v); }},
       {"--moe-router-num-groups", {model},
-       [](const ExportRequest& h) { return limited(h) ? Value(h.model().moe->groups) : Value(); }},
+       [](const ExportRequest& h) { return limited(h) ? Value(h.model().moe->groups) : Value(); },
+       [](Reading& r, const Value& v) { r.experts().groups = whole_number(v); }},
       {"--moe-router-group-topk", {model},
-       [](const ExportRequest& h) { return limited(h) ? Value(h.model().moe->top_groups) : Value(); }},
+       [](const ExportRequest& h) { return limited(h) ? Value(h.model().moe->top_groups) : Value(); },
+       [](Reading& r, const Value& v) { r.experts().top_groups = whole_number(v); }},
       {"--moe-router-force-load-balancing", {kRouting},
        [](const ExportRequest& h) {
          const auto& chosen = h.problem.framework->routing;
          return flag(chosen && chosen->name == "balanced");
-       }},
-      {"--moe-grouped-gemm", {model}, [](const ExportRequest& h) { return flag(h.model().moe.has_value()); }},
+       },
+       [](Reading& r, const Value& v) { if (is_on(v)) r.asked.routing = "balanced"; }},
+      {"--moe-grouped-gemm", {model}, [](const ExportRequest& h) { return flag(h.model().moe.has_value()); },
+       together},
       {"--moe-token-dispatcher-type", {model, kDispatcher},
        [](const ExportRequest& h) {
          if (!h.model().moe) return Value();
@@ -240,12 +281,14 @@ std::vector<Key> expert_keys() {
          return Value(path == TokenPath::Nodes    ? "flex"
                       : path == TokenPath::Gather ? "allgather"
                                                   : "alltoall");
-       }},
+       },
+       together},
       {"--moe-flex-dispatcher-backend", {kDispatcher},
        [](const ExportRequest& h) {
          const TokenDispatcher& chosen = dispatcher_of(*h.problem.framework, h.degrees.dispatcher);
          return h.model().moe && chosen.path == TokenPath::Nodes ? Value(chosen.name) : Value();
-       }},
+       },
+       together},
   };
 }
 // clang-format on
@@ -254,7 +297,7 @@ std::vector<Key> expert_keys() {
 
 std::vector<Key> megatron_model_keys() {
   std::vector<Key> keys = trunk_keys();
-  for (auto part : {attention_keys(), latent_keys(), expert_keys()})
+  for (auto part : {attention_keys(), latent_keys(), expert_keys(), routing_keys()})
     keys.insert(keys.end(), part.begin(), part.end());
   return keys;
 }

@@ -11,8 +11,10 @@
 
 #include <algorithm>
 
+#include "base/names.hpp"
 #include "exporters/exporter.hpp"
 #include "exporters/megatron_model.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch::exporters {
 namespace {
@@ -38,22 +40,26 @@ std::vector<Key> plan_keys() {
        [](const ExportRequest& h) {
          const bool all_forward = h.degrees.pipeline > 1 && value_of(s(D::Schedule), h) == "gpipe";
          return Value(all_forward ? "afab" : "1f1b");
-       }},
+       },
+       [](Reading& r, const Value& v) { if (r.degrees.pipeline > 1) r.degrees.schedule = find_schedule(text_in(v) == "1f1b" ? "1f1b" : "gpipe").value(); }},
       {"parallelism.tp", {s(D::TensorOut)}, degree<&PlanDegrees::tensor_out>},
       {"parallelism.tp_mode", {s(D::SequenceParallel)},
        [](const ExportRequest& h) {
          return Value(h.degrees.sequence_parallel == SequenceParallel::On ? "REDUCE_SCATTER" : "ALL_REDUCE");
-       }},
+       },
+       [](Reading& r, const Value& v) { r.degrees.sequence_parallel = canonical_name(text_in(v)) == "reduce-scatter" ? SequenceParallel::On : SequenceParallel::Off; }},
       {"parallelism.tp_linear_async_communication", {setting_of(Overlap::TensorParallel)},
        [](const ExportRequest& h) {
          return Value(h.degrees.sequence_parallel == SequenceParallel::On &&
                       h.overlaps(Overlap::TensorParallel));
-       }},
+       },
+       [](Reading& r, const Value& v) { r.hide(Overlap::TensorParallel, !v.is_null() && is_on(v)); }},
       {"parallelism.context_parallel_size", {s(D::Context), s(D::ContextKind)}, degree<&PlanDegrees::context>},
       {"parallelism.expert_parallel_size", {s(D::Expert)}, degree<&PlanDegrees::expert>},
       {"parallelism.recompute_layer", {s(D::Recompute)},
-       [](const ExportRequest& h) { return Value(h.degrees.recompute == Recompute::Full); }},
-      {"tokens.sequence_length", {S::SequenceLength}, of_problem<&Problem::seq_len>},
+       [](const ExportRequest& h) { return Value(h.degrees.recompute == Recompute::Full); },
+       [](Reading& r, const Value& v) { r.degrees.recompute = is_on(v) ? Recompute::Full : Recompute::None; }},
+      {"tokens.sequence_length", {S::SequenceLength}, kSequence},
       {"tokens.micro_batch_size", {s(D::MicroBatch), S::GlobalBatch}, degree<&PlanDegrees::micro_batch>},
       {"tokens.batch_accumulation_per_replica", {S::MicroBatches, S::GlobalBatch},
        degree<&PlanDegrees::micro_batches>},
@@ -61,11 +67,14 @@ std::vector<Key> plan_keys() {
       {"optimizer.zero_stage", {s(D::Zero)},
        [](const ExportRequest& h) {
          return Value(h.degrees.data * h.degrees.context > 1 ? static_cast<int>(h.degrees.zero) : 0);
-       }},
+       },
+       [](Reading& r, const Value& v) { r.degrees.zero = static_cast<ZeroStage>(whole_number(v, 0, 3)); }},
       {"optimizer.accumulate_grad_in_fp32", {S::Precision, setting_of(plansearch::Setting::MainGradients)},
-       [](const ExportRequest& h) { return Value(h.chosen.main_grads.value_or("fp32") == "fp32"); }},
+       [](const ExportRequest& h) { return Value(h.chosen.main_grads.value_or("fp32") == "fp32"); },
+       [](Reading& r, const Value& v) { if (!is_on(v)) r.asked.main_grads = "bf16"; }},
       {"optimizer.optimizer_factory.name", {S::Optimizer},
-       [](const ExportRequest& h) { return Value(h.optimizer == "adam" ? "adamW" : "sgd"); }},
+       [](const ExportRequest& h) { return Value(h.optimizer == "adam" ? "adamW" : "sgd"); },
+       [](Reading& r, const Value& v) { r.asked.optimizer = text_in(v) == "sgd" ? "sgd" : "adam"; }},
   };
 }
 
@@ -98,29 +107,39 @@ std::vector<Key> model_keys() {
   const Setting model = S::Model;
   return {
       {"model.dtype", {S::Precision},
-       [](const ExportRequest& h) { return Value(h.problem.precision == DataType::Fp32 ? "float32" : "bfloat16"); }},
+       [](const ExportRequest& h) { return Value(h.problem.precision == DataType::Fp32 ? "float32" : "bfloat16"); },
+       [](Reading& r, const Value& v) { r.asked.precision = text_in(v) == "float32" ? "fp32" : text_in(v) == "float16" ? "fp16" : "bf16"; }},
       {"model.init_method.std", {}, [](const ExportRequest&) { return Value(0.02); }},
-      {"model.make_vocab_size_divisible_by", {model}, constant<1>},
+      {"model.make_vocab_size_divisible_by", {model}, constant<1>,
+       together},
       {"model.model_config.is_llama_config", {model},
-       [](const ExportRequest& h) { return is_llama(h) ? Value(true) : Value(); }},
+       [](const ExportRequest& h) { return is_llama(h) ? Value(true) : Value(); },
+       together},
       {"model.model_config.is_qwen2_config", {model},
-       [](const ExportRequest& h) { return is_llama(h) ? Value() : Value(true); }},
+       [](const ExportRequest& h) { return is_llama(h) ? Value() : Value(true); },
+       together},
       {"model.model_config._attn_implementation", {s(D::ContextKind), S::Attention},
-       [](const ExportRequest&) { return Value("flash_attention_2"); }},
+       [](const ExportRequest&) { return Value("flash_attention_2"); },
+       together},
       {"model.model_config.attention_bias", {model}, of_attention<&AttentionDescription::query_key_value_bias>},
-      {"model.model_config.hidden_act", {model}, [](const ExportRequest&) { return Value("silu"); }},
+      {"model.model_config.hidden_act", {model}, [](const ExportRequest&) { return Value("silu"); },
+       together},
       {"model.model_config.hidden_size", {model}, of_model<&ModelDescription::hidden>},
-      {"model.model_config.intermediate_size", {model}, [](const ExportRequest& h) { return Value(h.model().mlp.width); }},
+      {"model.model_config.intermediate_size", {model}, [](const ExportRequest& h) { return Value(h.model().mlp.width); },
+       [](Reading& r, const Value& v) { r.model.mlp.width = whole_number(v); }},
       {"model.model_config.max_position_embeddings", {model},
        [](const ExportRequest& h) {
          return Value(std::max(h.model().max_positions.value_or(h.problem.seq_len), h.problem.seq_len));
-       }},
+       },
+       [](Reading& r, const Value& v) { r.model.max_positions = whole_number(v); }},
       {"model.model_config.num_attention_heads", {model}, of_attention<&AttentionDescription::heads>},
       {"model.model_config.num_key_value_heads", {model}, of_attention<&AttentionDescription::kv_heads>},
       {"model.model_config.num_hidden_layers", {model}, of_model<&ModelDescription::layers>},
       {"model.model_config.tie_word_embeddings", {model},
-       [](const ExportRequest& h) { return Value(h.model().embedding.tied); }},
-      {"model.model_config.vocab_size", {model}, [](const ExportRequest& h) { return Value(h.model().embedding.vocab); }},
+       [](const ExportRequest& h) { return Value(h.model().embedding.tied); },
+       [](Reading& r, const Value& v) { r.model.embedding.tied = is_on(v); }},
+      {"model.model_config.vocab_size", {model}, [](const ExportRequest& h) { return Value(h.model().embedding.vocab); },
+       [](Reading& r, const Value& v) { r.model.embedding.vocab = whole_number(v); }},
       {"model.model_config.rope_theta", {}, [](const ExportRequest&) { return Value(10000.0); }},
       {"model.model_config.rms_norm_eps", {}, [](const ExportRequest&) { return Value(1e-5); }},
   };
@@ -151,6 +170,42 @@ std::vector<Trait> lacks() {
 /// run_train.py's examples set it; nanotron's asynchronous linear layers rely on it.
 std::optional<std::string> max_connections(const ExportRequest& h) {
   return h.degrees.tensor_out > 1 ? std::optional<std::string>("1") : std::nullopt;
+}
+
+/// parallelism_config.py: ParallelismArgs.__post_init__; LlamaConfig.
+void start(Reading& r) {
+  r.asked.framework = "nanotron";
+  r.asked.optimizer = "adam";
+  r.asked.precision = "bf16";
+  r.degrees.data = 0;
+  r.degrees.micro_batches = 0;
+  ModelDescription& m = r.model;
+  m.norm.kind = NormKind::RmsNorm;
+  m.mlp.gated = true;
+  m.mlp.activation = Activation::Silu;
+  m.attention.positions = PositionKind::Rotary;
+}
+
+void settle(Reading& r) {
+  AttentionDescription& a = r.model.attention;
+  if (r.has_model && a.heads > 0) {
+    if (a.kv_heads == 0) a.kv_heads = a.heads;
+    if (r.model.hidden % a.heads != 0)
+      throw Unsettled("num_attention_heads does not divide hidden_size", "--model NAME");
+    a.head_size = r.model.hidden / a.heads;
+  }
+  PlanDegrees& d = r.degrees;
+  if (d.pipeline > 1 &&
+      !(r.says("parallelism.pp_engine") && text_in(r.value("parallelism.pp_engine")) == "1f1b"))
+    d.schedule = find_schedule("gpipe").value();
+  if (d.pipeline == 1) d.schedule = kDefaultSchedule;
+  if (d.tensor_out == 1) d.sequence_parallel = SequenceParallel::Off;
+  settle_ranks(r);
+  settle_batch(r);
+  // tensor_parallel/functional.py: all-reduces have no asynchronous form that a key chooses.
+  r.hide(Overlap::TensorParallel, r.hidden(Overlap::TensorParallel));
+  if (d.sequence_parallel == SequenceParallel::Off) r.hides = {};
+  settle_overlap(r);
 }
 
 std::vector<std::string> notes(const ExportRequest&) {
@@ -189,7 +244,9 @@ Exporter nanotron_exporter() {
                      .file = "nanotron.yaml"}},
       .launch = launch(),
       .lacks = lacks(),
-      .notes = notes};
+      .notes = notes,
+      .start = start,
+      .settle = settle};
 }
 
 }  // namespace plansearch::exporters

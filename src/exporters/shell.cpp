@@ -17,6 +17,8 @@ std::string arguments_text(const Entry& entry) {
     return shell_word(value.is_string() ? value.get<std::string>() : value.dump());
   };
   if (entry.value == Value(true)) return entry.name;
+  if (!entry.name.starts_with("-"))  // an override
+    return fmt::format("{}={}", entry.name, text(entry.value));
   if (!entry.value.is_array()) return fmt::format("{} {}", entry.name, text(entry.value));
   std::string line = entry.name;
   for (const Value& item : entry.value) line += " " + text(item);

@@ -15,6 +15,10 @@ Exporter torchtitan_toml_exporter();
 Exporter nanotron_exporter();
 Exporter accelerate_exporter();
 Exporter axonn_exporter();
+Exporter galvatron_exporter();
+Exporter megatron_bridge_exporter();
+Exporter nnscaler_exporter();
+Exporter pytorch_csv_exporter();
 
 namespace {
 
@@ -41,7 +45,11 @@ constexpr std::array kRows{Row{"megatron", megatron_exporter},
                            Row{"torchtitan-0.2", torchtitan_toml_exporter},
                            Row{"nanotron", nanotron_exporter},
                            Row{"accelerate", accelerate_exporter},
-                           Row{"axonn", axonn_exporter}};
+                           Row{"axonn", axonn_exporter},
+                           Row{"galvatron", galvatron_exporter},
+                           Row{"megatron-bridge", megatron_bridge_exporter},
+                           Row{"nnscaler", nnscaler_exporter},
+                           Row{"pytorch-csv", pytorch_csv_exporter}};
 
 }  // namespace
 

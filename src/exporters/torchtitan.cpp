@@ -8,6 +8,7 @@
 //   torchtitan/distributed/pipeline_parallel.py: _get_pipeline_metadata
 //   torchtitan/distributed/activation_checkpoint.py: ActivationCheckpointingConfig (subcommands)
 #include "exporters/torchtitan_keys.hpp"
+#include "exporters/torchtitan_reading.hpp"
 
 namespace plansearch::exporters {
 namespace {
@@ -30,56 +31,81 @@ constexpr RegisteredModel kModels[] = {
     {"qwen3", "qwen3_30b_a3b", "30B-A3B", {48, 2048, 32, 4, 151936, 128, 30532122624}},
     {"qwen3", "", "235B-A22B", {94, 4096, 64, 4, 151936, 128, 235093634560}},
     {"deepseek_v3", "deepseek_v3_671b", "671B", {61, 7168, 128, 128, 129280, 256, 671026419200}},
+    {"deepseek_v3", "deepseek_v3_16b", "16B", {27, 2048, 16, 16, 102400, 64, 15706484224}},
     {"gpt_oss", "gpt_oss_20b", "20b", {24, 2880, 64, 8, 201088, 32, 20914757184}},
     {"gpt_oss", "gpt_oss_120b", "120b", {36, 2880, 64, 8, 201088, 128, 116829156672}},
 };
 
 // clang-format off
-std::vector<Key> keys() {
+std::vector<Key> training_keys() {
   return {
       {"--module", {S::Model},
-       [](const ExportRequest& h) { return registered(h, &RegisteredModel::config, &RegisteredModel::module); }},
+       [](const ExportRequest& h) { return registered(h, &RegisteredModel::config, &RegisteredModel::module); },
+       together},
       {"--config", {S::Model},
-       [](const ExportRequest& h) { return registered(h, &RegisteredModel::config, &RegisteredModel::config); }},
+       [](const ExportRequest& h) { return registered(h, &RegisteredModel::config, &RegisteredModel::config); },
+       together},
       // Batches are counted in tokens.
-      {"--training.max_context_length", {S::SequenceLength}, of_problem<&Problem::seq_len>},
+      {"--training.max_context_length", {S::SequenceLength}, kSequence},
       {"--training.num_tokens_per_microbatch_per_dp_rank", {s(D::MicroBatch)},
-       [](const ExportRequest& h) { return Value(h.degrees.micro_batch * h.problem.seq_len); }},
+       [](const ExportRequest& h) { return Value(h.degrees.micro_batch * h.problem.seq_len); },
+       together},
       {"--training.num_tokens_per_train_step", {S::GlobalBatch, S::MicroBatches},
-       [](const ExportRequest& h) { return Value(h.problem.global_batch * h.problem.seq_len); }},
+       [](const ExportRequest& h) { return Value(h.problem.global_batch * h.problem.seq_len); },
+       together},
       {"--training.mixed_precision_param", {S::Precision},
-       [](const ExportRequest& h) { return Value(torch_name(h.problem.precision)); }},
+       [](const ExportRequest& h) { return Value(torch_name(h.problem.precision)); },
+       read_torch_precision},
       // Kernels are priced one by one; stages and experts refuse graphs (_validate_cuda_graphs).
-      {"--training.disable_cuda_graphs", {setting_of(plansearch::Setting::CudaGraphs)}, constant<true>},
+      {"--training.disable_cuda_graphs", {setting_of(plansearch::Setting::CudaGraphs)}, constant<true>,
+       together},
       {"--parallelism.data_parallel_replicate_degree", {s(D::ShardGroup), s(D::Data), S::Gpus},
-       [](const ExportRequest& h) { return Value(h.degrees.data / h.shard_ranks()); }},
+       [](const ExportRequest& h) { return Value(h.degrees.data / h.shard_ranks()); },
+       together},
       {"--parallelism.data_parallel_shard_degree", {s(D::ShardGroup), s(D::Data), S::Gpus},
-       value_from<&ExportRequest::shard_ranks>},
-      {"--parallelism.fsdp_reshard_after_forward", {s(D::Zero)}, value_from<reshard>},
+       value_from<&ExportRequest::shard_ranks>,
+       together},
+      {"--parallelism.fsdp_reshard_after_forward", {s(D::Zero)}, value_from<reshard>,
+       read_reshard},
+  };
+}
+
+std::vector<Key> parallel_keys() {
+  return {
       {"--parallelism.tensor_parallel_degree", {s(D::TensorOut)}, degree<&PlanDegrees::tensor_out>},
-      {"--parallelism.enable_sequence_parallel", {s(D::SequenceParallel)}, flag_of<&ExportRequest::spreads_tokens>},
+      {"--parallelism.enable_sequence_parallel", {s(D::SequenceParallel)}, flag_of<&ExportRequest::spreads_tokens>,
+       together},
       {"--parallelism.no_enable_sequence_parallel", {s(D::SequenceParallel)},
        [](const ExportRequest& h) {
          return flag(h.degrees.sequence_parallel == SequenceParallel::Off && h.degrees.tensor_out > 1);
-       }},
+       },
+       together},
       {"--parallelism.context_parallel_degree", {s(D::Context), s(D::ContextKind)}, degree<&PlanDegrees::context>},
       {"--parallelism.expert_parallel_degree", {s(D::Expert)}, degree_of_experts<&PlanDegrees::expert>},
       {"--parallelism.pipeline_parallel_degree", {s(D::Pipeline)}, degree<&PlanDegrees::pipeline>},
       {"--parallelism.pipeline_parallel_schedule", {s(D::Schedule)},
-       [](const ExportRequest& h) { return h.degrees.pipeline > 1 ? Value(torch_schedule(h)) : Value(); }},
+       [](const ExportRequest& h) { return h.degrees.pipeline > 1 ? Value(torch_schedule(h)) : Value(); },
+       read_torch_schedule},
       {"--parallelism.num_pp_microbatches", {S::MicroBatches},
-       [](const ExportRequest& h) { return h.degrees.pipeline > 1 ? Value(h.degrees.micro_batches) : Value(); }},
-      {"--parallelism.pipeline_parallel_layers_per_stage", {s(D::Chunks), S::Layers}, layers_per_stage},
+       [](const ExportRequest& h) { return h.degrees.pipeline > 1 ? Value(h.degrees.micro_batches) : Value(); },
+       [](Reading& r, const Value& v) { r.degrees.micro_batches = count_in(v); }},
+      {"--parallelism.pipeline_parallel_layers_per_stage", {s(D::Chunks), S::Layers}, layers_per_stage,
+       together},
       // CompileConfig.__post_init__: rings are made by the compiler.
-      {"--compile.enable", {s(D::Temporal)}, over_rings},
-      {"--compile.enable_async_tensor_parallel", {s(D::Temporal)}, over_rings},
+      {"--compile.enable", {s(D::Temporal)}, over_rings,
+       together},
+      {"--compile.enable_async_tensor_parallel", {s(D::Temporal)}, over_rings,
+       read_rings},
       // A subcommand: it ends the command line.
       {"activation-checkpoint:none", {s(D::Recompute)},
-       [](const ExportRequest& h) { return is_level(h, Recompute::None); }},
+       [](const ExportRequest& h) { return is_level(h, Recompute::None); },
+       [](Reading& r, const Value&) { r.degrees.recompute = Recompute::None; }},
       {"activation-checkpoint:selective", {s(D::Recompute)},
-       [](const ExportRequest& h) { return is_level(h, Recompute::Selective); }},
+       [](const ExportRequest& h) { return is_level(h, Recompute::Selective); },
+       [](Reading& r, const Value&) { r.degrees.recompute = Recompute::Selective; }},
       {"activation-checkpoint:full", {s(D::Recompute)},
-       [](const ExportRequest& h) { return is_level(h, Recompute::Full); }},
+       [](const ExportRequest& h) { return is_level(h, Recompute::Full); },
+       [](Reading& r, const Value&) { r.degrees.recompute = Recompute::Full; }},
   };
 }
 // clang-format on
@@ -108,6 +134,14 @@ const RegisteredModel* find_model(const ExportRequest& h, ModelName name) {
   return found == std::end(kModels) ? nullptr : found;
 }
 
+const RegisteredModel* find_registered(std::string_view module, ModelName name,
+                                       std::string_view word) {
+  const auto* found = std::find_if(
+      std::begin(kModels), std::end(kModels),
+      [&](const RegisteredModel& model) { return model.module == module && model.*name == word; });
+  return found == std::end(kModels) ? nullptr : found;
+}
+
 Value registered(const ExportRequest& request, ModelName name, ModelName word) {
   const RegisteredModel* found = find_model(request, name);
   return found == nullptr ? Value() : Value(found->*word);
@@ -123,7 +157,7 @@ std::string reshard(const ExportRequest& h) {
   return h.degrees.zero == ZeroStage::Gradients ? "never" : "default";
 }
 
-std::string torch_schedule(const ExportRequest& h) {
+const std::map<std::string, std::string>& torch_schedules() {
   // Names of torch.distributed.pipelining.schedules.get_schedule_class.
   static const std::map<std::string, std::string> kNames{{"gpipe", "GPipe"},
                                                          {"1f1b", "1F1B"},
@@ -131,6 +165,11 @@ std::string torch_schedule(const ExportRequest& h) {
                                                          {"breadth-first", "LoopedBFS"},
                                                          {"zb-v", "ZBVZeroBubble"},
                                                          {"dualpipe-v", "DualPipeV"}};
+  return kNames;
+}
+
+std::string torch_schedule(const ExportRequest& h) {
+  const auto& kNames = torch_schedules();
   const auto found = kNames.find(value_of(s(D::Schedule), h));
   return found == kNames.end() ? std::string() : found->second;
 }
@@ -180,14 +219,17 @@ Exporter torchtitan_exporter() {
           .checked = "pytorch/torchtitan@b5bcd76c (2026-08-21)",
           .framework = "torchtitan",
           .accepts = accepts,
-          .documents = {{.keys = keys(), .array = "TITAN_ARGS"}},
+          .documents = {{.keys = joined<Key>({training_keys(), parallel_keys()}),
+                         .array = "TITAN_ARGS"}},
           .launch = launch(),
           .notes = [](const ExportRequest& h) -> std::vector<std::string> {
             if (find_model(h, &RegisteredModel::config) != nullptr) return {};
             return {
                 "no registered configuration is this network: register one and "
                 "put --module and --config in front of the arguments"};
-          }};
+          },
+          .start = start_torchtitan,
+          .settle = settle_torchtitan};
 }
 
 }  // namespace plansearch::exporters

@@ -2,6 +2,7 @@
 // What the command line and the TOML file of torchtitan share.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,11 @@ using ModelName = std::string_view RegisteredModel::*;
 
 /// The row of this network, where it has the name.
 [[nodiscard]] const RegisteredModel* find_model(const ExportRequest& request, ModelName name);
+/// The row that the target calls so.
+[[nodiscard]] const RegisteredModel* find_registered(std::string_view module, ModelName name,
+                                                     std::string_view word);
+/// Schedules by our names.
+[[nodiscard]] const std::map<std::string, std::string>& torch_schedules();
 /// A word of that row; none: not said.
 [[nodiscard]] Value registered(const ExportRequest& request, ModelName name, ModelName word);
 [[nodiscard]] std::string torch_name(DataType precision);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "exporters/torchtitan_keys.hpp"
+#include "exporters/torchtitan_reading.hpp"
 
 namespace plansearch::exporters {
 namespace {
@@ -40,47 +41,70 @@ std::string checkpoint_mode(const ExportRequest& h) {
 }
 
 // clang-format off
-std::vector<Key> keys() {
+std::vector<Key> training_keys() {
   return {
       {"model.name", {S::Model},
-       [](const ExportRequest& h) { return registered(h, &RegisteredModel::flavor, &RegisteredModel::module); }},
+       [](const ExportRequest& h) { return registered(h, &RegisteredModel::flavor, &RegisteredModel::module); },
+       together},
       {"model.flavor", {S::Model},
-       [](const ExportRequest& h) { return registered(h, &RegisteredModel::flavor, &RegisteredModel::flavor); }},
-      {"training.seq_len", {S::SequenceLength}, of_problem<&Problem::seq_len>},
+       [](const ExportRequest& h) { return registered(h, &RegisteredModel::flavor, &RegisteredModel::flavor); },
+       together},
+      {"training.seq_len", {S::SequenceLength}, kSequence},
       // With a pipeline the batch of a rank is that of all its micro-batches.
       {"training.local_batch_size", {s(D::MicroBatch), S::MicroBatches},
        [](const ExportRequest& h) {
          const bool pipeline = h.degrees.pipeline > 1;
          return Value(std::int64_t{1} * h.degrees.micro_batch * (pipeline ? h.degrees.micro_batches : 1));
-       }},
-      {"training.global_batch_size", {S::GlobalBatch, S::MicroBatches}, of_problem<&Problem::global_batch>},
+       },
+       together},
+      {"training.global_batch_size", {S::GlobalBatch, S::MicroBatches}, kBatch, together},
+      // Names of earlier versions.
+      only_read("training.batch_size", together),
+      only_read("parallelism.pipeline_parallel_layers_per_stage", together),
       {"training.mixed_precision_param", {S::Precision},
-       [](const ExportRequest& h) { return Value(torch_name(h.problem.precision)); }},
+       [](const ExportRequest& h) { return Value(torch_name(h.problem.precision)); },
+       read_torch_precision},
       {"parallelism.data_parallel_replicate_degree", {s(D::ShardGroup), s(D::Data), S::Gpus},
-       [](const ExportRequest& h) { return Value(h.degrees.data / h.shard_ranks()); }},
+       [](const ExportRequest& h) { return Value(h.degrees.data / h.shard_ranks()); },
+       together},
       {"parallelism.data_parallel_shard_degree", {s(D::ShardGroup), s(D::Data), S::Gpus},
-       value_from<&ExportRequest::shard_ranks>},
-      {"parallelism.fsdp_reshard_after_forward", {s(D::Zero)}, value_from<reshard>},
+       value_from<&ExportRequest::shard_ranks>,
+       together},
+      {"parallelism.fsdp_reshard_after_forward", {s(D::Zero)}, value_from<reshard>,
+       read_reshard},
+  };
+}
+
+std::vector<Key> parallel_keys() {
+  return {
       {"parallelism.tensor_parallel_degree", {s(D::TensorOut), s(D::SequenceParallel)},
        degree<&PlanDegrees::tensor_out>},
       {"parallelism.context_parallel_degree", {s(D::Context)}, degree<&PlanDegrees::context>},
       {"parallelism.context_parallel_rotate_method", {s(D::ContextKind)},
-       [](const ExportRequest& h) { return h.degrees.context > 1 ? Value("alltoall") : Value(); }},
+       [](const ExportRequest& h) { return h.degrees.context > 1 ? Value("alltoall") : Value(); },
+       [](Reading& r, const Value& v) { r.degrees.context_kind = text_in(v) == "alltoall" ? ContextKind::Ring : ContextKind::AllGather; }},
       {"parallelism.expert_parallel_degree", {s(D::Expert)}, degree_of_experts<&PlanDegrees::expert>},
       {"parallelism.pipeline_parallel_degree", {s(D::Pipeline)}, degree<&PlanDegrees::pipeline>},
       {"parallelism.pipeline_parallel_schedule", {s(D::Schedule)},
-       [](const ExportRequest& h) { return h.degrees.pipeline > 1 ? Value(torch_schedule(h)) : Value(); }},
+       [](const ExportRequest& h) { return h.degrees.pipeline > 1 ? Value(torch_schedule(h)) : Value(); },
+       read_torch_schedule},
       {"parallelism.pipeline_parallel_microbatch_size", {s(D::MicroBatch), S::MicroBatches},
-       [](const ExportRequest& h) { return h.degrees.pipeline > 1 ? Value(h.degrees.micro_batch) : Value(); }},
-      {"parallelism.module_fqns_per_model_part", {S::Layers, s(D::Chunks)}, module_names},
+       [](const ExportRequest& h) { return h.degrees.pipeline > 1 ? Value(h.degrees.micro_batch) : Value(); },
+       together},
+      {"parallelism.module_fqns_per_model_part", {S::Layers, s(D::Chunks)}, module_names,
+       read_module_names},
       // tensor_parallel.py, maybe_enable_async_tp: rings are made by the compiler.
-      {"parallelism.enable_async_tensor_parallel", {s(D::Temporal)}, over_rings},
-      {"compile.enable", {s(D::Temporal)}, over_rings},
-      {"activation_checkpoint.mode", {s(D::Recompute)}, value_from<checkpoint_mode>},
+      {"parallelism.enable_async_tensor_parallel", {s(D::Temporal)}, over_rings,
+       read_rings},
+      {"compile.enable", {s(D::Temporal)}, over_rings,
+       together},
+      {"activation_checkpoint.mode", {s(D::Recompute)}, value_from<checkpoint_mode>,
+       together},
       {"activation_checkpoint.selective_ac_option", {s(D::Recompute)},
        [](const ExportRequest& h) {
          return h.degrees.recompute == Recompute::Selective ? Value("op") : Value();
-       }},
+       },
+       together},
   };
 }
 // clang-format on
@@ -100,7 +124,9 @@ Exporter torchtitan_toml_exporter() {
           .checked = "pytorch/torchtitan v0.2.2 (2026-02-20)",
           .framework = "torchtitan",
           .accepts = accepts,
-          .documents = {{.keys = keys(), .write = write_toml, .file = "torchtitan.toml"}},
+          .documents = {{.keys = joined<Key>({training_keys(), parallel_keys()}),
+                         .write = write_toml,
+                         .file = "torchtitan.toml"}},
           .launch = launch(),
           .conflicts = {{"prediction modules",
                          [](const ExportRequest& h) { return h.model().mtp_layers > 0; }}},
@@ -109,7 +135,9 @@ Exporter torchtitan_toml_exporter() {
             return {
                 "no flavor has the sizes of this network: register one and set model.name and "
                 "model.flavor"};
-          }};
+          },
+          .start = start_torchtitan,
+          .settle = settle_torchtitan_toml};
 }
 
 }  // namespace plansearch::exporters

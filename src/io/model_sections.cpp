@@ -8,27 +8,6 @@
 namespace plansearch::io {
 namespace {
 
-enum class BiasPlaces { None, Qkv, Output, All };
-
-constexpr Choice<BiasPlaces> kBiases[] = {{"none", BiasPlaces::None},
-                                          {"qkv", BiasPlaces::Qkv},
-                                          {"output", BiasPlaces::Output},
-                                          {"all", BiasPlaces::All}};
-constexpr Choice<WindowKind> kWindows[] = {{"sliding", WindowKind::Sliding},
-                                           {"chunked", WindowKind::Chunked}};
-constexpr Choice<bool> kSpans[] = {{"full", true}, {"window", false}};
-constexpr Choice<HeadTransform> kTransforms[] = {{"none", HeadTransform::None},
-                                                 {"plain", HeadTransform::Plain},
-                                                 {"bias", HeadTransform::Biased}};
-constexpr Choice<Activation> kActivations[] = {{"gelu", Activation::Gelu},
-                                               {"relu", Activation::Relu},
-                                               {"silu", Activation::Silu},
-                                               {"squared-relu", Activation::SquaredRelu},
-                                               {"clamped-silu", Activation::ClampedSilu}};
-constexpr Choice<NormPlacement> kPlacements[] = {
-    {"pre", NormPlacement::Pre},           {"post", NormPlacement::Post},
-    {"sandwich", NormPlacement::Sandwich}, {"after-branch", NormPlacement::AfterBranch},
-    {"parallel", NormPlacement::Parallel}, {"parallel-two", NormPlacement::ParallelTwo}};
 /// A list of at most as many entries as a network may have layers.
 std::vector<Node> short_list(const Node& node) {
   std::vector<Node> items = node.items();

@@ -44,6 +44,28 @@ inline constexpr Choice<OptimizerKind> kOptimizers[] = {{"adam", OptimizerKind::
                                                         {"adafactor", OptimizerKind::Adafactor},
                                                         {"muon", OptimizerKind::Muon}};
 
+enum class BiasPlaces { None, Qkv, Output, All };
+
+inline constexpr Choice<BiasPlaces> kBiases[] = {{"none", BiasPlaces::None},
+                                                 {"qkv", BiasPlaces::Qkv},
+                                                 {"output", BiasPlaces::Output},
+                                                 {"all", BiasPlaces::All}};
+inline constexpr Choice<WindowKind> kWindows[] = {{"sliding", WindowKind::Sliding},
+                                                  {"chunked", WindowKind::Chunked}};
+inline constexpr Choice<bool> kSpans[] = {{"full", true}, {"window", false}};
+inline constexpr Choice<HeadTransform> kTransforms[] = {{"none", HeadTransform::None},
+                                                        {"plain", HeadTransform::Plain},
+                                                        {"bias", HeadTransform::Biased}};
+inline constexpr Choice<Activation> kActivations[] = {{"gelu", Activation::Gelu},
+                                                      {"relu", Activation::Relu},
+                                                      {"silu", Activation::Silu},
+                                                      {"squared-relu", Activation::SquaredRelu},
+                                                      {"clamped-silu", Activation::ClampedSilu}};
+inline constexpr Choice<NormPlacement> kPlacements[] = {
+    {"pre", NormPlacement::Pre},           {"post", NormPlacement::Post},
+    {"sandwich", NormPlacement::Sandwich}, {"after-branch", NormPlacement::AfterBranch},
+    {"parallel", NormPlacement::Parallel}, {"parallel-two", NormPlacement::ParallelTwo}};
+
 /// All sections of a model file.
 [[nodiscard]] ModelDescription read_sections(const Node& root);
 [[nodiscard]] LatentAttention read_latent(const Node& node);

@@ -81,6 +81,11 @@ PinnedDegrees read_degrees(const Node& map, DegreeSet without) {
 std::string in_quotes(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (code < 0x20 || code == 0x7f) {
+      result += fmt::format("\\x{:02x}", code);
+      continue;
+    }
     if (c == '"' || c == '\\') result += '\\';
     result += c;
   }

@@ -225,6 +225,94 @@ class ReadBack(Case):
         self.assertTrue(seen["cp"] - {1})
 
 
+class ByHand(Case):
+    """Small files, written out by hand from the source of their readers."""
+
+    def test_galvatron(self):
+        path = self.plan_file({"hardware": "dgx-h100", "model": "llama3-8b", "framework": "megatron", "gpus": 32, "batch": 64,
+                               "seq_len": 8192, "precision": "bf16",
+                               "degrees": {"dp": 4, "tp": 2, "pp": 4, "sp": True, "zero": 0, "micro_batch": 2, "recompute": "full",
+                                           "recompute_layers": 3}})
+        text = json.loads(self.export(path, "galvatron"))
+        self.assertIn("set in the training script: ", " ".join(text.pop("plansearch")))
+        layers = 32
+        self.assertEqual(text, {
+            "pp_deg": 4, "tp_sizes_enc": ",".join(["2"] * layers), "tp_consecutive_flags": ",".join(["1"] * layers),
+            "dp_types_enc": ",".join(["0"] * layers), "use_sp": ",".join(["0"] * layers), "cp_sizes_enc": ",".join(["1"] * layers),
+            "checkpoint": ",".join((["1"] * 3 + ["0"] * 5) * 4), "global_bsz": 64, "chunks": 8, "pp_division": "8,8,8,8",
+            "pipeline_type": "pipedream_flush", "default_dp_type": "ddp", "vtp": 2, "vsp": 0, "vcp": 1, "vocab_sdp": 0})
+        path = self.plan_file(BASE | {"gpus": 32, "batch": 64, "degrees": {"dp": 8, "cp": 4, "cp_kind": "ulysses", "zero": 3, "micro_batch": 1}})
+        text = json.loads(self.export(path, "galvatron"))
+        self.assertEqual([text[key].split(",")[0] for key in ("tp_sizes_enc", "use_sp", "cp_sizes_enc")], ["4", "1", "1"])
+        self.assertEqual([text[key] for key in ("default_dp_type", "vtp", "vsp", "vocab_sdp", "chunks")], ["zero3", 4, 1, 1, 8])
+        plan = self.plan_file(BASE | {"degrees": {"dp": 32, "tp": 2, "zero": 1}})
+        refused = run("export", plan, "--to", "galvatron")
+        self.assertEqual(refused.returncode, 4)
+        self.assertIn("zero 1 (takes 0, 2, 3)", refused.stderr)
+        self.assertIn("sp 0 (takes 1)", run("export", self.plan_file(BASE | {"degrees": {"dp": 32, "tp": 2, "sp": False, "zero": 0}}),
+                                            "--to", "galvatron").stderr)
+
+    def test_megatron_bridge(self):
+        path = self.plan_file(BASE | {"batch": 64, "degrees": {"dp": 4, "tp": 4, "pp": 4, "vpp": 2, "sp": True, "zero": 1, "micro_batch": 2,
+                                                               "recompute": "full", "schedule": "interleaved"}})
+        started = shell.run_script(self.export(path, "megatron-bridge", "--launch", "torchrun"), self.directory, 8)[0]["arguments"]
+        words = started[started.index("scripts/training/run_recipe.py") + 1:]
+        self.assertEqual(dict(word.split("=", 1) for word in words), {
+            "model.tensor_model_parallel_size": "4", "model.sequence_parallel": "true", "model.pipeline_model_parallel_size": "4",
+            "model.virtual_pipeline_model_parallel_size": "2", "model.pipeline_model_parallel_layout": "null",
+            "model.context_parallel_size": "1", "model.recompute_granularity": "full", "model.recompute_method": "uniform",
+            "model.recompute_num_layers": "1", "train.micro_batch_size": "2", "train.global_batch_size": "64",
+            "dataset.seq_length": "8192", "ddp.use_distributed_optimizer": "true", "ddp.use_megatron_fsdp": "false",
+            "ddp.num_distributed_optimizer_instances": "1", "ddp.overlap_grad_reduce": "true", "comm_overlap.overlap_grad_reduce": "true",
+            "ddp.overlap_param_gather": "true", "comm_overlap.overlap_param_gather": "true", "comm_overlap.tp_comm_overlap": "true",
+            "dist.use_tp_pp_dp_mapping": "false", "mixed_precision": "bf16_mixed"})
+
+    def test_nnscaler(self):
+        path = self.plan_file(BASE | {"framework": "nnscaler", "batch": 64,
+                                      "degrees": {"dp": 16, "pp": 4, "vpp": 2, "zero": 1, "micro_batch": 1, "schedule": "interleaved"}})
+        text = self.export(path, "nnscaler")
+        read = readers.flat_yaml(text)
+        self.assertEqual(read, {
+            "compute_config.plan_ngpus": 4, "compute_config.runtime_ngpus": 64, "compute_config.use_end2end": True,
+            "compute_config.use_zero": True, "compute_config.use_async_reducer": False,
+            "compute_config.pas_config.pipeline_nstages": 8, "compute_config.pas_config.pp_size": 4,
+            "compute_config.pas_config.pipeline_nmicros": 4, "compute_config.pas_config.pipeline_scheduler": "1f1b_interleaved",
+            "pas_policy": "hybrid", "micro_batch_size": 1, "global_batch_size": 64, "grad_accumulation_steps": 4,
+            "precision": "bf16"})
+        path = self.plan_file(BASE | {"framework": "nnscaler", "batch": 128, "degrees": {"dp": 64, "zero": 0, "micro_batch": 2}})
+        read = readers.flat_yaml(self.export(path, "nnscaler"))
+        self.assertEqual((read["pas_policy"], read["compute_config.plan_ngpus"], read["micro_batch_size"]), ("dp", 1, 2))
+        self.assertNotIn("compute_config.pas_config.pipeline_nstages", read)
+
+    def test_pytorch_csv(self):
+        degrees = {"dp": 16, "pp": 4, "zero": 0, "micro_batch": 1}
+        path = self.plan_file(BASE | {"batch": 64, "degrees": degrees})
+        self.assertEqual(self.export(path, "pytorch-csv").split(), [
+            "0F0,0F1,0F2,0F3,0B0,0B1,0B2,0B3", "1F0,1F1,1F2,1B0,1F3,1B1,1B2,1B3",
+            "2F0,2F1,2B0,2F2,2B1,2F3,2B2,2B3", "3F0,3B0,3F1,3B1,3F2,3B2,3F3,3B3"])
+        for schedule, framework, vpp in (("interleaved", "megatron", 2), ("zb-v", "torchtitan", 2), ("dualpipe-v", "torchtitan", 2),
+                                         ("breadth-first", "torchtitan", 4)):
+            path = self.plan_file(BASE | {"framework": framework, "batch": 256, "degrees": degrees | {
+                "vpp": vpp, "schedule": schedule, "zero": 2 if framework == "torchtitan" else 0}})
+            rows = self.export(path, "pytorch-csv").split()
+            self.assertEqual(len(rows), 4)
+            # As _validate_schedule counts: every stage on one rank, every micro-batch forward and backward on it.
+            where, done = {}, {}
+            for rank, row in enumerate(rows):
+                for stage, kind, micro_batch in re.findall(r"(\d+)([FBIW])(\d+)", row):
+                    self.assertEqual(where.setdefault(stage, rank), rank)
+                    done.setdefault((stage, micro_batch), []).append(kind)
+            self.assertEqual(len(where), 4 * vpp)
+            self.assertEqual(len(done), 4 * vpp * 16)
+            self.assertTrue(all("".join(kinds) in ("FB", "FIW") for kinds in done.values()))
+        for degrees, words in (({"dp": 64}, "one pipeline stage"), ({"dp": 16, "pp": 4, "schedule": "zb-auto"}, "an order made for the times"),
+                               ({"dp": 16, "pp": 4, "schedule": "dualpipe"}, "two copies of the network")):
+            path = self.plan_file(BASE | {"framework": "any", "batch": 256, "degrees": degrees | {"zero": 0, "micro_batch": 1}})
+            refused = run("export", path, "--to", "pytorch-csv")
+            self.assertEqual(refused.returncode, 4, refused.stderr)
+            self.assertIn(words, refused.stderr)
+
+
 BASE = {"hardware": "dgx-h100", "model": "llama3-8b", "framework": "megatron", "gpus": 64,
         "batch": 512, "seq_len": 8192, "precision": "bf16"}
 

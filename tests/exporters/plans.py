@@ -43,6 +43,8 @@ FAVOUR = {
                    "zero": [2, 3], "recompute": ["none", "full"], "cp_kind": ["ring"],
                    "sp": [False]},
 }
+FAVOUR["galvatron"] = {"framework": ["megatron"], "vpp": [1], "zero": [0, 0, 3], "sp": [True], "recompute": ["none", "full"],
+                       "models": ["llama3-8b", "llama3-70b", "llama2-13b", "mixtral-8x7b", "qwen3-14b", "gpt3-175b"]}
 FAVOUR["torchtitan-0.2"] = FAVOUR["torchtitan"]
 FAVOUR["axonn"] = {"framework": ["axonn"], "vpp": [1], "ep": [1], "cp": [1], "cp_kind": ["ring"], "zero": [0],
                    "sp": [False], "recompute": ["none", "full"], "schedule": ["1f1b"],

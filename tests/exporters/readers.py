@@ -60,6 +60,11 @@ def yaml_of(text):
     return block(0, 0)[0]
 
 
+def flat_yaml(text):
+    """YAML without comments as paths and values."""
+    return flat(yaml_of(text))
+
+
 def flat(tree, prefix=""):
     result = {}
     for key, value in tree.items():

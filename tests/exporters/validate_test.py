@@ -21,7 +21,7 @@ import shell
 HERE = pathlib.Path(__file__).resolve().parent
 SCRIPTS = {"megatron": "check_megatron.py", "deepspeed": "check_deepspeed.py",
            "torchtitan": "check_torchtitan.py", "torchtitan-0.2": "check_torchtitan_toml.py",
-           "nanotron": "check_nanotron.py", "accelerate": "check_accelerate.py", "axonn": "check_axonn.py"}
+           "nanotron": "check_nanotron.py", "accelerate": "check_accelerate.py", "axonn": "check_axonn.py", "galvatron": "check_galvatron.py"}
 BY_COMMAND_LINE = ("megatron", "torchtitan", "axonn")
 
 

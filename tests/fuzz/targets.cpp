@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "importers/read_configuration.hpp"
 #include "io/csv.hpp"
 #include "io/document.hpp"
 #include "io/framework_reader.hpp"
@@ -228,6 +229,16 @@ void read_schedule_file(std::string_view text) {
   static_cast<void>(io::to_schedule_csv(io::parse_schedule(text, "fuzz.csv")));
 }
 
+/// The first line is the name of the file, which says how it is read.
+void read_launch_file(std::string_view text) {
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  const importers::ConfigurationFile file{std::string(text.substr(end)),
+                                          std::string(text.substr(0, end))};
+  importers::Typed typed;
+  typed.request.gpus = 8;
+  static_cast<void>(importers::read_configuration(importers::find_keys({file}, {}), typed));
+}
+
 constexpr std::array kTargets{
     Target{"yaml", [](std::string_view text) { read_tree(text, Syntax::Yaml); }},
     Target{"json", [](std::string_view text) { read_tree(text, Syntax::Json); }},
@@ -252,6 +263,7 @@ constexpr std::array kTargets{
     Target{"lists", read_lists},
     Target{"schedule", read_schedule},
     Target{"schedule_csv", read_schedule_file},
+    Target{"launch_file", read_launch_file},
 };
 
 }  // namespace

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Source: NVIDIA/Megatron-LM@d98e8a64 megatron/training/arguments.py: validate_args
+// (ffn_hidden_size, kv_channels, moe_ffn_hidden_size), _add_mla_args;
+// megatron/core/transformer/transformer_config.py.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "exporters/megatron_reading.hpp"
+
+namespace plansearch::exporters {
+namespace {
+
+/// Entries of tokenizers whose files are fixed.
+std::int64_t vocabulary_of(const Reading& r) {
+  if (!r.says("--tokenizer-type")) return 0;
+  const std::string type = text_in(r.value("--tokenizer-type"));
+  if (type == "GPT2BPETokenizer") return 50257;  // openai/gpt-2 encoder.json
+  if (type == "Llama2Tokenizer") return 32000;   // meta-llama/llama tokenizer.model
+  return 0;
+}
+
+/// The same arguments make another network in other programs.
+void refuse_other_programs(const Reading& r) {
+  for (const char* word :
+       {"bert", "t5", "vit", "vision", "retro", "ict", "mamba", "vlm", "multimodal"}) {
+    if (r.program.find(word) == std::string::npos) continue;
+    throw Unsettled(fmt::format("{} does not train a decoder of text", r.program), "--model NAME");
+  }
+}
+
+void settle_latent(Reading& r) {
+  auto& latent = r.model.attention.latent;
+  if (!is_on(r.value("--multi-latent-attention"))) latent.reset();
+  if (!latent) return;
+  // _add_mla_args
+  if (latent->kv_rank == 0) latent->kv_rank = 32;
+  if (latent->nope_size == 0) latent->nope_size = 128;
+  if (latent->rope_size == 0) latent->rope_size = 64;
+  if (latent->value_size == 0) latent->value_size = 128;
+  r.model.attention.head_size = latent->nope_size + latent->rope_size;
+}
+
+void settle_experts(Reading& r, bool biased) {
+  auto& moe = r.model.moe;
+  if (!r.says("--num-experts") || moe->experts == 0) moe.reset();
+  if (!moe) return;
+  if (moe->top_k == 0) moe->top_k = 2;
+  if (moe->expert_width == 0) moe->expert_width = r.model.mlp.width;
+  moe->expert_bias = moe->router_bias = biased;
+}
+
+}  // namespace
+
+void read_positions(Reading& r, const Value& v) {
+  const std::string word = text_in(v);
+  if (word == "learned_absolute")
+    r.model.attention.positions = PositionKind::Learned;
+  else if (word == "rope" || word == "yarn" || word == "rotary")
+    r.model.attention.positions = PositionKind::Rotary;
+  else if (word == "none" || word == "nope")
+    r.model.attention.positions = PositionKind::None;
+  else if (word == "alibi")
+    r.model.attention.positions = PositionKind::Alibi;
+  else
+    throw WrongValue(fmt::format("'{}' is not learned_absolute, rope, none or alibi", word));
+}
+
+/// "4095,0" or "(4095, 0)", or two words.
+void read_window(Reading& r, const Value& v) {
+  std::string text = v.is_array() && !v.empty() ? text_in(v[0]) : text_in(v);
+  std::erase_if(text, [](char c) { return c == '(' || c == ' '; });
+  text = text.substr(0, text.find(','));
+  r.model.attention.window = whole_number(Value(text), 0, 100'000'000) + 1;
+}
+
+/// "2", "([0]*3+[1]*58)", "[0,1,1]".
+void read_expert_layers(Reading& r, const Value& v) {
+  std::string text = text_in(v);
+  std::erase_if(text, [](char c) { return c == ' ' || c == '(' || c == ')'; });
+  if (text.find('[') == std::string::npos) {
+    r.experts().every = whole_number(Value(text));
+    return;
+  }
+  std::vector<bool> experts;
+  for (std::size_t i = 0; i < text.size();) {
+    if (text[i] != '[') throw WrongValue(fmt::format("'{}' is not a list of layers", text));
+    const auto end = text.find(']', i);
+    if (end == std::string::npos) throw WrongValue("brackets do not match");
+    std::vector<bool> part;
+    for (std::size_t k = i + 1; k < end; ++k) {
+      if (text[k] == '0' || text[k] == '1')
+        part.push_back(text[k] == '1');
+      else if (text[k] != ',')
+        throw WrongValue(fmt::format("'{}' is not a list of layers", text));
+    }
+    i = end + 1;
+    std::int64_t times = 1;
+    if (i < text.size() && text[i] == '*') {
+      std::size_t stop = i + 1;
+      while (stop < text.size() && text[stop] >= '0' && text[stop] <= '9') ++stop;
+      times = whole_number(Value(text.substr(i + 1, stop - i - 1)), 0, 10'000);
+      i = stop;
+    }
+    if (experts.size() + part.size() * static_cast<std::size_t>(times) > 10'000)
+      throw WrongValue("a list of so many layers");
+    for (std::int64_t k = 0; k < times; ++k)
+      experts.insert(experts.end(), part.begin(), part.end());
+    if (i < text.size() && text[i] == '+') ++i;
+  }
+  const auto first = std::find(experts.begin(), experts.end(), true);
+  r.experts().leading_dense = first - experts.begin();
+  for (auto layer = first; layer != experts.end(); ++layer) {
+    if (!*layer) r.experts().dense_layers.push_back(layer - experts.begin());
+  }
+}
+
+void settle_megatron_model(Reading& r) {
+  ModelDescription& m = r.model;
+  if (!r.has_model || !r.asked.model.empty()) return;  // said on the command line
+  refuse_other_programs(r);
+  AttentionDescription& a = m.attention;
+  if (m.layers == 0 || m.hidden == 0 || a.heads == 0)
+    throw Unsettled("nothing says all of --num-layers, --hidden-size and --num-attention-heads",
+                    "--model NAME, or --define num-layers=N");
+  if (m.mlp.width == 0) {
+    m.mlp.width = m.mlp.gated ? (4 * m.hidden * 2 / 3) / 64 * 64 : 4 * m.hidden;
+  }
+  if (a.head_size == 0 && !is_on(r.value("--multi-latent-attention"))) {
+    if (m.hidden % a.heads != 0)
+      throw Unsettled(fmt::format("{} heads do not divide the hidden size {}", a.heads, m.hidden),
+                      "--define kv-channels=N");
+    a.head_size = m.hidden / a.heads;
+  }
+  const bool grouped = is_on(r.value("--group-query-attention"));
+  if (!grouped) a.kv_heads = a.heads;
+  if (grouped && a.kv_heads == 0) a.kv_heads = 1;
+  const bool biased = !is_on(r.value("--disable-bias-linear"));
+  a.query_key_value_bias = biased || is_on(r.value("--add-qkv-bias"));
+  a.output_bias = m.mlp.bias = biased;
+  settle_latent(r);
+  if (is_on(r.value("--qk-layernorm")) && !a.latent) a.qk_norm = QkNorm::PerHead;
+  settle_experts(r, biased);
+  if (a.positions == PositionKind::Learned && is_on(r.value("--no-position-embedding")))
+    a.positions = PositionKind::None;
+  if (a.positions == PositionKind::Learned) m.embedding.position_rows = m.max_positions.value_or(0);
+  if (m.embedding.vocab == 0) m.embedding.vocab = vocabulary_of(r);
+}
+
+}  // namespace plansearch::exporters

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// A configuration while it is read: what the keys of an exporter say, the other way round. It
+// starts as what the target does where nothing is said, and every key that stands in the file
+// changes it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "exporters/export_request.hpp"
+
+namespace plansearch::exporters {
+
+/// Objects keep their order; null: the key is left out.
+using Value = nlohmann::ordered_json;
+
+/// A value that its key does not take.
+struct WrongValue : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+/// What the file says contradicts itself, or lacks something; names the keys.
+struct Unsettled : std::runtime_error {
+  Unsettled(const std::string& what, std::string remedy_words)
+      : std::runtime_error(what), remedy(std::move(remedy_words)) {}
+  std::string remedy;
+};
+
+struct Reading {
+  PlanDegrees degrees{};
+  std::set<Degree> open{};  ///< neither said by a key nor decided by the target
+  ProblemRequest asked{};   ///< batch, sequence, formats, ...
+  ModelDescription model{};
+  bool has_model = false;  ///< a key describes the network
+  /// Of a network that is only named: its parameters, beside the sizes in `model`.
+  std::optional<std::int64_t> parameters{};
+  int node_gpus = 0;  ///< accelerators of a node, where the machine or the launcher is known
+  std::array<std::optional<bool>, kOverlapCount> hides{};  ///< by kind; absent: as the framework
+  std::vector<StageContent> stages{};                      ///< virtual ones, where keys list them
+  std::map<std::string, Value, std::less<>> said{};        ///< by key, everything that was read
+  std::vector<std::string> notes{};
+  std::string program{};  ///< that a launch script starts
+
+  [[nodiscard]] bool says(std::string_view key) const { return said.find(key) != said.end(); }
+  /// What a key says; null where it is not in the file.
+  [[nodiscard]] const Value& value(std::string_view key) const;
+  [[nodiscard]] int gpus() const { return asked.gpus.value_or(0); }
+  void hide(Overlap overlap, bool on = true) { hides.at(static_cast<std::size_t>(overlap)) = on; }
+  [[nodiscard]] bool hidden(Overlap overlap) const {
+    return hides.at(static_cast<std::size_t>(overlap)).value_or(false);
+  }
+  MoeDescription& experts();  ///< there from now on
+  LatentAttention& latent();  ///< there from now on
+};
+
+// What a value is, whether a shell word or a typed one. WrongValue for anything else.
+[[nodiscard]] std::int64_t whole_number(const Value& value, std::int64_t low = 1,
+                                        std::int64_t high = 1'000'000'000'000);
+[[nodiscard]] int count_in(const Value& value, int low = 1);
+[[nodiscard]] double real_number(const Value& value);
+/// A flag alone is on.
+[[nodiscard]] bool is_on(const Value& value);
+[[nodiscard]] std::string text_in(const Value& value);
+/// "auto", "none" and "null" of configurations that leave a value to others.
+[[nodiscard]] bool is_left_open(const Value& value);
+
+/// The data degree that world size and the other degrees leave, checked; the world size where the
+/// data degree is known. Then the batch: micro-batches of a step, or the batch from them. Unsettled
+/// for numbers that do not divide.
+void settle_ranks(Reading& reading);
+void settle_batch(Reading& reading);
+/// The kinds of communication that the file decides, as --overlap names them.
+void settle_overlap(Reading& reading);
+
+}  // namespace plansearch::exporters

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A configuration through the table of the exporter that writes such files, read the other way.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "exporters/exporter.hpp"
+#include "importers/found_keys.hpp"
+
+namespace plansearch::importers {
+
+/// Exporters whose files are read, by name.
+[[nodiscard]] std::vector<std::string> readable_targets();
+/// What the user calls it: a target, "nemo", "hf". InputError for other words.
+[[nodiscard]] std::vector<const exporters::Exporter*> targets_called(const std::string& name);
+
+struct ReadConfiguration {
+  const exporters::Exporter* target = nullptr;
+  exporters::Reading reading;
+  std::vector<FoundKey> unread;  ///< keys that say nothing of a plan, or nothing that is known
+  std::vector<std::string> notes;
+};
+
+/// What the command line says beside the files.
+struct Typed {
+  std::string target{};      ///< or a family of them; empty: told by the keys
+  ProblemRequest request{};  ///< settings and degrees, which win
+  Definitions definitions{};
+  std::int64_t layers = 0;  ///< of the network that it names
+  int node_gpus = 0;        ///< of the machine that it names
+};
+
+/// The target whose table knows most of the keys. InputError for values that their keys do not
+/// take, that depend on unknown variables, that contradict each other, and for files in which no
+/// key is known.
+[[nodiscard]] ReadConfiguration read_configuration(FoundKeys found, const Typed& typed);
+
+}  // namespace plansearch::importers

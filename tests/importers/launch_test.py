@@ -1,0 +1,344 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`plansearch import`: published launch files, what scripts can look like, and what cannot be known.
+
+  python3 tests/importers/launch_test.py --binary build/check/plansearch [Published Scripts Refusals]"""
+
+import argparse
+import json
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+BINARY = None
+# What a plan has where it says nothing.
+NEUTRAL = {"pp": 1, "vpp": 1, "tp": 1, "cp": 1, "cp_kind": "ring", "ep": 1, "etp": 1, "zero": 0, "shard_group": 0,
+           "sp": False, "recompute": "none", "recompute_layers": 0, "schedule": "1f1b", "temporal": "none",
+           "overdecompose": 1, "recompute_modules": "own", "dispatcher": "own", "attention": None, "main_grads": None,
+           "fp8_recipe": None}
+
+
+def run(*arguments, **options):
+    return subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False,
+                          **options)
+
+
+def scalar(text):
+    text = text.strip().strip('"')
+    return int(text) if re.fullmatch(r"-?\d+", text) else {"true": True, "false": False}.get(text, text)
+
+
+def keys_of(plan):
+    """The settings and degrees of a plan file, as one dictionary."""
+    return {m[1]: scalar(m[2]) for m in re.finditer(r"(?m)^ *([a-z_0-9]+): (.+)$", plan)}
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="plansearch-import-"))
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+
+    def file(self, name, text):
+        path = self.directory / name
+        path.write_text(text)
+        return path
+
+    def read(self, *arguments):
+        """The plan file that `import` writes, and its messages."""
+        out = self.directory / "plan.yaml"
+        result = run("import", *arguments, "--out", out)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return out.read_text(), result.stderr
+
+    def refuse(self, *arguments, expect, **options):
+        result = run("import", *arguments, **options)
+        self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
+        for text in expect:
+            self.assertIn(text, result.stderr)
+        self.assertIn("hint: ", result.stderr)
+        return result.stderr
+
+
+def nested(keys):
+    tree = {}
+    for path, value in keys.items():
+        node = tree
+        *parents, last = path.split(".")
+        for parent in parents:
+            node = node.setdefault(parent, {})
+        node[last] = value
+    return tree
+
+
+def yaml_of(tree, indent=""):
+    lines = []
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            lines += [f"{indent}{key}:", *yaml_of(value, indent + "  ")]
+        else:
+            lines.append(f"{indent}{key}: {json.dumps(value)}")
+    return lines
+
+
+def toml_of(keys):
+    lines, table = [], None
+    for path, value in keys.items():
+        head, last = path.rsplit(".", 1)
+        if head != table:
+            table = head
+            lines.append(f"[{table}]")
+        lines.append(f"{last} = {json.dumps(value)}")
+    return lines
+
+
+def words_of(keys):
+    words = []
+    for flag, value in keys.items():
+        if not flag.startswith("--"):
+            continue
+        values = [] if value is True else value if isinstance(value, list) else [value]
+        words += [flag, *map(str, values)]
+    return words
+
+
+def scripts_of(keys):
+    """The same arguments as people write them: an array, a text of continued lines, variables, "bash -c"."""
+    nodes, each = keys["nnodes"], keys["nproc_per_node"]
+    launcher = f"torchrun --nnodes {nodes} --nproc_per_node {each} pretrain_gpt.py"
+    words = [shlex.quote(word) for word in words_of(keys)]
+    yield "array.sh", f"ARGS=(\n  {' '.join(words)}\n)\n{launcher} \"${{ARGS[@]}}\" \"$@\"\n"
+    lines = " \\\n    ".join(words)
+    yield "text.sh", f"#!/bin/bash\nGPT_ARGS=\" \\\n    {lines} \\\n    \"\n{launcher} $GPT_ARGS\n"
+    assigned, used = [], []
+    for i, word in enumerate(words):
+        if word.startswith("-") or " " in word or word.startswith("'"):
+            used.append(word)
+        else:
+            assigned.append(f"V_{i}={word}")
+            used.append(f"${{V_{i}}}" if i % 2 else f"${{UNSET_{i}:-$V_{i}}}")
+    yield "variables.sh", "\n".join(assigned) + f"\nexport CMD=\"{' '.join(used)}\"\n{launcher} $CMD\n"
+    header = f"#SBATCH --nodes={nodes}\n#SBATCH --gres=gpu:{each}\n#SBATCH --ntasks-per-node=1\n"
+    inner = f"python -u -m torch.distributed.run --nproc_per_node {each} --nnodes $SLURM_NNODES pretrain_gpt.py"
+    yield "job.sbatch", (f"#!/bin/bash\n{header}LAUNCHER=\"{inner}\"\nCMD=\" \\\n    {lines} \"\n"
+                         "srun bash -c \"$LAUNCHER --node_rank \\$SLURM_PROCID $CMD\"\n")
+
+
+class Published(Case):
+    """Keys of launch files that their authors published (published.jsonl): the plan that they make."""
+
+    def check(self, entry, path):
+        plan, _ = self.read(path, "--hw", "dgx-h100", *entry["given"])
+        found = NEUTRAL | keys_of(plan)
+        wanted = dict(entry["plan"])
+        parameters = wanted.pop("parameters")
+        for key, value in (NEUTRAL | wanted).items():
+            self.assertEqual(found.get(key), value, (entry["name"], path.name, key, plan))
+        answer = run("predict", "--plan", self.directory / "plan.yaml", "--format", "json")
+        self.assertIn(answer.returncode, (0, 3), answer.stderr)
+        self.assertEqual(json.loads(answer.stdout)["question"]["parameters"], parameters, entry["name"])
+
+    def test_every_file(self):
+        entries = [json.loads(line) for line in (HERE / "published.jsonl").read_text().splitlines()]
+        self.assertGreaterEqual(len(entries), 30)
+        for entry in entries:
+            with self.subTest(entry["name"]):
+                self.assertTrue(entry["source"].startswith("https://github.com/"))
+                keys = entry["keys"]
+                if entry["form"] == "arguments":
+                    for name, text in scripts_of(keys):
+                        self.check(entry, self.file(name, text))
+                elif entry["form"] == "toml":
+                    self.check(entry, self.file("run.toml", "\n".join(toml_of(keys)) + "\n"))
+                elif entry["form"] == "yaml":
+                    self.check(entry, self.file("run.yaml", "\n".join(yaml_of(nested(keys))) + "\n"))
+                else:
+                    self.check(entry, self.file("run.json", json.dumps(nested(keys), indent=2)))
+
+
+LLAMA = ("--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention "
+         "--num-query-groups 8 --swiglu --normalization RMSNorm --disable-bias-linear --position-embedding-type rope "
+         "--untie-embeddings-and-output-weights --hidden-dropout 0 --attention-dropout 0 --max-position-embeddings 8192 "
+         "--seq-length 8192 --micro-batch-size 1 --global-batch-size 64 --bf16 --vocab-size 128256")
+
+
+class Scripts(Case):
+    """What stands in scripts: conditions, arithmetic, documents, files that share variables."""
+
+    def plan_of(self, text, *arguments):
+        plan, self.messages = self.read(self.file("run.sh", text), "--from", "megatron", "--hw", "dgx-h100", *arguments)
+        return keys_of(plan)
+
+    def test_conditions_follow_what_is_known(self):
+        plan = self.plan_of(f"""#!/bin/bash
+SIZE=8b; DTYPE=${{1:-fp8}}
+if [ "$SIZE" == "8b" ] && [[ $DTYPE != bf16 ]]; then TP=2; elif [ $SIZE = 70b ]; then TP=8; else TP=4; fi
+case $SIZE in 70b) PP=4 ;; 8b|13b) PP=2 ;; *) PP=1 ;; esac
+NODES=$((PP * 2)); [[ -n "$UNSET" ]] && TP=16
+args=({LLAMA})
+args+=(--tensor-model-parallel-size $TP --pipeline-model-parallel-size ${{PP}})
+function unused {{ echo no; }}
+for i in 1 2 3; do echo $i; done
+torchrun --nnodes=$NODES --nproc-per-node 8 pretrain_gpt.py "${{args[@]}}" 2>&1 | tee log.txt
+""")
+        self.assertEqual((plan["tp"], plan["pp"], plan["dp"], plan["gpus"]), (2, 2, 8, 32))
+
+    def test_conditions_that_nobody_knows_are_named(self):
+        plan = self.plan_of(f"""args=({LLAMA})
+if [ -f /etc/recompute ]; then args+=(--recompute-granularity full); fi
+torchrun --nproc-per-node 8 pretrain_gpt.py ${{args[@]}}
+""")
+        self.assertEqual(plan["recompute"], "none")
+        self.assertIn("run.sh:2: --recompute-granularity stands behind a condition that is known only when the script "
+                      "runs", self.messages)
+
+    def test_the_target_s_defaults_count(self):
+        plan = self.plan_of(f"torchrun --nproc-per-node 8 pretrain_gpt.py {LLAMA} --tensor-model-parallel-size 2 --num-experts 8\n",
+                            "--model", "mixtral-8x7b")
+        self.assertEqual((plan["zero"], plan["etp"], plan["sp"]), (0, 2, False))
+        self.assertIn("grad=0", plan["overlap"])
+
+    def test_layout_and_chunks(self):
+        layout = "Et*7|(t*8|)*2t*9L"
+        plan, _ = self.read(self.file("run.sh", f"torchrun --nproc-per-node 8 pretrain_gpt.py {LLAMA} "
+                                      f"--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout '{layout}'\n"))
+        self.assertEqual(re.findall(r"layers: (\d+)", plan), ["7", "8", "8", "9"])
+        plan = self.plan_of(f"torchrun --nproc-per-node 8 pretrain_gpt.py {LLAMA} --pipeline-model-parallel-size 4 "
+                            "--num-layers-per-virtual-pipeline-stage 4\n")
+        self.assertEqual((plan["vpp"], plan["schedule"]), (2, "interleaved"))
+
+    def test_scripts_share_their_variables(self):
+        first = self.file("sizes.sh", "TP=4\nNODES=2\n. ./run.sh\n")
+        second = self.file("run.sh", f"torchrun --nnodes $NODES --nproc-per-node 8 pretrain_gpt.py {LLAMA} "
+                           "--tensor-model-parallel-size $TP\n")
+        plan, _ = self.read(first, second)
+        self.assertEqual((keys_of(plan)["tp"], keys_of(plan)["gpus"]), (4, 16))
+
+    def test_a_configuration_inside_a_script(self):
+        plan, _ = self.read(self.file("run.sh", f"""ZERO=2; MBS=1
+cat <<EOT > ds.json
+{{"train_micro_batch_size_per_gpu": $MBS, "zero_optimization": {{"stage": $ZERO, "overlap_comm": true}}, "bf16": {{"enabled": true}}}}
+EOT
+deepspeed --num_nodes 2 --num_gpus 8 pretrain_gpt.py {LLAMA} --deepspeed --deepspeed_config ds.json
+"""))
+        plan = keys_of(plan)
+        self.assertEqual((plan["framework"], plan["zero"], plan["dp"]), ("megatron-deepspeed", 2, 16))
+
+    def test_environment_of_lists_of_flags(self):
+        text = "ENV_VARS:\n  A: 1\nMODEL_ARGS:\n" + "".join(
+            f"  {flag}: {json.dumps(value)}\n" for flag, value in
+            {"--num-layers": 32, "--hidden-size": 4096, "--num-attention-heads": 32, "--vocab-size": 32000, "--bf16": True,
+             "--tensor-model-parallel-size": "${TP}", "--micro-batch-size": 1, "--seq-length": "${SEQ}",
+             "--max-position-embeddings": 2048}.items())
+        path = self.file("model.yaml", text)
+        plan, _ = self.read(path, "--gpus", 8, "--define", "TP=4", "--define", "SEQ=2048")
+        self.assertEqual((keys_of(plan)["tp"], keys_of(plan)["seq_len"]), (4, 2048))
+        self.refuse(path, "--gpus", 8, expect=["model.yaml:9:3: error: --tensor-model-parallel-size depends on $TP",
+                                               "--define TP=VALUE"])
+
+    def test_a_network_of_its_own_becomes_a_model_file(self):
+        text = f"torchrun --nproc-per-node 8 pretrain_gpt.py {LLAMA.replace('--num-layers 32', '--num-layers 20')}\n"
+        plan, _ = self.read(self.file("run.sh", text))
+        model = self.directory / "plan.model.yaml"
+        self.assertIn(str(model), plan)
+        self.assertEqual(run("show", "model", model).returncode, 0)
+        self.refuse(self.directory / "run.sh", expect=["its network is none of the models that ship", "--write-model FILE"])
+
+    def test_what_is_typed_wins(self):
+        text = f"torchrun --nproc-per-node 8 pretrain_gpt.py {LLAMA} --tensor-model-parallel-size 2\n"
+        plan = self.plan_of(text, "--gpus", 64, "--tp", 8, "--batch", 256, "--recompute", "full")
+        self.assertEqual((plan["gpus"], plan["tp"], plan["dp"], plan["batch"], plan["recompute"]), (64, 8, 8, 256, "full"))
+
+    def test_plans_are_answered(self):
+        text = f"torchrun --nproc-per-node 8 pretrain_gpt.py {LLAMA} --tensor-model-parallel-size 2 --use-distributed-optimizer\n"
+        self.plan_of(text)
+        answer = run("predict", "--plan", self.directory / "plan.yaml", "--format", "json")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        again = run("export", self.directory / "plan.yaml", "--to", "megatron")
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertIn("--tensor-model-parallel-size 2", again.stdout)
+
+
+class Refusals(Case):
+    """Exit code 2, nothing on standard output, the place and a remedy; nothing of a script ever runs."""
+
+    def script(self, text):
+        return self.file("run.sh", text)
+
+    def test_unknown_variables(self):
+        path = self.script(f"\ntorchrun --nproc-per-node 8 pretrain_gpt.py {LLAMA} \\\n  --tensor-model-parallel-size $TP\n")
+        self.refuse(path, expect=["run.sh:3:3: error: --tensor-model-parallel-size depends on $TP, which is known only when "
+                                  "the script runs", "--define TP=VALUE"])
+        plan, _ = self.read(path, "--define", "TP=4")
+        self.assertEqual(keys_of(plan)["tp"], 4)
+
+    def test_nothing_runs(self):
+        for evil in ("$(touch ran)", "`touch ran`", "$((touch ran))", "${x:-$(touch ran)}", "'; touch ran; '", "\"$(touch ran)\""):
+            path = self.script(f"touch ran\ntorchrun --nproc-per-node 8 pretrain_gpt.py {LLAMA} --tensor-model-parallel-size {evil}\n")
+            result = run("import", path, cwd=self.directory)
+            self.assertEqual(result.returncode, 2, (evil, result.stdout))
+            self.assertFalse((self.directory / "ran").exists(), evil)
+        # Names go into the plan as text.
+        name = self.directory / 'a"b $(touch ran)\nc: d.sh'
+        name.write_text(f"torchrun --nproc-per-node 8 pretrain_gpt.py {LLAMA}\n")
+        plan, _ = self.read(name)
+        self.assertIn(run("predict", "--plan", self.directory / "plan.yaml", "--hw", "dgx-h100").returncode, (0, 3), plan)
+        self.assertFalse((self.directory / "ran").exists())
+
+    def test_wrong_values(self):
+        for flag, value, words in (("--tensor-model-parallel-size", "two", "'two' is not a whole number"),
+                                   ("--tensor-model-parallel-size", "0", "'0' is not from 1 to"),
+                                   ("--tensor-model-parallel-size", "99999999999999999999", "is not"),
+                                   ("--position-embedding-type", "round", "'round' is not"),
+                                   ("--cp-comm-type", "pigeon", "'pigeon' is not p2p, all_gather or a2a")):
+            path = self.script(f"torchrun --nproc-per-node 8 pretrain_gpt.py {LLAMA} {flag} {value}\n")
+            self.refuse(path, expect=["run.sh:1:", f"error: {flag}: ", words])
+
+    def test_numbers_that_contradict_each_other(self):
+        start = f"torchrun --nproc-per-node 8 pretrain_gpt.py {LLAMA} "
+        self.refuse(self.script(start + "--tensor-model-parallel-size 3\n"),
+                    expect=["run.sh: error: one replica takes 3 GPUs, which do not divide 8", "--gpus N"])
+        self.refuse(self.script(start + "--global-batch-size 12\n"), expect=["a batch of 12 is not a whole number of micro-batches"])
+        self.refuse(self.script(f"pretrain_gpt.py {LLAMA}\n"), expect=["nothing says how many GPUs there are", "--gpus N"])
+        self.refuse(self.script(start.replace("--vocab-size 128256", "")),
+                    expect=["the number of words is the tokenizer's", "--define vocab-size=32000 or 128256"])
+
+    def test_other_programs_and_files(self):
+        start = f"torchrun --nproc-per-node 8 pretrain_bert.py {LLAMA}\n"
+        self.refuse(self.script(start), expect=["pretrain_bert.py does not train a decoder of text", "--model NAME"])
+        self.refuse(self.script("echo hello\n"), expect=["no key of a known framework is in it", "--from megatron"])
+        self.refuse(self.script(start), "--from", "torchtitan", expect=["no key of torchtitan is in it"])
+        self.refuse(self.file("x.toml", "[a\nb = 1\n"), expect=["x.toml:1:3: error: not TOML"])
+        self.refuse(self.file("x.json", '{"a": '), expect=["x.json:1:"])
+        result = run("import", self.directory / "none.sh")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("none.sh", result.stderr)
+        result = run("import", self.directory / "run.sh", "--define", "TP")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("'TP' is not NAME=VALUE", result.stderr)
+
+    def test_odd_input_ends_soon(self):
+        for text in ("\0\1\2" * 100, "(" * 5000, "x=" + "${x:-" * 3000, "$((" + "(" * 5000, "if " * 3000, "case " * 2000,
+                     "a=$a$a$a$a\n" * 3, "x=--y\n" + "x=$x$x\n" * 60, "'" * 999, "[" * 5000 + "\n", '{"a":' * 3000, "--a " * 20000,
+                     "\n".join(f"--f{i} {{" for i in range(3000))):
+            for name in ("run.sh", "run.toml", "run.yaml", "run.json", "run"):
+                result = run("import", self.file(name, text), "--from", "megatron")
+                self.assertEqual(result.returncode, 2, (name, text[:40], result.stderr[:300]))
+
+
+def main():
+    global BINARY
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--binary", required=True)
+    arguments, rest = parser.parse_known_args()
+    BINARY = pathlib.Path(arguments.binary).resolve()
+    unittest.main(argv=[sys.argv[0], *rest])
+
+
+if __name__ == "__main__":
+    main()
