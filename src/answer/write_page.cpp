@@ -35,9 +35,11 @@ void write_page(const std::string& file, const ResolvedQuestion& asked, const Se
     const PlanDegrees& degrees = first->plan.transform_at(0).degrees;
     const int drawn =
         drawn_micro_batches(degrees, *first->problem.framework, *first->problem.network);
-    program = PlanEvaluator(first->problem)
-                  .program(first->plan, {std::min(drawn, degrees.micro_batches)});
-    content.program = program.get();
+    if (!first->plan.order.window) {
+      program = PlanEvaluator(first->problem)
+                    .program(first->plan, {std::min(drawn, degrees.micro_batches)});
+      content.program = program.get();
+    }
     content.micro_batches = degrees.micro_batches;
     content.problem = &first->problem;
   }

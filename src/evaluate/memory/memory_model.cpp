@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "cost/kernels/kernel_shape.hpp"
+#include "evaluate/step/windowed_step.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch {
@@ -131,8 +132,10 @@ DeviceMemory device_memory(const PricingInput& view, int position, EvaluationWor
     most.stream = std::max(most.stream, shares.stream);
     most.logits = std::max(most.logits, shares.logits);
   }
-  memory.activations =
-      peak_activation_bytes(view.shape(), position, workspace.chunk_bytes, workspace.weight_bytes);
+  memory.activations = view.order.window
+                           ? window_peak(view, position, workspace)
+                           : peak_activation_bytes(view.shape(), position, workspace.chunk_bytes,
+                                                   workspace.weight_bytes);
   memory.gradients = gradients_at_peak(view, statics.gradient_bytes, memory.activations);
   memory.transient = transient_bytes(view, most);
   memory.buffers += constants.memory_workspace + statics.gathered_parameters;
@@ -153,7 +156,8 @@ DeviceMemory worst_device_memory(const PricingInput& view, EvaluationWorkspace& 
   DeviceMemory worst;
   const int stages = view.assignment().stages();
   // On a looped placement the first of neighbours with equal blocks keeps at least as much.
-  const bool first_keeps_most = schedule_row(view.order.schedule).placement == &looped_mapping();
+  const bool first_keeps_most =
+      !view.order.window && schedule_row(view.order.schedule).placement == &looped_mapping();
   for (int position = 0; position < stages; ++position) {
     if (position > 0 && first_keeps_most && view.kind_of(position) == view.kind_of(position - 1)) {
       continue;
