@@ -48,12 +48,20 @@ struct EvaluationWorkspaceDeleter {
 };
 using EvaluationWorkspacePtr = std::unique_ptr<EvaluationWorkspace, EvaluationWorkspaceDeleter>;
 
+/// An order that was found for a plan.
+struct FoundOrder {
+  Seconds window;         ///< of a micro-batch in the steady state
+  Seconds bound;          ///< no window is shorter: work of the busiest device
+  std::vector<int> kept;  ///< by stage: most micro-batches of its layers at one time
+};
+
 /// Details of a plan for its report, beside its price.
 struct PlanDetails {
   std::vector<PricedCommunication> communication;  ///< of the busiest device
   std::vector<StageReport> stages;
   std::vector<OperatorReport> operators;  ///< of the busiest device
   std::vector<HiddenMessage> hidden;      ///< on the busiest device
+  std::optional<FoundOrder> order{};      ///< where it is not the order of a schedule
 };
 
 /// A set of modules with which a plan has room, and its place among those that are tried.

@@ -240,6 +240,9 @@ struct Framework {
   PartialRecompute partial_recompute = PartialRecompute::None;
   OperatorSteps operator_steps = OperatorSteps::None;
   bool runs_pieces = false;  ///< operators one piece of a device's share after the other
+  /// Blocks may lie on the devices of several stages together, and devices run them in turn with
+  /// the layers of their stage.
+  bool shares_devices = false;
   /// Micro-batches that a device may keep under orders made for the case; absent: as many as there
   /// are stages.
   std::optional<int> memory_cap;

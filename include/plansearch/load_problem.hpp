@@ -35,6 +35,10 @@ struct ResolvedQuestion {
   ProblemFiles files;
   /// How a plan file places operators in every plan of a search, on the problem's network.
   std::shared_ptr<const Placements> placements{};
+  /// Selectors of blocks that lie on the devices of all stages in every plan of a search.
+  std::vector<std::string> shared_blocks{};
+  /// Whether plans of a search are decided in more than settings and degrees.
+  [[nodiscard]] bool decides_plans() const { return placements || !shared_blocks.empty(); }
 };
 
 /// Reads the three files. InputError for unknown names and for anything wrong in a file.

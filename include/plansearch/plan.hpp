@@ -72,9 +72,28 @@ struct GroupEdges {
   bool operator==(const GroupEdges&) const = default;
 };
 
+/// Blocks that the devices of several positions hold together: each has a part of them, and all run
+/// it at the same time.
+struct Gang {
+  DevicePosition place;        ///< a mesh over all of these devices
+  std::vector<int> positions;  ///< whose devices they are, ascending
+  std::size_t before = 0;      ///< micro-batches pass it in front of this group
+  std::vector<BlockRun> blocks;
+  int content = 0;  ///< index into Assignment::contents
+  bool operator==(const Gang&) const = default;
+};
+
+/// What a micro-batch passes next: a group or a gang.
+struct Stop {
+  std::size_t index = 0;  ///< into Assignment::groups or Assignment::gangs
+  bool gang = false;
+  bool operator==(const Stop&) const = default;
+};
+
 /// A tensor that goes from the group that makes it straight to one that reads it.
 struct DirectMessage {
-  std::size_t from = 0;  ///< index into Assignment::groups
+  /// Index into Assignment::groups; where there are gangs, into Assignment::stops.
+  std::size_t from = 0;
   std::size_t to = 0;
   BlockPort tensor;  ///< of its producer
   bool operator==(const DirectMessage&) const = default;
@@ -99,12 +118,36 @@ struct Assignment {
   int replicas = 1;  ///< of the network, one after the other in `groups`, micro-batches dealt out
   SkipRoute skips = SkipRoute::Direct;
   std::vector<DirectMessage> direct{};          ///< along edges, sorted by `to`
-  std::vector<std::vector<int>> contents_of{};  ///< by position and chunk
+  std::vector<Gang> gangs{};                    ///< in the order micro-batches pass them
+  std::vector<Stop> stops{};                    ///< groups and gangs, where there are gangs
+  std::vector<std::vector<int>> contents_of{};  ///< by position: of chunks, then of gangs
   /// Positions with the same number hold the same contents, chunk by chunk.
   std::vector<int> kind_of{};
   std::vector<int> kinds{};  ///< the first position of every kind
 
   [[nodiscard]] int stages() const { return static_cast<int>(positions.size()); }
+  /// What a micro-batch stops at, in all replicas.
+  [[nodiscard]] std::size_t stop_count() const {
+    return gangs.empty() ? groups.size() : stops.size();
+  }
+  [[nodiscard]] const Gang* gang_at(std::size_t stop) const {
+    return gangs.empty() || !stops[stop].gang ? nullptr : &gangs[stops[stop].index];
+  }
+  /// Of stops other than gangs.
+  [[nodiscard]] const OperatorGroup& group_at(std::size_t stop) const {
+    return groups[gangs.empty() ? stop : stops[stop].index];
+  }
+  [[nodiscard]] int content_at(std::size_t stop) const {
+    const Gang* gang = gang_at(stop);
+    return gang != nullptr ? gang->content : group_at(stop).content;
+  }
+  [[nodiscard]] const DevicePosition& place_at(std::size_t stop) const {
+    const Gang* gang = gang_at(stop);
+    return gang != nullptr ? gang->place
+                           : positions[static_cast<std::size_t>(group_at(stop).position)];
+  }
+  /// Whether the devices of a position run it.
+  [[nodiscard]] bool runs_at(std::size_t stop, int position) const;
   /// Groups of one position.
   [[nodiscard]] int held() const { return chunks * replicas; }
   /// Groups of one replica: group k and group k + this hold the same blocks.
@@ -114,10 +157,29 @@ struct Assignment {
   bool operator==(const Assignment&) const = default;
 };
 
+/// A pass of a micro-batch through what it stops at.
+struct StopPass {
+  std::size_t stop = 0;  ///< of the groups, or of Assignment::stops where there are gangs
+  bool backward = false;
+  bool operator==(const StopPass&) const = default;
+};
+
+/// `first` of micro-batch m ends before `second` of micro-batch m + later begins, for every m.
+struct OrderRule {
+  StopPass first;
+  StopPass second;
+  int later = 0;
+  bool operator==(const OrderRule&) const = default;
+};
+
 /// When the pieces run.
 struct Order {
   ScheduleId schedule = kDefaultSchedule;
   int micro_batches = 1;  ///< per step
+  /// Whether the order is found, in place of the schedule's: the shortest window that repeats with
+  /// every micro-batch under these rules.
+  bool window = false;
+  std::vector<OrderRule> rules{};
   bool operator==(const Order&) const = default;
 };
 
@@ -137,5 +199,7 @@ struct ParallelPlan {
 
 /// The ranks of one position, ascending.
 [[nodiscard]] std::vector<int> ranks_of(const ParallelPlan& plan, int position);
+/// The same of any place of a transform.
+[[nodiscard]] std::vector<int> ranks_of(const Transform& transform, int first);
 
 }  // namespace plansearch

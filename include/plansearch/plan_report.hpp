@@ -32,6 +32,9 @@ struct PlanSummary {
   std::vector<StageDescription> written;
   /// Operators that are not cut by role, where there are any.
   std::optional<PlacementNames> placements{};
+  std::vector<std::string> shared{};  ///< blocks on the devices of all stages
+  /// Rules of an order that is found ("b0 before f1(m+2)"); absent: the order of the schedule.
+  std::optional<std::vector<std::string>> window{};
   std::shared_ptr<const ParallelPlan> plan{};  ///< as priced; null where degrees are all there is
   std::shared_ptr<const Network> network{};    ///< that the blocks of `written` are of
 
@@ -89,7 +92,8 @@ struct PlanReport {
   std::vector<OperatorReport> operators;  ///< of the busiest stage
   std::vector<HiddenMessage> hidden;      ///< on the busiest stage
   std::vector<std::string> why;
-  std::vector<PassReport> passes;  ///< of the problem, in the order in which they were applied
+  std::vector<PassReport> passes;     ///< of the problem, in the order in which they were applied
+  std::optional<FoundOrder> order{};  ///< where it is not the order of a schedule
 };
 
 /// What operators in steps change: how much of what their tiles travel is exposed, and over how

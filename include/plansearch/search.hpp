@@ -49,6 +49,8 @@ struct SearchRequest {
   /// Of single operators in every plan, on the network of the problem: what a plan file decides.
   /// Without factors they follow the tensor degree. Null: nothing.
   std::shared_ptr<const Placements> placements{};
+  /// Selectors of blocks that lie on the devices of all stages in every plan.
+  std::vector<std::string> shared_blocks{};
 
   /// Whether nothing that was asked for stands against this value.
   [[nodiscard]] bool admits(Degree degree, int value) const {

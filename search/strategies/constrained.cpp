@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: the best plans of a space of degrees under placements that a plan file decides.
+// Computes: the best plans of a space of degrees under placements and shared devices that a plan
+//           file decides.
 // Source: constraints of nnScaler (OSDI 2024, section 4): a search over what they leave open.
 // Assumes: operators in pieces multiply and read at least as much as whole ones, so that the bound
-//          of the degrees alone holds.
+//          of the degrees alone holds. Of plans with blocks on the devices of all stages it is that
+//          of a tensor group of them: no stage does more than such a group.
 // Units: seconds.
 // Checked by: tests/unit/question/open_plan_test.cpp (equal to pricing every plan)
 #include "search/strategies/constrained.hpp"
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "base/checked.hpp"
+#include "plan/stages/gangs.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "search/strategies/offers.hpp"
 
@@ -22,8 +25,8 @@ namespace {
 class ConstrainedSearch : public Strategy {
  public:
   ConstrainedSearch(const SearchTask& task, std::shared_ptr<const LegalWalk> walk,
-                    std::shared_ptr<const Placements> placements)
-      : task_(task), offers_(task), walk_(std::move(walk)), placements_(std::move(placements)) {}
+                    SearchRequest request)
+      : task_(task), offers_(task), walk_(std::move(walk)), request_(std::move(request)) {}
 
   void run() override {
     collect();
@@ -62,7 +65,7 @@ class ConstrainedSearch : public Strategy {
         0, space.depth(), PlanDegrees{},
         [&](const PlanDegrees& degrees) {
           if (degrees.temporal != Temporal::None) return reject(Obstacle::NoSuchFeature, 1);
-          plans_.emplace_back(task_.evaluator.grid_bound(degrees).step_time, degrees);
+          plans_.emplace_back(bound_of(degrees), degrees);
           check_stop();
         },
         [&](Obstacle obstacle, std::size_t level, const PlanDegrees& degrees) {
@@ -70,6 +73,13 @@ class ConstrainedSearch : public Strategy {
         });
     std::stable_sort(plans_.begin(), plans_.end(),
                      [](const Bounded& a, const Bounded& b) { return a.first < b.first; });
+  }
+
+  [[nodiscard]] Seconds bound_of(PlanDegrees degrees) const {
+    if (!request_.shared_blocks.empty()) {
+      degrees.tensor_out *= std::exchange(degrees.pipeline, 1);
+    }
+    return task_.evaluator.grid_bound(degrees).step_time;
   }
 
   /// Plans that differ in chunks and order only.
@@ -83,30 +93,39 @@ class ConstrainedSearch : public Strategy {
     const Problem& problem = task_.evaluator.problem();
     auto made = task_.evaluator.expand(degrees);
     if (std::holds_alternative<Infeasible>(made)) return made;
-    Placements placements = *placements_;
+    if (request_.placements) made = with_placed(std::get<ParallelPlan>(std::move(made)), degrees);
+    // One stage is all devices.
+    if (request_.shared_blocks.empty() || degrees.pipeline == 1) return made;
+    if (std::holds_alternative<Infeasible>(made)) return made;
+    return with_gangs(std::get<ParallelPlan>(std::move(made)), request_.shared_blocks,
+                      *problem.network, *problem.framework);
+  }
+
+  [[nodiscard]] std::variant<ParallelPlan, Infeasible> with_placed(
+      ParallelPlan plan, const PlanDegrees& degrees) const {
+    const Problem& problem = task_.evaluator.problem();
+    Placements placements = *request_.placements;
     if (placements.factors.empty() && degrees.tensor_out > 1) {
       placements.factors = {degrees.tensor_out};
     }
-    return with_placements(std::get<ParallelPlan>(std::move(made)), placements, *problem.network,
-                           *problem.framework);
+    return with_placements(std::move(plan), placements, *problem.network, *problem.framework);
   }
 
   const SearchTask& task_;
   Offers offers_;
   std::shared_ptr<const LegalWalk> walk_;
-  std::shared_ptr<const Placements> placements_;
+  SearchRequest request_;
   std::vector<Bounded> plans_;
 };
 
 }  // namespace
 
-SearchPart constrained_part(std::shared_ptr<const LegalWalk> walk,
-                            std::shared_ptr<const Placements> placements) {
+SearchPart constrained_part(std::shared_ptr<const LegalWalk> walk, SearchRequest request) {
   std::string space = walk->space().space().name;
   return {std::move(space),
-          [walk = std::move(walk), placements = std::move(placements)](
-              const SearchTask& task) -> std::unique_ptr<Strategy> {
-            return std::make_unique<ConstrainedSearch>(task, walk, placements);
+          [walk = std::move(walk),
+           request = std::move(request)](const SearchTask& task) -> std::unique_ptr<Strategy> {
+            return std::make_unique<ConstrainedSearch>(task, walk, request);
           }};
 }
 

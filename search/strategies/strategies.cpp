@@ -171,7 +171,7 @@ std::variant<SearchResult, Infeasible> search(const PlanEvaluator& evaluator,
                                               std::string_view space, const SearchRequest& request,
                                               const SearchOptions& options) {
   const StagedSpace* row = find(space);
-  if (request.placements) {
+  if (request.placements || !request.shared_blocks.empty()) {
     if (row != nullptr) {
       throw InputError({}, fmt::format("space {} finds what the plan decides", space),
                        "--space framework, megatron or 4d: what is left open is degrees");
@@ -181,7 +181,7 @@ std::variant<SearchResult, Infeasible> search(const PlanEvaluator& evaluator,
     const auto walk =
         std::make_shared<const LegalWalk>(evaluator, std::get<SearchSpace>(std::move(made)));
     SearchResult result =
-        run_search({constrained_part(walk, request.placements)}, evaluator, options, nullptr);
+        run_search({constrained_part(walk, request)}, evaluator, options, nullptr);
     result.space = space;
     return result;
   }

@@ -131,6 +131,9 @@ std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& give
   if (given.plan.transforms.front().is_placed()) {
     return refuse(exporter, {"operators are placed one by one (placements)"}, {});
   }
+  if (given.plan.order.window) {
+    return refuse(exporter, {"its order is found for the plan, and no schedule"}, {});
+  }
   const auto equal =
       exporters::equal_stages(given.plan, *given.problem.network, *given.problem.framework);
   if (const auto* differs = std::get_if<std::string>(&equal))

@@ -10,6 +10,7 @@
 #include "plan/legality/legality.hpp"
 #include "plan/placements/ring_placements.hpp"
 #include "plan/stages/expand.hpp"
+#include "plan/stages/gangs.hpp"
 #include "plansearch/degree_table.hpp"
 #include "question/framework_flags.hpp"
 
@@ -67,6 +68,7 @@ bool runs(const PlanCandidate& candidate, const Problem& problem, const Framewor
   }
   const OperatorSteps steps = steps_of(candidate);
   if (steps != OperatorSteps::None && check_steps(program, steps)) return false;
+  if (candidate.written->order.window && check_shared_devices(program)) return false;
   return !check_plan(*candidate.written, network, program, problem.gpus, problem.global_batch,
                      problem.precision);
 }

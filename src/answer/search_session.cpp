@@ -29,6 +29,7 @@ bool is_open(const ProblemRequest& request, Degree degree) {
 SearchRequest request_of(const ResolvedQuestion& asked, const ProblemRequest& request) {
   SearchRequest made{request.degrees, request.limits};
   made.placements = asked.placements;
+  made.shared_blocks = asked.shared_blocks;
   return made;
 }
 
@@ -97,7 +98,7 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
   if (all_ != nullptr) all_->add(result.counts);
   const bool layers_open = is_open(request, Degree::Recompute) &&
                            is_open(request, Degree::RecomputeLayers) && request.target.empty() &&
-                           !asked.placements;
+                           !asked.decides_plans();
   const bool fewest = layers_open && add_fewest_layers(evaluator, result) > 0;
   SearchReport report = make_report(asked, evaluator, result, options_.top, front_);
   if (fewest) {
@@ -105,7 +106,7 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
         "partial recomputation of plans other than those that rank or are on the front");
   }
   if (request.space.empty() && request.target.empty() && is_open(request, Degree::Schedule) &&
-      !asked.placements && !stopped_) {
+      !asked.decides_plans() && !stopped_) {
     ask_aside(report.advice, "orders that the framework does not run",
               [&] { report.beyond = beyond_framework(evaluator, result.ranked); });
   }

@@ -89,10 +89,11 @@ Explained given(const Options& options, SearchRun& run) {
   return result;
 }
 
-/// The whole step, or a few micro-batches of the pipeline.
+/// The whole step, or a few micro-batches of the pipeline; nothing of an order that is found.
 std::string picture_of(const Explained& explained, bool timeline, int columns) {
   const PlanEvaluator evaluator(explained.problem);
   const ParallelPlan& plan = *explained.plan;
+  if (plan.order.window && !timeline) return {};
   if (timeline) return step_timeline(evaluator, plan, columns);
   const int drawn = drawn_micro_batches(plan.transform_at(0).degrees, *explained.problem.framework,
                                         *explained.problem.network);

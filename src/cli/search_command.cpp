@@ -40,10 +40,10 @@ int search_one(const Options& options, const ResolvedQuestion& inputs, const Out
   SearchReport report = run.report(inputs, options, *inputs.gpus, "searching", NameMisses::Yes);
   const bool found = !report.plans.empty();
   const int code = code_of(found, run);
-  if (!found && !run.stopped() && !inputs.placements) {
+  if (!found && !run.stopped() && !inputs.decides_plans()) {
     report.remedies = find_remedies(options, inputs, *inputs.gpus, run.session());
   }
-  if (!inputs.placements) {  // advice is about plans by role
+  if (!inputs.decides_plans()) {  // advice is about plans by role
     for (std::string& advice : find_advice(options, inputs, report, run.session())) {
       report.advice.push_back(std::move(advice));
     }

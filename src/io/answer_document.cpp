@@ -107,6 +107,8 @@ PlanDocument read_ranked_plan(const Node& answer, std::size_t rank) {
   const Node config = plans[rank - 1].at("config");
   document.stages = read_stages(config);
   document.placements = read_placements(config);
+  document.shared = read_shared(config);
+  document.window = read_window(config);
   if (document.stages) return document;
   document.question.degrees = read_config(config, question, *document.question.batch);
   config.finish();

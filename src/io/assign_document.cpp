@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "io/plan_document.hpp"
+#include "io/shared_entries.hpp"
 
 namespace plansearch::io {
 namespace {
@@ -73,35 +75,74 @@ std::string devices_yaml(const std::vector<DeviceRange>& devices) {
 
 }  // namespace
 
+bool is_shared(const Node& entry) {
+  const auto devices = entry.find("devices");
+  return devices && devices->is_scalar() && devices->text() == "all";
+}
+
+bool all_shared(const Node& assign) {
+  const std::vector<Node> items = assign.items();
+  return !items.empty() && std::all_of(items.begin(), items.end(), is_shared);
+}
+
+std::optional<SharedDocument> read_shared(const Node& root) {
+  const auto node = root.find("assign");
+  if (!node) return std::nullopt;
+  SharedDocument document;
+  for (const Node& item : node->items()) {
+    if (!is_shared(item)) continue;
+    for (const std::string_view key : {"layers", "copies", "chunk"}) {
+      if (const auto other = item.find(key)) {
+        other->fail(fmt::format("{} beside devices: all", key),
+                    "whole blocks lie on the devices of all stages: of: BLOCK");
+      }
+    }
+    const Node of = item.at("of");
+    for (const std::string& selector : of.is_scalar() ? std::vector{of.text()} : of.texts()) {
+      if (selector.find('/') != std::string::npos) {
+        of.fail(fmt::format("'{}' names operators", selector),
+                "whole blocks lie on the devices of all stages: BLOCK");
+      }
+      document.blocks.push_back(selector);
+      document.places.push_back({of.where()});
+    }
+  }
+  if (document.blocks.empty()) return std::nullopt;
+  return document;
+}
+
 std::optional<AssignDocument> read_assign(const Node& root) {
   const auto node = root.find("assign");
   if (!node) return std::nullopt;
+  const std::vector<Node> items = node->items();
+  if (items.empty()) node->fail("nothing is assigned", "leave it out");
+  if (all_shared(*node)) return std::nullopt;
   if (const auto degrees = root.find("degrees")) {
     degrees->fail("degrees beside assign", "transform says the degrees of what it selects");
   }
   AssignDocument document;
-  for (const Node& item : node->items()) {
+  for (const Node& item : items) {
+    if (is_shared(item)) continue;
     document.places.push_back({item.where()});
     AssignEntry& entry = document.entries.emplace_back();
     entry.what = read_selection(item, Nothing::Selectable);
     entry.devices = read_devices(item.at("devices"));
     if (const auto chunk = item.find("chunk")) entry.chunk = chunk->count(0, kMostChunk);
   }
-  if (document.entries.empty()) node->fail("nothing is assigned", "leave it out");
   document.order.place = {node->where()};
   read_order(root, document.order);
   return document;
 }
 
 std::string to_yaml(const AssignDocument& document) {
-  std::string text = "assign:\n";
+  std::string text;
   for (const AssignEntry& entry : document.entries) {
     std::vector<std::string> parts = selection_yaml(entry.what);
     parts.push_back(devices_yaml(entry.devices));
     if (entry.chunk) parts.push_back(fmt::format("chunk: {}", *entry.chunk));
     text += fmt::format("  - {{{}}}\n", fmt::join(parts, ", "));
   }
-  return text + order_yaml(document.order);
+  return text;
 }
 
 }  // namespace plansearch::io

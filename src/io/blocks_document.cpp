@@ -5,13 +5,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numeric>
 
 #include "base/names.hpp"
 #include "io/document.hpp"
 #include "io/fields.hpp"
+#include "io/rule_text.hpp"
 
 namespace plansearch::io {
 namespace {
@@ -22,17 +22,9 @@ constexpr std::size_t kMostBlocks = 500;
 constexpr std::size_t kMostRules = 5'000;
 constexpr int kMostMicroBatches = 10'000;
 constexpr int kMostMemory = 1'000'000;
-constexpr int kMostShift = 1'000;
 /// Times are multiples of a millionth of their unit.
 constexpr double kFinest = 1e6;
 constexpr double kLongest = 1e9;
-
-std::optional<int> whole_number(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
-  return value;
-}
 
 Ticks read_time(const Node& node, bool zero) {
   const double units = node.number();
@@ -45,39 +37,6 @@ Ticks read_time(const Node& node, bool zero) {
                           zero ? "not below" : "above"));
   }
   return static_cast<Ticks>(ticks);
-}
-
-/// "name", "name(m)", "name(m+2)" or "name(m-1)".
-struct Instance {
-  std::string name;
-  int shift = 0;
-};
-
-std::optional<Instance> parse_instance(std::string_view text) {
-  const auto trim = [](std::string_view part) {
-    const std::size_t first = part.find_first_not_of(' ');
-    if (first == std::string_view::npos) return std::string_view();
-    return part.substr(first, part.find_last_not_of(' ') - first + 1);
-  };
-  text = trim(text);
-  const std::size_t open = text.find('(');
-  if (open == std::string_view::npos) {
-    if (text.empty() || text.find(' ') != std::string_view::npos) return std::nullopt;
-    return Instance{std::string(text), 0};
-  }
-  Instance instance{std::string(trim(text.substr(0, open))), 0};
-  std::string_view inside = text.substr(open + 1);
-  if (instance.name.empty() || !inside.ends_with(')')) return std::nullopt;
-  inside = trim(inside.substr(0, inside.size() - 1));
-  if (!inside.starts_with('m')) return std::nullopt;
-  inside = trim(inside.substr(1));
-  if (inside.empty()) return instance;
-  const bool minus = inside.front() == '-';
-  if (!minus && inside.front() != '+') return std::nullopt;
-  const auto number = whole_number(trim(inside.substr(1)));
-  if (!number || *number < 0 || *number > kMostShift) return std::nullopt;
-  instance.shift = minus ? -*number : *number;
-  return instance;
 }
 
 class BlocksReader {
@@ -210,20 +169,14 @@ class BlocksReader {
   void read_rules() {
     const auto list = root_.find("before");
     if (!list) return;
-    constexpr std::string_view kWord = " before ";
     for (const Node& item : list->items()) {
-      const std::string text = item.text();
-      const std::size_t word = text.find(kWord);
-      const auto first = parse_instance(std::string_view(text).substr(0, word));
-      const auto second = word == std::string::npos
-                              ? std::nullopt
-                              : parse_instance(std::string_view(text).substr(word + kWord.size()));
-      if (!first || !second) {
-        item.fail(fmt::format("'{}' is not a rule", text),
+      const auto rule = parse_rule_text(item.text());
+      if (!rule) {
+        item.fail(fmt::format("'{}' is not a rule", item.text()),
                   "BLOCK before BLOCK, or with micro-batches: BLOCK(m+2) before BLOCK(m)");
       }
-      add_rule(item, {node_named(item, first->name), node_named(item, second->name),
-                      second->shift - first->shift});
+      add_rule(item, {node_named(item, rule->first.name), node_named(item, rule->second.name),
+                      rule->later()});
     }
   }
 
@@ -259,12 +212,9 @@ class BlocksReader {
 
   [[nodiscard]] std::string text_of(const BlockPlan& plan, std::size_t rule) const {
     const BeforeRule& r = plan.rules[rule];
-    const auto shifted = [](int shift) {
-      return shift == 0 ? std::string() : fmt::format("(m+{})", shift);
-    };
-    return fmt::format("{}{} before {}{} (line {})", plan.blocks[r.first].name,
-                       shifted(std::max(-r.later, 0)), plan.blocks[r.second].name,
-                       shifted(std::max(r.later, 0)), places_[rule].line);
+    return fmt::format("{} (line {})",
+                       rule_text(plan.blocks[r.first].name, plan.blocks[r.second].name, r.later),
+                       places_[rule].line);
   }
 
   void check(const BlocksDocument& document) const {

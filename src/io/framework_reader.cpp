@@ -316,6 +316,7 @@ class Reader {
                  {"rings", OperatorSteps::Rings},
                  {"all", OperatorSteps::All}});
     fields.take("operator_pieces", framework.runs_pieces, &Node::boolean);
+    fields.take("shared_devices", framework.shares_devices, &Node::boolean);
     fields.take("accumulates", framework.accumulates, &Node::boolean);
     fields.take("attention_kernel", framework.attention_kernel, &Node::text);
     fields.take("vocab_multiple", framework.vocab_multiple,

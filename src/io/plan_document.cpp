@@ -122,6 +122,8 @@ PlanDocument read_plan_document(const Node& root) {
   document.placements = read_placements(root);
   document.transform = read_transform(root);
   document.assign = read_assign(root);
+  document.shared = read_shared(root);
+  document.window = read_window(root);
   root.finish();
   return document;
 }
@@ -141,10 +143,20 @@ std::string to_yaml(const PlanDocument& document) {
     text +=
         "  " + line(key_of(row.degree, document.question.degrees), yaml_value(row.degree, *value));
   }
-  if (document.stages) text += to_yaml(*document.stages);
+  const WindowDocument* window = document.window ? &*document.window : nullptr;
+  if (document.stages) text += order_yaml(&*document.stages, window) + to_yaml(*document.stages);
   if (document.placements) text += to_yaml(document.placements->names);
   if (document.transform) text += to_yaml(*document.transform);
+  if (document.assign || document.shared) text += "assign:\n";
   if (document.assign) text += to_yaml(*document.assign);
+  if (document.shared) {
+    for (const std::string& selector : document.shared->blocks) {
+      text += fmt::format("  - {{of: {}, devices: all}}\n", in_quotes(selector));
+    }
+  }
+  if (document.assign) text += order_yaml(&document.assign->order, window);
+  if (!document.assign && !document.stages && window != nullptr)
+    text += order_yaml(nullptr, window);
   return text;
 }
 

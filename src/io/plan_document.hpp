@@ -53,6 +53,35 @@ struct StageEntry {
   bool operator==(const StageEntry&) const = default;
 };
 
+/// Entries of `assign:` that lie on the devices of all stages.
+struct SharedDocument {
+  std::vector<std::string> blocks;  ///< selectors
+  std::vector<FilePlace> places;    ///< where they stand
+  bool operator==(const SharedDocument& other) const { return blocks == other.blocks; }
+};
+/// Nothing where the file has none.
+[[nodiscard]] std::optional<SharedDocument> read_shared(const Node& root);
+
+/// `before:` of an order: passes by name.
+struct RuleEntry {
+  std::string first;
+  std::string second;
+  int later = 0;  ///< `second` is of a micro-batch so much later
+  FilePlace place;
+  bool operator==(const RuleEntry&) const = default;
+};
+/// `window:` and `before:` of an order that is found.
+struct WindowDocument {
+  std::vector<RuleEntry> rules;
+  FilePlace place;
+  bool operator==(const WindowDocument&) const = default;
+};
+[[nodiscard]] std::optional<WindowDocument> read_window(const Node& root);
+/// "A before B" with micro-batches ("A(m+2) before B(m)"); nothing for other texts.
+[[nodiscard]] std::optional<RuleEntry> parse_rule(std::string_view text);
+/// "f2(m+1) before b0"
+[[nodiscard]] std::string to_text(const RuleEntry& rule);
+
 struct StagesDocument {
   std::optional<ScheduleId> schedule;
   int micro_batches = 1;
@@ -75,7 +104,8 @@ struct StagesDocument {
 [[nodiscard]] std::string to_yaml(const StagesDocument& stages);
 /// `order:` of the file.
 void read_order(const Node& root, StagesDocument& document);
-[[nodiscard]] std::string order_yaml(const StagesDocument& document);
+/// `document`: null for plans of degrees, `window`: null for the order of a schedule.
+[[nodiscard]] std::string order_yaml(const StagesDocument* document, const WindowDocument* window);
 
 struct PlacementsDocument {
   PlacementNames names;
@@ -140,6 +170,9 @@ struct PlanDocument {
   std::optional<TransformDocument> transform{};
   /// In place of stages, in words which need the network.
   std::optional<AssignDocument> assign{};
+  /// Beside degrees, stages or `assign`.
+  std::optional<SharedDocument> shared{};
+  std::optional<WindowDocument> window{};
 
   bool operator==(const PlanDocument&) const = default;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/plan_document.hpp"
+#include "io/shared_entries.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -118,13 +119,17 @@ void read_order(const Node& root, StagesDocument& document) {
 std::optional<StagesDocument> read_stages(const Node& root) {
   const auto stages = root.find("stages");
   const auto order = root.find("order");
-  if (const auto assign = root.find("assign")) {
+  const auto assign = root.find("assign");
+  if (assign && !all_shared(*assign)) {
     if (stages) stages->fail("stages beside assign", "two ways to say the same: keep one");
     return std::nullopt;
   }
   if (!stages) {
-    if (order)
-      order->fail("there are no stages to order", "a plan of degrees has schedule and micro_batch");
+    const bool found = order && (order->find("before") || order->find("window"));
+    if (order && !found) {
+      order->fail("there are no stages to order",
+                  "a plan of degrees has schedule and micro_batch; before and window go with it");
+    }
     return std::nullopt;
   }
   if (const auto degrees = root.find("degrees")) {
@@ -169,14 +174,23 @@ StagesDocument to_stages(const ParallelPlan& plan, const Framework& framework,
   return document;
 }
 
-std::string order_yaml(const StagesDocument& document) {
+std::string order_yaml(const StagesDocument* document, const WindowDocument* window) {
   std::string text = "order:\n";
-  if (document.schedule) text += fmt::format("  schedule: {}\n", to_text(*document.schedule));
-  return text + fmt::format("  micro_batches: {}\n", document.micro_batches);
+  if (document != nullptr && document->schedule) {
+    text += fmt::format("  schedule: {}\n", to_text(*document->schedule));
+  }
+  if (document != nullptr) text += fmt::format("  micro_batches: {}\n", document->micro_batches);
+  if (window == nullptr) return text;
+  if (window->rules.empty()) return text + "  window: true\n";
+  text += "  before:\n";
+  for (const RuleEntry& rule : window->rules) {
+    text += fmt::format("    - {}\n", in_quotes(to_text(rule)));
+  }
+  return text;
 }
 
 std::string to_yaml(const StagesDocument& document) {
-  std::string text = order_yaml(document) + "stages:\n";
+  std::string text = "stages:\n";
   for (const StageEntry& stage : document.stages) text += to_yaml(stage);
   return text;
 }

@@ -52,6 +52,23 @@ std::filesystem::path constraint_file(const std::string& name) {
   throw InputError({}, fmt::format("no constraint '{}'", name), std::move(hint));
 }
 
+template <typename List>
+void append(List& list, const List& more) {
+  list.insert(list.end(), more.begin(), more.end());
+}
+
+/// Blocks on all devices and rules of the order add up.
+void add_shared(const io::PlanDocument& read, PlanRequest& asked) {
+  if (read.shared) {
+    if (!asked.shared) asked.shared.emplace();
+    append(asked.shared->blocks, read.shared->blocks);
+    append(asked.shared->places, read.shared->places);
+  }
+  if (!read.window) return;
+  if (!asked.window) asked.window.emplace().place = read.window->place;
+  append(asked.window->rules, read.window->rules);
+}
+
 }  // namespace
 
 PlanRequest with_constraints(PlanRequest asked, const std::string& names) {
@@ -59,16 +76,15 @@ PlanRequest with_constraints(PlanRequest asked, const std::string& names) {
     const io::Document file = io::Document::read(constraint_file(name));
     io::PlanDocument read = io::read_plan_document(file.root());
     if (read.stages || read.assign || read.placements) {
-      throw InputError(file.root().where(), "a constraint that lists stages, assigns or places",
-                       "constraints decide settings, degrees and transforms, for any network; "
-                       "--plan takes whole plans");
+      throw InputError(
+          file.root().where(), "a constraint that lists stages, assigns or places",
+          "constraints decide settings, degrees, transforms, blocks on all devices and "
+          "rules of the order, for any network; --plan takes whole plans");
     }
+    add_shared(read, asked);
     asked.request = completed(asked.request, read.question);
     if (!read.transform) continue;
     if (!asked.transform) asked.transform.emplace();
-    const auto append = [](auto& list, auto& more) {
-      list.insert(list.end(), more.begin(), more.end());
-    };
     append(asked.transform->entries, read.transform->entries);
     append(asked.transform->places, read.transform->places);
   }
@@ -81,7 +97,19 @@ std::vector<OpenQuestion> open_questions(const PlanRequest& given) {
     throw InputError(where.where, "the stages are listed here: nothing is left to search",
                      "plansearch predict --plan prices it; leave out what is to be found");
   }
-  const ResolvedQuestion question = load_problem(given.request);
+  ResolvedQuestion question = load_problem(given.request);
+  if (given.window) {
+    throw InputError(given.window->place.where, "a search finds no order under rules of its own",
+                     "plansearch predict --plan prices one plan under them");
+  }
+  if (given.shared) {
+    if (auto refused =
+            refusal_of_shared(*question.problem.framework, given.shared->places.front().where)) {
+      throw InputError(*std::move(refused));
+    }
+    check_shared(*given.shared, *question.problem.network);
+    question.shared_blocks = given.shared->blocks;
+  }
   std::vector<TransformAlternative> alternatives(1);
   if (given.transform) {
     auto made = alternatives_of(given.transform->entries);

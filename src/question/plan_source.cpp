@@ -64,8 +64,13 @@ PlanRequest complete_from_plan(const ProblemRequest& request, const std::string&
   io::PlanDocument read = read_plan(document.root(), name.rank);
   if (read.stages) refuse_degrees(request, read.stages->place.where);
   if (read.assign) refuse_degrees(request, read.assign->order.place.where);
-  return {completed(request, read.question), std::move(read.stages), std::move(read.placements),
-          std::move(read.transform), std::move(read.assign)};
+  return {completed(request, read.question),
+          std::move(read.stages),
+          std::move(read.placements),
+          std::move(read.transform),
+          std::move(read.assign),
+          std::move(read.shared),
+          std::move(read.window)};
 }
 
 }  // namespace plansearch

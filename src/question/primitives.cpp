@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "plan/stages/gangs.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "question/resolve_plan.hpp"
@@ -90,8 +91,8 @@ bool is_idle(const std::vector<std::vector<std::size_t>>& chunks) {
 /// that idles has those of the stage in front, the first one those of the network's first block.
 io::StagesDocument stages_in(const io::AssignDocument& assign,
                              const std::vector<PinnedDegrees>& degrees, int factors,
-                             const Network& network) {
-  auto made = stages_of(assign.entries, network);
+                             const Network& network, const std::vector<bool>& shared) {
+  auto made = stages_of(assign.entries, network, shared);
   if (const auto* fault = std::get_if<EntryFault>(&made)) {
     throw InputError(assign.places[fault->entry].where, fault->message, fault->hint);
   }
@@ -193,7 +194,12 @@ PlanRequest without_primitives(PlanRequest asked, const Network& network) {
   }
   const std::vector<PinnedDegrees> degrees = degrees_in(asked.transform, network);
   if (asked.assign) {
-    asked.stages = stages_in(*asked.assign, degrees, factors, network);
+    std::vector<bool> shared;
+    if (asked.shared) {
+      check_shared(*asked.shared, network);
+      shared = selected_copies(asked.shared->blocks, network);
+    }
+    asked.stages = stages_in(*asked.assign, degrees, factors, network, shared);
   } else {
     take_degrees(degrees, factors, asked);
   }
@@ -205,8 +211,9 @@ PlanRequest without_primitives(PlanRequest asked, const Network& network) {
 void add_primitives(const ResolvedPlan& given, io::StagesDocument stages,
                     io::PlanDocument& document) {
   const Network& network = *given.problem.network;
-  const auto held = places_of(given.plan);
-  const OperatorGroup& first = given.plan.assignment->groups.front();
+  const ParallelPlan plan = without_gangs(given.plan, network);
+  const auto held = places_of(plan);
+  const OperatorGroup& first = plan.assignment->groups.front();
   for (std::size_t s = 0; s < held.size(); ++s) {
     const std::size_t like = s == 0 ? static_cast<std::size_t>(first.position) : s - 1;
     if (!is_idle(held[s]) || stages.stages[s].degrees == stages.stages[like].degrees) continue;
@@ -214,10 +221,13 @@ void add_primitives(const ResolvedPlan& given, io::StagesDocument stages,
                      "transform says the degrees of what stages hold: --write-stages writes such "
                      "plans");
   }
-  document.transform = io::TransformDocument{transform_entries(stages, given.plan, network), {}};
+  std::vector<bool> shared;
+  if (!given.shared.empty()) shared = selected_copies(given.shared, network);
+  document.transform = io::TransformDocument{transform_entries(stages, plan, network), {}};
   add_regions(document);
   stages.stages.clear();
-  document.assign = io::AssignDocument{assign_entries(given.plan, network), {}, std::move(stages)};
+  document.assign =
+      io::AssignDocument{assign_entries(plan, network, shared), {}, std::move(stages)};
 }
 
 }  // namespace plansearch

@@ -229,6 +229,10 @@ void refuse_several(const ProblemRequest& request) {
                    "give one, or search among them: plansearch search with the same flags");
 }
 
+const SourceLocation& place_of_shared(const PlanRequest& asked) {
+  return asked.shared ? asked.shared->places.front().where : asked.window->place.where;
+}
+
 }  // namespace
 
 ResolvedPlan resolve_plan(const PlanRequest& asked) {
@@ -242,7 +246,7 @@ ResolvedPlan resolve_plan(const PlanRequest& asked) {
 }
 
 ResolvedPlan resolve_plan(const PlanRequest& asked, const ProblemFiles& files) {
-  ResolvedPlan given{resolve_question(asked.request, files), {}, {}, {}, {}};
+  ResolvedPlan given{resolve_question(asked.request, files), {}, {}, {}, {}, {}, {}};
   const bool squares = !asked.request.square.empty();
   const bool rings =
       asked.request.degrees.get(Degree::Temporal) == static_cast<int>(Temporal::Ring);
@@ -267,10 +271,13 @@ ResolvedPlan resolve_plan(const PlanRequest& asked, const ProblemFiles& files) {
   given.problem = with_gpus(given.asked, asked.stages ? given.plan.devices() : degrees.devices());
   if (!asked.stages && !expand_degrees(degrees, placed, asked.request, given)) return given;
   if (placed) place_operators(placements, *document, asked.request, given);
-  if (!placed && !asked.stages) return given;  // check_legality has seen all
+  const bool shares = asked.shared || asked.window;
+  if (shares && !given.inexpressible) share_devices(asked, given);
+  if (!placed && !asked.stages && !shares) return given;  // check_legality has seen all
   const auto bad = check_plan(given.plan, *problem.network, *problem.framework, given.problem.gpus,
                               problem.global_batch, problem.precision);
   const auto where = [&] {
+    if (!asked.stages && !document) return place_of_shared(asked);
     if (!asked.stages) return document->place.where;
     return bad ? place_of(*bad, *asked.stages) : asked.stages->place.where;
   };

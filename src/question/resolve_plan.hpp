@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "io/plan_document.hpp"
+#include "plansearch/error.hpp"
 #include "plansearch/infeasible.hpp"
 #include "plansearch/load_problem.hpp"
 #include "plansearch/plan.hpp"
@@ -21,6 +22,8 @@ struct PlanRequest {
   std::optional<io::PlacementsDocument> placements{};
   std::optional<io::TransformDocument> transform{};  ///< in place of placements
   std::optional<io::AssignDocument> assign{};        ///< in place of stages
+  std::optional<io::SharedDocument> shared{};
+  std::optional<io::WindowDocument> window{};
 };
 
 /// Completes the request by a plan ("plan.yaml", "result.json#2"): what the user left open comes
@@ -48,6 +51,10 @@ struct ResolvedPlan {
   Problem problem;
   ParallelPlan plan;
   std::optional<PlanDegrees> degrees;  ///< where it is uniform and every operator cut by role
+  /// Blocks that lie on the devices of all stages, and the rules of an order that is found: what
+  /// `plan` has beyond its degrees or stages.
+  std::vector<std::string> shared{};
+  std::optional<io::WindowDocument> window{};
   /// With --target: why the target cannot express the plan ("error: ..." and "hint: ...").
   std::optional<std::string> inexpressible;
 };
@@ -66,6 +73,15 @@ struct ResolvedPlan {
 /// The place of a stages document that an infeasibility is about.
 [[nodiscard]] SourceLocation place_of(const Infeasible& infeasible,
                                       const io::StagesDocument& document);
+
+/// Puts blocks on the devices of all stages, and takes the rules of the order, as the request says.
+/// InputError for what the plan or the framework has no room for, and for rules in a circle.
+void share_devices(const PlanRequest& asked, ResolvedPlan& given);
+/// Why a framework runs no such plans, and which ones do; nothing where it does.
+[[nodiscard]] std::optional<InputError> refusal_of_shared(const Framework& framework,
+                                                          const SourceLocation& where);
+/// InputError for a selector that means no block.
+void check_shared(const io::SharedDocument& shared, const Network& network);
 
 /// The same request in stages, degrees and placements, which its transform and its assignment come
 /// to on this network.

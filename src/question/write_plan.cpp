@@ -5,6 +5,7 @@
 
 #include "base/hash.hpp"
 #include "io/file.hpp"
+#include "plan/stages/gangs.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/setting_table.hpp"
 
@@ -53,14 +54,28 @@ std::optional<io::PlacementsDocument> placements_of(const ResolvedPlan& given) {
   return io::PlacementsDocument{names_of(*first.placements, *given.problem.network), {}, {}, {}};
 }
 
-void add_plan(const ResolvedPlan& given, io::PlanDocument& document) {
+void add_shared(const ResolvedPlan& given, io::PlanDocument& document) {
+  if (!given.shared.empty()) document.shared = io::SharedDocument{given.shared, {}};
+  document.window = given.window;
+}
+
+/// The plan stage by stage, gangs on the stages beside them.
+io::StagesDocument stages_of(const ResolvedPlan& given) {
   const Problem& problem = given.problem;
+  io::StagesDocument stages = io::to_stages(without_gangs(given.plan, *problem.network),
+                                            *problem.framework, *problem.network);
+  if (given.plan.order.window) stages.schedule.reset();
+  return stages;
+}
+
+void add_plan(const ResolvedPlan& given, io::PlanDocument& document) {
   if (given.degrees) {
     document.question.degrees = to_pinned(*given.degrees);
   } else {
-    document.stages = io::to_stages(given.plan, *problem.framework, *problem.network);
+    document.stages = stages_of(given);
   }
   document.placements = placements_of(given);
+  add_shared(given, document);
 }
 
 }  // namespace
@@ -74,12 +89,12 @@ std::string plan_identity(const ResolvedPlan& given) {
 }
 
 void write_plan_files(const ResolvedPlan& given, const PlanFiles& files) {
-  const Problem& problem = given.problem;
   io::PlanDocument document{question_of(given, SettingEffect::Room, Settings::Chosen), {}, {}};
   io::PlanDocument spelled = document;
   spelled.placements = placements_of(given);
+  add_shared(given, spelled);
   io::PlanDocument primitives = spelled;
-  spelled.stages = io::to_stages(given.plan, *problem.framework, *problem.network);
+  spelled.stages = stages_of(given);
   add_plan(given, document);
   if (!files.primitives.empty()) {
     add_primitives(given, *spelled.stages, primitives);

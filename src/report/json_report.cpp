@@ -157,11 +157,24 @@ Json held_json(const std::vector<BlockRun>& chunk, const Network& network) {
 }
 
 /// As in plan files: a result can be read back.
+void add_shared(const PlanSummary& plan, Json& json) {
+  if (!plan.shared.empty()) json["assign"] = {{{"of", plan.shared}, {"devices", "all"}}};
+  if (!plan.window) return;
+  if (plan.window->empty()) {
+    json["order"]["window"] = true;
+  } else {
+    json["order"]["before"] = *plan.window;
+  }
+}
+
 void add_stages(const PlanSummary& plan, Json& json) {
   if (plan.written.empty()) return;
-  json["order"] = {
-      {"schedule", value_text(Degree::Schedule, static_cast<int>(plan.degrees.schedule))},
-      {"micro_batches", plan.degrees.micro_batches}};
+  json["order"] = Json::object();
+  if (!plan.window) {
+    json["order"]["schedule"] =
+        value_text(Degree::Schedule, static_cast<int>(plan.degrees.schedule));
+  }
+  json["order"]["micro_batches"] = plan.degrees.micro_batches;
   Json stages = Json::array();
   for (const StageDescription& written : plan.written) {
     Json stage = Json::object();
@@ -260,6 +273,7 @@ Json to_json(const PlanSummary& plan) {
         stages_or_one([&](const PlanDegrees& stage) { return degree_json(row, row.get(stage)); });
   }
   add_stages(plan, json);
+  add_shared(plan, json);
   add_placements(plan, json);
   return json;
 }
@@ -291,6 +305,11 @@ Json to_json(const PlanReport& plan) {
                {"operators", operators_json(plan.operators)},
                {"hidden", hidden_json(plan.hidden)},
                {"why", plan.why}};
+  if (plan.order) {
+    json["found_order"] = {{"window_s", plan.order->window.value()},
+                           {"bound_s", plan.order->bound.value()},
+                           {"kept", plan.order->kept}};
+  }
   if (plan.estimate.host_memory > Bytes(0)) {
     json["host_memory_bytes"] = whole_bytes(plan.estimate.host_memory);
   }

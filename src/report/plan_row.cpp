@@ -65,6 +65,7 @@ Json plan_row(const QuestionReport& question, const PlanReport& plan, RowKind ki
   config.erase("order");
   config.erase("stages");
   config.erase("placements");
+  config.erase("assign");
   row.update(config);
   row["layers"] = layers_json(plan.plan);
   row["step_time_s"] = plan.estimate.step.total().value();

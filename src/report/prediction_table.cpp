@@ -94,6 +94,25 @@ std::string excess_text(const SearchReport& report) {
 
 }  // namespace
 
+namespace {
+
+/// Blocks on all devices, and the order that was found.
+std::string found_order_text(const PlanReport& plan) {
+  std::string text;
+  if (!plan.plan.shared.empty()) {
+    text = fmt::format("on the devices of all stages: {}\n", fmt::join(plan.plan.shared, ", "));
+  }
+  const FoundOrder& order = *plan.order;
+  text += fmt::format("order: found, a window of {} a micro-batch (work of the busiest device {})",
+                      to_text(order.window), to_text(order.bound));
+  if (plan.plan.window && !plan.plan.window->empty()) {
+    text += fmt::format(" under {}", fmt::join(*plan.plan.window, ", "));
+  }
+  return text + fmt::format("\nmicro-batches that stages keep: {}\n", fmt::join(order.kept, ", "));
+}
+
+}  // namespace
+
 TextTable stage_table(const std::vector<StageReport>& stages) {
   TextTable table({{"stages", Align::Left},
                    {"layers"},
@@ -164,6 +183,7 @@ std::string render_prediction(const SearchReport& report, Format format, int col
     text +=
         fmt::format("host memory: {} of optimizer states on a node\n\n", to_text(e.host_memory));
   }
+  if (p.order) text += found_order_text(p) + "\n";
   if (p.plan.placements) text += placement_table(*p.plan.placements, columns) + "\n";
   if (!p.communication.empty()) text += communication_table(p.communication).text(columns) + "\n";
   if (!p.passes.empty()) text += pass_table(p.passes, columns) + "\n";

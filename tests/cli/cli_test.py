@@ -1771,6 +1771,30 @@ class Schedules(Case):
         self.refuse("predict", "--hw", "dgx-h100", "--model", "gpt2-xl", "--gpus", "8", "--pp", "4", "--framework", "any",
                     "--schedule", "3f1b", expect=["3f1b orders several forward passes, and micro-batches pass gpt2-xl once"])
 
+    def test_blocks_on_all_devices(self):
+        """Embeddings and head on all stages: the answer is read back, told apart from what nobody runs, and searched."""
+        network = ["--hw", "dgx-2-v100", "--model", "t5-3.9b", "--gpus", "8", "--batch", "32", "--recompute", "full"]
+        plan = ["predict", *network, "--pp", "4", "--tp", "2", "--micro-batch", "1", "--constraints", "interlaced"]
+        with tempfile.TemporaryDirectory() as folder:
+            text = self.succeed(*plan, "--framework", "nnscaler", "--format", "json")
+            answer = json.loads(text)
+            json_schema.check(answer, json.loads((SOURCE / "docs/schema/result.v1.schema.json").read_text()))
+            first = answer["plans"][0]
+            self.assertEqual(first["config"]["order"], {"window": True})
+            self.assertEqual(first["config"]["assign"],
+                             [{"of": ["embedding", "decoder_embedding", "head"], "devices": "all"}])
+            self.assertGreaterEqual(first["found_order"]["window_s"], first["found_order"]["bound_s"])
+            path = pathlib.Path(folder, "answer.json")
+            path.write_text(text)
+            again = json.loads(self.succeed("predict", "--plan", f"{path}#1", "--format", "json"))["plans"][0]
+            self.assertEqual(again, first)
+            self.assertIn("on the devices of all stages", self.succeed("explain", f"{path}#1"))
+            self.refuse("export", f"{path}#1", "--to", "megatron", code=4, expect=["its order is found for the plan"])
+        self.refuse(*plan, "--framework", "nnscaler", "--timeline", expect=["has no program of instructions"])
+        for command in (plan, ["search", *network, "--constraints", "interlaced"]):
+            self.refuse(*command, "--framework", "megatron",
+                        expect=["megatron runs no blocks on the devices of several stages", "--framework nnscaler"])
+
     def ordering(self, *arguments):
         answer = json.loads(self.succeed("schedule", *arguments, "--format", "json"))
         json_schema.check(answer, json.loads((SOURCE / "docs/schema/ordering.v1.schema.json").read_text()))

@@ -11,6 +11,7 @@
 #include "evaluate/step/group_pass.hpp"
 #include "evaluate/step/step_collectives.hpp"
 #include "evaluate/step/step_model.hpp"
+#include "evaluate/step/windowed_step.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 
 namespace plansearch {
@@ -84,7 +85,7 @@ void append_steps(const PricingInput& view, std::vector<PricedCommunication> col
 /// shared out over both by their time.
 void append_boundaries(const PricingInput& view, int position, Seconds exposed,
                        std::vector<PricedCommunication>& lines) {
-  const auto& groups = view.assignment().groups;
+  const Assignment& held = view.assignment();
   std::vector<PricedCommunication> own;
   Seconds sum;
   const auto add = [&](const BoundaryTransfer& transfer, const char* what, double passes = 1.0) {
@@ -100,25 +101,23 @@ void append_boundaries(const PricingInput& view, int position, Seconds exposed,
     sum += transfer.time * line.count;
     append(std::move(line), own);
   };
-  for (std::size_t k = 0; k + 1 < groups.size(); ++k) {
+  for (std::size_t k = 0; k + 1 < held.stop_count(); ++k) {
     const BoundaryTransfers transfers = chain_transfers(view, k);
-    if (groups[k].position == position) {
-      add(transfers.activation, "stage boundary", view.forwards());
-    }
-    if (groups[k + 1].position == position) add(transfers.gradient, "stage boundary, gradient");
+    if (held.runs_at(k, position)) add(transfers.activation, "stage boundary", view.forwards());
+    if (held.runs_at(k + 1, position)) add(transfers.gradient, "stage boundary, gradient");
   }
-  const std::size_t last = groups.size() - 1;
-  if (last < view.ground.routed->boundaries.size() && groups[last].position == position) {
+  const std::size_t last = held.stop_count() - 1;
+  if (last < view.ground.routed->boundaries.size() && held.runs_at(last, position)) {
     add(chain_transfers(view, last).activation, "way back to the first stage",
         view.forwards() - 1.0);
   }
   const auto& direct = view.assignment().direct;
   for (std::size_t i = 0; i < direct.size(); ++i) {
     const BoundaryTransfers transfers = direct_transfers(view, i);
-    if (groups[direct[i].from].position == position) {
+    if (held.runs_at(direct[i].from, position)) {
       add(transfers.activation, "skip", view.forwards());
     }
-    if (groups[direct[i].to].position == position) add(transfers.gradient, "skip, gradient");
+    if (held.runs_at(direct[i].to, position)) add(transfers.gradient, "skip, gradient");
   }
   for (PricedCommunication& line : own) {
     line.exposed = exposed * (line.time * line.count / sum);
@@ -159,10 +158,22 @@ std::vector<PricedCommunication> communication_of(const ProfileMaker& profiles,
   return lines;
 }
 
+namespace {
+
+PipelineResult run_of(const PricingInput& view, EvaluationWorkspace& workspace) {
+  if (!view.order.window) {
+    return workspace.simulator.run(view.shape(), workspace.durations.view());
+  }
+  const WindowedStep& step = windowed_step(view, workspace);
+  return {step.makespan, step.uses, 0};
+}
+
+}  // namespace
+
 std::vector<StageReport> stages_of_view(const PricingInput& view, EvaluationWorkspace& workspace) {
   fill_passes(view, workspace);
   fill_durations(view, workspace);
-  const PipelineResult result = workspace.simulator.run(view.shape(), workspace.durations.view());
+  const PipelineResult result = run_of(view, workspace);
   const bool goes_on = optimizer_start(*view.problem.framework, view.order.schedule) ==
                        OptimizerStart::PostValidated;
   std::vector<StageReport> stages;
@@ -186,9 +197,9 @@ std::vector<StageReport> stages_of_view(const PricingInput& view, EvaluationWork
     }
     const StageClassStates& statics = view.statics_at(p);
     stage.optimizer = statics.optimizer + exposed_copies(view, statics.offload, pass);
-    const auto& groups = view.assignment().groups;
-    for (std::size_t k = 0; k + 1 < groups.size(); ++k) {
-      if (groups[k].position != p) continue;
+    const Assignment& held = view.assignment();
+    for (std::size_t k = 0; k + 1 < held.stop_count(); ++k) {
+      if (!held.runs_at(k, p)) continue;
       const BoundaryTransfers transfers = chain_transfers(view, k);
       stage.edge_bytes = std::max(stage.edge_bytes, transfers.activation.bytes);
       stage.edge_time = std::max(stage.edge_time, transfers.activation.time);

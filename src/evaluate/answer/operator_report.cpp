@@ -58,18 +58,23 @@ void OperatorReport::add(const OperatorReport& other) {
 std::vector<OperatorReport> operators_at(const ProfileMaker& profiles, const PricingInput& view,
                                          int position) {
   const Network& network = *view.problem.network;
-  const TransformInvariants& transform = view.transform_at(position);
-  const std::vector<BlockWork>& work = transform.profile->work->blocks;
-  std::vector<double> copies(network.blocks.size(), 0.0);
-  for (const int index : view.contents_at(position)) {
-    const std::vector<double>& held = view.content(index).copies;
-    for (std::size_t b = 0; b < held.size(); ++b) copies[b] += held[b] * transform.degrees->pieces;
-  }
   std::vector<OperatorReport> lines;
-  for (std::size_t b = 0; b < copies.size(); ++b) {
-    if (copies[b] <= 0.0) continue;
-    append_block(network.blocks[b], profiles.index()[b], work[b], copies[b], lines);
-  }
+  for_each_transform_at(view, position, [&](int number) {
+    const TransformInvariants& transform = view.ground.transforms[static_cast<std::size_t>(number)];
+    const std::vector<BlockWork>& work = transform.profile->work->blocks;
+    std::vector<double> copies(network.blocks.size(), 0.0);
+    for (const int index : view.contents_at(position)) {
+      const GroupContent& content = view.content(index);
+      if (content.transform != number) continue;
+      for (std::size_t b = 0; b < copies.size(); ++b) {
+        copies[b] += content.copies[b] * transform.degrees->pieces;
+      }
+    }
+    for (std::size_t b = 0; b < copies.size(); ++b) {
+      if (copies[b] <= 0.0) continue;
+      append_block(network.blocks[b], profiles.index()[b], work[b], copies[b], lines);
+    }
+  });
   std::erase_if(lines, [](const OperatorReport& line) { return line.total() == Seconds(0); });
   return lines;
 }

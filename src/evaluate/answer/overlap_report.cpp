@@ -102,19 +102,22 @@ BlockTimeline timeline_of(const Block& block, const BlockProgram& program,
 template <typename Visit>
 void for_each_simulated(const ProfileMaker& profiles, const PricingInput& view, int position,
                         Visit visit) {
-  const ClassProfile& profile = *view.transform_at(position).profile;
-  std::vector<double> copies(profile.blocks.size(), 0.0);
-  for (const int index : view.contents_at(position)) {
-    const std::vector<double>& held = view.content(index).copies;
-    for (std::size_t b = 0; b < held.size(); ++b) copies[b] += held[b];
-  }
-  for (std::size_t b = 0; b < copies.size(); ++b) {
-    if (copies[b] <= 0.0 || !profiles.posts_ahead(profile, b)) continue;
-    for (const auto& [pass, name] :
-         {std::pair{BlockPass::Forward, "forward"}, {BlockPass::Backward, "backward"}}) {
-      visit(view.problem.network->blocks[b], copies[b], profiles.program(profile, b, pass), name);
+  for_each_transform_at(view, position, [&](int number) {
+    const ClassProfile& profile = *view.ground.transforms[static_cast<std::size_t>(number)].profile;
+    std::vector<double> copies(profile.blocks.size(), 0.0);
+    for (const int index : view.contents_at(position)) {
+      const GroupContent& content = view.content(index);
+      if (content.transform != number) continue;
+      for (std::size_t b = 0; b < copies.size(); ++b) copies[b] += content.copies[b];
     }
-  }
+    for (std::size_t b = 0; b < copies.size(); ++b) {
+      if (copies[b] <= 0.0 || !profiles.posts_ahead(profile, b)) continue;
+      for (const auto& [pass, name] :
+           {std::pair{BlockPass::Forward, "forward"}, {BlockPass::Backward, "backward"}}) {
+        visit(view.problem.network->blocks[b], copies[b], profiles.program(profile, b, pass), name);
+      }
+    }
+  });
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "evaluate/step/priced_program.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "plan/stages/expand.hpp"
+#include "plan/stages/gangs.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/plan_stages.hpp"
 
@@ -26,10 +27,14 @@ namespace {
 /// The blocks of a plan in their order, each with what is recomputed of it.
 std::vector<RecomputedRun> recompute_of(const Network& network, const ParallelPlan& plan) {
   std::vector<RecomputedRun> runs;
-  for (const OperatorGroup& group : plan.assignment->groups) {
-    const PlanDegrees& degrees = plan.transform_at(group.position).degrees;
+  const Assignment& held = *plan.assignment;
+  for (std::size_t k = 0; k < held.stop_count(); ++k) {
+    const Gang* gang = held.gang_at(k);
+    const std::vector<BlockRun>& blocks = gang != nullptr ? gang->blocks : held.group_at(k).blocks;
+    const PlanDegrees& degrees =
+        plan.transforms[static_cast<std::size_t>(held.place_at(k).transform)].degrees;
     for (const RecomputedRun& run :
-         recomputed_runs(network, group.blocks, degrees.recompute, degrees.recompute_layers)) {
+         recomputed_runs(network, blocks, degrees.recompute, degrees.recompute_layers)) {
       const bool goes_on =
           !runs.empty() && runs.back().level == run.level && runs.back().run.block == run.run.block;
       if (goes_on) runs.back().run.count += run.run.count;
@@ -89,7 +94,12 @@ ParallelPlan expanded(const PlanEvaluator& evaluator, const PlanDegrees& degrees
 }  // namespace
 
 PlanSummary::PlanSummary(const ParallelPlan& priced) : degrees(priced.transform_at(0).degrees) {
-  if (priced.transforms.size() == 1) return;
+  const auto& positions = priced.assignment->positions;
+  if (std::all_of(positions.begin(), positions.end(), [&](const DevicePosition& position) {
+        return position.transform == positions.front().transform;
+      })) {
+    return;
+  }
   for (int p = 0; p < priced.assignment->stages(); ++p) {
     stages.push_back(priced.transform_at(p).degrees);
   }
@@ -100,9 +110,19 @@ PlanSummary::PlanSummary(const PlanEvaluator& evaluator, const ParallelPlan& pri
   const Problem& problem = evaluator.problem();
   plan = std::make_shared<const ParallelPlan>(priced);
   network = problem.network;
+  const Assignment& held = *priced.assignment;
+  for (const Gang& gang : held.gangs) {
+    for (const BlockRun& run : gang.blocks) {
+      const std::string name = plain_block_name(network->blocks[run.block].name);
+      if (std::find(shared.begin(), shared.end(), name) == shared.end()) shared.push_back(name);
+    }
+  }
+  if (priced.order.window) window = rule_texts(priced, *network);
   const bool placed = priced.transforms.front().is_placed();
   if (placed) placements = names_of(*priced.transforms.front().placements, *network);
-  const ParallelPlan by_role = placed ? without_placements(priced, *problem.framework) : priced;
+  ParallelPlan by_role = without_gangs(priced, *network);
+  by_role.order = {by_role.order.schedule, by_role.order.micro_batches};
+  if (placed) by_role = without_placements(std::move(by_role), *problem.framework);
   const auto uniform =
       placed ? expand(degrees, *problem.network, *problem.framework) : evaluator.expand(degrees);
   const auto* same = std::get_if<ParallelPlan>(&uniform);
@@ -170,6 +190,7 @@ PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
   report.stages = std::move(details.stages);
   report.operators = std::move(details.operators);
   report.hidden = std::move(details.hidden);
+  report.order = std::move(details.order);
   report.why = explain(evaluator, report.plan.degrees, report.estimate);
   std::string steps = steps_text(report.communication, report.plan.degrees.tensor_out);
   if (!steps.empty()) {
@@ -183,7 +204,8 @@ PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
   if (auto pieces = pieces_text(evaluator, plan, report.estimate.step)) {
     report.why.push_back(*std::move(pieces));
   }
-  if (evaluator.problem().passes) report.passes = passes_of(*evaluator.program(plan));
+  if (evaluator.problem().passes && !plan.order.window)
+    report.passes = passes_of(*evaluator.program(plan));
   return report;
 }
 

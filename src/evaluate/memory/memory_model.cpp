@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "cost/kernels/kernel_shape.hpp"
+#include "evaluate/step/windowed_step.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch {
@@ -131,8 +132,10 @@ DeviceMemory device_memory(const PricingInput& view, int position, EvaluationWor
     most.stream = std::max(most.stream, shares.stream);
     most.logits = std::max(most.logits, shares.logits);
   }
-  memory.activations =
-      peak_activation_bytes(view.shape(), position, workspace.chunk_bytes, workspace.weight_bytes);
+  memory.activations = view.order.window
+                           ? window_peak(view, position, workspace)
+                           : peak_activation_bytes(view.shape(), position, workspace.chunk_bytes,
+                                                   workspace.weight_bytes);
   memory.gradients = gradients_at_peak(view, statics.gradient_bytes, memory.activations);
   memory.transient = transient_bytes(view, most);
   memory.buffers += constants.memory_workspace + statics.gathered_parameters;
@@ -150,7 +153,9 @@ GroupBytes group_bytes(const PricingInput& view, const GroupContent& content) {
 }
 
 bool may_keep_most(const PricingInput& view, int position) {
-  if (position == 0 || schedule_row(view.order.schedule).placement != &looped_mapping()) return true;
+  const bool looped =
+      !view.order.window && schedule_row(view.order.schedule).placement == &looped_mapping();
+  if (position == 0 || !looped) return true;
   return view.kind_of(position) != view.kind_of(position - 1);
 }
 

@@ -109,14 +109,40 @@ struct Holder {
   double sent = 0.0;
 };
 
-std::vector<Holder> holders_of(const ParallelPlan& plan, int position) {
+const Transform& transform_of(const ParallelPlan& plan, const DevicePosition& place) {
+  return plan.transforms[static_cast<std::size_t>(place.transform)];
+}
+
+std::vector<Holder> holders_of(const ParallelPlan& plan, const DevicePosition& place) {
   std::vector<Holder> holders;
-  const Transform& transform = plan.transform_at(position);
-  const int first = plan.assignment->positions[static_cast<std::size_t>(position)].first;
-  for (const int rank : ranks_of(plan, position)) {
-    holders.push_back({rank, tile_of(transform, rank - first)});
+  const Transform& transform = transform_of(plan, place);
+  for (const int rank : ranks_of(transform, place.first)) {
+    holders.push_back({rank, tile_of(transform, rank - place.first)});
   }
   return holders;
+}
+
+bool share_ranks(const std::vector<Holder>& a, const std::vector<Holder>& b) {
+  return std::any_of(a.begin(), a.end(), [&](const Holder& one) {
+    return std::any_of(b.begin(), b.end(),
+                       [&](const Holder& other) { return one.rank == other.rank; });
+  });
+}
+
+/// Receivers that do not have what they need already.
+std::vector<Holder> without_holders(const std::vector<Holder>& receivers,
+                                    const std::vector<Holder>& senders) {
+  std::vector<Holder> lacking = receivers;
+  std::erase_if(lacking, [&](const Holder& receiver) {
+    return std::any_of(senders.begin(), senders.end(), [&](const Holder& own) {
+      if (own.rank != receiver.rank) return false;
+      const double held =
+          overlap(own.tile.batch, own.tile.batches, receiver.tile.batch, receiver.tile.batches) *
+          overlap(own.tile.token, own.tile.tokens, receiver.tile.token, receiver.tile.tokens);
+      return held > receiver.tile.area() * (1.0 - 1e-12);
+    });
+  });
+  return lacking;
 }
 
 /// What the busiest rank sends or receives, in tensors, and the widest way somebody takes.
@@ -206,8 +232,38 @@ const LinkTier* network_over(const Cluster& cluster, int domain) {
   return nullptr;
 }
 
+/// One direction between ends that share ranks: those that lack a tile get it from one another, so
+/// that nobody sends or receives more than once what it has in the end.
+void route_among(const Cluster& cluster, const std::vector<Holder>& senders,
+                 const std::vector<Holder>& receivers, double tile, StageLink& route, double& share,
+                 RouteGather& gather) {
+  const std::vector<Holder> lacking = without_holders(receivers, senders);
+  share = 0.0;
+  if (lacking.empty()) return;
+  const Exchange messages = exchange(cluster, senders, lacking);
+  route.left_domain = std::max(route.left_domain, messages.left_domain);
+  share = std::min(messages.busiest, lacking.front().tile.area()) / tile;
+  const LinkTier* network = network_over(cluster, messages.left_domain);
+  if (network == nullptr) return;
+  const NetworkWay way =
+      best_way(*network, messages.left_domain, on_hosts(senders, messages.left_domain),
+               on_hosts(lacking, messages.left_domain));
+  share = way.share / tile;
+  gather = {way.gather.tiles / tile, way.gather.ranks};
+}
+
+StageLink shared_route(const Cluster& cluster, const std::vector<Holder>& senders,
+                       const std::vector<Holder>& receivers) {
+  const double tile = senders.front().tile.area();
+  StageLink route{0, 0.0, 0.0};
+  route_among(cluster, senders, receivers, tile, route, route.forward, route.forward_gather);
+  route_among(cluster, receivers, senders, tile, route, route.backward, route.backward_gather);
+  return route;
+}
+
 StageLink exchange_route(const Cluster& cluster, const std::vector<Holder>& senders,
                          const std::vector<Holder>& receivers) {
+  if (share_ranks(senders, receivers)) return shared_route(cluster, senders, receivers);
   const Exchange forward = exchange(cluster, senders, receivers);
   const Exchange backward = exchange(cluster, receivers, senders);
   const double tile = senders.front().tile.area();
@@ -227,14 +283,14 @@ StageLink exchange_route(const Cluster& cluster, const std::vector<Holder>& send
 }
 
 /// All that the way depends on beside the cluster.
-RouteCache::Key key_of(const ParallelPlan& plan, int from, int to) {
+RouteCache::Key key_of(const ParallelPlan& plan, const DevicePosition& from,
+                       const DevicePosition& to) {
   RouteCache::Key key;
-  for (const int position : {from, to}) {
-    const Transform& transform = plan.transform_at(position);
+  for (const DevicePosition& place : {from, to}) {
+    const Transform& transform = transform_of(plan, place);
     const PlanDegrees& degrees = transform.degrees;
-    key.insert(key.end(), {plan.assignment->positions[static_cast<std::size_t>(position)].first,
-                           degrees.data, degrees.tensor_depth, degrees.context, degrees.tensor_out,
-                           static_cast<int>(degrees.sequence_parallel)});
+    key.insert(key.end(), {place.first, degrees.data, degrees.tensor_depth, degrees.context,
+                           degrees.tensor_out, static_cast<int>(degrees.sequence_parallel)});
     for (const Axis axis : {Axis::In, Axis::Out, Axis::Depth, Axis::Context, Axis::Data}) {
       key.push_back(transform.mesh[axis].factors);
     }
@@ -266,14 +322,19 @@ void RouteCache::add(Key key, const StageLink& route) {
 
 StageLink boundary_route(const Cluster& cluster, const ParallelPlan& plan, int from, int to,
                          RouteCache* known) {
-  if (from == to) return {0, 0.0, 0.0};
   const auto& places = plan.assignment->positions;
-  const DevicePosition& sender = places[static_cast<std::size_t>(from)];
-  const DevicePosition& receiver = places[static_cast<std::size_t>(to)];
-  const Transform& sends = plan.transform_at(from);
-  const Transform& receives = plan.transform_at(to);
+  return boundary_route(cluster, plan, places[static_cast<std::size_t>(from)],
+                        places[static_cast<std::size_t>(to)], known);
+}
+
+StageLink boundary_route(const Cluster& cluster, const ParallelPlan& plan,
+                         const DevicePosition& sender, const DevicePosition& receiver,
+                         RouteCache* known) {
+  if (sender == receiver) return {0, 0.0, 0.0};
+  const Transform& sends = transform_of(plan, sender);
+  const Transform& receives = transform_of(plan, receiver);
   if (pair_up(sends.mesh, sends.degrees, receives.mesh, receives.degrees)) {
-    const RankRuns runs = runs_of(plan.transform_at(from).mesh);
+    const RankRuns runs = runs_of(sends.mesh);
     const int distance = receiver.first - sender.first;
     return {
         left_domain(cluster,
@@ -282,10 +343,11 @@ StageLink boundary_route(const Cluster& cluster, const ParallelPlan& plan, int f
   }
   RouteCache::Key key;
   if (known != nullptr) {
-    key = key_of(plan, from, to);
+    key = key_of(plan, sender, receiver);
     if (const auto route = known->find(key)) return *route;
   }
-  const StageLink route = exchange_route(cluster, holders_of(plan, from), holders_of(plan, to));
+  const StageLink route =
+      exchange_route(cluster, holders_of(plan, sender), holders_of(plan, receiver));
   if (known != nullptr) known->add(std::move(key), route);
   return route;
 }

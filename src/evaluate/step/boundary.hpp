@@ -57,5 +57,10 @@ class RouteCache {
 /// least.
 [[nodiscard]] StageLink boundary_route(const Cluster& cluster, const ParallelPlan& plan, int from,
                                        int to, RouteCache* known = nullptr);
+/// The same between any places of the plan's transforms. Ranks at both ends keep what they hold;
+/// where some are, all ranks of the larger end form a group that hands a tile on (a broadcast).
+[[nodiscard]] StageLink boundary_route(const Cluster& cluster, const ParallelPlan& plan,
+                                       const DevicePosition& from, const DevicePosition& to,
+                                       RouteCache* known = nullptr);
 
 }  // namespace plansearch

@@ -29,6 +29,7 @@
 #include "evaluate/step/priced_program.hpp"
 #include "evaluate/step/step_collectives.hpp"
 #include "evaluate/step/step_model.hpp"
+#include "evaluate/step/windowed_step.hpp"
 #include "plan/legality/legality.hpp"
 #include "plan/placements/ring_placements.hpp"
 #include "plan/stages/expand.hpp"
@@ -195,10 +196,12 @@ PlanDetails PlanEvaluator::details(const ParallelPlan& plan) const {
   const auto workspace = make_workspace();
   return implementation_->with_view(plan, [&](const PricingInput& view) {
     const int busiest = step_time(view, MakespanMethod::Simulation, *workspace).busiest;
-    return PlanDetails{communication_of(implementation_->profiles, view, *workspace),
-                       stages_of_view(view, *workspace),
-                       operators_at(implementation_->profiles, view, busiest),
-                       hidden_at(implementation_->profiles, view, busiest)};
+    PlanDetails details{communication_of(implementation_->profiles, view, *workspace),
+                        stages_of_view(view, *workspace),
+                        operators_at(implementation_->profiles, view, busiest),
+                        hidden_at(implementation_->profiles, view, busiest)};
+    if (view.order.window) details.order = found_order(view, *workspace);
+    return details;
   });
 }
 

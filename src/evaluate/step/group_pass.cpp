@@ -120,6 +120,7 @@ BoundaryTransfers transfers_of(const PricingInput& view, const GroupPair& pair) 
   };
   const auto transfer = [&](double share, const RouteGather& gather) {
     BoundaryTransfer result;
+    if (share == 0.0) return result;  // it is there already
     result.bytes = pair.tile * share / (scatters ? static_cast<double>(tensor.size()) : 1.0);
     const CallPrice call = price_call(view, CommunicationKind::SendReceive, result.bytes,
                                       pair_over(pair.route.left_domain));
@@ -183,17 +184,18 @@ GroupPass position_pass(const PricingInput& view, int position) {
 
 void fill_durations(const PricingInput& view, EvaluationWorkspace& workspace) {
   PipelineDurations& d = workspace.durations;
-  const auto& groups = view.assignment().groups;
+  const std::size_t stops = view.assignment().stop_count();
   const bool split = splits_backward(view.order.schedule);
-  d.forward.resize(groups.size());
-  d.backward.resize(groups.size());
-  d.weight_gradient.resize(split ? groups.size() : 0);
-  d.overlapped_forward.resize(view.joins() ? groups.size() : 0);
+  d.forward.resize(stops);
+  d.backward.resize(stops);
+  d.weight_gradient.resize(split ? stops : 0);
+  d.overlapped_forward.resize(view.joins() ? stops : 0);
   const std::size_t boundaries = view.ground.routed->kind_of_boundary.size();
   d.activation_transfer.resize(boundaries);
   d.gradient_transfer.resize(boundaries);
-  for (std::size_t k = 0; k < groups.size(); ++k) {
-    const GroupLengths& pass = workspace.passes[static_cast<std::size_t>(groups[k].content)];
+  for (std::size_t k = 0; k < stops; ++k) {
+    const int content = view.assignment().content_at(k);
+    const GroupLengths& pass = workspace.passes[static_cast<std::size_t>(content)];
     d.forward[k] = pass.forward_ticks;
     d.backward[k] = pass.backward_ticks;
     if (split) d.weight_gradient[k] = pass.weight_ticks;
@@ -215,24 +217,23 @@ void fill_durations(const PricingInput& view, EvaluationWorkspace& workspace) {
 
 BoundaryTransfers chain_transfers(const PricingInput& view, std::size_t boundary) {
   const StageLink& route = view.boundary(boundary);
-  if (route.forward == 0.0) return {};
-  const auto& groups = view.assignment().groups;
-  const GroupContent& sender = view.content(groups[boundary].content);
-  if (boundary + 1 == groups.size()) {
-    const GroupContent& first = view.content(groups.front().content);
+  if (route.forward == 0.0 && route.backward == 0.0) return {};
+  const Assignment& held = view.assignment();
+  const GroupContent& sender = view.content(held.content_at(boundary));
+  if (boundary + 1 == held.stop_count()) {
+    const GroupContent& first = view.content(held.content_at(0));
     return {transfers_of(view, {sender, first, route, tile_back(view, sender)}).activation, {}};
   }
-  const GroupContent& receiver = view.content(groups[boundary + 1].content);
+  const GroupContent& receiver = view.content(held.content_at(boundary + 1));
   return transfers_of(view, {sender, receiver, route, tile_of(view, sender)});
 }
 
 BoundaryTransfers direct_transfers(const PricingInput& view, std::size_t message) {
   const DirectMessage& direct = view.assignment().direct[message];
   const StageLink& route = view.ground.routed->direct[message];
-  if (route.forward == 0.0) return {};
-  const auto& groups = view.assignment().groups;
-  const GroupContent& sender = view.content(groups[direct.from].content);
-  const GroupContent& receiver = view.content(groups[direct.to].content);
+  if (route.forward == 0.0 && route.backward == 0.0) return {};
+  const GroupContent& sender = view.content(view.assignment().content_at(direct.from));
+  const GroupContent& receiver = view.content(view.assignment().content_at(direct.to));
   return transfers_of(
       view, {sender, receiver, route, view.transform_of(sender).port(direct.tensor).tile});
 }

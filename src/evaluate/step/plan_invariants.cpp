@@ -46,10 +46,11 @@ GatheredUnit whole_block(const PricingInput& view, const BlockProfile& block) {
 }
 
 GatheredUnit largest_unit(const PricingInput& view, int position) {
-  const bool sharded = view.transform_at(position).degrees->zero == ZeroStage::Parameters;
   const Bytes element = element_size(view.precision.gather);
   GatheredUnit largest;
   for (const int content : view.contents_at(position)) {
+    const bool sharded =
+        view.transform_of(view.content(content)).degrees->zero == ZeroStage::Parameters;
     for_each_block(view, view.content(content), [&](const BlockProfile& block, double) {
       const double launch = block.memory.gathered_unit;
       const GatheredUnit unit =
@@ -104,30 +105,42 @@ Seconds host_time(const PricingInput& view, int position) {
          (constants.host_parameter + constants.host_slice * state_slices(view, position)) * tensors;
 }
 
-StageClassStates statics_of(const PricingInput& view, int position) {
-  const TransformInvariants& transform = view.transform_at(position);
+/// Parameters of what a device holds of one transform, and their states.
+void add_states(const PricingInput& view, const TransformInvariants& transform,
+                const ParameterCount& n, StageClassStates& statics) {
   const ModelStateBytes& dense = transform.statics.dense;
   const ModelStateBytes& expert = transform.statics.expert;
-  const ParameterCount n = position_parameters(view, position);
-  StageClassStates statics;
-  statics.parameters = n;
-  statics.parameter_bytes =
+  statics.parameters += n;
+  statics.parameter_bytes +=
       Bytes(n.trainable_dense * dense.parameter + n.trainable_expert * expert.parameter +
             n.frozen_dense * dense.share + n.frozen_expert * expert.share);
-  statics.gradient_bytes =
+  statics.gradient_bytes +=
       Bytes(n.trainable_dense * dense.gradient + n.trainable_expert * expert.gradient);
-  statics.optimizer_bytes =
+  statics.optimizer_bytes +=
       Bytes(n.trainable_dense * dense.optimizer + n.trainable_expert * expert.optimizer);
   if ((*transform.mesh)[Axis::Data].size > 1) {
-    statics.reduction_buffers =
+    statics.reduction_buffers +=
         Bytes((n.trainable_dense + n.trainable_expert) * view.constants.memory_reduction_bytes);
   }
-  statics.gathered_parameters = gathered_parameters(view, position);
-  statics.offload = host_update(view, n, transform.statics);
+  const HostUpdate offload = host_update(view, n, transform.statics);
+  statics.offload.memory += offload.memory;
+  statics.offload.update += offload.update;
+  statics.offload.parameters += offload.parameters;
+  statics.offload.gradients += offload.gradients;
+  statics.offload.reduced += offload.reduced;
   const Bytes traffic(optimizer_traffic(n, transform.statics) * view.constants.optimizer_factor);
-  statics.optimizer = view.problem.framework->offloads_optimizer
-                          ? statics.offload.update + statics.offload.parameters
-                          : stream_time(view.problem.cluster->accelerator, traffic, 1);
+  statics.optimizer += view.problem.framework->offloads_optimizer
+                           ? offload.update + offload.parameters
+                           : stream_time(view.problem.cluster->accelerator, traffic, 1);
+}
+
+StageClassStates statics_of(const PricingInput& view, int position) {
+  StageClassStates statics;
+  for_each_transform_at(view, position, [&](int transform) {
+    add_states(view, view.ground.transforms[static_cast<std::size_t>(transform)],
+               parameters_at(view, position, transform), statics);
+  });
+  statics.gathered_parameters = gathered_parameters(view, position);
   statics.host = host_time(view, position);
   return statics;
 }
@@ -136,10 +149,11 @@ StageClassStates statics_of(const PricingInput& view, int position) {
 
 LinkedAssignment routed(const Cluster& cluster, const ParallelPlan& plan, RouteCache* known) {
   LinkedAssignment result{plan.assignment, {}, {}, {}};
-  const auto& groups = plan.assignment->groups;
+  const Assignment& held = *plan.assignment;
+  const std::size_t stops = held.stop_count();
   for (const DirectMessage& message : plan.assignment->direct) {
-    result.direct.push_back(boundary_route(cluster, plan, groups[message.from].position,
-                                           groups[message.to].position, known));
+    result.direct.push_back(boundary_route(cluster, plan, held.place_at(message.from),
+                                           held.place_at(message.to), known));
   }
   // Messages of their own make a boundary unlike any other.
   const auto is_reached = [&](std::size_t k) {
@@ -149,21 +163,21 @@ LinkedAssignment routed(const Cluster& cluster, const ParallelPlan& plan, RouteC
     });
   };
   const auto alike = [&](std::size_t a, std::size_t b) {
-    const auto& contents = plan.assignment->contents;
-    const GroupContent& x = contents[static_cast<std::size_t>(groups[a].content)];
-    const GroupContent& y = contents[static_cast<std::size_t>(groups[b].content)];
-    const auto receiver = [&](std::size_t k) {
-      return contents[static_cast<std::size_t>(groups[k + 1].content)].transform;
+    const auto content = [&](std::size_t k) -> const GroupContent& {
+      return held.contents[static_cast<std::size_t>(held.content_at(k))];
     };
+    const GroupContent& x = content(a);
+    const GroupContent& y = content(b);
+    const auto receiver = [&](std::size_t k) { return content(k + 1).transform; };
     return x.transform == y.transform && x.last_block == y.last_block &&
            x.edges.leaving == y.edges.leaving && receiver(a) == receiver(b) &&
            result.boundaries[a] == result.boundaries[b];
   };
-  for (std::size_t k = 0; k + 1 < groups.size(); ++k) {
-    const bool seam = (k + 1) % plan.assignment->groups_per_replica() == 0;
+  for (std::size_t k = 0; k + 1 < stops; ++k) {
+    const bool seam = held.gangs.empty() && (k + 1) % held.groups_per_replica() == 0;
     result.boundaries.push_back(
         seam ? StageLink{0, 0.0, 0.0}
-             : boundary_route(cluster, plan, groups[k].position, groups[k + 1].position, known));
+             : boundary_route(cluster, plan, held.place_at(k), held.place_at(k + 1), known));
     auto& kinds = result.boundary_kinds;
     const bool own = is_reached(k);
     const auto same = std::find_if(kinds.begin(), kinds.end(), [&](std::size_t earlier) {
@@ -203,8 +217,16 @@ const LinkedAssignment& AssignmentCache::get(const PlanDegrees& degrees,
 
 ParameterCount position_parameters(const PricingInput& view, int position) {
   ParameterCount total;
+  for_each_transform_at(view, position,
+                        [&](int transform) { total += parameters_at(view, position, transform); });
+  return total;
+}
+
+ParameterCount parameters_at(const PricingInput& view, int position, int transform) {
+  ParameterCount total;
   Keys seen;
   for (const int index : view.contents_at(position)) {
+    if (view.content(index).transform != transform) continue;
     for_each_block(view, view.content(index), [&](const BlockProfile& block, double copies) {
       total += block.parameters * copies;
       for (const SharedCount& shared : block.shared) {

@@ -36,6 +36,9 @@ class AssignmentCache {
 /// Parameters of everything that one position holds; what its blocks share counts once.
 [[nodiscard]] ParameterCount position_parameters(const PricingInput& view, int position);
 
+/// The same of what has this transform.
+[[nodiscard]] ParameterCount parameters_at(const PricingInput& view, int position, int transform);
+
 /// Fills in `kinds`; transforms, assignment and boundaries are there. Profiles need no times.
 void complete_kinds(const PricingContext& context, PlanInvariants& ground);
 

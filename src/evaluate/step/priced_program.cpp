@@ -157,6 +157,10 @@ DeviceMemory listed_device_memory(const PricingInput& view, EvaluationWorkspace&
 
 PricedProgram priced_program(const PricingInput& view, const ProgramRequest& request,
                              EvaluationWorkspace& workspace) {
+  if (view.order.window) {
+    throw InputError({}, "an order that is found for a plan has no program of instructions",
+                     "leave out what needs one: --timeline, --trace, --passes");
+  }
   fill_passes(view, workspace);
   fill_durations(view, workspace);
   fill_work(view, workspace);

@@ -3,6 +3,7 @@
 // memory model read.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -136,6 +137,11 @@ struct GroundFormHash {
   }
 };
 
+struct WindowedStep;
+struct WindowedStepDeleter {
+  void operator()(WindowedStep* step) const;
+};
+
 /// Reusable buffers of one thread; no allocation once they have grown.
 struct EvaluationWorkspace {
   /// The last ground of every form: neighbours in a search differ in form and micro-batch.
@@ -149,6 +155,7 @@ struct EvaluationWorkspace {
   PipelineSimulator simulator;
   std::vector<Bytes> chunk_bytes;
   std::vector<Bytes> weight_bytes;
+  std::unique_ptr<WindowedStep, WindowedStepDeleter> windowed;  ///< of the plan priced last
   EarlyPlacement placement;   ///< of the plan that was asked for last
   EarlyPlacement dispatched;  ///< the same, of plans that name a dispatcher with another path
   TriedWaits tried;           ///< of the micro-batch that was asked for last
@@ -190,6 +197,20 @@ struct PricingInput : PricingContext {
   /// Micro-batches that pass each group.
   [[nodiscard]] int repeats() const { return order.micro_batches / assignment().replicas; }
 };
+
+/// Calls visit(transform) once for each that something on a position has: its own and those of
+/// gangs.
+template <typename Visit>
+void for_each_transform_at(const PricingInput& view, int position, Visit visit) {
+  const std::vector<int>& contents = view.contents_at(position);
+  for (std::size_t i = 0; i < contents.size(); ++i) {
+    const int transform = view.content(contents[i]).transform;
+    const bool seen =
+        std::any_of(contents.begin(), contents.begin() + static_cast<std::ptrdiff_t>(i),
+                    [&](int earlier) { return view.content(earlier).transform == transform; });
+    if (!seen) visit(transform);
+  }
+}
 
 /// Calls visit(profile, block, copies) for every block that a content holds, under the profile that
 /// it runs with: two where the first copies alone are recomputed.

@@ -23,9 +23,9 @@ bool same_collective(const Communication& a, const Communication& b) {
 
 using Keys = FixedVector<std::string_view, 16>;
 
-/// Adds the messages of a block, but for parameters that a group before it has brought in: all
-/// uses on one device add into one gradient. `before`: keys known when the group began.
-void merge(const DeviceMesh& mesh, std::vector<PhaseMessage>& into,
+/// Adds the messages of a block to those from `begin` on, but for parameters that a group before it
+/// has brought in: all uses on one device add into one gradient.
+void merge(const DeviceMesh& mesh, std::vector<PhaseMessage>& into, std::size_t begin,
            std::span<const StepMessage> messages, double copies, Keys& known_keys) {
   const std::size_t before = known_keys.size();
   for (const StepMessage& message : messages) {
@@ -37,7 +37,8 @@ void merge(const DeviceMesh& mesh, std::vector<PhaseMessage>& into,
       }
     }
     const Bytes bytes = message.bytes(mesh) * (copies * message.communication.count);
-    const auto known = std::find_if(into.begin(), into.end(), [&](const PhaseMessage& c) {
+    const auto own = into.begin() + static_cast<std::ptrdiff_t>(begin);
+    const auto known = std::find_if(own, into.end(), [&](const PhaseMessage& c) {
       return same_collective(c.communication, message.communication);
     });
     if (known != into.end()) {
@@ -77,16 +78,21 @@ void price(const PricingContext& context, const PlanInvariants& ground, const Pr
 }
 
 void add_own(const PricingInput& view, int position, std::vector<PhaseMessage>& messages) {
-  const DeviceMesh& mesh = *view.transform_at(position).mesh;
-  Keys keys;
-  for (const int content : view.contents_at(position)) {
-    for_each_block(view, view.content(content), [&](const BlockProfile& block, double copies) {
-      merge(mesh, messages, block.steps, copies, keys);
-    });
-  }
-  for (PhaseMessage& message : messages) {
-    price(view, view.ground, process_group(mesh, message.communication.axes), message);
-  }
+  for_each_transform_at(view, position, [&](int transform) {
+    const DeviceMesh& mesh = *view.ground.transforms[static_cast<std::size_t>(transform)].mesh;
+    Keys keys;
+    const std::size_t begin = messages.size();
+    for (const int content : view.contents_at(position)) {
+      if (view.content(content).transform != transform) continue;
+      for_each_block(view, view.content(content), [&](const BlockProfile& block, double copies) {
+        merge(mesh, messages, begin, block.steps, copies, keys);
+      });
+    }
+    for (std::size_t i = begin; i < messages.size(); ++i) {
+      PhaseMessage& message = messages[i];
+      price(view, view.ground, process_group(mesh, message.communication.axes), message);
+    }
+  });
 }
 
 /// Positions that sum one gradient.
@@ -97,9 +103,11 @@ struct Holders {
   std::vector<bool> kinds;
 };
 
+/// In its stage: devices of a gang hold different parts.
 bool holds(const PricingInput& view, int position, std::string_view key) {
   bool found = false;
-  for (const int content : view.contents_at(position)) {
+  const auto chunks = static_cast<std::size_t>(view.assignment().held());
+  for (const int content : std::span(view.contents_at(position)).first(chunks)) {
     for_each_block(view, view.content(content), [&](const BlockProfile& block, double) {
       found = found || std::any_of(block.shared.begin(), block.shared.end(),
                                    [&](const SharedCount& s) { return s.key == key; });

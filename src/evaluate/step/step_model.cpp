@@ -18,6 +18,7 @@
 #include "evaluate/step/group_pass.hpp"
 #include "evaluate/step/priced_program.hpp"
 #include "evaluate/step/step_collectives.hpp"
+#include "evaluate/step/windowed_step.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "schedule/table.hpp"
 
@@ -47,6 +48,12 @@ void simulated_ends(const PricingInput& view, EvaluationWorkspace& workspace) {
     ends[p].without_transfers = to_seconds(freed.devices[p].last_end);
     ends[p].start_without_transfers = to_seconds(freed.devices[p].first_start);
   }
+}
+
+/// Of an order that is found.
+void window_ends(const PricingInput& view, EvaluationWorkspace& workspace) {
+  const WindowedStep& found = windowed_step(view, workspace);
+  for (std::size_t p = 0; p < workspace.ends.size(); ++p) workspace.ends[p] = found.ends[p];
 }
 
 /// After its last backward a device waits for nothing; what is left is the way of that gradient
@@ -215,7 +222,11 @@ StepResult step_time(const PricingInput& view, MakespanMethod method,
   const OptimizerStart start = optimizer_start(*view.problem.framework, view.order.schedule);
   const bool simulated =
       method == MakespanMethod::Simulation || start == OptimizerStart::PostValidated;
-  simulated ? simulated_ends(view, workspace) : estimated_ends(view, workspace);
+  if (view.order.window) {
+    window_ends(view, workspace);
+  } else {
+    simulated ? simulated_ends(view, workspace) : estimated_ends(view, workspace);
+  }
   const std::vector<DeviceEnd>& ends = workspace.ends;
   LastDevice step_end(start);
   LastDevice without_transfers(start);

@@ -2,6 +2,7 @@
 // Whether a plan contradicts itself or does not fit its network, its devices or its batch.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "plan/legality/legality.hpp"
@@ -19,10 +20,19 @@ std::optional<Infeasible> check_blocks(const Assignment& assignment, const Netwo
   const std::vector<BlockRun> wanted = joined(network.order);
   std::vector<BlockRun> held;
   bool right = true;
-  for (std::size_t k = 0; k < assignment.groups.size(); ++k) {
-    const std::vector<BlockRun>& blocks = assignment.groups[k].blocks;
+  const auto take = [&](const std::vector<BlockRun>& blocks) {
     held.insert(held.end(), blocks.begin(), blocks.end());
+  };
+  std::size_t gang = 0;
+  const auto take_gangs = [&](std::size_t before) {
+    const auto& gangs = assignment.gangs;
+    for (; gang < gangs.size() && gangs[gang].before == before; ++gang) take(gangs[gang].blocks);
+  };
+  for (std::size_t k = 0; k < assignment.groups.size(); ++k) {
+    take_gangs(k);
+    take(assignment.groups[k].blocks);
     if ((k + 1) % assignment.groups_per_replica() != 0) continue;
+    take_gangs(k + 1);
     right = right && joined(held) == wanted;
     if (right) held.clear();
   }
@@ -35,6 +45,44 @@ std::optional<Infeasible> check_blocks(const Assignment& assignment, const Netwo
                 static_cast<double>(count(held)),
                 fmt::format("the groups hold {} blocks, {} has {} in its own order", count(held),
                             network.name, count(network.order)));
+}
+
+/// The network without the operators that a gang does not hold, and without their dimensions.
+Network part_of(const Network& network, const std::vector<BlockRun>& blocks) {
+  Network part = network;
+  std::vector<bool> used(network.dimensions.size(), false);
+  for (std::size_t b = 0; b < part.blocks.size(); ++b) {
+    const bool held = std::any_of(blocks.begin(), blocks.end(),
+                                  [&](const BlockRun& run) { return run.block == b; });
+    if (!held) part.blocks[b].operators.clear();
+    for (const Operator& op : part.blocks[b].operators) {
+      for (const DimId dim : op.loop) used[static_cast<std::size_t>(dim)] = true;
+    }
+  }
+  for (std::size_t d = 0; d < used.size(); ++d) {
+    if (!used[d]) part.dimensions[d].role = DimRole::Other;
+  }
+  return part;
+}
+
+/// Gangs are split as their own blocks allow.
+std::optional<Infeasible> check_gangs(const ParallelPlan& plan, const Network& network,
+                                      const Framework& framework, std::int64_t batch,
+                                      DataType precision) {
+  for (const Gang& gang : plan.assignment->gangs) {
+    const PlanDegrees& d = plan.transforms[static_cast<std::size_t>(gang.place.transform)].degrees;
+    const Network part = part_of(network, gang.blocks);
+    if (auto bad = check_transform(d, part, framework, precision)) {
+      bad->detail =
+          fmt::format("{} on {} devices together: {}",
+                      network.blocks[gang.blocks.front().block].name, d.stage_ranks(), bad->detail);
+      return bad;
+    }
+    if (d.global_batch() == batch) continue;
+    return refuse(Obstacle::BatchNotDivisible, static_cast<double>(d.global_batch()),
+                  static_cast<double>(batch), "a gang takes another batch than its stages");
+  }
+  return std::nullopt;
 }
 
 /// Between stages of unlike meshes residual streams are exchanged as rules by role cut them.
@@ -81,7 +129,7 @@ std::optional<Infeasible> check_plan(const ParallelPlan& plan, const Network& ne
                     fmt::format("the plan takes {} sequences per step, not {}", taken, batch));
     }
   }
-  return std::nullopt;
+  return check_gangs(plan, network, framework, batch, precision);
 }
 
 }  // namespace plansearch

@@ -20,9 +20,11 @@ constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 
 class Assigner {
  public:
-  Assigner(const std::vector<AssignEntry>& entries, const Network& network)
+  Assigner(const std::vector<AssignEntry>& entries, const Network& network,
+           const std::vector<bool>& shared)
       : entries_(entries),
         network_(network),
+        shared_(shared),
         copies_(block_copies(network)),
         entry_of_(copies_.size(), kNowhere) {}
 
@@ -35,6 +37,7 @@ class Assigner {
       bad->entry = e;
       return *std::move(bad);
     }
+    carry_shared();
     if (auto bad = check_complete()) return *std::move(bad);
     collect();
     if (auto bad = check_chunks()) return *std::move(bad);
@@ -90,6 +93,8 @@ class Assigner {
     for (std::size_t c = 0; c < copies_.size(); ++c) {
       if (!selects_copy(entry.what, copies_[c])) continue;
       const Block& block = block_of(c);
+      const bool is_shared = !shared_.empty() && shared_[c];
+      if (is_shared && entry.what.of == std::vector<std::string>{"*"}) continue;
       const auto meant =
           std::count_if(block.operators.begin(), block.operators.end(),
                         [&](const Operator& op) { return selects(entry.what.of, block, op); });
@@ -101,6 +106,10 @@ class Assigner {
                           "a block lies whole on one set of devices, which transform splits "
                           "operators over"};
       }
+      if (is_shared) {
+        return EntryFault{fmt::format("{} is assigned twice", words(c)),
+                          "another entry puts it on all devices: let selectors not overlap"};
+      }
       if (entry_of_[c] != kNowhere) {
         return EntryFault{fmt::format("{} is assigned twice", words(c)),
                           "every operator lies on one set of devices: let selectors not overlap"};
@@ -110,6 +119,17 @@ class Assigner {
     if (found) return std::nullopt;
     return EntryFault{"the entry means no operator: its layers or copies are of other blocks",
                       "leave it out"};
+  }
+
+  /// What lies on all devices goes with a stage, to be taken off it.
+  void carry_shared() {
+    if (shared_.empty()) return;
+    for (std::size_t c = copies_.size(); c-- > 0;) {
+      if (shared_[c] && c + 1 < copies_.size()) entry_of_[c] = entry_of_[c + 1];
+    }
+    for (std::size_t c = 1; c < copies_.size(); ++c) {
+      if (shared_[c] && entry_of_[c] == kNowhere) entry_of_[c] = entry_of_[c - 1];
+    }
   }
 
   [[nodiscard]] Fault check_complete() const {
@@ -162,6 +182,7 @@ class Assigner {
 
   const std::vector<AssignEntry>& entries_;
   const Network& network_;
+  const std::vector<bool>& shared_;
   std::vector<BlockCopy> copies_;
   std::vector<std::size_t> entry_of_;  ///< by copy
   std::vector<std::size_t> stage_of_entry_;
@@ -224,8 +245,9 @@ std::string to_text(const DeviceRange& range) {
 }
 
 std::variant<std::vector<AssignedStage>, EntryFault> stages_of(
-    const std::vector<AssignEntry>& entries, const Network& network) {
-  return Assigner(entries, network).run();
+    const std::vector<AssignEntry>& entries, const Network& network,
+    const std::vector<bool>& shared) {
+  return Assigner(entries, network, shared).run();
 }
 
 std::vector<std::vector<std::vector<std::size_t>>> places_of(const ParallelPlan& plan) {
@@ -245,9 +267,17 @@ std::vector<std::vector<std::vector<std::size_t>>> places_of(const ParallelPlan&
   return held;
 }
 
-std::vector<AssignEntry> assign_entries(const ParallelPlan& plan, const Network& network) {
+std::vector<AssignEntry> assign_entries(const ParallelPlan& plan, const Network& network,
+                                        const std::vector<bool>& shared) {
   std::vector<AssignEntry> entries;
-  const auto held = places_of(plan);
+  auto held = places_of(plan);
+  if (!shared.empty()) {
+    for (auto& position : held) {
+      for (auto& chunk : position) {
+        std::erase_if(chunk, [&](std::size_t place) { return shared[place]; });
+      }
+    }
+  }
   for (std::size_t position = 0; position < held.size(); ++position) {
     std::vector<int> devices = ranks_of(plan, static_cast<int>(position));
     std::sort(devices.begin(), devices.end());

@@ -48,12 +48,16 @@ struct AssignedStage {
 };
 
 /// Stages in the order in which entries name their devices. Every operator is assigned once.
+/// `shared`: places of copies that lie on all devices (gangs.hpp); no entry means them, and they
+/// come with the stage of the copy behind, the last ones with that in front. Empty: none.
 [[nodiscard]] std::variant<std::vector<AssignedStage>, EntryFault> stages_of(
-    const std::vector<AssignEntry>& entries, const Network& network);
+    const std::vector<AssignEntry>& entries, const Network& network,
+    const std::vector<bool>& shared = {});
 
-/// The entries of a plan.
+/// The entries of a plan without gangs, but for the copies that are shared.
 [[nodiscard]] std::vector<AssignEntry> assign_entries(const ParallelPlan& plan,
-                                                      const Network& network);
+                                                      const Network& network,
+                                                      const std::vector<bool>& shared = {});
 
 /// What each chunk of each position holds: places in `block_copies`, ascending.
 [[nodiscard]] std::vector<std::vector<std::vector<std::size_t>>> places_of(

@@ -44,29 +44,72 @@ std::vector<BlockRun> joined(const std::vector<BlockRun>& runs) {
   return result;
 }
 
-void index_contents(Assignment& assignment, const Network& network, std::int64_t first) {
-  const std::vector<SharedTensor> tensors = shared_tensors(network);
-  if (assignment.skips == SkipRoute::Direct) {
-    assignment.direct = direct_messages(network, tensors, assignment.groups,
-                                        assignment.groups_per_replica(), first);
+namespace {
+
+/// Groups and gangs in the order in which micro-batches pass them; nothing without gangs.
+std::vector<Stop> stops_of(const Assignment& assignment) {
+  std::vector<Stop> stops;
+  if (assignment.gangs.empty()) return stops;
+  std::size_t gang = 0;
+  for (std::size_t k = 0; k <= assignment.groups.size(); ++k) {
+    for (; gang < assignment.gangs.size() && assignment.gangs[gang].before == k; ++gang) {
+      stops.push_back({gang, true});
+    }
+    if (k < assignment.groups.size()) stops.push_back({k, false});
   }
-  assignment.contents_of.assign(assignment.positions.size(),
-                                std::vector<int>(static_cast<std::size_t>(assignment.held()), -1));
-  std::int64_t next = first;
-  for (std::size_t k = 0; k < assignment.groups.size(); ++k) {
-    OperatorGroup& group = assignment.groups[k];
-    if (k % assignment.groups_per_replica() == 0) next = first;
+  return stops;
+}
+
+int add_content(Assignment& assignment, GroupContent content) {
+  auto& known = assignment.contents;
+  const auto same = std::find(known.begin(), known.end(), content);
+  const auto number = static_cast<int>(same - known.begin());
+  if (same == known.end()) known.push_back(std::move(content));
+  return number;
+}
+
+/// What every stop holds. Micro-batches pass the blocks of all stops in the order of the network.
+void index_stops(Assignment& assignment, const Network& network,
+                 const std::vector<SharedTensor>& tensors) {
+  std::int64_t next = 0;
+  for (const Stop& stop : assignment.stops) {
+    const auto make = [&](const std::vector<BlockRun>& blocks, int transform) {
+      GroupContent content =
+          content_of(blocks, transform, network.blocks.size(),
+                     group_edges(network, tensors, blocks, next, assignment.skips));
+      next += copies_of(blocks);
+      return add_content(assignment, std::move(content));
+    };
+    if (stop.gang) {
+      Gang& gang = assignment.gangs[stop.index];
+      gang.content = make(gang.blocks, gang.place.transform);
+      continue;
+    }
+    OperatorGroup& group = assignment.groups[stop.index];
     const auto position = static_cast<std::size_t>(group.position);
-    GroupContent content =
-        content_of(group.blocks, assignment.positions[position].transform, network.blocks.size(),
-                   group_edges(network, tensors, group.blocks, next, assignment.skips));
-    if (!tensors.empty()) next += copies_of(group.blocks);
-    auto& known = assignment.contents;
-    const auto same = std::find(known.begin(), known.end(), content);
-    group.content = static_cast<int>(same - known.begin());
-    if (same == known.end()) known.push_back(std::move(content));
+    group.content = make(group.blocks, assignment.positions[position].transform);
     assignment.contents_of[position][static_cast<std::size_t>(group.chunk)] = group.content;
   }
+  for (const Gang& gang : assignment.gangs) {
+    for (const int position : gang.positions) {
+      assignment.contents_of[static_cast<std::size_t>(position)].push_back(gang.content);
+    }
+  }
+}
+
+/// The stops as groups: their blocks alone matter.
+std::vector<OperatorGroup> as_groups(const Assignment& assignment) {
+  std::vector<OperatorGroup> groups;
+  for (const Stop& stop : assignment.stops) {
+    groups.push_back(
+        {0, 0,
+         stop.gang ? assignment.gangs[stop.index].blocks : assignment.groups[stop.index].blocks});
+  }
+  return groups;
+}
+
+/// Positions that hold the same.
+void index_kinds(Assignment& assignment) {
   const auto& held = assignment.contents_of;
   for (std::size_t p = 0; p < held.size(); ++p) {
     const auto same = std::find_if(assignment.kinds.begin(), assignment.kinds.end(), [&](int q) {
@@ -77,14 +120,51 @@ void index_contents(Assignment& assignment, const Network& network, std::int64_t
   }
 }
 
+}  // namespace
+
+void index_contents(Assignment& assignment, const Network& network, std::int64_t first) {
+  const std::vector<SharedTensor> tensors = shared_tensors(network);
+  assignment.stops = stops_of(assignment);
+  const bool gangs = !assignment.gangs.empty();
+  if (assignment.skips == SkipRoute::Direct) {
+    assignment.direct =
+        gangs ? direct_messages(network, tensors, as_groups(assignment), assignment.stops.size(), 0)
+              : direct_messages(network, tensors, assignment.groups,
+                                assignment.groups_per_replica(), first);
+  }
+  assignment.contents_of.assign(assignment.positions.size(),
+                                std::vector<int>(static_cast<std::size_t>(assignment.held()), -1));
+  if (gangs) {
+    index_stops(assignment, network, tensors);
+    return index_kinds(assignment);
+  }
+  std::int64_t next = first;
+  for (std::size_t k = 0; k < assignment.groups.size(); ++k) {
+    OperatorGroup& group = assignment.groups[k];
+    if (k % assignment.groups_per_replica() == 0) next = first;
+    const auto position = static_cast<std::size_t>(group.position);
+    GroupContent content =
+        content_of(group.blocks, assignment.positions[position].transform, network.blocks.size(),
+                   group_edges(network, tensors, group.blocks, next, assignment.skips));
+    if (!tensors.empty()) next += copies_of(group.blocks);
+    group.content = add_content(assignment, std::move(content));
+    assignment.contents_of[position][static_cast<std::size_t>(group.chunk)] = group.content;
+  }
+  index_kinds(assignment);
+}
+
 int devices_of(const Transform& transform) {
   return transform.degrees.stage_ranks();
 }
 
 std::vector<int> ranks_of(const ParallelPlan& plan, int position) {
+  return ranks_of(plan.transform_at(position),
+                  plan.assignment->positions[static_cast<std::size_t>(position)].first);
+}
+
+std::vector<int> ranks_of(const Transform& transform, int first) {
   constexpr AxisSet kDevices{Axis::In, Axis::Out, Axis::Depth, Axis::Context, Axis::Data};
-  const Transform& transform = plan.transform_at(position);
-  std::vector<int> ranks{plan.assignment->positions[static_cast<std::size_t>(position)].first};
+  std::vector<int> ranks{first};
   for (const AxisExtent& extent : process_group(transform.mesh, kDevices).extents) {
     const std::size_t inner = ranks.size();
     for (int i = 1; i < extent.size; ++i) {
@@ -92,6 +172,13 @@ std::vector<int> ranks_of(const ParallelPlan& plan, int position) {
     }
   }
   return ranks;
+}
+
+bool Assignment::runs_at(std::size_t stop, int position) const {
+  const Gang* gang = gang_at(stop);
+  if (gang == nullptr) return group_at(stop).position == position;
+  return std::find(gang->positions.begin(), gang->positions.end(), position) !=
+         gang->positions.end();
 }
 
 int ParallelPlan::devices() const {

@@ -95,6 +95,21 @@ Result check_indices(const ParallelPlan& plan, const Network& network) {
   return std::nullopt;
 }
 
+/// Rules of an order speak of passes that are there.
+Result check_rules(const ParallelPlan& plan) {
+  const Assignment& assignment = *plan.assignment;
+  if (!plan.order.window) return std::nullopt;
+  if (assignment.replicas > 1) return broken("a window beside several replicas of the network");
+  const std::size_t stops =
+      assignment.gangs.empty() ? assignment.groups.size() : assignment.stops.size();
+  for (const OrderRule& rule : plan.order.rules) {
+    if (rule.first.stop >= stops || rule.second.stop >= stops) {
+      return broken("a rule of the order names a pass that is not there");
+    }
+  }
+  return std::nullopt;
+}
+
 /// What `index_contents` fills in must be what it would fill in for this network.
 Result check_tables(const Assignment& assignment, const Network& network) {
   Assignment again;
@@ -103,6 +118,7 @@ Result check_tables(const Assignment& assignment, const Network& network) {
   again.chunks = assignment.chunks;
   again.replicas = assignment.replicas;
   again.skips = assignment.skips;
+  again.gangs = assignment.gangs;
   index_contents(again, network);
   if (again == assignment) return std::nullopt;
   return broken(fmt::format("the plan was made for another network than {}", network.name));
@@ -121,6 +137,41 @@ std::vector<std::int64_t> ranks_at(const ParallelPlan& plan, const DevicePositio
     }
   }
   return ranks;
+}
+
+/// Gangs stand among the groups of one replica, on devices of whole positions.
+Result check_gangs(const ParallelPlan& plan, const Network& network) {
+  const Assignment& assignment = *plan.assignment;
+  if (assignment.gangs.empty()) return std::nullopt;
+  if (assignment.replicas > 1) return broken("gangs beside several replicas of the network");
+  if (!plan.order.window) return broken("gangs in an order that knows of none");
+  std::size_t before = 0;
+  for (const Gang& gang : assignment.gangs) {
+    if (!contains(plan.transforms.size(), gang.place.transform)) {
+      return broken("a gang names a transform that is not there");
+    }
+    if (gang.before < before || gang.before > assignment.groups.size()) {
+      return broken("gangs are not in the order in which micro-batches pass them");
+    }
+    before = gang.before;
+    std::vector<std::int64_t> held;
+    for (const int position : gang.positions) {
+      if (!contains(assignment.positions.size(), position)) {
+        return broken("a gang names a stage that is not there");
+      }
+      const auto ranks = ranks_at(plan, assignment.positions[static_cast<std::size_t>(position)]);
+      held.insert(held.end(), ranks.begin(), ranks.end());
+    }
+    std::sort(held.begin(), held.end());
+    std::vector<std::int64_t> own = ranks_at(plan, gang.place);
+    std::sort(own.begin(), own.end());
+    if (own != held) return broken("the mesh of a gang is not the devices of its stages");
+    for (const BlockRun& run : gang.blocks) {
+      if (run.block < network.blocks.size() && run.count >= 0) continue;
+      return broken(fmt::format("{} has no block {}", network.name, run.block));
+    }
+  }
+  return std::nullopt;
 }
 
 /// Every rank belongs to one position.
@@ -191,8 +242,10 @@ std::optional<Infeasible> check_structure(const ParallelPlan& plan, const Networ
     if (auto bad = check_degrees(transform, plan, network)) return bad;
   }
   if (auto bad = check_indices(plan, network)) return bad;
+  if (auto bad = check_gangs(plan, network)) return bad;
   if (auto bad = check_tables(*plan.assignment, network)) return bad;
-  return check_ranks(plan);
+  if (auto bad = check_ranks(plan)) return bad;
+  return check_rules(plan);
 }
 
 std::optional<Infeasible> check_pipeline(const ParallelPlan& plan, const Framework& framework,

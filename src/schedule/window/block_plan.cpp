@@ -129,6 +129,13 @@ std::vector<NodeId> dependence_order(const BlockPlan& plan) {
   return order;
 }
 
+std::string rule_text(const std::string& first, const std::string& second, int later) {
+  const auto shifted = [](int shift) {
+    return shift <= 0 ? std::string() : "(m+" + std::to_string(shift) + ")";
+  };
+  return first + shifted(-later) + " before " + second + shifted(later);
+}
+
 std::vector<Ticks> work_of_devices(const BlockPlan& plan) {
   std::vector<Ticks> work(plan.devices(), 0);
   for (NodeId id = 0; id < plan.blocks.size(); ++id) {
@@ -209,7 +216,10 @@ std::vector<std::string> start_faults(const BlockPlan& plan, const BlockStarts& 
     for (std::size_t m = 0; m < starts[rule.first].size(); ++m) {
       const auto other = static_cast<std::int64_t>(m) + rule.later;
       if (other < 0 || other >= static_cast<std::int64_t>(starts[rule.second].size())) continue;
-      if (starts[rule.second][static_cast<std::size_t>(other)] >= end_of(rule.first, m)) continue;
+      if (starts[rule.second][static_cast<std::size_t>(other)] >=
+          end_of(rule.first, m) + rule.delay) {
+        continue;
+      }
       faults.push_back(name_of(plan, rule.second, static_cast<int>(other)) + " begins before " +
                        name_of(plan, rule.first, static_cast<int>(m)) + " ends");
       break;

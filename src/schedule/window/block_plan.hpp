@@ -12,13 +12,18 @@
 
 namespace plansearch {
 
-/// `first` of micro-batch m ends before `second` of micro-batch m + later begins, for every m.
+/// `first` of micro-batch m ends, and `delay` passes, before `second` of micro-batch m + later
+/// begins, for every m.
 struct BeforeRule {
   NodeId first = 0;
   NodeId second = 0;
   int later = 0;
+  Ticks delay = 0;  ///< what a message between them takes
   bool operator==(const BeforeRule&) const = default;
 };
+
+/// "f0 before b1", "b0 before f0(m+2)"
+[[nodiscard]] std::string rule_text(const std::string& first, const std::string& second, int later);
 
 struct PlanBlock {
   std::string name;

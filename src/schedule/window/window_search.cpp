@@ -135,7 +135,7 @@ BlockStarts unrolled(const BlockPlan& plan, const std::vector<Ticks>& window, Ti
       const int other = m - rule.later;
       if (other < 0 || other >= micro_batches) continue;
       start = std::max(start, starts[rule.first][static_cast<std::size_t>(other)] +
-                                  plan.blocks[rule.first].time);
+                                  plan.blocks[rule.first].time + rule.delay);
     }
     for (const int d : plan.nodes.node(node).devices) {
       start = std::max(start, free[static_cast<std::size_t>(d)]);
@@ -156,6 +156,7 @@ std::variant<WindowOrder, NoWindow> find_window(const BlockPlan& plan,
   const Ticks least = *std::max_element(work.begin(), work.end());
   Ticks longest = 0;  // one micro-batch after the other
   for (const PlanBlock& block : plan.blocks) longest += block.time;
+  for (const BeforeRule& rule : plan.rules) longest += rule.delay;
   // Few lengths between the two where ticks are short.
   constexpr Ticks kMostLengths = 1000;
   const Ticks step = std::max<Ticks>(1, (longest - least) / kMostLengths);

@@ -72,8 +72,8 @@ void WindowTable::estimate_rest() {
     Ticks earliest = 0;
     for (const BeforeRule& rule : into_[order_[i]]) {
       if (rank_[rule.first] >= i) continue;
-      earliest = std::max(
-          earliest, starts_[rule.first] + plan_.blocks[rule.first].time - rule.later * period_);
+      earliest = std::max(earliest, starts_[rule.first] + plan_.blocks[rule.first].time +
+                                        rule.delay - rule.later * period_);
     }
     starts_[order_[i]] = earliest;
   }
@@ -91,7 +91,7 @@ bool WindowTable::is_free(NodeId node, Ticks start) const {
   // Rules that lead back to blocks placed before it.
   return std::all_of(out_[node].begin(), out_[node].end(), [&](const BeforeRule& rule) {
     if (rank_[rule.second] >= placed_) return true;
-    return start + length <= starts_[rule.second] + rule.later * period_;
+    return start + length + rule.delay <= starts_[rule.second] + rule.later * period_;
   });
 }
 

@@ -96,6 +96,14 @@ constexpr std::array kMeasures{
             [](const Answer& answer, double) {
               return answer.best->estimate.memory.total().value() / kGibibyte;
             }},
+    Measure{"MFU",
+            [](const Answer& answer, double step) {
+              const Problem& problem = answer.problem();
+              const Flops flops = model_training_flops(*problem.network) *
+                                  static_cast<double>(problem.global_batch);
+              return flops.value() / step / problem.gpus / answer.evaluator->matmul_peak().value() *
+                     100.0;
+            }},
     Measure{"small message",
             [](const Answer& answer, double) { return worst_small_message(answer); }},
 };
@@ -113,17 +121,18 @@ const Measure& measure_of(std::string_view id, const PublishedFigure& figure) {
   fail(id, fmt::format("\"{}\" is not a measure", figure.measure));
 }
 
-/// Flags, and the plan file that says the rest.
+/// Flags, the plan file that says the rest, and constraints.
 struct Question {
   ProblemRequest request;
   std::string plan;
+  std::string constraints;
 };
 
 /// What is wrong with the flag or its value; empty where it was set.
 std::string set_flag(std::string_view flag, const std::string& value, Question& asked) {
   ProblemRequest& request = asked.request;
-  if (flag == "--space" || flag == "--plan") {
-    (flag == "--space" ? request.space : asked.plan) = value;
+  if (flag == "--space" || flag == "--plan" || flag == "--constraints") {
+    (flag == "--space" ? request.space : flag == "--plan" ? asked.plan : asked.constraints) = value;
     return {};
   }
   for (const SettingRow& row : setting_table()) {
@@ -151,14 +160,16 @@ Question read_question(std::string_view id, const std::string& question, const S
     const std::string problem = set_flag(words[i], words[i + 1], asked);
     if (!problem.empty()) fail(id, fmt::format("{}: {}", words[i], problem));
   }
-  for (std::string* file : {&asked.request.hardware, &asked.request.model, &asked.plan}) {
+  for (std::string* file :
+       {&asked.request.hardware, &asked.request.model, &asked.request.framework, &asked.plan}) {
     if (file->ends_with(".yaml")) *file = (data.directory() / *file).string();
   }
   return asked;
 }
 
 Answer answer_of_plan(const Question& asked) {
-  const ResolvedPlan given = resolve_plan(complete_from_plan(asked.request, asked.plan));
+  const ResolvedPlan given = resolve_plan(
+      with_constraints(complete_from_plan(asked.request, asked.plan), asked.constraints));
   Answer answer;
   answer.evaluator = std::make_unique<PlanEvaluator>(given.problem);
   answer.best = PlanCandidate{given.plan.transforms.front().degrees,
@@ -189,7 +200,7 @@ std::optional<PlanCandidate> best_plan(const PlanEvaluator& evaluator,
 }
 
 Answer answer_of(const Question& asked, const StudyContext& context, int threads) {
-  if (!asked.plan.empty()) return answer_of_plan(asked);
+  if (!asked.plan.empty() || !asked.constraints.empty()) return answer_of_plan(asked);
   const ProblemRequest& request = asked.request;
   Answer answer;
   answer.evaluator = std::make_unique<PlanEvaluator>(

@@ -77,7 +77,7 @@ class EveryWindow {
  private:
   [[nodiscard]] bool is_window() const {
     for (const BeforeRule& rule : plan_.rules) {
-      const Ticks end = starts_[rule.first] + plan_.blocks[rule.first].time;
+      const Ticks end = starts_[rule.first] + plan_.blocks[rule.first].time + rule.delay;
       if (starts_[rule.second] + rule.later * period_ < end) return false;
     }
     // Of so many micro-batches all have begun and ended around the middle.
@@ -102,8 +102,8 @@ class EveryWindow {
 };
 
 /// A tree of blocks on random devices. A block may take memory that a later one of its branch gives
-/// back on the same devices.
-BlockPlan random_plan(Dice& dice) {
+/// back on the same devices. Messages between blocks take up to so long.
+BlockPlan random_plan(Dice& dice, int most_delay = 0) {
   const int devices = dice.between(1, 2);
   const auto count = static_cast<std::size_t>(dice.between(3, 4));
   std::vector<PlanBlock> blocks;
@@ -117,7 +117,8 @@ BlockPlan random_plan(Dice& dice) {
                           : std::vector<int>{dice.between(0, devices - 1)});
     if (i == 0) continue;
     parent[i] = static_cast<std::size_t>(dice.between(0, static_cast<int>(i) - 1));
-    rules.push_back({static_cast<NodeId>(parent[i]), static_cast<NodeId>(i), 0});
+    rules.push_back({static_cast<NodeId>(parent[i]), static_cast<NodeId>(i), 0,
+                     most_delay > 0 ? dice.between(0, most_delay) : 0});
   }
   for (std::size_t last = count; last-- > 1;) {
     std::optional<std::size_t> first;
@@ -130,6 +131,43 @@ BlockPlan random_plan(Dice& dice) {
     blocks[last].memory = -1;
   }
   return make_block_plan("random", devices, blocks, places, rules);
+}
+
+struct Tally {
+  int longer = 0;  ///< than the work of the busiest device
+  int none = 0;
+};
+
+/// The shortest windows of small plans are those of all windows.
+Tally check_small_plans(Dice& dice, int plans, int most_delay) {
+  Tally tally;
+  for (int n = 0; n < plans; ++n) {
+    const BlockPlan plan = random_plan(dice, most_delay);
+    WindowRequest request{3, {}};
+    for (std::size_t d = 0; d < plan.devices(); ++d) {
+      request.caps.push_back(dice.between(0, 1) == 0 ? std::optional<int>() : dice.between(1, 2));
+    }
+    const Ticks horizon = most_delay > 0 ? 22 : 12;
+    const auto answer = find_window(plan, request);
+    if (std::holds_alternative<NoWindow>(answer)) {
+      Ticks all = 0;
+      for (const PlanBlock& block : plan.blocks) all += block.time;
+      CHECK_FALSE(EveryWindow(plan, request, all, horizon).exists());
+      ++tally.none;
+      continue;
+    }
+    const WindowOrder& order = std::get<WindowOrder>(answer);
+    obeys(plan, request, order);
+    CHECK(order.period == order.period_bound);
+    const auto work = work_of_devices(plan);
+    const Ticks least = *std::max_element(work.begin(), work.end());
+    if (order.period > least) ++tally.longer;
+    for (Ticks period = least; period < order.period; ++period) {
+      CHECK_FALSE(EveryWindow(plan, request, period, horizon).exists());
+    }
+    CHECK(EveryWindow(plan, request, order.period, horizon).exists());
+  }
+  return tally;
 }
 
 TEST_SUITE("schedule") {
@@ -175,35 +213,37 @@ TEST_SUITE("schedule") {
 
   TEST_CASE("2,000 small plans: the shortest window is that of all windows") {
     Dice dice(41);
-    int longer = 0, none = 0;
-    for (int n = 0; n < 2000; ++n) {
-      const BlockPlan plan = random_plan(dice);
-      WindowRequest request{3, {}};
-      for (std::size_t d = 0; d < plan.devices(); ++d) {
-        request.caps.push_back(dice.between(0, 1) == 0 ? std::optional<int>() : dice.between(1, 2));
-      }
-      constexpr Ticks kHorizon = 12;
-      const auto answer = find_window(plan, request);
-      if (std::holds_alternative<NoWindow>(answer)) {
-        Ticks all = 0;
-        for (const PlanBlock& block : plan.blocks) all += block.time;
-        CHECK_FALSE(EveryWindow(plan, request, all, kHorizon).exists());
-        ++none;
-        continue;
-      }
-      const WindowOrder& order = std::get<WindowOrder>(answer);
-      obeys(plan, request, order);
-      CHECK(order.period == order.period_bound);
-      const auto work = work_of_devices(plan);
-      const Ticks least = *std::max_element(work.begin(), work.end());
-      if (order.period > least) ++longer;
-      for (Ticks period = least; period < order.period; ++period) {
-        CHECK_FALSE(EveryWindow(plan, request, period, kHorizon).exists());
-      }
-      CHECK(EveryWindow(plan, request, order.period, kHorizon).exists());
-    }
-    CHECK(longer > 15);
-    CHECK(none < 200);
+    const Tally tally = check_small_plans(dice, 2000, 0);
+    CHECK(tally.longer > 15);
+    CHECK(tally.none < 200);
+  }
+
+  TEST_CASE("500 small plans whose messages take time") {
+    Dice dice(43);
+    const Tally tally = check_small_plans(dice, 500, 2);
+    CHECK(tally.longer > 15);
+    CHECK(tally.none < 100);
+  }
+
+  // Two devices, F 1 and B 1 each, a tick between them: a micro-batch takes 1 + 1 + 1 + 1 + 1 + 1,
+  // and where one is kept at a time that is the window.
+  TEST_CASE("a message between blocks holds back what waits for it") {
+    BlockPlan plan = there_and_back(2, 1, 1);
+    for (BeforeRule& rule : plan.rules) rule.delay = rule.first == 1 ? 0 : 1;
+    const WindowRequest one{3, {1, 1}};
+    const WindowOrder order = found(plan, one);
+    CHECK(order.period == 6);
+    CHECK(order.makespan == 18);
+    obeys(plan, one, order);
+    BlockStarts early = order.starts;
+    --early[1].front();
+    CHECK(start_faults(plan, early) == std::vector<std::string>{"f1 of micro-batch 0 begins before "
+                                                                "f0 of micro-batch 0 ends"});
+    const WindowRequest free{3, {std::nullopt, std::nullopt}};
+    const WindowOrder many = found(plan, free);
+    CHECK(many.period == 2);
+    CHECK(many.makespan == 6 + 2 * 2);
+    obeys(plan, free, many);
   }
 
   TEST_CASE("interlaced embeddings: as short as the published schedule, in less memory") {

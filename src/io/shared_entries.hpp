@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which entries of `assign:` lie on the devices of all stages.
+#pragma once
+
+#include "io/document.hpp"
+
+namespace plansearch::io {
+
+[[nodiscard]] bool is_shared(const Node& entry);
+/// Of the whole list, which has an entry.
+[[nodiscard]] bool all_shared(const Node& assign);
+
+}  // namespace plansearch::io
