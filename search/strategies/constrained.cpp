@@ -2,7 +2,8 @@
 // Computes: the best plans of a space of degrees under placements and shared devices that a plan
 //           file decides.
 // Source: constraints of nnScaler (OSDI 2024, section 4): a search over what they leave open.
-// Assumes: operators in pieces multiply and read at least as much as whole ones, so that the bound
+// Assumes: orders that are found have one chunk a stage. Operators in pieces multiply and read at
+// least as much as whole ones, so that the bound
 //          of the degrees alone holds. Of plans with blocks on the devices of all stages it is that
 //          of a tensor group of them: no stage does more than such a group.
 // Units: seconds.
@@ -10,6 +11,7 @@
 #include "search/strategies/constrained.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -64,7 +66,9 @@ class ConstrainedSearch : public Strategy {
     walk_->visit(
         0, space.depth(), PlanDegrees{},
         [&](const PlanDegrees& degrees) {
-          if (degrees.temporal != Temporal::None) return reject(Obstacle::NoSuchFeature, 1);
+          if (degrees.temporal != Temporal::None || is_said_already(degrees)) {
+            return reject(Obstacle::NoSuchFeature, 1);
+          }
           plans_.emplace_back(bound_of(degrees), degrees);
           check_stop();
         },
@@ -73,6 +77,14 @@ class ConstrainedSearch : public Strategy {
         });
     std::stable_sort(plans_.begin(), plans_.end(),
                      [](const Bounded& a, const Bounded& b) { return a.first < b.first; });
+  }
+
+  /// An order that is found makes no difference between schedules. Chunks only lengthen its search.
+  [[nodiscard]] bool is_said_already(PlanDegrees degrees) {
+    if (request_.shared_blocks.empty() || degrees.pipeline == 1) return false;
+    if (degrees.chunks > 1) return true;
+    degrees.schedule = kDefaultSchedule;
+    return !seen_.insert(degrees).second;
   }
 
   [[nodiscard]] Seconds bound_of(PlanDegrees degrees) const {
@@ -116,6 +128,7 @@ class ConstrainedSearch : public Strategy {
   std::shared_ptr<const LegalWalk> walk_;
   SearchRequest request_;
   std::vector<Bounded> plans_;
+  std::set<PlanDegrees> seen_;
 };
 
 }  // namespace

@@ -14,10 +14,20 @@
 namespace plansearch::io {
 namespace {
 
-/// Among the settings of an answer, but not settings: remarks on the model.
-constexpr std::array<std::string_view, 3> kRemarks{"part", "passed_over", "trained"};
-constexpr std::array<std::string_view, 7> kOrigins{"flag",      "plan",    "model",  "assumed",
-                                                   "framework", "profile", "default"};
+/// Among the settings of an answer, but not settings: remarks on the model and on the plan, whose
+/// degrees are in its config.
+constexpr std::array<std::string_view, 5> kRemarks{"part", "passed_over", "trained", "order",
+                                                   "other_operators"};
+constexpr std::array<std::string_view, 8> kOrigins{"flag",      "plan",    "model",   "assumed",
+                                                   "framework", "profile", "default", "gpus"};
+
+bool is_remark(std::string_view key) {
+  const auto& degrees = degree_table();
+  return std::find(kRemarks.begin(), kRemarks.end(), key) != kRemarks.end() ||
+         std::any_of(degrees.begin(), degrees.end(), [&](const DegreeRow& row) {
+           return row.key == key || key == key_of(row.degree, {});
+         });
+}
 
 bool was_chosen(const Node& setting) {
   const Node origin = setting.at("origin");
@@ -40,7 +50,7 @@ std::string checked_text(const Node& value, const SettingRow& row) {
 void take_settings(const Node& settings, ProblemRequest& question) {
   for (const Node& setting : settings.items()) {
     const std::string key = setting.at("key").text();
-    if (std::find(kRemarks.begin(), kRemarks.end(), key) != kRemarks.end()) continue;
+    if (is_remark(key)) continue;
     const SettingRow* row = find_setting(key);
     if (row == nullptr) {
       setting.at("key").fail(fmt::format("unknown setting '{}'", key),

@@ -98,7 +98,9 @@ std::optional<SharedDocument> read_shared(const Node& root) {
       }
     }
     const Node of = item.at("of");
-    for (const std::string& selector : of.is_scalar() ? std::vector{of.text()} : of.texts()) {
+    const auto selectors = of.is_scalar() ? std::vector{of.text()} : of.texts();
+    if (selectors.empty()) of.fail("the entry means no block", "of: BLOCK, or leave it out");
+    for (const std::string& selector : selectors) {
       if (selector.find('/') != std::string::npos) {
         of.fail(fmt::format("'{}' names operators", selector),
                 "whole blocks lie on the devices of all stages: BLOCK");

@@ -15,6 +15,7 @@
 #include "plansearch/error.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "question/degrees.hpp"
+#include "question/filled_degrees.hpp"
 #include "question/framework_names.hpp"
 #include "question/gpu_count.hpp"
 
@@ -233,19 +234,7 @@ const SourceLocation& place_of_shared(const PlanRequest& asked) {
   return asked.shared ? asked.shared->places.front().where : asked.window->place.where;
 }
 
-}  // namespace
-
-ResolvedPlan resolve_plan(const PlanRequest& asked) {
-  if (asked.transform || asked.assign) {
-    const ResolvedQuestion question = load_problem(asked.request);
-    return resolve_plan(without_primitives(asked, *question.problem.network));
-  }
-  refuse_several(asked.request);
-  check_degrees(asked.request.degrees);
-  return resolve_plan(asked, read_problem_files(asked.request));
-}
-
-ResolvedPlan resolve_plan(const PlanRequest& asked, const ProblemFiles& files) {
+ResolvedPlan settled_plan(const PlanRequest& asked, const ProblemFiles& files) {
   ResolvedPlan given{resolve_question(asked.request, files), {}, {}, {}, {}, {}, {}};
   const bool squares = !asked.request.square.empty();
   const bool rings =
@@ -282,6 +271,24 @@ ResolvedPlan resolve_plan(const PlanRequest& asked, const ProblemFiles& files) {
     return bad ? place_of(*bad, *asked.stages) : asked.stages->place.where;
   };
   judge(bad, where(), asked.request, given);
+  return given;
+}
+
+}  // namespace
+
+ResolvedPlan resolve_plan(const PlanRequest& asked) {
+  if (asked.transform || asked.assign) {
+    const ResolvedQuestion question = load_problem(asked.request);
+    return resolve_plan(without_primitives(asked, *question.problem.network));
+  }
+  refuse_several(asked.request);
+  check_degrees(asked.request.degrees);
+  return resolve_plan(asked, read_problem_files(asked.request));
+}
+
+ResolvedPlan resolve_plan(const PlanRequest& asked, const ProblemFiles& files) {
+  ResolvedPlan given = settled_plan(asked, files);
+  note_filled(asked, given);
   return given;
 }
 

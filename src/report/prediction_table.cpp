@@ -92,10 +92,6 @@ std::string excess_text(const SearchReport& report) {
   return text + "\n";
 }
 
-}  // namespace
-
-namespace {
-
 /// Blocks on all devices, and the order that was found.
 std::string found_order_text(const PlanReport& plan) {
   std::string text;

@@ -98,6 +98,7 @@ std::string zero_cell(const PlanDegrees& plan) {
 
 /// The order of its pipeline, and those of variants with as many chunks.
 std::string order_cell(const PlanReport& plan) {
+  if (plan.plan.window) return "found";
   return tied_cell(plan, schedule_cell, [](const PlanDegrees& variant, const PlanDegrees& own) {
     return variant.chunks == own.chunks;
   });

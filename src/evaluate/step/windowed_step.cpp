@@ -31,6 +31,7 @@ constexpr double kTicksOfWork = 48.0;
 /// Starts that are tried for one length, by passes of a micro-batch: each takes as long as it has
 /// passes.
 constexpr std::int64_t kMostChoices = 2'400'000;
+constexpr double kGrowth = 1.0 / 16.0;
 /// Of the largest that a pass keeps.
 constexpr double kMemoryUnits = 64.0;
 
@@ -130,7 +131,7 @@ WindowOrder find_order(BlockPlan plan, int micro_batches) {
   }
   const std::vector<std::optional<int>> no_caps(plan.devices());
   const auto passes = static_cast<std::int64_t>(plan.blocks.size());
-  const auto found = find_window(plan, {micro_batches, no_caps, kMostChoices / passes});
+  const auto found = find_window(plan, {micro_batches, no_caps, kMostChoices / passes, kGrowth});
   check_stop();  // a window that was cut short is none to remember
   if (const auto* none = std::get_if<NoWindow>(&found)) {
     throw SimulationLimit("no order of the plan: " + none->reason, none->remedy);

@@ -164,12 +164,16 @@ std::variant<WindowOrder, NoWindow> find_window(const BlockPlan& plan,
   best.period_bound = least;
   best.makespan_bound = least_makespan(plan, request.micro_batches);
   bool proved = true;
-  for (Ticks period = least;; period += step) {
+  Ticks next = least;
+  for (Ticks period = least;; period = next) {
     period = std::min(period, std::max(least, longest));
     const Outcome outcome = LengthSearch(plan, request, period, best.makespan_bound, best).run();
     if (outcome == Outcome::Found) return best;
-    proved = proved && outcome == Outcome::None && step == 1;
+    next =
+        period + std::max(step, static_cast<Ticks>(static_cast<double>(period) * request.growth));
+    proved = proved && outcome == Outcome::None;
     if (proved) best.period_bound = period + 1;
+    proved = proved && next == period + 1;
     if (period >= longest || best.stopped) break;
   }
   if (best.stopped) {

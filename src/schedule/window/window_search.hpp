@@ -18,6 +18,7 @@ struct WindowRequest {
   /// Choices of a start that are tried for one length of the window; the answer depends on it, and
   /// on nothing that a machine does.
   std::int64_t most_choices = 2'000'000;
+  double growth = 0.0;  ///< from one length that is tried to the next, at least
 };
 
 struct WindowOrder {

@@ -114,6 +114,8 @@ TEST_SUITE("unit") {
         says(refusal(kHead + kFour + "assign: [{of: haed, devices: all}]\n"), "did you mean head"));
     CHECK(says(refusal(kHead + kFour + "assign: [{of: head/logits, devices: all}]\n"),
                "'head/logits' names operators"));
+    CHECK(says(refusal(kHead + kFour + "assign: [{of: [], devices: all}]\n"),
+               "the entry means no block"));
     CHECK(says(refusal(kHead + kFour + "assign: [{of: head, layers: 0-3, devices: all}]\n"),
                "layers beside devices: all"));
     CHECK(says(refusal(kHead + kFour + kEnds + "order: {schedule: 1f1b, before: [b0 before f1]}\n"),
