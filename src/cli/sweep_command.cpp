@@ -45,6 +45,10 @@ int run_sweep(const Options& options) {
   if (options.out.empty()) {
     throw InputError({}, "sweep: --out is missing", "a .csv, .jsonl, .sqlite or .db file");
   }
+  if (options.format != "table") {
+    throw InputError({}, fmt::format("sweep takes no --format {}", options.format),
+                     "the ending of --out says it: .csv, .jsonl, .sqlite or .db");
+  }
   SweepRequest request;
   request.questions = options.argument;
   request.common = options;

@@ -153,6 +153,7 @@ class Rows(Case):
         self.refuse(good, expect=["--out is missing"])
         self.refuse(good, "--out", self.directory / "r.parquet", expect=["no Parquet", "to_parquet"])
         self.refuse(good, "--out", self.directory / "r.txt", expect=[".csv, .jsonl, .sqlite"])
+        self.refuse(good, "--out", out, "--format", "json", expect=["takes no --format json", "the ending of --out"])
         for shard in ("0/4", "5/4", "1", "1/", "a/b", "1/4x", "/"):
             self.refuse(good, "--out", out, "--shard", shard, expect=[f"--shard {shard}", "3/8"])
         self.refuse(good, "--out", out, "--gpus", "8,16", expect=["belong in its file"])

@@ -128,7 +128,7 @@ TEST_SUITE("problem") {
 
   TEST_CASE("sensitivity: the same for any number of threads, on top of what is set already") {
     ProblemRequest changed = request();
-    changed.set = "tiers.nvlink.bandwidth=200 GB/s";
+    changed.set = "tiers.nvlink.bandwidth=200 GB/s; accelerator.peak.bf16=500 TFLOP/s";
     const SensitivityReport a = report_of(changed, 1), b = report_of(changed, 2);
     REQUIRE(a.rows.size() == b.rows.size());
     for (std::size_t i = 0; i < a.rows.size(); ++i) {
@@ -139,7 +139,7 @@ TEST_SUITE("problem") {
     REQUIRE(row != nullptr);
     CHECK(row->value == "200 GB/s");
     ProblemRequest more = changed;
-    more.set = "tiers.nvlink.bandwidth=220 GB/s";
+    more.set = "tiers.nvlink.bandwidth=220 GB/s; accelerator.peak.bf16=500 TFLOP/s";
     CHECK(row->step_change ==
           doctest::Approx(estimate_of(more).step.total() / estimate_of(changed).step.total() - 1.0)
               .epsilon(1e-9));
