@@ -209,6 +209,12 @@ class GroupPricer {
     ErrorModel errors = errors_;
     errors.site = site.spread;
     errors.scatter = site.scatter;
+    if (plans.size() == 1) {
+      const StepTimeBreakdown& step = plans.front().estimate.step;
+      const RelativeInterval interval = relative_interval(errors, step, evaluator_.problem().gpus);
+      const Seconds time = step.total() * (batch_share * site.factor);
+      return {time, time * interval.p10, time * interval.p90};
+    }
     std::vector<MixturePart> parts;
     constexpr double kTenth = 1.2815515655446004;
     for (const PossiblePlan& plan : plans) {
