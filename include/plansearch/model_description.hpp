@@ -138,6 +138,7 @@ struct EmbeddingDescription {
   bool head_bias = false;  ///< bias of the logits (Phi)
   bool pooler = false;     ///< dense layer on the first token (BERT)
   HeadTransform head_transform = HeadTransform::None;
+  double predicted = 1.0;  ///< share of the positions whose logits are computed (masked tokens)
   bool operator==(const EmbeddingDescription&) const = default;
 };
 

@@ -3,6 +3,7 @@
 // than in another.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,10 +27,14 @@ struct FittedSite {
   bool operator==(const FittedSite&) const = default;
 };
 
+/// Whether those who measured make what they measured on.
+enum class SiteKind : std::uint8_t { Laboratory, Vendor };
+
 /// Published runs of one laboratory on one machine.
 struct MeasuredSite {
   std::string name;
   std::string laboratory;
+  SiteKind kind = SiteKind::Laboratory;
   std::vector<std::string> sources{};   ///< texts, one of which the source of its rows holds
   std::vector<std::string> hardware{};  ///< profiles of its rows; empty: any
   int rows = 0;
@@ -45,5 +50,7 @@ using SiteTable = std::vector<MeasuredSite>;
 /// Names that stand for no laboratory.
 inline constexpr std::string_view kTypicalSite = "typical";
 inline constexpr std::string_view kTunedSite = "tuned";
+inline constexpr std::string_view kVendorSite = "vendor";          ///< typical of vendors' own
+inline constexpr std::string_view kLaboratorySite = "laboratory";  ///< typical of all others
 
 }  // namespace plansearch

@@ -36,7 +36,7 @@ class Settings(TypedDict, total=False):
     base_precision: Words  # format in which weights beside adapters are kept (fp32|bf16|fp16|fp8|int8|nf4)
     optimizer_states: Words  # format of the optimizer's moments (fp32|bf16|fp16|fp8|int8)
     tokens: float | str  # to train on: adds days, GPU-hours, energy and price
-    site: Words  # whose runs: typical (default), tuned (factor 1), or a measured laboratory
+    site: Words  # whose runs: typical (default), vendor or laboratory (typical of these), tuned (factor 1), or a measured laboratory
     mem_reserve: Words  # memory to keep free, such as "2 GiB"
     mem_risk: float  # accepted risk of running out of memory (default: 0.1)
     set: Words  # another value in a data file, such as tiers.nvlink.bandwidth=225GB/s, framework.KEY=VALUE or model.KEY=VALUE; several times, or between ';'

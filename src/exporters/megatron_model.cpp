@@ -338,6 +338,8 @@ std::vector<Trait> beyond_decoders() {
        }},
       {"a layer between its last norm and the logits (embedding.head_transform)",
        [](const M& m) { return m.embedding.head_transform != HeadTransform::None; }},
+      {"logits of some positions only (embedding.predicted)",
+       [](const M& m) { return m.embedding.predicted < 1.0; }},
       {"a first layer without a norm (norm.first)", [](const M& m) { return !m.norm.first_norm; }},
       {"windows in chunks, or full attention by a list of layers (attention.window_kind, "
        ".leading_full, .layer_pattern)",

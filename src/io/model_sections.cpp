@@ -113,6 +113,7 @@ EmbeddingDescription read_embedding(const Node& node, PositionKind positions,
   fields.take("head_bias", e.head_bias, &Node::boolean);
   fields.take("pooler", e.pooler, &Node::boolean);
   fields.take("head_transform", e.head_transform, kTransforms);
+  fields.take("predicted", e.predicted, read_predicted);
   return e;
 }
 
@@ -166,6 +167,12 @@ VisionDescription read_vision(const Node& node) {
 }
 
 }  // namespace
+
+double read_predicted(const Node& node) {
+  const double share = node.number();
+  if (share <= 0.0 || share > 1.0) node.fail("must be above 0 and at most 1");
+  return share;
+}
 
 LatentAttention read_latent(const Node& node) {
   LatentAttention latent;

@@ -13,6 +13,8 @@ namespace plansearch::io {
 namespace {
 
 constexpr int kMostRows = 1'000'000;
+constexpr Choice<SiteKind> kKinds[] = {{"laboratory", SiteKind::Laboratory},
+                                       {"vendor", SiteKind::Vendor}};
 /// A step that takes more than this times its prediction, or less than one part in it, is not a
 /// site.
 constexpr double kMostFactor = 10.0;
@@ -42,6 +44,7 @@ MeasuredSite read_site(const Node& node) {
   site.name = node.at("name").text();
   site.laboratory = node.at("laboratory").text();
   const Fields fields(node);
+  fields.take("kind", site.kind, kKinds);
   fields.take("sources", site.sources, &Node::texts);
   fields.take("hardware", site.hardware, &Node::texts);
   site.rows = node.at("rows").count(1, kMostRows);
@@ -60,7 +63,8 @@ SiteTable read_sites(const std::filesystem::path& path) {
   for (const Node& node : root.at("sites").items()) {
     MeasuredSite site = read_site(node);
     const std::string name = canonical_name(site.name);
-    const bool taken = name == kTypicalSite || name == kTunedSite ||
+    const bool taken = name == kTypicalSite || name == kTunedSite || name == kVendorSite ||
+                       name == kLaboratorySite ||
                        std::any_of(sites.begin(), sites.end(), [&](const MeasuredSite& other) {
                          return canonical_name(other.name) == name;
                        });

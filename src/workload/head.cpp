@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The block behind the layers: final norm, logits, loss; and the modules that predict further
 // tokens (DeepSeek-V3, arXiv:2412.19437, section 2.2).
+#include <cmath>
+
 #include "workload/network_parts.hpp"
 
 namespace plansearch {
@@ -17,6 +19,17 @@ TensorId add_pooler(BlockBuilder& block, const Stack& stack, TensorId in) {
                        .bias = Bias::Yes});
 }
 
+/// The positions whose tokens are predicted, where those are some of all: masked ones, at least
+/// one.
+TensorId add_predicted_positions(BlockBuilder& block, const Stack& stack, TensorId in) {
+  const double share = stack.model.embedding.predicted;
+  if (share >= 1.0) return in;
+  const auto all = static_cast<double>(block.extent(stack.tokens));
+  const DimId some =
+      block.dim("predicted", DimRole::Sequence, static_cast<std::int64_t>(std::ceil(share * all)));
+  return block.elementwise("predicted_positions", {in}, {stack.batch, some, stack.hidden});
+}
+
 /// Dense layer, activation and norm in front of the logits (RoBERTa).
 TensorId add_transform(BlockBuilder& block, const Stack& stack, TensorId in) {
   const DimId inner = block.dim("head_transform", DimRole::Other, block.extent(stack.hidden));
@@ -26,7 +39,7 @@ TensorId add_transform(BlockBuilder& block, const Stack& stack, TensorId in) {
                                        .contracted = {stack.hidden},
                                        .outputs = {inner},
                                        .bias = biased ? Bias::Yes : Bias::No});
-  const TensorId active = block.elementwise("head_activation", {dense}, stack.stream());
+  const TensorId active = block.elementwise("head_activation", {dense}, Dims(block.dims(in)));
   block.save_input(dense);
   return add_norm(block, stack, "head_norm", active);
 }
@@ -89,6 +102,7 @@ std::size_t head_block(Network& network, const Stack& stack, const NetworkOption
     stream = add_dropout(block, stack, "final_dropout", stream);
   }
   if (stack.model.embedding.pooler) static_cast<void>(add_pooler(block, stack, stream));
+  stream = add_predicted_positions(block, stack, stream);
   const EmbeddingDescription& e = stack.model.embedding;
   std::string key = e.tied ? kWordEmbeddingKey : "";
   if (key.empty() && stack.model.mtp_layers > 0) key = "output_embeddings";

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -139,16 +140,34 @@ SiteEffect own_site(const MeasuredSite& site, const SitePopulation& population) 
           .basis = fmt::format("{} runs of {}", site.rows, site.laboratory)};
 }
 
+SiteEffect typical_of(const SiteTable& sites, SiteKind kind) {
+  SiteTable alike;
+  std::copy_if(sites.begin(), sites.end(), std::back_inserter(alike),
+               [&](const MeasuredSite& site) { return site.kind == kind; });
+  const SitePopulation population = population_of(alike);
+  SiteEffect site = typical_site(population);
+  const bool vendor = kind == SiteKind::Vendor;
+  site.name = vendor ? kVendorSite : kLaboratorySite;
+  site.basis = fmt::format(
+      "typical of {} measured sites of {}; calibrate with three runs of your "
+      "own: plansearch fit",
+      population.sites, vendor ? "vendors" : "laboratories");
+  return site;
+}
+
 SiteEffect find_site(const SiteTable& sites, std::string_view name) {
   const std::string wanted = canonical_name(name);
   const SitePopulation population = population_of(sites);
   if (wanted == kTypicalSite) return typical_site(population);
+  if (wanted == kVendorSite) return typical_of(sites, SiteKind::Vendor);
+  if (wanted == kLaboratorySite) return typical_of(sites, SiteKind::Laboratory);
   if (wanted == kTunedSite) {
     SiteEffect tuned;
     tuned.basis = "as fast as kernels and links allow";
     return tuned;
   }
-  std::vector<std::string> known{std::string(kTypicalSite), std::string(kTunedSite)};
+  std::vector<std::string> known{std::string(kTypicalSite), std::string(kVendorSite),
+                                 std::string(kLaboratorySite), std::string(kTunedSite)};
   for (const MeasuredSite& site : sites) {
     if (canonical_name(site.name) == wanted) return own_site(site, population);
     known.push_back(site.name);

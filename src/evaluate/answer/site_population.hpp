@@ -31,6 +31,9 @@ inline constexpr double kPriorRuns = 0.5;
 /// A site of which nothing is known.
 [[nodiscard]] SiteEffect typical_site(const SitePopulation& population);
 
+/// Typical of vendors, or of laboratories that are none.
+[[nodiscard]] SiteEffect typical_of(const SiteTable& sites, SiteKind kind);
+
 /// A measured one, its factor shrunk towards the population's.
 [[nodiscard]] SiteEffect own_site(const MeasuredSite& site, const SitePopulation& population);
 

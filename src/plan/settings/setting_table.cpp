@@ -175,10 +175,11 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
     changes(row<&R::tokens>(S::Tokens, "tokens", K::Text, "COUNT",
                             "to train on: adds days, GPU-hours, energy and price"),
             SettingEffect::Summary),
-    column(
-        row<&R::site>(S::Site, "site", K::Text, "SITE",
-                      "whose runs: typical (default), tuned (factor 1), or a measured laboratory"),
-        {}),
+    column(row<&R::site>(S::Site, "site", K::Text, "SITE",
+                         "whose runs: typical (default), vendor or laboratory (typical of these), "
+                         "tuned (factor 1), or a "
+                         "measured laboratory"),
+           {}),
     changes(row<&R::mem_reserve>(S::MemoryReserve, "mem_reserve", K::Text, "BYTES",
                                  "memory to keep free, such as \"2 GiB\""),
             SettingEffect::Room),

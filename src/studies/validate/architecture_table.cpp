@@ -55,6 +55,7 @@ void read_facts(const Node& node, ArchitectureEntry& entry) {
        [](Model m, const LatentAttention& v) { m.attention.latent = v; });
   fact("mtp_layers", count, [](Model m, std::int64_t v) { m.mtp_layers = v; });
   fact("token_types", count, [](Model m, std::int64_t v) { m.embedding.token_types = v; });
+  fact("predicted", io::read_predicted, [](Model m, double v) { m.embedding.predicted = v; });
   fact("shared_width", count, [](Model m, std::int64_t v) {
     if (m.moe) m.moe->shared_width = v;
   });

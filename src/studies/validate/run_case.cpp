@@ -179,6 +179,17 @@ void open_degrees(const RunRecord& run, std::int64_t known, RunCase& result) {
   result.question.degrees.pin(result.open_degrees.front(), result.open_ranks);
 }
 
+/// A row that says nothing of its plan is of data parallelism; one that ran, if that fits or shards
+/// parameters, which is another way to fit.
+void assume_degrees(const RunRecord& run, const PinnedDegrees& pinned, RunCase& result) {
+  if (!run.step_time || result.plan.data == 1 || pinned.has(Degree::MicroBatch)) return;
+  if (result.plan.zero == ZeroStage::Parameters) return;
+  for (const Degree degree : {Degree::TensorOut, Degree::Pipeline}) {
+    if (!pinned.has(degree)) result.assumed_degrees.push_back(degree);
+  }
+  if (!result.assumed_degrees.empty()) result.assumed_degrees.push_back(Degree::Data);
+}
+
 /// What entries say of degrees that the row leaves empty.
 void fill_degrees(const RunRecord& run, const ArchitectureTable& table, RunCase& result) {
   for (const ArchitectureEntry* entry : table.matching(run)) {
@@ -208,6 +219,7 @@ void pin_degrees(const RunRecord& run, const ArchitectureTable& table, const Fra
   if (!ranks) throw refusal("the product of the degrees is beyond any machine");
   if (!pinned.has(Degree::Data)) {
     plan.data = degree(std::max<std::int64_t>(1, run.gpus / *ranks));
+    assume_degrees(run, pinned, result);
     pinned.pin(Degree::Data, plan.data);
   } else {
     open_degrees(run, *ranks, result);

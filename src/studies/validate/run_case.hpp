@@ -25,6 +25,9 @@ struct RunCase {
   /// them are the first one's until the plan is priced.
   std::vector<Degree> open_degrees{};
   int open_ranks = 1;
+  /// Degrees that are 1, and data parallelism over all ranks, as nobody says otherwise; where no
+  /// such plan fits they are open too.
+  std::vector<Degree> assumed_degrees{};
   std::vector<std::string> filled;  ///< what the columns did not say, and who said it instead
   /// Sequences of the row over sequences of the plan: below 1 when the last micro-batch is partial.
   double batch_share = 1.0;

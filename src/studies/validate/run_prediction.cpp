@@ -72,7 +72,8 @@ class GroupPricer {
     const RunRecord& run = row.run;
     RunPrediction& prediction = row.predicted;
     try {
-      if (run_case.open_micro_batch || !run_case.open_degrees.empty()) {
+      if (run_case.open_micro_batch || !run_case.open_degrees.empty() ||
+          !run_case.assumed_degrees.empty()) {
         settle_open(run_case);
         prediction.filled = run_case.filled;
         prediction.chosen_micro_batch = run_case.open_micro_batch;
@@ -110,9 +111,8 @@ class GroupPricer {
   }
 
   /// Every split of the ranks from `degree` on over the degrees that are left.
-  void add_splits(const RunCase& run_case, std::size_t degree, int ranks, PinnedDegrees& pinned,
-                  std::vector<PlanDegrees>& plans) const {
-    const std::vector<Degree>& open = run_case.open_degrees;
+  void add_splits(const RunCase& run_case, const std::vector<Degree>& open, std::size_t degree,
+                  int ranks, PinnedDegrees& pinned, std::vector<PlanDegrees>& plans) const {
     if (degree + 1 >= open.size()) {
       if (!open.empty()) pinned.pin(open.back(), ranks);
       try {
@@ -124,15 +124,33 @@ class GroupPricer {
     }
     for (const int own : divisors(ranks)) {
       pinned.pin(open[degree], own);
-      add_splits(run_case, degree + 1, ranks / own, pinned, plans);
+      add_splits(run_case, open, degree + 1, ranks / own, pinned, plans);
     }
   }
 
   /// Of all plans that the row may mean: the fastest that fits, else the one that needs least.
+  /// Degrees that are assumed to be 1 are so where such a plan fits.
   void settle_open(RunCase& run_case) {
+    std::vector<Degree> open = run_case.open_degrees;
+    bool fits = settle(run_case, open, run_case.open_ranks);
+    if (!fits && !run_case.assumed_degrees.empty()) {
+      open = run_case.assumed_degrees;
+      fits = settle(run_case, open, run_case.plan.data);
+    }
+    if (open.size() == 1) open.clear();  // the other degrees decide it
+    if (run_case.open_micro_batch) open.push_back(Degree::MicroBatch);
+    for (const Degree degree : open) {
+      run_case.filled.push_back(fmt::format(
+          "{} {} ({})", key_of(degree, {}), value_text(degree, degree_value(run_case.plan, degree)),
+          fits ? "the fastest that fits" : "none fits, this one needs least"));
+    }
+  }
+
+  /// Whether a plan fits that splits `ranks` over the open degrees; the best one is the row's.
+  bool settle(RunCase& run_case, const std::vector<Degree>& open, int ranks) {
     PinnedDegrees pinned = run_case.question.degrees;
     std::vector<PlanDegrees> plans;
-    add_splits(run_case, 0, run_case.open_ranks, pinned, plans);
+    add_splits(run_case, open, 0, ranks, pinned, plans);
     std::optional<Seconds> fastest;
     std::optional<Bytes> least;
     for (const PlanDegrees& plan : plans) {
@@ -147,14 +165,7 @@ class GroupPricer {
       least = needed;
       run_case.plan = plan;
     }
-    std::vector<Degree> open = run_case.open_degrees;
-    if (open.size() == 1) open.clear();  // the other degrees decide it
-    if (run_case.open_micro_batch) open.push_back(Degree::MicroBatch);
-    for (const Degree degree : open) {
-      run_case.filled.push_back(fmt::format(
-          "{} {} ({})", key_of(degree, {}), value_text(degree, degree_value(run_case.plan, degree)),
-          fastest ? "the fastest that fits" : "none fits, this one needs least"));
-    }
+    return fastest.has_value();
   }
 
   void price_row(const RunRecord& run, const RunCase& run_case, RunPrediction& prediction) {
@@ -209,6 +220,12 @@ class GroupPricer {
     ErrorModel errors = errors_;
     errors.site = site.spread;
     errors.scatter = site.scatter;
+    if (plans.size() == 1) {
+      const StepTimeBreakdown& step = plans.front().estimate.step;
+      const RelativeInterval interval = relative_interval(errors, step, evaluator_.problem().gpus);
+      const Seconds time = step.total() * (batch_share * site.factor);
+      return {time, time * interval.p10, time * interval.p90};
+    }
     std::vector<MixturePart> parts;
     constexpr double kTenth = 1.2815515655446004;
     for (const PossiblePlan& plan : plans) {

@@ -80,6 +80,18 @@ TEST_SUITE("unit") {
                          "unknown site 'alpha-lap'", InputError);
   }
 
+  TEST_CASE("vendors and laboratories are typical of their own kind") {
+    SiteTable sites{site("a", "A", 0.0), site("b", "B", 0.1), site("c", "C", 0.3),
+                    site("d", "D", 0.5)};
+    sites[0].kind = sites[1].kind = SiteKind::Vendor;
+    const SiteEffect vendor = find_site(sites, "vendor");
+    const SiteEffect laboratory = find_site(sites, "laboratory");
+    CHECK(vendor.factor == doctest::Approx(std::exp(0.05)));
+    CHECK(laboratory.factor == doctest::Approx(std::exp(0.4)));
+    CHECK(vendor.spread < laboratory.spread);
+    CHECK(vendor.basis.find("2 measured sites of vendors") != std::string::npos);
+  }
+
   TEST_CASE("a site is a part of the step of its own") {
     Estimate estimate;
     estimate.step.compute = Seconds(3.0);

@@ -31,7 +31,8 @@ attention: {heads: 4, kv_heads: 2, head_size: 16, bias: qkv, positions: relative
 mlp: {width: 128, activation: silu, gated: true, bias: false}
 norm: {kind: rmsnorm, placement: sandwich, final: true, first: true}
 embedding: {vocab: 100, tied: true, width: 32, position_rows: 10, token_types: 2, norm: true,
-            head_bias: false, pooler: false, head_transform: none}
+            head_bias: false, pooler: false, head_transform: none,
+            predicted: 0.15}
 dropout: {residual: 0.1, attention: 0.1}
 experts: {count: 4, top_k: 2, width: 32, shared_width: 32, shared_gate: true, router_bias: true,
           correction_bias: true, fp32_router: true, bias: true, leading_dense: 1, every: 1, dense_layers: [1], layers: [1], capacity_factor: 1.5, groups: 2, top_groups: 1,

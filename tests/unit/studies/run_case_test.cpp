@@ -83,6 +83,24 @@ TEST_SUITE("unit") {
     CHECK(case_of({{"dp", "3"}, {"cp", ""}, {"pp", "1"}}).open_degrees.empty());
   }
 
+  TEST_CASE("a run without a plan is data parallel, and degrees are open where that does not fit") {
+    const test::Cells blank{{"tp", ""}, {"pp", ""}, {"dp", ""}, {"micro_batch", ""}};
+    const auto assumed = [&](const std::string& column, const std::string& value,
+                             std::string_view framework = "megatron") {
+      test::Cells cells = blank;
+      cells[column] = value;
+      return case_of(cells, framework).assumed_degrees;
+    };
+    CHECK(case_of(blank).plan.data == 16);
+    CHECK(assumed("id", "a") == std::vector{Degree::TensorOut, Degree::Pipeline, Degree::Data});
+    CHECK(assumed("pp", "2") == std::vector{Degree::TensorOut, Degree::Data});
+    // Stated, or not known to have run, or sharded: as it stands.
+    CHECK(assumed("micro_batch", "2").empty());
+    CHECK(assumed("dp", "16").empty());
+    CHECK(assumed("step_time_s", "").empty());
+    CHECK(assumed("zero", "3", "fsdp").empty());
+  }
+
   TEST_CASE("degrees whose product overflows are refused") {
     const std::string most = "1073741824";  // 2^30: the product of three wraps to 0 in 64 bits
     for (const char* data : {"", "1", "1073741824"}) {

@@ -2,6 +2,7 @@
 #include "studies/validate/run_prediction.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -113,6 +114,39 @@ TEST_SUITE("unit") {
             .front();
     CHECK(large.verdict == Verdict::OutOfMemory);
     CHECK(large.plan->micro_batch == 1);
+  }
+
+  TEST_CASE("a run of which no degree is known: data parallel, else the fastest split that fits") {
+    const auto row = [](std::string id, std::string tp, std::string pp, bool large) {
+      test::Cells cells{{"id", id}, {"tp", tp}, {"pp", pp}, {"dp", ""}, {"sp", ""}};
+      cells["micro_batch"] = "";
+      if (!large) return cells;
+      cells.insert({{"hidden", "8192"}, {"heads", "64"}, {"layers", "32"}});
+      return cells;
+    };
+    std::vector<test::Cells> rows{row("small", "", "", false), row("open", "", "", true)};
+    for (const char* tp : {"1", "2", "4", "8", "16"}) {
+      for (const char* pp : {"1", "2", "4", "8", "16"}) {
+        if (std::stoi(tp) * std::stoi(pp) > 16) continue;
+        rows.push_back(row(fmt::format("{} x {}", tp, pp), tp, pp, true));
+      }
+    }
+    const auto predictions = predict(test::runs_of(rows));
+    CHECK(predictions[0].plan->data == 16);
+    CHECK(std::none_of(predictions[0].filled.begin(), predictions[0].filled.end(),
+                       [](const std::string& text) { return text.starts_with("tp "); }));
+    CHECK(predictions[2].verdict == Verdict::OutOfMemory);  // data parallel
+    Seconds fastest{1e9};
+    for (std::size_t i = 2; i < predictions.size(); ++i) {
+      if (predictions[i].verdict != Verdict::Feasible || *predictions[i].memory_risk > 0.1)
+        continue;
+      fastest = std::min(fastest, *predictions[i].step_time);
+    }
+    CHECK(predictions[1].verdict == Verdict::Feasible);
+    CHECK(*predictions[1].step_time == fastest);
+    const int ranks = predictions[1].plan->tensor() * predictions[1].plan->pipeline;
+    CHECK(ranks > 1);
+    CHECK(ranks * predictions[1].plan->data == 16);
   }
 
   TEST_CASE("a step beyond the times that 64 bits hold is that row's, not the table's") {

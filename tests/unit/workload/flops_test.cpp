@@ -37,6 +37,22 @@ TEST_SUITE("unit") {
           doctest::Approx(2 * s * products + attention).epsilon(1e-13));
   }
 
+  TEST_CASE("a masked language model computes logits of its masked tokens") {
+    // 0.15 of 128 tokens are 19.2: 20 of them meet the transform and the vocabulary.
+    ModelDescription model = test::gpt(2, 64, 4, 512, 128);
+    model.stack = StackKind::Encoder;
+    model.embedding.head_transform = HeadTransform::Biased;
+    const double all = model_forward_flops(build_network(model)).value();
+    model.embedding.predicted = 0.15;
+    const Network some = build_network(model);
+    CHECK(all - model_forward_flops(some).value() ==
+          doctest::Approx((128 - 20) * 2.0 * 64 * (64 + 512)).epsilon(1e-12));
+    model.embedding.predicted = 1e-9;
+    CHECK(all - model_forward_flops(build_network(model)).value() ==
+          doctest::Approx((128 - 1) * 2.0 * 64 * (64 + 512)).epsilon(1e-12));
+    CHECK(parameter_count(some) == parameter_count(build_network(model)));
+  }
+
   TEST_CASE("experts: every token meets top-k of them, whatever the rounding") {
     for (const std::int64_t experts : {8, 48, 384}) {
       ModelDescription model = test::with_experts(test::llama(1, 64, 8, 8, 96, 128), experts, 8);
