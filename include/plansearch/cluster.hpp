@@ -35,6 +35,8 @@ struct Accelerator {
   std::optional<double> power_watt;
   /// Whether frameworks run collectives through user buffers beside matmuls (Hopper and newer).
   bool user_buffers = false;
+  /// Whether its kernels are fractions of the peaks of another architecture, which nobody measured.
+  bool foreign_kernels = false;
   KernelCurves kernels;
   ConcurrencyCoefficients concurrency;
   ProvenanceMap provenance;
@@ -120,6 +122,7 @@ struct Cluster {
   std::optional<FittedSite> site;  ///< written by a fit to the machine's own runs
   /// Standard deviation of ln(measured / predicted) of curves without a residual.
   double unmeasured_sigma = 0.0;
+  double foreign_sigma = 0.0;  ///< the same of step times, of foreign kernels
   ProvenanceMap provenance;
   std::uint64_t content_hash = 0;  ///< of every file the profile was read from
 

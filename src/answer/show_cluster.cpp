@@ -41,6 +41,8 @@ ShownSection accelerator_section(const Accelerator& chip) {
     if (chip.peak[i]) rows.quantity("peak." + name, *chip.peak[i], "dense");
   }
   if (chip.power_watt) rows.number("power", *chip.power_watt, "W");
+  rows.text("foreign_kernels", chip.foreign_kernels ? "yes" : "no",
+            "fractions of the peaks of another architecture");
   rows.text("user_buffers", chip.user_buffers ? "yes" : "no",
             "collectives beside matmuls through user buffers");
   return rows.take();

@@ -98,6 +98,7 @@ void read_datasheet(const Node& node, const Accelerator* base, Accelerator& acce
   fields.take("power", accelerator.power_watt,
               [](const Node& power) { return power.positive<Watts>().value; });
   fields.take("user_buffers", accelerator.user_buffers, &Node::boolean);
+  fields.take("foreign_kernels", accelerator.foreign_kernels, &Node::boolean);
   const auto peaks = node.find("peak");
   if (peaks || base == nullptr) read_peaks(node.at("peak"), accelerator, log, inherited);
   require_ordered_peaks(peaks ? *peaks : node, accelerator);
@@ -125,6 +126,8 @@ Accelerator read_accelerator(const Node& node, ProfileLibrary& library, int dept
   FieldLog log;
   ProvenanceMap inherited = accelerator.provenance;
   const Accelerator* base_pointer = base ? &*base : nullptr;
+  // Of the nearest generation; its file may say that this is the same architecture.
+  if (!base && !node.find("kernels")) accelerator.foreign_kernels = true;
   read_datasheet(node, base_pointer, accelerator, library.defaults(), log, inherited);
   if (!base && !node.find("multiprocessors")) {
     const Accelerator donor = kernel_donor(node, accelerator, library, depth);

@@ -58,6 +58,7 @@ Defaults read_defaults(const Node& root) {
       number_or(concurrency, "multiprocessors", nullptr, 0.0, 1e4);
   read_paths(concurrency.at("paths"), defaults.path_share, [](const std::string&) {});
   defaults.unmeasured_sigma = number_or(root, "unmeasured_sigma", nullptr, 0.0, 10.0);
+  defaults.foreign_sigma = number_or(root, "foreign_sigma", nullptr, 0.0, 10.0);
   for (const Node::Entry& entry : accelerator.at("matmul_fallback").entries()) {
     std::vector<DataType>& order = defaults.matmul_fallback[data_type(entry.value, entry.key)];
     for (const Node& item : entry.value.items()) order.push_back(data_type(item, item.text()));

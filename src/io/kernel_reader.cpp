@@ -176,6 +176,19 @@ KernelCurves take_from(const Accelerator& donor, ProvenanceMap& inherited) {
   return donor.kernels;
 }
 
+/// How far one architecture's measured kernels lie from their curves says nothing of another's.
+void forget_residuals(KernelCurves& kernels) {
+  const auto forget = [](auto& curve) {
+    if (curve) curve->residual.reset();
+  };
+  for (auto& curve : kernels.matmul) forget(curve);
+  forget(kernels.matmul_fp8_block);
+  for (AttentionKernel& kernel : kernels.attention) {
+    kernel.forward.residual.reset();
+    forget(kernel.backward);
+  }
+}
+
 std::string default_donor(const Accelerator& accelerator, const Defaults& defaults) {
   FlopRate peak;
   for (const DataType type : {DataType::Fp16, DataType::Bf16}) {
@@ -218,6 +231,7 @@ KernelCurves read_kernels(const Node& accelerator_node, const Accelerator& so_fa
   } else if (like || !complete) {
     const Accelerator donor = kernel_donor(accelerator_node, so_far, library, depth);
     kernels = take_from(donor, inherited);
+    if (so_far.foreign_kernels) forget_residuals(kernels);
     shared = library.shared_curves(donor.name);
   }
   const bool from_donor = like || base != nullptr || !complete;

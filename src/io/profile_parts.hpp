@@ -53,6 +53,7 @@ struct Defaults {
   Seconds burst_warm_up;
   double unaligned_rows = 1.0;
   double unmeasured_sigma = 0.0;
+  double foreign_sigma = 0.0;
   Bytes l2_cache;
   std::vector<KernelRule> kernels;
   std::vector<TierRule> links;

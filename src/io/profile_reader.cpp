@@ -254,6 +254,7 @@ Cluster read_cluster(const Node& root, ProfileLibrary& library) {
   }
   fields.take("site", cluster.site, read_fitted_site);
   cluster.unmeasured_sigma = library.defaults().unmeasured_sigma;
+  cluster.foreign_sigma = library.defaults().foreign_sigma;
   cluster.provenance = log.provenance(root, {});
   root.finish();
   return cluster;

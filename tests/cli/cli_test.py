@@ -2635,7 +2635,7 @@ class Show(Case):
         for name in ("perlmutter", "frontier", "tpu-v5p", "gb200-nvl72"):
             _, rows = self.show("hw", name)
             derived = {"nodes", "accelerators", "accelerator", "kind", "link", "fabric",
-                       "user_buffers"}
+                       "user_buffers", "foreign_kernels"}
             for field, row in rows.items():
                 if field not in derived and not field.startswith("software"):
                     self.assertIsNotNone(row["evidence"], (name, field))

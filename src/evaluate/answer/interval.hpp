@@ -2,6 +2,8 @@
 // Error bars of predictions.
 #pragma once
 
+#include <string>
+
 #include "plansearch/evaluation.hpp"
 #include "plansearch/problem.hpp"
 
@@ -20,7 +22,7 @@ struct ErrorModel {
   double kernels = 0.0;    ///< residual of the accelerator's matmul curve
   double links = 0.0;      ///< residual of the collectives inside a node
   double network = 0.0;    ///< of the collectives between nodes
-  double borrowed = 0.0;   ///< of kernels on the curve of another kind, weighed by their FLOPs
+  double borrowed = 0.0;   ///< of kernels on the curve of another kind or architecture
   double experts = 0.0;    ///< further error of experts, weighed by their share of the FLOPs
   double straggler = 0.0;  ///< growth of ln(p90 / median) with every doubling of nodes
   double site = 0.0;       ///< of the factor of the site as a whole
@@ -29,6 +31,17 @@ struct ErrorModel {
 };
 
 [[nodiscard]] ErrorModel error_model(const Problem& problem);
+
+/// A measurement, and p90 over p10 of a step without and with it.
+struct Narrowing {
+  std::string what;  ///< "matrix products in fp8"
+  std::string how;   ///< the command that takes it
+  double before = 1.0;
+  double after = 1.0;
+};
+
+/// The measurement that narrows the interval of this step most.
+[[nodiscard]] Narrowing narrowing(const Problem& problem, const StepTimeBreakdown& step);
 
 /// Independent errors add in quadrature; what only slows down (stragglers) is in p90 alone.
 [[nodiscard]] RelativeInterval relative_interval(const ErrorModel& model,

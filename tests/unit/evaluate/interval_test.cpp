@@ -88,6 +88,33 @@ TEST_SUITE("unit") {
     CHECK(interval.p10 == doctest::Approx(std::exp(-0.128155)).epsilon(1e-5));
   }
 
+  TEST_CASE("kernels of another architecture are wrong alike, until they are measured") {
+    Problem problem = test::toy_problem();
+    Cluster cluster = *problem.cluster;
+    cluster.foreign_sigma = 0.2;
+    const auto with = [&](bool foreign, std::optional<Residual> residual) {
+      cluster.accelerator.foreign_kernels = foreign;
+      for (auto& curve : cluster.accelerator.kernels.matmul) {
+        if (curve) curve->residual = residual;
+      }
+      problem.cluster = std::make_shared<const Cluster>(cluster);
+      return error_model(problem).borrowed;
+    };
+    CHECK(with(false, std::nullopt) == 0.0);
+    CHECK(with(true, Residual{-0.05, 0.05}) == 0.0);
+    CHECK(with(true, std::nullopt) == doctest::Approx(0.2));
+
+    // All of a step computes: sqrt(0.05^2 + 0.06^2 + 0.2^2) wide, sqrt(0.05^2 + 0.06^2) measured.
+    StepTimeBreakdown step;
+    step.compute = Seconds(1.0);
+    const Narrowing best = narrowing(problem, step);
+    CHECK(best.what.find("matrix products") == 0);
+    CHECK(best.how == "plansearch calibrate --only gemm");
+    CHECK(best.before ==
+          doctest::Approx(std::exp(2.0 * 1.28155 * std::sqrt(0.0461))).epsilon(1e-4));
+    CHECK(best.after == doctest::Approx(std::exp(2.0 * 1.28155 * std::sqrt(0.0061))).epsilon(1e-4));
+  }
+
   TEST_CASE("mixtures of experts are less certain") {
     Problem dense = test::toy_problem();
     Problem mixed = test::toy_problem({.experts = 8});
