@@ -80,7 +80,7 @@ std::vector<PlanReport> front_reports(const PlanEvaluator& evaluator,
 
 /// "; measure ...: p90 / p10 of plan 1 1.9 -> 1.4: ...", where that is worth a measurement.
 std::string narrowing_text(const Problem& problem, const std::vector<PlanReport>& plans) {
-  constexpr double kWorth = 1.25;
+  constexpr double kWorth = 1.2;
   if (plans.empty()) return {};
   const Narrowing found = narrowing(problem, plans.front().estimate.step);
   if (found.before < kWorth * found.after) return {};
