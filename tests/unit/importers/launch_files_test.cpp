@@ -56,8 +56,8 @@ TEST_CASE("launch files: TOML") {
   CHECK(key(found, "a.f.i.j").value == true);
   CHECK(key(found, "a.f.i.k.l").value == 0.5);
   CHECK(key(found, "a.b").where.line == 3);
-  CHECK_THROWS_AS(find_keys({{"[a\n", "r.toml"}}, {}), InputError);
-  CHECK_THROWS_AS(find_keys({{"a = \"b\n", "r.toml"}}, {}), InputError);
+  CHECK_THROWS_AS(static_cast<void>(find_keys({{"[a\n", "r.toml"}}, {})), InputError);
+  CHECK_THROWS_AS(static_cast<void>(find_keys({{"a = \"b\n", "r.toml"}}, {})), InputError);
 }
 
 TEST_CASE("launch files: interpolation of YAML") {
