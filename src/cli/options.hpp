@@ -55,21 +55,21 @@ struct Options : ProblemRequest {
   std::string measured;            ///< diagnose --measured
   std::string profile;             ///< diagnose --profile
   std::optional<double> profile_steps;
-  bool force = false;              ///< --force: however large the trace
-  bool timeline = false;           ///< explain --timeline
-  bool sensitivity = false;        ///< explain --sensitivity
-  std::string goal;                ///< explain --step-time
-  std::string shown;               ///< whose file to show
-  bool graph = false;              ///< show the network
-  std::string stubs;               ///< show --operators: of an import
-  std::string argument;            ///< TABLE.csv, what to list, which shell
-  std::string to;                  ///< export --to
-  std::string launch;              ///< export --launch
-  std::string shard;               ///< sweep --shard
-  std::vector<std::string> known;  ///< sweep --known
-  std::string from;                ///< import --from
+  bool force = false;                    ///< --force: however large the trace
+  bool timeline = false;                 ///< explain --timeline
+  bool sensitivity = false;              ///< explain --sensitivity
+  std::string goal;                      ///< explain --step-time
+  std::string shown;                     ///< whose file to show
+  bool graph = false;                    ///< show the network
+  std::string stubs;                     ///< show --operators: of an import
+  std::string argument;                  ///< TABLE.csv, what to list, which shell
+  std::string to;                        ///< export --to
+  std::string launch;                    ///< export --launch
+  std::string shard;                     ///< sweep --shard
+  std::vector<std::string> known;        ///< sweep --known
+  std::string from;                      ///< import --from
   std::vector<std::string> definitions;  ///< import --define NAME=VALUE
-  std::string write_model;         ///< import --write-model
+  std::string write_model;               ///< import --write-model
 
   std::size_t top = 10;
   std::string format = "table";

@@ -76,8 +76,8 @@ struct PlacedBlock {
 
 /// Of one plan and mesh; plans whose groups have the same sizes share it.
 struct PlacedBlocks {
-  PlanDegrees plan;  ///< the one it was made for, with one sequence per micro-batch
-  DeviceMesh mesh;   ///< of that plan: cuts go with its sizes
+  PlanDegrees plan;                 ///< the one it was made for, with one sequence per micro-batch
+  DeviceMesh mesh;                  ///< of that plan: cuts go with its sizes
   std::vector<PlacedBlock> blocks;  ///< by index into Network::blocks
 };
 

@@ -150,8 +150,8 @@ Seconds GridBound::joined_time(const PlanDegrees& plan, const NetworkWork& work,
   return std::max(step_time(plan, work, beside), exchange);
 }
 
-/// The mean device has no less than its share of all micro-batches, and one micro-batch goes through
-/// all stages.
+/// The mean device has no less than its share of all micro-batches, and one micro-batch goes
+/// through all stages.
 Seconds GridBound::step_time(const PlanDegrees& plan, const NetworkWork& work,
                              const BlockWaits& waits) const {
   const auto level = static_cast<std::size_t>(plan.recompute);
