@@ -255,7 +255,8 @@ def row(torch, case, arguments, seconds, memory):
             "layers": sizes.layers, "hidden": sizes.hidden, "heads": sizes.heads, "kv_heads": sizes.kv_heads,
             "ffn_hidden": sizes.ffn, "vocab": sizes.vocabulary, "seq_len": case.sequence,
             "batch": case.batch, "micro_batch": case.batch, "zero": 3 if case.mixed == "fsdp" else 0, "precision": "bf16",
-            "optimizer": "adam", "attention": "flash" if fused else "unfused", "implementation": "compiled" if case.implementation == "compiled" else "",
+            "optimizer": "adam", "attention": "flash" if fused else "unfused",
+            "implementation": "" if case.implementation == "eager" else case.implementation,  # eager: as the framework
             "recompute": case.recompute, **adapters, "step_time_s": f"{seconds:.6g}",
             "peak_mem_gib": "" if memory is None else f"{memory:.4g}", "mem_kind": "" if memory is None else "torch-peak"}
 

@@ -211,19 +211,22 @@ SearchReport make_report(const ResolvedQuestion& asked, const PlanEvaluator& eva
   return report;
 }
 
+const Estimate& estimate_of(const Evaluation& evaluation) {
+  const auto* beyond = std::get_if<InfeasiblePlan>(&evaluation);
+  if (beyond == nullptr) return std::get<Estimate>(evaluation);
+  if (beyond->estimate) return *beyond->estimate;
+  throw InputError({},
+                   fmt::format("{}: {}", to_text(beyond->reason.obstacle), beyond->reason.detail));
+}
+
 SearchReport make_prediction(const ResolvedQuestion& asked, const PlanEvaluator& evaluator,
                              const ParallelPlan& plan) {
   const Evaluation evaluation = evaluator.evaluate(plan);
-  const auto* beyond = std::get_if<InfeasiblePlan>(&evaluation);
-  if (beyond != nullptr && !beyond->estimate) {
-    throw InputError(
-        {}, fmt::format("{}: {}", to_text(beyond->reason.obstacle), beyond->reason.detail));
-  }
-  const Estimate& estimate = beyond == nullptr ? std::get<Estimate>(evaluation) : *beyond->estimate;
+  const Estimate& estimate = estimate_of(evaluation);
   SearchReport report;
   report.question = question_report(asked, evaluator.problem());
   report.plans.push_back(report_plan(evaluator, plan, estimate));
-  if (beyond != nullptr) {
+  if (std::holds_alternative<InfeasiblePlan>(evaluation)) {
     report.misses.push_back(
         {PlanSummary(plan), estimate.memory, evaluator.memory_up_to(MemoryFit::Tight)});
   }

@@ -33,6 +33,10 @@ enum class FrontShown { No, Yes };
                                        const PlanEvaluator& evaluator, const SearchResult& result,
                                        std::size_t top, FrontShown front);
 
+/// What a plan was priced at, though it may not fit. InputError where it has no price. `evaluation`
+/// must outlive it.
+[[nodiscard]] const Estimate& estimate_of(const Evaluation& evaluation);
+
 /// One given plan as the only entry of a report; beyond memory it is also the nearest miss.
 [[nodiscard]] SearchReport make_prediction(const ResolvedQuestion& asked,
                                            const PlanEvaluator& evaluator,

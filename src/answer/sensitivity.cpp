@@ -11,6 +11,7 @@
 #include <utility>
 #include <variant>
 
+#include "answer/make_report.hpp"
 #include "base/names.hpp"
 #include "base/overrides.hpp"
 #include "base/parallel.hpp"
@@ -33,9 +34,7 @@ struct Price {
 Price price_of(const Problem& problem, const ParallelPlan& plan) {
   const PlanEvaluator evaluator(problem);
   const Evaluation evaluation = evaluator.evaluate(plan);
-  const auto* beyond = std::get_if<InfeasiblePlan>(&evaluation);
-  if (beyond != nullptr && !beyond->estimate) throw InputError({}, beyond->reason.detail);
-  const Estimate& estimate = beyond == nullptr ? std::get<Estimate>(evaluation) : *beyond->estimate;
+  const Estimate& estimate = estimate_of(evaluation);
   return {estimate.step.total(), estimate.memory.total()};
 }
 

@@ -54,6 +54,12 @@ std::string csv_of(const AnswerTable& rows) {
   return text;
 }
 
+std::string lines_of(const AnswerTable& rows) {
+  std::string text;
+  for (const auto& [number, line] : rows) text += line + "\n";
+  return text;
+}
+
 /// The journal open at its end; what it holds is added to `rows`.
 io::Descriptor taken_up(const fs::path& path, const std::vector<io::TableQuestion>& questions,
                         AnswerTable& rows) {
@@ -61,9 +67,7 @@ io::Descriptor taken_up(const fs::path& path, const std::vector<io::TableQuestio
   if (fs::exists(path, error)) {
     AnswerTable known;
     read_answers(path, questions, known);
-    std::string text;
-    for (const auto& [number, line] : known) text += line + "\n";
-    io::write_file(path, text);  // without a line that was cut short
+    io::write_file(path, lines_of(known));  // without a line that was cut short
     rows.merge(known);
   }
   constexpr int kMode = 0666;
@@ -101,9 +105,7 @@ void write_answers(const fs::path& out, const AnswerTable& rows) {
     io::write_file(out, csv_of(rows));
     return;
   }
-  std::string text;
-  for (const auto& [number, line] : rows) text += line + "\n";
-  io::write_file(out, text);
+  io::write_file(out, lines_of(rows));
 }
 
 void read_answers(const fs::path& file, const std::vector<io::TableQuestion>& questions,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: p10 and p90 of a step time around its prediction; the spread of the ratio of two steps
-// on
-//           one machine of which a value was changed.
+//           on one machine of which a value was changed.
 // Source: residual quantiles of kernel and link curves (data files), residuals of published runs
 //         per framework, spread between sites (docs/validation.md).
 // Assumes: log-normal, independent errors; a curve without residual is twice as wrong as a fitted

@@ -7,6 +7,7 @@
 #include "evaluate/answer/operator_report.hpp"
 
 #include "evaluate/block/operator_price.hpp"
+#include "evaluate/step/plan_invariants.hpp"
 
 namespace plansearch {
 namespace {
@@ -62,17 +63,11 @@ std::vector<OperatorReport> operators_at(const ProfileMaker& profiles, const Pri
   for_each_transform_at(view, position, [&](int number) {
     const TransformInvariants& transform = view.ground.transforms[static_cast<std::size_t>(number)];
     const std::vector<BlockWork>& work = transform.profile->work->blocks;
-    std::vector<double> copies(network.blocks.size(), 0.0);
-    for (const int index : view.contents_at(position)) {
-      const GroupContent& content = view.content(index);
-      if (content.transform != number) continue;
-      for (std::size_t b = 0; b < copies.size(); ++b) {
-        copies[b] += content.copies[b] * transform.degrees->pieces;
-      }
-    }
+    const std::vector<double> copies = copies_at(view, position, number);
     for (std::size_t b = 0; b < copies.size(); ++b) {
       if (copies[b] <= 0.0) continue;
-      append_block(network.blocks[b], profiles.index()[b], work[b], copies[b], lines);
+      append_block(network.blocks[b], profiles.index()[b], work[b],
+                   copies[b] * transform.degrees->pieces, lines);
     }
   });
   std::erase_if(lines, [](const OperatorReport& line) { return line.total() == Seconds(0); });

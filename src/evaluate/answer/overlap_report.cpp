@@ -12,6 +12,7 @@
 #include <map>
 
 #include "evaluate/block/message_name.hpp"
+#include "evaluate/step/plan_invariants.hpp"
 
 namespace plansearch {
 namespace {
@@ -104,12 +105,7 @@ void for_each_simulated(const ProfileMaker& profiles, const PricingInput& view, 
                         Visit visit) {
   for_each_transform_at(view, position, [&](int number) {
     const ClassProfile& profile = *view.ground.transforms[static_cast<std::size_t>(number)].profile;
-    std::vector<double> copies(profile.blocks.size(), 0.0);
-    for (const int index : view.contents_at(position)) {
-      const GroupContent& content = view.content(index);
-      if (content.transform != number) continue;
-      for (std::size_t b = 0; b < copies.size(); ++b) copies[b] += content.copies[b];
-    }
+    const std::vector<double> copies = copies_at(view, position, number);
     for (std::size_t b = 0; b < copies.size(); ++b) {
       if (copies[b] <= 0.0 || !profiles.posts_ahead(profile, b)) continue;
       for (const auto& [pass, name] :

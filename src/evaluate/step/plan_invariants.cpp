@@ -239,6 +239,16 @@ ParameterCount parameters_at(const PricingInput& view, int position, int transfo
   return total;
 }
 
+std::vector<double> copies_at(const PricingInput& view, int position, int transform) {
+  std::vector<double> copies(view.problem.network->blocks.size(), 0.0);
+  for (const int index : view.contents_at(position)) {
+    const GroupContent& content = view.content(index);
+    if (content.transform != transform) continue;
+    for (std::size_t b = 0; b < copies.size(); ++b) copies[b] += content.copies[b];
+  }
+  return copies;
+}
+
 void complete_kinds(const PricingContext& context, PlanInvariants& ground) {
   const PricingInput view{context, ground, {}};
   ground.kinds.clear();

@@ -38,6 +38,8 @@ class AssignmentCache {
 
 /// The same of what has this transform.
 [[nodiscard]] ParameterCount parameters_at(const PricingInput& view, int position, int transform);
+/// Copies of every block of the network that they have of one transform.
+[[nodiscard]] std::vector<double> copies_at(const PricingInput& view, int position, int transform);
 
 /// Fills in `kinds`; transforms, assignment and boundaries are there. Profiles need no times.
 void complete_kinds(const PricingContext& context, PlanInvariants& ground);

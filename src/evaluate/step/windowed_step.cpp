@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the order of a plan as the shortest window that repeats with every micro-batch, the
-// ends
-//           of its devices and what they keep.
+//           ends of its devices and what they keep.
 // Source: schedule/window (Rau 1994; Tessel, HPCA 2024) on the passes of the plan, times rounded to
 //         a few dozen ticks a window; the sequence that it finds with exact times.
 // Assumes: messages between stops travel beside kernels, or block their sender, as the framework

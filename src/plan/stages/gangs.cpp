@@ -101,6 +101,16 @@ void append(std::vector<BlockRun>& runs, std::size_t block) {
   }
 }
 
+/// The same stages without what follows from their blocks.
+std::shared_ptr<Assignment> stages_of(const Assignment& whole) {
+  auto stages = std::make_shared<Assignment>();
+  stages->positions = whole.positions;
+  stages->groups = whole.groups;
+  stages->chunks = whole.chunks;
+  stages->skips = whole.skips;
+  return stages;
+}
+
 /// Takes selected copies out of the groups.
 class GangMaker {
  public:
@@ -191,17 +201,12 @@ std::variant<ParallelPlan, Infeasible> with_gangs(ParallelPlan plan,
     const int first = plan.assignment->positions[static_cast<std::size_t>(p)].first;
     like.place.first = p == 0 ? first : std::min(like.place.first, first);
   }
-  const Assignment& before = *plan.assignment;
-  auto assignment = std::make_shared<Assignment>();
-  assignment->positions = before.positions;
-  assignment->groups = before.groups;
-  assignment->chunks = before.chunks;
-  assignment->skips = before.skips;
+  const auto assignment = stages_of(*plan.assignment);
   GangMaker maker(network, selected_copies(blocks, network), std::move(like));
   if (auto bad = maker.run(*assignment)) return *std::move(bad);
   plan.transforms.push_back(transform_of(plan, framework));
   index_contents(*assignment, network);
-  plan.assignment = std::move(assignment);
+  plan.assignment = assignment;
   plan.order.window = true;
   return plan;
 }
@@ -209,11 +214,7 @@ std::variant<ParallelPlan, Infeasible> with_gangs(ParallelPlan plan,
 ParallelPlan without_gangs(ParallelPlan plan, const Network& network) {
   if (plan.assignment->gangs.empty()) return plan;
   const Assignment& before = *plan.assignment;
-  auto assignment = std::make_shared<Assignment>();
-  assignment->positions = before.positions;
-  assignment->groups = before.groups;
-  assignment->chunks = before.chunks;
-  assignment->skips = before.skips;
+  const auto assignment = stages_of(before);
   for (auto gang = before.gangs.rbegin(); gang != before.gangs.rend(); ++gang) {
     const bool last = gang->before == assignment->groups.size();
     auto& blocks = assignment->groups[gang->before - (last ? 1 : 0)].blocks;
@@ -221,7 +222,7 @@ ParallelPlan without_gangs(ParallelPlan plan, const Network& network) {
   }
   plan.transforms.resize(static_cast<std::size_t>(before.gangs.front().place.transform));
   index_contents(*assignment, network);
-  plan.assignment = std::move(assignment);
+  plan.assignment = assignment;
   plan.order.window = false;
   plan.order.rules.clear();
   return plan;

@@ -216,13 +216,14 @@ double scatter_of(const std::vector<double>& left, const CurveFit& fit, double u
 
 }  // namespace
 
+std::string too_few_rows(std::size_t rows, std::string_view which) {
+  return fmt::format("{} row{}{}: a fit needs {}", rows, rows == 1 ? "" : "s", which, kFewestRuns);
+}
+
 std::variant<CurveFit, CurveFitRefusal> fit_curve(const CurveProblem& problem) {
-  const auto few = [](std::size_t rows, const char* what) {
-    return CurveFitRefusal{
-        fmt::format("{} row{}{}: a fit needs {}", rows, rows == 1 ? "" : "s", what, kFewestRuns),
-        {}};
-  };
-  if (problem.measured.size() < kFewestRuns) return few(problem.measured.size(), "");
+  if (problem.measured.size() < kFewestRuns) {
+    return CurveFitRefusal{too_few_rows(problem.measured.size()), {}};
+  }
   CurveFit fit;
   Point unchanged = {std::vector<double>(problem.parameters, 0.0), {}};
   unchanged.left = problem.predict(unchanged.at);
@@ -234,9 +235,7 @@ std::variant<CurveFit, CurveFitRefusal> fit_curve(const CurveProblem& problem) {
   for (int round = 0; round < kRounds; ++round) {
     split_outliers(left, problem.usual, fit);
     if (fit.kept.size() < kFewestRuns) {
-      CurveFitRefusal refused = few(fit.kept.size(), " that agree");
-      refused.outliers = fit.outliers;
-      return refused;
+      return CurveFitRefusal{too_few_rows(fit.kept.size(), " that agree"), fit.outliers};
     }
     Descent descent(problem, fit.kept, problem.prior * noise * noise, HUGE_VAL);
     descent.run();

@@ -6,6 +6,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -39,6 +40,9 @@ struct CurveFitRefusal {
   std::string reason;
   std::vector<std::size_t> outliers;
 };
+
+/// "2 rows: a fit needs 3"; `which` stands behind the rows, such as " that agree".
+[[nodiscard]] std::string too_few_rows(std::size_t rows, std::string_view which = "");
 
 /// Refused below three rows that agree, and where a row of usual shape would be known no better
 /// than what machines differ by.

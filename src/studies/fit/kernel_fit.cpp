@@ -85,8 +85,7 @@ void fit_format(const std::string& format, const std::vector<KernelTable>& table
   const std::size_t rows = sample.measured().size();
   if (rows == 0) return;  // the rows not used say why
   if (rows < kFewestRuns) {
-    fit.unused.push_back(
-        fmt::format("{}: {} row{}: a fit needs {}", part, rows, rows == 1 ? "" : "s", kFewestRuns));
+    fit.unused.push_back(fmt::format("{}: {}", part, too_few_rows(rows)));
     return;
   }
   const auto apply = [&](Logs logs) {

@@ -141,8 +141,7 @@ LinkGroup link_group(const std::vector<KernelTable>& tables, const Cluster& base
   LinkGroup group{messages_of(tables, base, unused), {}};
   for (const auto& [tier, rows] : group.messages.rows_of) {
     if (rows < kFewestRuns) {
-      throw FitRefusal{fmt::format("tier {}: {} row{}: a fit needs {}", base.tiers[tier].name, rows,
-                                   rows == 1 ? "" : "s", kFewestRuns),
+      throw FitRefusal{fmt::format("tier {}: {}", base.tiers[tier].name, too_few_rows(rows)),
                        "measure more message sizes"};
     }
     group.tiers.push_back(tier);

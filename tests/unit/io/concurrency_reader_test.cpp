@@ -1,31 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <array>
-#include <filesystem>
 #include <string>
 
-#include "io/profile_reader.hpp"
 #include "plansearch/error.hpp"
-#include "support/source_directory.hpp"
-#include "unit/io/temporary_directory.hpp"
+#include "unit/io/chip_file.hpp"
 
 using namespace plansearch;
-namespace fs = std::filesystem;
 
 namespace {
-
-const std::array<fs::path, 1> kShipped = {fs::path(PLANSEARCH_SOURCE_DIR) / "hardware_profiles"};
-
-Accelerator with(const std::string& section) {
-  const test::TemporaryDirectory dir;
-  const fs::path file =
-      dir.write("chip.yaml",
-                "schema: plansearch/accelerator/v1\nname: chip\nmemory: 80 GB\n"
-                "memory_bandwidth: 2 TB/s\nmultiprocessors: 100\npeak: {bf16: 300 TFLOP/s}\n" +
-                    section);
-  return io::load_accelerator(file.string(), kShipped);
-}
 
 double share(const Accelerator& chip, Activity messages) {
   return chip.concurrency.multiprocessor_share[static_cast<std::size_t>(messages)];
@@ -35,7 +18,7 @@ double share(const Accelerator& chip, Activity messages) {
 
 TEST_SUITE("unit") {
   TEST_CASE("concurrency: chips of which nothing is known take the default, and say so") {
-    const Accelerator chip = with("");
+    const Accelerator chip = test::chip_with("");
     // 20 of 100 multiprocessors (defaults.yaml).
     CHECK(share(chip, Activity::Local) == doctest::Approx(0.2));
     CHECK(share(chip, Activity::Fabric) == doctest::Approx(0.2));
@@ -47,7 +30,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("concurrency: what a file gives holds, whichever of a pair comes first") {
-    const Accelerator chip = with(
+    const Accelerator chip = test::chip_with(
         "concurrency:\n  multiprocessors: {local: 0.3}\n"
         "  paths: {to_host: {from_host: 0.5, compute: 1}}\n"
         "provenance:\n  - {fields: [concurrency], evidence: measured, source: \"a bench\"}\n");
@@ -62,19 +45,20 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("concurrency: another accelerator's, assumed") {
-    const Accelerator donor = io::load_accelerator("a100-sxm4-40gb", kShipped);
-    const Accelerator chip = with("concurrency: {like: a100-sxm4-40gb}\n");
+    const Accelerator donor = io::load_accelerator("a100-sxm4-40gb", test::shipped_hardware());
+    const Accelerator chip = test::chip_with("concurrency: {like: a100-sxm4-40gb}\n");
     CHECK(chip.concurrency == donor.concurrency);
     CHECK(chip.provenance.at("concurrency.multiprocessors.local").evidence == Evidence::Assumed);
     CHECK(donor.provenance.at("concurrency.multiprocessors.local").evidence == Evidence::Measured);
-    CHECK(io::load_accelerator("a100-sxm4-80gb", kShipped).concurrency == donor.concurrency);
+    CHECK(io::load_accelerator("a100-sxm4-80gb", test::shipped_hardware()).concurrency ==
+          donor.concurrency);
   }
 
   TEST_CASE("concurrency: what cannot be is refused with its place") {
     const auto refused = [](const std::string& section, const std::string& part) {
       CAPTURE(section);
       try {
-        (void)with("concurrency: " + section + "\n");
+        (void)test::chip_with("concurrency: " + section + "\n");
         FAIL_CHECK("not refused");
       } catch (const InputError& error) {
         CAPTURE(error.what());

@@ -3,30 +3,13 @@
 // measured to be off by there.
 #include <doctest/doctest.h>
 
-#include <array>
-#include <filesystem>
 #include <string>
 
-#include "io/profile_reader.hpp"
-#include "support/source_directory.hpp"
-#include "unit/io/temporary_directory.hpp"
+#include "unit/io/chip_file.hpp"
 
 using namespace plansearch;
-namespace fs = std::filesystem;
 
 namespace {
-
-const std::array<fs::path, 1> kShipped = {fs::path(PLANSEARCH_SOURCE_DIR) / "hardware_profiles"};
-
-Accelerator with(const std::string& section) {
-  const test::TemporaryDirectory dir;
-  const fs::path file =
-      dir.write("chip.yaml",
-                "schema: plansearch/accelerator/v1\nname: chip\nmemory: 80 GB\n"
-                "memory_bandwidth: 2 TB/s\nmultiprocessors: 100\npeak: {bf16: 300 TFLOP/s}\n" +
-                    section);
-  return io::load_accelerator(file.string(), kShipped);
-}
 
 const MatmulCurve& bf16(const Accelerator& chip) {
   return *chip.kernels.matmul[static_cast<std::size_t>(DataType::Bf16)];
@@ -36,22 +19,23 @@ const MatmulCurve& bf16(const Accelerator& chip) {
 
 TEST_SUITE("unit") {
   TEST_CASE("kernels of another architecture have its fractions and not its residuals") {
-    const Accelerator donor = io::load_accelerator("a100-sxm4-80gb", kShipped);
+    const Accelerator donor = io::load_accelerator("a100-sxm4-80gb", test::shipped_hardware());
     REQUIRE(bf16(donor).residual);
-    const Accelerator same = with("kernels: {like: a100-sxm4-80gb}\n");
+    const Accelerator same = test::chip_with("kernels: {like: a100-sxm4-80gb}\n");
     CHECK_FALSE(same.foreign_kernels);
     CHECK(bf16(same).residual.has_value());
-    const Accelerator other = with("foreign_kernels: true\nkernels: {like: a100-sxm4-80gb}\n");
+    const Accelerator other =
+        test::chip_with("foreign_kernels: true\nkernels: {like: a100-sxm4-80gb}\n");
     CHECK(bf16(other).flop_efficiency == bf16(donor).flop_efficiency);
     CHECK_FALSE(bf16(other).residual.has_value());
     // A datasheet alone does not say whose kernels are like its own.
-    const Accelerator datasheet = with("");
+    const Accelerator datasheet = test::chip_with("");
     CHECK(datasheet.foreign_kernels);
     CHECK_FALSE(bf16(datasheet).residual.has_value());
   }
 
   TEST_CASE("a foreign chip's own measured products keep what they are off by") {
-    const Accelerator chip = with(
+    const Accelerator chip = test::chip_with(
         "foreign_kernels: true\nkernels:\n  like: a100-sxm4-80gb\n"
         "  matmul: {bf16: {residual: {p10: -0.02, p50: 0, p90: 0.03}}}\n");
     REQUIRE(bf16(chip).residual);

@@ -9,21 +9,10 @@
 
 #include "answer/causes.hpp"
 #include "answer/make_report.hpp"
+#include "unit/question/llama_on_sixteen.hpp"
 
 namespace plansearch {
 namespace {
-
-PlanRequest question() {
-  PlanRequest asked;
-  asked.request.hardware = "dgx-h100";
-  asked.request.model = "llama3-8b";
-  asked.request.gpus = 16;
-  asked.request.batch = 64;
-  asked.request.degrees.pin(Degree::TensorOut, 2);
-  asked.request.degrees.pin(Degree::Data, 8);
-  asked.request.degrees.pin(Degree::MicroBatch, 1);
-  return asked;
-}
 
 Seconds price(const PlanRequest& asked) {
   const SearchReport report = make_prediction(resolve_plan(asked));
@@ -46,23 +35,27 @@ bool suspects(const DiagnosisReport& report, const std::string& words) {
 
 TEST_SUITE("unit") {
   TEST_CASE("the predicted step is normal, and half of all runs are faster") {
-    const DiagnosisReport report = diagnose(question(), {price(question())});
+    const DiagnosisReport report =
+        diagnose(test::llama_on_sixteen(), {price(test::llama_on_sixteen())});
     CHECK(report.faster_share == doctest::Approx(0.5));
     for (const CauseReport& cause : report.causes) CHECK(cause.likelihood < report.normal);
     CHECK(sum_of(report) == doctest::Approx(1.0));
   }
 
   TEST_CASE("a tenth of all runs is faster than p10, nine tenths than p90") {
-    const DiagnosisReport usual = diagnose(question(), {price(question())});
-    CHECK(diagnose(question(), {usual.plan.p10}).faster_share == doctest::Approx(0.1));
-    CHECK(diagnose(question(), {usual.plan.p90}).faster_share == doctest::Approx(0.9));
+    const DiagnosisReport usual =
+        diagnose(test::llama_on_sixteen(), {price(test::llama_on_sixteen())});
+    CHECK(diagnose(test::llama_on_sixteen(), {usual.plan.p10}).faster_share ==
+          doctest::Approx(0.1));
+    CHECK(diagnose(test::llama_on_sixteen(), {usual.plan.p90}).faster_share ==
+          doctest::Approx(0.9));
   }
 
   TEST_CASE("recomputation that is not told comes first; told, it is no suspect") {
-    PlanRequest run = question();
+    PlanRequest run = test::llama_on_sixteen();
     run.request.degrees.pin(Degree::Recompute, static_cast<int>(Recompute::Full));
     const Seconds measured = price(run);
-    const DiagnosisReport blind = diagnose(question(), {measured});
+    const DiagnosisReport blind = diagnose(test::llama_on_sixteen(), {measured});
     REQUIRE(!blind.causes.empty());
     CHECK(blind.causes.front().what == "full recomputation is on");
     CHECK(blind.causes.front().predicted.value() == doctest::Approx(measured.value()));
@@ -71,13 +64,14 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("a step twenty times as long as predicted has no cause") {
-    const DiagnosisReport report = diagnose(question(), {price(question()) * 20.0});
+    const DiagnosisReport report =
+        diagnose(test::llama_on_sixteen(), {price(test::llama_on_sixteen()) * 20.0});
     CHECK(report.unknown > 0.9);
     CHECK(report.faster_share > 0.99);
   }
 
   TEST_CASE("links that the plan does not use and fp8 that nobody asked for are not suspected") {
-    PlanRequest node = question();
+    PlanRequest node = test::llama_on_sixteen();
     node.request.gpus = 8;
     node.request.degrees.pin(Degree::Data, 4);
     const auto words = [](const PlanRequest& asked) {
@@ -87,14 +81,14 @@ TEST_SUITE("unit") {
       return all;
     };
     CHECK(words(node).find("infiniband") == std::string::npos);
-    CHECK(words(question()).find("infiniband at half its rate") != std::string::npos);
-    CHECK(words(question()).find("is not active: products") == std::string::npos);
-    CHECK(words(question()).find("routers") == std::string::npos);
-    PlanRequest mixture = question();
+    CHECK(words(test::llama_on_sixteen()).find("infiniband at half its rate") != std::string::npos);
+    CHECK(words(test::llama_on_sixteen()).find("is not active: products") == std::string::npos);
+    CHECK(words(test::llama_on_sixteen()).find("routers") == std::string::npos);
+    PlanRequest mixture = test::llama_on_sixteen();
     mixture.request.model = "mixtral-8x7b";
     mixture.request.degrees.pin(Degree::Expert, 8);
     CHECK(words(mixture).find("routers spread tokens unevenly") != std::string::npos);
-    PlanRequest narrow = question();
+    PlanRequest narrow = test::llama_on_sixteen();
     narrow.request.precision = "fp8";
     CHECK(words(narrow).find("fp8 is not active: products run in bf16") != std::string::npos);
   }

@@ -5,19 +5,13 @@
 #include <doctest/doctest.h>
 
 #include "answer/make_report.hpp"
+#include "unit/question/llama_on_sixteen.hpp"
 
 namespace plansearch {
 namespace {
 
 PlanRequest question(const std::string& overlap, Recompute recompute) {
-  PlanRequest asked;
-  asked.request.hardware = "dgx-h100";
-  asked.request.model = "llama3-8b";
-  asked.request.gpus = 16;
-  asked.request.batch = 64;
-  asked.request.degrees.pin(Degree::TensorOut, 2);
-  asked.request.degrees.pin(Degree::Data, 8);
-  asked.request.degrees.pin(Degree::MicroBatch, 1);
+  PlanRequest asked = test::llama_on_sixteen();
   asked.request.degrees.pin(Degree::Recompute, static_cast<int>(recompute));
   if (!overlap.empty()) asked.request.overlap = overlap;
   return asked;

@@ -11,6 +11,7 @@
 #include "plansearch/search.hpp"
 #include "question/resolve_plan.hpp"
 #include "unit/io/temporary_directory.hpp"
+#include "unit/question/open_search.hpp"
 
 namespace plansearch {
 namespace {
@@ -25,18 +26,6 @@ const std::string kPieces =
 PlanRequest plan_of(const std::string& text) {
   const test::TemporaryDirectory directory;
   return complete_from_plan({}, directory.write("plan.yaml", text));
-}
-
-SearchResult found(const OpenQuestion& open, Pruning pruning, int threads) {
-  const PlanEvaluator evaluator(with_gpus(open.asked, *open.asked.gpus));
-  SearchRequest request{open.asked.request.degrees, {}};
-  request.placements = open.asked.placements;
-  SearchOptions options;
-  options.pruning = pruning;
-  options.threads = threads;
-  auto result = search(evaluator, "framework", request, options);
-  REQUIRE(std::holds_alternative<SearchResult>(result));
-  return std::get<SearchResult>(std::move(result));
 }
 
 std::string refusal(const std::string& text, const std::string& constraints = {}) {
@@ -57,8 +46,8 @@ TEST_SUITE("unit") {
     const auto questions = open_questions(plan_of(kSwin + kPieces));
     REQUIRE(questions.size() == 1);
     REQUIRE(questions.front().asked.placements);
-    const SearchResult pruned = found(questions.front(), Pruning::On, 1);
-    const SearchResult all = found(questions.front(), Pruning::Off, 2);
+    const SearchResult pruned = test::found(questions.front(), Pruning::On, 1);
+    const SearchResult all = test::found(questions.front(), Pruning::Off, 2);
     REQUIRE(!pruned.ranked.empty());
     CHECK(pruned.counts.space == all.counts.space);
     CHECK(pruned.counts.evaluated <= all.counts.evaluated);

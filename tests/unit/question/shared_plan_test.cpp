@@ -14,6 +14,7 @@
 #include "plansearch/search.hpp"
 #include "question/resolve_plan.hpp"
 #include "unit/io/temporary_directory.hpp"
+#include "unit/question/open_search.hpp"
 
 namespace plansearch {
 namespace {
@@ -52,18 +53,6 @@ Estimate price(const ResolvedPlan& given) {
 
 std::vector<std::string> rules_of(const ResolvedPlan& given) {
   return rule_texts(given.plan, *given.problem.network);
-}
-
-SearchResult found(const OpenQuestion& open, Pruning pruning, int threads) {
-  const PlanEvaluator evaluator(with_gpus(open.asked, *open.asked.gpus));
-  SearchRequest request{open.asked.request.degrees, {}};
-  request.shared_blocks = open.asked.shared_blocks;
-  SearchOptions options;
-  options.pruning = pruning;
-  options.threads = threads;
-  auto result = search(evaluator, "framework", request, options);
-  REQUIRE(std::holds_alternative<SearchResult>(result));
-  return std::get<SearchResult>(std::move(result));
 }
 
 TEST_SUITE("unit") {
@@ -146,8 +135,8 @@ TEST_SUITE("unit") {
         kEnds));
     REQUIRE(questions.size() == 1);
     REQUIRE(questions.front().asked.decides_plans());
-    const SearchResult pruned = found(questions.front(), Pruning::On, 1);
-    const SearchResult all = found(questions.front(), Pruning::Off, 2);
+    const SearchResult pruned = test::found(questions.front(), Pruning::On, 1);
+    const SearchResult all = test::found(questions.front(), Pruning::Off, 2);
     REQUIRE(!pruned.ranked.empty());
     CHECK(pruned.counts.evaluated <= all.counts.evaluated);
     REQUIRE(pruned.ranked.size() <= all.ranked.size());
