@@ -6,6 +6,7 @@
 
 #include "plansearch/operator_kind.hpp"
 #include "plansearch/transformer_builder.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch::calibrate {
 namespace {
@@ -34,7 +35,8 @@ std::vector<MatmulShape> model_shapes(const std::vector<std::string>& models,
       const std::vector<double> extents = extents_of(network, ranks);
       for (const Block& block : network.blocks) {
         for (const Operator& op : block.operators) {
-          if (op.kind != OperatorKind::Matmul || op.parameters.empty()) continue;
+          if (traits(op).cost != CostClass::Product || traits(op).slides || op.parameters.empty())
+            continue;
           const MatmulShape shape = matmul_shape(network, block, op, extents);
           const bool known = std::find(shapes.begin(), shapes.end(), shape) != shapes.end();
           if (!known && shape.batch == 1.0) shapes.push_back(shape);

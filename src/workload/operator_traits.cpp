@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/operator_traits.hpp"
 
+#include <algorithm>
+
 namespace plansearch {
 
 using K = OperatorKind;
 
 constexpr std::array<OperatorTraits, kOperatorKindCount> kOperatorTraits = {{
     {.kind = K::Matmul,
+     .word = "product",
      .name = "matmul",
      .cost = CostClass::Product,
      .second_operand = SecondOperand::Weight,
@@ -17,6 +20,7 @@ constexpr std::array<OperatorTraits, kOperatorKindCount> kOperatorTraits = {{
      .reads_again = ReadsAgain::Always,
      .policy = PolicyOperation::Product},
     {.kind = K::BatchedMatmul,
+     .word = "batched-product",
      .name = "batched matmul",
      .cost = CostClass::ActivationProduct,
      .second_operand = SecondOperand::Activation,
@@ -25,6 +29,7 @@ constexpr std::array<OperatorTraits, kOperatorKindCount> kOperatorTraits = {{
      .backward_reads = BackwardReads::Inputs,
      .reads_again = ReadsAgain::FromContextRanks},
     {.kind = K::Attention,
+     .word = "attention",
      .name = "fused attention",
      .cost = CostClass::FusedAttention,
      .second_operand = SecondOperand::Activation,
@@ -34,6 +39,7 @@ constexpr std::array<OperatorTraits, kOperatorKindCount> kOperatorTraits = {{
      .reads_again = ReadsAgain::FromContextRanks,
      .policy = PolicyOperation::FusedAttention},
     {.kind = K::GroupedMatmul,
+     .word = "grouped-product",
      .name = "grouped matmul",
      .cost = CostClass::GroupedProduct,
      .second_operand = SecondOperand::GroupedWeights,
@@ -42,42 +48,55 @@ constexpr std::array<OperatorTraits, kOperatorKindCount> kOperatorTraits = {{
      .backward_reads = BackwardReads::Inputs,
      .policy = PolicyOperation::GroupedProduct},
     {.kind = K::Norm,
+     .word = "norm",
      .name = "norm",
      // Sum and sum of squares.
      .statistics =
          {{DimRole::Hidden, DimRole::HeadSize, DimRole::Latent, DimRole::Pixel}, 1, 1, 2.0},
      .backward_reads = BackwardReads::Inputs},
     {.kind = K::Softmax,
+     .word = "softmax",
      .name = "softmax",
      // Maximum, then sum.
      .statistics = {{DimRole::KeySequence, DimRole::ExpertChoice}, 2, 1, 1.0},
      .backward_reads = BackwardReads::Outputs},
-    {.kind = K::Elementwise, .name = "element-wise operator", .leaves_partial_sums = true},
+    {.kind = K::Elementwise,
+     .word = "elementwise",
+     .name = "element-wise operator",
+     .leaves_partial_sums = true},
     {.kind = K::Embedding,
+     .word = "embedding",
      .name = "embedding",
      .cost = CostClass::LookUp,
      .leaves_partial_sums = true,
      .backward_reads = BackwardReads::Nothing},
     {.kind = K::CrossEntropy,
+     .word = "cross-entropy",
      .name = "cross-entropy",
      .cost = CostClass::Loss,
      // Maximum, target logit, sum. The gradient is that of a row's own entries.
      .statistics = {{DimRole::Vocab}, 3, 0, 1.0},
      .starts_backward = true,
      .backward_reads = BackwardReads::Outputs},
-    {.kind = K::Route, .name = "choice of experts", .leaves_partial_sums = true},
+    {.kind = K::Route, .word = "route", .name = "choice of experts", .leaves_partial_sums = true},
     {.kind = K::Dispatch,
+     .word = "dispatch",
      .name = "dispatch to experts",
      .exchanges_tokens = true,
      .backward_reads = BackwardReads::Nothing},
-    {.kind = K::Combine, .name = "combination of experts", .exchanges_tokens = true},
+    {.kind = K::Combine,
+     .word = "combine",
+     .name = "combination of experts",
+     .exchanges_tokens = true},
     {.kind = K::Convolution,
+     .word = "convolution",
      .name = "convolution",
      .cost = CostClass::Product,  // of its patches, which are not written out
      .second_operand = SecondOperand::Weight,
      .model_flops = true,
      .leaves_partial_sums = true,
      .backward_reads = BackwardReads::Inputs,
+     .slides = true,
      .borrows_curve = true},
 }};
 
@@ -87,7 +106,8 @@ namespace {
 constexpr bool is_table() {
   for (std::size_t i = 0; i < kOperatorKindCount; ++i) {
     const OperatorTraits& row = kOperatorTraits[i];
-    if (static_cast<std::size_t>(row.kind) != i || row.name.empty()) return false;
+    if (static_cast<std::size_t>(row.kind) != i || row.name.empty() || row.word.empty())
+      return false;
     if (row.leaves_partial_sums && !row.statistics.over.empty()) return false;
   }
   return true;
@@ -95,4 +115,11 @@ constexpr bool is_table() {
 static_assert(is_table());
 
 }  // namespace
+
+const OperatorTraits* find_traits(std::string_view word) {
+  const auto* found = std::find_if(kOperatorTraits.begin(), kOperatorTraits.end(),
+                                   [&](const OperatorTraits& row) { return row.word == word; });
+  return found == kOperatorTraits.end() ? nullptr : found;
+}
+
 }  // namespace plansearch

@@ -65,6 +65,7 @@ struct RowStatistics {
 /// The defaults hold for an operator that streams its tensors and sums nothing up.
 struct OperatorTraits {
   OperatorKind kind;
+  std::string_view word;  ///< in graph files
   std::string_view name;  ///< in messages
   CostClass cost = CostClass::Stream;
   SecondOperand second_operand = SecondOperand::None;
@@ -79,6 +80,7 @@ struct OperatorTraits {
   BackwardReads backward_reads = BackwardReads::ByFunction;
   ReadsAgain reads_again = ReadsAgain::Never;
   PolicyOperation policy = PolicyOperation::Other;
+  bool slides = false;         ///< its weight has dimensions of a window that moves over its input
   bool borrows_curve = false;  ///< priced on the curve of another kind: measured for none
 
   [[nodiscard]] constexpr bool is_product() const { return second_operand != SecondOperand::None; }
@@ -95,6 +97,10 @@ struct OperatorTraits {
     return backward_reads == BackwardReads::Outputs ||
            backward_reads == BackwardReads::InputsAndOutputs;
   }
+  /// Each element of a result follows from one of each input, or from the few of a window.
+  [[nodiscard]] constexpr bool goes_by_element() const {
+    return cost == CostClass::Stream && statistics.over.empty() && !exchanges_tokens;
+  }
   /// The gradient of each operand reads the other one.
   [[nodiscard]] constexpr bool multiplies_activations() const {
     return second_operand == SecondOperand::Activation;
@@ -102,6 +108,9 @@ struct OperatorTraits {
 };
 
 extern const std::array<OperatorTraits, kOperatorKindCount> kOperatorTraits;
+
+/// By the word of graph files; null where no row has it.
+[[nodiscard]] const OperatorTraits* find_traits(std::string_view word);
 
 [[nodiscard]] inline const OperatorTraits& traits(OperatorKind kind) {
   return kOperatorTraits[static_cast<std::size_t>(kind)];

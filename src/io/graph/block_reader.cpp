@@ -164,7 +164,7 @@ class BlockReader {
             fmt::format("two operators of {} are called {}", graph_.block.name, op.name));
       }
     }
-    Fields(node).take("kind", op.kind, kKinds);
+    Fields(node).take("kind", op.kind, std::span(kind_words()));
     for (const Node& read : one_or_more(node.at("read"))) read_tensor(read, op);
     for (const Node& made : one_or_more(node.at("make"))) make_tensor(made, op);
     drop_plain_reads(op);

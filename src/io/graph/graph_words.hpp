@@ -9,6 +9,7 @@
 
 #include "io/document.hpp"
 #include "plansearch/network.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch::io {
 
@@ -25,19 +26,17 @@ inline constexpr Choice<DimRole> kRoles[] = {
     {"latent", DimRole::Latent},     {"position", DimRole::Position},
     {"pixel", DimRole::Pixel},       {"channel", DimRole::Channel},
     {"kernel", DimRole::Kernel}};
-inline constexpr Choice<OperatorKind> kKinds[] = {{"product", OperatorKind::Matmul},
-                                                  {"batched-product", OperatorKind::BatchedMatmul},
-                                                  {"attention", OperatorKind::Attention},
-                                                  {"grouped-product", OperatorKind::GroupedMatmul},
-                                                  {"norm", OperatorKind::Norm},
-                                                  {"softmax", OperatorKind::Softmax},
-                                                  {"elementwise", OperatorKind::Elementwise},
-                                                  {"embedding", OperatorKind::Embedding},
-                                                  {"cross-entropy", OperatorKind::CrossEntropy},
-                                                  {"route", OperatorKind::Route},
-                                                  {"dispatch", OperatorKind::Dispatch},
-                                                  {"combine", OperatorKind::Combine},
-                                                  {"convolution", OperatorKind::Convolution}};
+/// Of the table of kinds.
+[[nodiscard]] inline const std::array<Choice<OperatorKind>, kOperatorKindCount>& kind_words() {
+  static const auto kWords = [] {
+    std::array<Choice<OperatorKind>, kOperatorKindCount> words{};
+    for (const OperatorTraits& row : kOperatorTraits) {
+      words[static_cast<std::size_t>(row.kind)] = {row.word, row.kind};
+    }
+    return words;
+  }();
+  return kWords;
+}
 inline constexpr Choice<ElementClass> kElements[] = {{"activation", ElementClass::Activation},
                                                      {"statistic", ElementClass::Statistic},
                                                      {"mask", ElementClass::Mask},

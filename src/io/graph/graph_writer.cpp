@@ -269,7 +269,7 @@ class BlockWriter {
 
   void write_operator(const Operator& op) {
     line(6, fmt::format("- name: {}", in_quotes(op.name)));
-    line(8, fmt::format("kind: {}", word_of(kKinds, op.kind)));
+    line(8, fmt::format("kind: {}", traits(op).word));
     std::vector<std::string> reads;
     for (std::size_t i = 0; i < op.inputs.size(); ++i) reads.push_back(read_text(op, i));
     line(8, fmt::format("read: {}", reads.size() == 1 ? reads.front() : list_of(reads)));

@@ -74,11 +74,11 @@ class Cutter {
       const DraftOperator& op = draft_.operators[id];
       if (!live_[id]) continue;
       std::uint64_t own =
-          static_cast<std::uint64_t>(op.kind) * 64 + static_cast<std::uint64_t>(op.passes);
+          static_cast<std::uint64_t>(op.row->kind) * 64 + static_cast<std::uint64_t>(op.passes);
       for (const AtomId atom : draft_.axes.leaves(draft_.tensors[op.made.front()].dims)) {
         own = own * 1'000'003 + static_cast<std::uint64_t>(draft_.axes.extent(atom));
       }
-      const bool product = op.launches && traits(op.kind).multiplies_weight();
+      const bool product = op.launches && op.row->multiplies_weight();
       for (const std::string& path : numbered(op.module)) {
         NumberedModule& module = modules_[path];
         module.products += product ? 1 : 0;

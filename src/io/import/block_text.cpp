@@ -36,7 +36,7 @@ class KeptPlan {
   void plan(DraftId id) {
     const DraftOperator& op = draft_.operators[id];
     if (!draft_.tensors[op.made.front()].gradient) return;
-    const OperatorTraits& row = traits(op.kind);
+    const OperatorTraits& row = (*op.row);
     const bool by_function = row.backward_reads == BackwardReads::ByFunction;
     const bool usual =
         op.keeps == Keeps::Usual && by_function && op.reads.size() + op.parameters.size() > 1;
@@ -126,7 +126,7 @@ class BlockTextWriter {
   [[nodiscard]] std::string name_of(const DraftOperator& op) {
     std::string name = plain_name(inside(op.module));
     const bool itself =
-        !op.parameters.empty() && traits(op.kind).backward_reads != BackwardReads::ByFunction;
+        !op.parameters.empty() && op.row->backward_reads != BackwardReads::ByFunction;
     if (name.empty() || !itself) name += (name.empty() ? "" : ".") + plain_name(op.name);
     if (op.parameters.size() > 0 && op.parameters.front().piece) {
       name += fmt::format(".{}", *op.parameters.front().piece);
@@ -142,7 +142,7 @@ class BlockTextWriter {
     // A dimension that a product both makes and contracts is two in its loop nest.
     const ImportedAxis made = c_.draft.axes.leaves(c_.draft.tensors[op.made.front()].dims);
     seconds_.clear();
-    if (traits(op.kind).multiplies_weight()) {
+    if (op.row->multiplies_weight()) {
       for (const AtomId atom : c_.draft.axes.leaves(op.contracted)) {
         if (contains(made, atom)) seconds_.push_back(atom);
       }
@@ -150,7 +150,7 @@ class BlockTextWriter {
     std::vector<std::string> reads;
     for (const DraftRead& read : op.reads) reads.push_back(read_text(read));
     std::string text = fmt::format("{{\"name\": \"{}\", \"kind\": \"{}\", \"read\": [{}]", name,
-                                   word_of(kKinds, op.kind), fmt::join(reads, ", "));
+                                   op.row->word, fmt::join(reads, ", "));
     if (!op.parameters.empty()) text += parameters_text(op);
     std::vector<std::string> makes;
     for (const DraftId made_id : op.made) makes.push_back(made_text(op, name, made_id));
@@ -169,7 +169,7 @@ class BlockTextWriter {
   /// What reads many tensors (a concatenation) loops over its result, and over what degrees cut.
   [[nodiscard]] std::optional<ImportedAxis> short_loop(const DraftOperator& op) {
     constexpr std::size_t kFew = 12;
-    if (op.kind != OperatorKind::Elementwise) return std::nullopt;
+    if (!op.row->goes_by_element()) return std::nullopt;
     ImportedAxis loop = c_.draft.axes.leaves(c_.draft.tensors[op.made.front()].dims);
     ImportedAxis all = loop;
     for (const DraftRead& read : op.reads) {

@@ -23,7 +23,7 @@ class RoleFinder {
     if (draft_.axes.batch()) give({*draft_.axes.batch()}, DimRole::Batch);
     for (DraftOperator& op : draft_.operators) look_at(op);
     for (DraftOperator& op : draft_.operators) {
-      if (op.kind == OperatorKind::Softmax) look_at_scores(op);
+      if (op.row->statistics.over.contains(DimRole::KeySequence)) look_at_scores(op);
     }
     for (const DraftOperator& op : draft_.operators) shared_heads(op);
     for (const DraftTensor& tensor : draft_.tensors) {
@@ -55,30 +55,23 @@ class RoleFinder {
   }
 
   void look_at(DraftOperator& op) {
-    switch (op.kind) {
-      case OperatorKind::Embedding:
-        give(op.contracted, op.reads.empty() ? DimRole::Position : DimRole::Vocab);
-        give(made_by_weight(op), DimRole::Hidden);
-        return;
-      case OperatorKind::CrossEntropy:
-        give(op.contracted, DimRole::Vocab);
-        return;
-      case OperatorKind::Norm:
-        give(op.contracted, DimRole::Hidden);
-        if (op.passes != MemoryBound::Plain && !op.contracted.empty()) {
-          op.modules |= bit_of(LayerModule::LayerNorm);
-        }
-        return;
-      case OperatorKind::Attention:
-        heads(op);
-        give(op.features, DimRole::HeadSize);
-        op.modules |= bit_of(LayerModule::CoreAttention);
-        return;
-      case OperatorKind::Convolution:
-        convolution(op);
-        return;
-      default:
-        return;
+    const OperatorTraits& row = *op.row;
+    if (row.cost == CostClass::LookUp) {
+      give(op.contracted, op.reads.empty() ? DimRole::Position : DimRole::Vocab);
+      give(made_by_weight(op), DimRole::Hidden);
+    } else if (row.statistics.over.contains(DimRole::Vocab)) {
+      give(op.contracted, DimRole::Vocab);
+    } else if (row.statistics.over.contains(DimRole::Hidden)) {
+      give(op.contracted, DimRole::Hidden);
+      if (op.passes != MemoryBound::Plain && !op.contracted.empty()) {
+        op.modules |= bit_of(LayerModule::LayerNorm);
+      }
+    } else if (row.cost == CostClass::FusedAttention) {
+      heads(op);
+      give(op.features, DimRole::HeadSize);
+      op.modules |= bit_of(LayerModule::CoreAttention);
+    } else if (row.slides) {
+      convolution(op);
     }
   }
 
@@ -115,8 +108,8 @@ class RoleFinder {
       const auto made_by = draft_.tensors[tensor].made_by;
       if (!made_by) return std::nullopt;
       const DraftOperator& op = draft_.operators[*made_by];
-      if (op.kind == OperatorKind::BatchedMatmul) return made_by;
-      if (op.kind != OperatorKind::Elementwise || op.reads.empty()) return std::nullopt;
+      if (op.row->cost == CostClass::ActivationProduct) return made_by;
+      if (!op.row->goes_by_element() || op.reads.empty()) return std::nullopt;
       through.push_back(*made_by);
       tensor = op.reads.front().tensor;
     }
@@ -144,10 +137,10 @@ class RoleFinder {
       const auto reader = readers_.find(weights);
       if (reader == readers_.end()) return;
       DraftOperator& op = draft_.operators[reader->second];
-      if (op.kind == OperatorKind::Elementwise) {
+      if (op.row->goes_by_element()) {
         op.modules |= core;
         weights = op.made.front();
-      } else if (op.kind == OperatorKind::BatchedMatmul) {
+      } else if (op.row->cost == CostClass::ActivationProduct) {
         op.modules |= core;
         give(op.columns, DimRole::HeadSize);
         return;
@@ -179,12 +172,12 @@ class RoleFinder {
       for (const AtomId atom : draft_.axes.leaves(axis)) seen[atom] |= bit;
     };
     for (const DraftOperator& op : draft_.operators) {
-      if (op.kind != OperatorKind::Matmul) continue;
+      if (!op.row->multiplies_weight() || op.row->slides) continue;
       note(made_by_weight(op), 1);
       note(op.contracted, 2);
     }
     for (const DraftOperator& op : draft_.operators) {
-      if (op.kind != OperatorKind::Matmul) continue;
+      if (!op.row->multiplies_weight() || op.row->slides) continue;
       bool beside = false;
       for (const AtomId atom : draft_.axes.leaves(op.contracted)) {
         const auto role = roles_.find(atom);

@@ -12,6 +12,7 @@
 #include "io/import/axis_table.hpp"
 #include "io/import/imported_graph.hpp"
 #include "plansearch/network.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch::io {
 
@@ -53,7 +54,7 @@ enum class Keeps : std::uint8_t { Usual, Nothing, Inputs, Outputs, Both };
 struct DraftOperator {
   std::string name;
   std::string module;
-  OperatorKind kind = OperatorKind::Elementwise;
+  const OperatorTraits* row = nullptr;  ///< of its kind
   MemoryBound passes = MemoryBound::Plain;
   std::vector<DraftRead> reads;
   std::vector<DraftParameter> parameters;  ///< the weight of a product first

@@ -143,7 +143,8 @@ class GraphTextWriter {
       for (const DraftId id : segment.operators) {
         for (const DraftParameter& parameter : draft_.operators[id].parameters) {
           ++uses_[parameter.value];
-          if (draft_.operators[id].kind == OperatorKind::Embedding) tables_.insert(parameter.value);
+          const bool looked_up = draft_.operators[id].row->cost == CostClass::LookUp;
+          if (looked_up) tables_.insert(parameter.value);
         }
       }
     }

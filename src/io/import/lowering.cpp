@@ -103,12 +103,13 @@ ImportedAxes Lowering::fresh(const ImportedShape& shape) {
   return made;
 }
 
-DraftOperator Lowering::start(const ImportedNode& node, OperatorKind kind) const {
+DraftOperator Lowering::start(const ImportedNode& node, std::string_view word) const {
   DraftOperator op;
   const std::size_t dot = node.kind.rfind('.');
   op.name = dot == std::string::npos ? node.kind : node.kind.substr(dot + 1);
   op.module = node.module;
-  op.kind = kind;
+  op.row = find_traits(word);
+  PLANSEARCH_CHECK(op.row != nullptr);
   return op;
 }
 
@@ -189,7 +190,7 @@ void Lowering::leave_rest(const ImportedNode& node) {
 DraftRead Lowering::read(const ImportedNode& node, ImportedId id) {
   const DraftValue& value = at(id);
   if (value.is == DraftValue::Is::Tensor) return {value.tensor, {}, {}};
-  DraftOperator op = start(node, OperatorKind::Elementwise);
+  DraftOperator op = start(node, "elementwise");
   op.keeps = Keeps::Nothing;
   const ImportedAxes own = value.axes;
   if (value.is == DraftValue::Is::Parameter) {
@@ -243,7 +244,7 @@ ImportedAxes Lowering::carried(const ImportedNode& node, ImportedId from, Import
 }
 
 void Lowering::copy(const ImportedNode& node, ImportedId from, ImportedId to) {
-  DraftOperator op = start(node, OperatorKind::Elementwise);
+  DraftOperator op = start(node, "elementwise");
   op.keeps = Keeps::Nothing;
   op.reads.push_back(read(node, from));
   const ImportedAxes made = carried(node, from, to);
@@ -259,11 +260,11 @@ void Lowering::mask(DraftId tensor, double visible) {
     masked.visible = std::min(masked.visible, visible);
     if (!masked.made_by) return;
     DraftOperator& op = draft_.operators[*masked.made_by];
-    if (op.kind == OperatorKind::BatchedMatmul) {
+    if (op.row->cost == CostClass::ActivationProduct) {
       op.useful_fraction = std::min(op.useful_fraction, visible);
       return;
     }
-    if (op.kind != OperatorKind::Elementwise || op.reads.empty()) return;
+    if (!op.row->goes_by_element() || op.reads.empty()) return;
     tensor = op.reads.front().tensor;
   }
 }

@@ -58,7 +58,7 @@ class Lowering {
                                      const ImportedAxes& loop);
 
   /// A new operator that stands for the node.
-  [[nodiscard]] DraftOperator start(const ImportedNode& node, OperatorKind kind) const;
+  [[nodiscard]] DraftOperator start(const ImportedNode& node, std::string_view word) const;
   [[nodiscard]] DraftId make(DraftOperator& op, const ImportedAxes& axes,
                              ElementClass element = ElementClass::Activation,
                              std::string_view part = {});

@@ -13,7 +13,7 @@ constexpr std::string_view kOnnx = "onnx.";
 /// Everything read once and written once: of operators that nobody has described.
 void lower_pass(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
   for (const ImportedId id : node.outputs) {
-    DraftOperator op = l.start(node, OperatorKind::Elementwise);
+    DraftOperator op = l.start(node, "elementwise");
     op.keeps = row.keeps;
     for (const ImportedId in : Lowering::inputs(node)) {
       if (l.at(in).is != DraftValue::Is::Plain) op.reads.push_back(l.read(node, in));

@@ -22,7 +22,7 @@ void meet(Lowering& l, const ImportedNode& node, ImportedId id, std::size_t plac
   if (l.axes().extent(l.at(id).axes[place]) != l.axes().extent(other)) {
     l.fail(node, "its tensors do not fit each other");
   }
-  DraftOperator op = l.start(node, OperatorKind::Elementwise);
+  DraftOperator op = l.start(node, "elementwise");
   op.name += "_layout";
   op.keeps = Keeps::Nothing;
   op.reads.push_back(l.read(node, id));
@@ -59,7 +59,7 @@ void weighted(Lowering& l, const ImportedNode& node, ImportedId in, ImportedId w
   const ImportedAxis columns = w[w.size() - (transposed ? 2 : 1)];
   if (!l.is_tensor(in)) static_cast<void>(l.read(node, in));
   meet(l, node, in, l.shape(in).size() - 1, rows);
-  DraftOperator op = l.start(node, OperatorKind::Matmul);
+  DraftOperator op = l.start(node, "product");
   op.reads.push_back(l.read(node, in));
   op.contracted = rows;
   op.parameters.push_back({l.at(weight).parameter, joined({rows, columns}), std::nullopt});
@@ -113,7 +113,7 @@ void of_activations(Lowering& l, const ImportedNode& node, ImportedId a, Importe
                                   [&](AtomId atom) { return l.axes().is_token(atom); });
   const bool twice = tokens || overlap(columns, l.axes().leaves(joined(made)));
   made.push_back(twice ? l.axes().twin(own) : own);
-  DraftOperator op = l.start(node, OperatorKind::BatchedMatmul);
+  DraftOperator op = l.start(node, "batched-product");
   ImportedAxes left = common;
   left.insert(left.end(), {rows, shared});
   ImportedAxes right = common;
@@ -248,7 +248,7 @@ void lower_convolution(Lowering& l, const ImportedNode& node, const ImportedRow&
   const ImportedAxes w = l.at(weight).axes;
   const ConvolutionChannels both = channels(l, node, weight, transposed);
   meet(l, node, in, 1, both.read);
-  DraftOperator op = l.start(node, OperatorKind::Convolution);
+  DraftOperator op = l.start(node, "convolution");
   op.reads.push_back(l.read(node, in));
   op.contracted = w[transposed ? 0 : 1];
   ImportedAxes made = {l.at(in).axes[0], both.made};
@@ -323,7 +323,7 @@ void lower_attention(Lowering& l, const ImportedNode& node, const ImportedRow& r
   static_cast<void>(row);
   const AttentionOperands o = attention_operands(l, node);
   const ImportedAxes queries = l.at(o.q).axes;
-  DraftOperator op = l.start(node, OperatorKind::Attention);
+  DraftOperator op = l.start(node, "attention");
   op.name = "attention";
   op.contracted = queries[o.rank - 1];
   op.heads = joined({queries.begin(), queries.end() - 2});
@@ -363,7 +363,7 @@ void lower_embedding(Lowering& l, const ImportedNode& node, const ImportedRow& r
   if (!l.is_parameter(weight)) return lower_copy(l, node, row);
   if (l.shape(weight).size() != 2) l.fail(node, "its table has not two dimensions");
   const ImportedAxes table = l.at(weight).axes;
-  DraftOperator op = l.start(node, OperatorKind::Embedding);
+  DraftOperator op = l.start(node, "embedding");
   if (l.is_tensor(rows)) op.reads.push_back(l.read(node, rows));
   op.keeps = Keeps::Inputs;
   op.parameters.push_back({l.at(weight).parameter, joined(table), std::nullopt});

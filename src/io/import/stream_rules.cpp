@@ -41,7 +41,7 @@ DraftRead operand(Lowering& l, const ImportedNode& node, ImportedId id, const Im
     fits = false;
   }
   if (fits) return l.read_along(node, id, made);
-  DraftOperator op = l.start(node, OperatorKind::Elementwise);
+  DraftOperator op = l.start(node, "elementwise");
   op.name += "_layout";
   op.keeps = Keeps::Nothing;
   op.reads.push_back(l.read(node, id));
@@ -94,7 +94,7 @@ DraftOperator stream(Lowering& l, const ImportedNode& node, const ImportedRow& r
                      ImportedAxes& made) {
   const std::vector<ImportedId> ids = priced(l, node);
   made = broadcast(l, node, Lowering::inputs(node));
-  DraftOperator op = l.start(node, OperatorKind::Elementwise);
+  DraftOperator op = l.start(node, "elementwise");
   op.keeps = row.keeps;
   op.passes = row.passes;
   for (const ImportedId id : ids) {
@@ -199,7 +199,7 @@ void lower_index(Lowering& l, const ImportedNode& node, const ImportedRow& row) 
     return;
   }
   ImportedAxes made = l.carried(node, first_input(l, node), node.outputs.front());
-  DraftOperator op = l.start(node, OperatorKind::Elementwise);
+  DraftOperator op = l.start(node, "elementwise");
   op.keeps = row.keeps;
   for (const ImportedId id : priced(l, node)) op.reads.push_back(l.read(node, id));
   finish(l, node, std::move(op), made, made);
@@ -225,7 +225,7 @@ void lower_softmax(Lowering& l, const ImportedNode& node, const ImportedRow& row
   const ImportedId in = first_input(l, node);
   if (!l.is_tensor(in)) return lower_elementwise(l, node, row);
   const std::size_t dim = l.place(node, in, node.get<std::int64_t>("dim", -1));
-  DraftOperator op = l.start(node, OperatorKind::Softmax);
+  DraftOperator op = l.start(node, "softmax");
   op.reads.push_back(l.read(node, in));
   const ImportedAxes made = l.at(in).axes;
   op.contracted = made[dim];
@@ -238,7 +238,7 @@ void lower_norm(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
   static_cast<void>(l.read(node, in));
   const std::size_t rank = l.shape(in).size();
   const std::size_t count = std::min(rank, node.numbers("normalized_shape").size());
-  DraftOperator op = l.start(node, OperatorKind::Norm);
+  DraftOperator op = l.start(node, "norm");
   op.passes = row.passes;
   op.reads.push_back(l.read(node, in));
   const ImportedAxes made = l.at(in).axes;
@@ -271,7 +271,7 @@ void lower_channel_norm(Lowering& l, const ImportedNode& node, const ImportedRow
   const ImportedId in = l.need(node, "input");
   static_cast<void>(l.read(node, in));
   if (l.shape(in).size() < 2) l.fail(node, "it has no channels");
-  DraftOperator op = l.start(node, OperatorKind::Norm);
+  DraftOperator op = l.start(node, "norm");
   op.passes = row.passes;
   op.reads.push_back(l.read(node, in));
   const ImportedAxes made = l.at(in).axes;
@@ -301,7 +301,7 @@ void lower_pool(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
     if (list.empty()) return usual;
     return list[std::min(i, list.size() - 1)];
   };
-  DraftOperator op = l.start(node, OperatorKind::Elementwise);
+  DraftOperator op = l.start(node, "elementwise");
   op.keeps = row.keeps;
   op.reads.push_back(l.read(node, in));
   ImportedAxes made = l.at(in).axes;
@@ -330,7 +330,7 @@ void lower_reduction(Lowering& l, const ImportedNode& node, const ImportedRow& r
     if (!places) gone[l.place(node, in, dims[i])] = true;
   }
   const bool flat = l.shape(to).size() < rank;
-  DraftOperator op = l.start(node, OperatorKind::Elementwise);
+  DraftOperator op = l.start(node, "elementwise");
   op.keeps = row.keeps;
   op.reads.push_back(l.read(node, in));
   ImportedAxes made;
@@ -354,7 +354,7 @@ void lower_concatenation(Lowering& l, const ImportedNode& node, const ImportedRo
     return lower_nothing(l, node, row);
   const bool stacks = l.shape(to).size() > l.shape(ids.front()).size();
   const std::size_t dim = l.place(node, to, node.get<std::int64_t>("dim", 0));
-  DraftOperator op = l.start(node, OperatorKind::Elementwise);
+  DraftOperator op = l.start(node, "elementwise");
   op.keeps = Keeps::Nothing;
   ImportedAxes made(l.shape(to).size());
   for (const ImportedId id : ids) {
@@ -384,7 +384,7 @@ void lower_enlarge(Lowering& l, const ImportedNode& node, const ImportedRow& row
   const ImportedId in = first_input(l, node);
   const ImportedId to = node.outputs.front();
   if (!l.is_tensor(in)) return lower_elementwise(l, node, row);
-  DraftOperator op = l.start(node, OperatorKind::Elementwise);
+  DraftOperator op = l.start(node, "elementwise");
   op.keeps = Keeps::Nothing;
   op.reads.push_back(l.read(node, in));
   ImportedAxes made = l.at(in).axes;
@@ -407,7 +407,7 @@ void lower_loss(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
   const ImportedId in = first_input(l, node);
   const ImportedAxes own = l.at(in).axes;
   if (!l.is_tensor(in) || own.empty()) return lower_elementwise(l, node, row);
-  DraftOperator op = l.start(node, OperatorKind::CrossEntropy);
+  DraftOperator op = l.start(node, "cross-entropy");
   op.name = "loss";
   op.passes = MemoryBound::Loss;
   op.reads.push_back(l.read(node, in));

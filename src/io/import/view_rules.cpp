@@ -41,7 +41,7 @@ bool repeats(Lowering& l, ImportedId id, const ImportedAxis& axis) {
 /// What is repeated inside another dimension is written out: each place so many times (d / g).
 bool write_repeated(Lowering& l, const ImportedNode& node, ImportedId from, ImportedAxes axes) {
   bool any = false;
-  DraftOperator op = l.start(node, OperatorKind::Elementwise);
+  DraftOperator op = l.start(node, "elementwise");
   op.keeps = Keeps::Nothing;
   op.reads.push_back(l.read(node, from));
   for (ImportedAxis& axis : axes) {
@@ -93,7 +93,7 @@ void lower_alias(Lowering& l, const ImportedNode& node, const ImportedRow& row) 
 void lower_contiguous(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
   const ImportedId from = first_input(l, node);
   if (l.graph().values[from].contiguous || !l.is_tensor(from)) return lower_alias(l, node, row);
-  DraftOperator op = l.start(node, OperatorKind::Elementwise);
+  DraftOperator op = l.start(node, "elementwise");
   op.keeps = Keeps::Nothing;
   op.reads.push_back(l.read(node, from));
   const ImportedAxes axes = l.at(from).axes;
@@ -198,7 +198,7 @@ DraftOperator* cut_product(Lowering& l, ImportedId from, const ImportedAxis& cut
   const DraftTensor& tensor = l.draft().tensors[l.at(from).tensor];
   if (!tensor.made_by || *tensor.made_by + 1 != l.draft().operators.size()) return nullptr;
   DraftOperator& op = l.draft().operators[*tensor.made_by];
-  if (op.kind != OperatorKind::Matmul || op.fused) return nullptr;
+  if (!op.row->multiplies_weight() || op.row->slides || op.fused) return nullptr;
   ImportedAxis columns;
   for (const AtomId atom : l.axes().leaves(op.parameters.front().dims)) {
     const ImportedAxis shared = l.axes().leaves(op.contracted);
