@@ -46,8 +46,9 @@ enum class Setting : std::uint8_t {
   Passes,
   MemoryCap,
   Set,
+  Operators,
 };
-inline constexpr std::size_t kSettingCount = static_cast<std::size_t>(Setting::Set) + 1;
+inline constexpr std::size_t kSettingCount = static_cast<std::size_t>(Setting::Operators) + 1;
 
 /// A question in the words of the command line. Fields left out are settled from the model's
 /// training block, the framework, the profile, or a default. `setting_table.hpp` has a row for
@@ -82,6 +83,8 @@ struct ProblemRequest {
   std::optional<double> mem_risk{};               ///< of running out of memory that plans may have
   /// Values of the data files to replace: "tiers.nvlink.bandwidth=225GB/s; model.layers=40".
   std::optional<std::string> set{};
+  /// A file that says what unknown operators of an imported network are like (docs/imports.md).
+  std::optional<std::string> operators{};
 
   /// Several sizes, batches or sequences to ask about, ascending; only questions with one answer
   /// each (ladders, comparisons) take them, in place of the single value above.

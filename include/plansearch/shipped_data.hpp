@@ -49,6 +49,10 @@ class ShippedData {
   /// "tiers.nvlink.bandwidth=225GB/s; framework.vocab_multiple=64; model.layers=40". A path that a
   /// file does not have is an InputError when that file is read.
   [[nodiscard]] ShippedData changed(std::string set) const;
+  /// The same files, models read with a file that says what unknown operators of an imported
+  /// network are like (docs/imports.md); a model that is not an import is then an
+  /// InputError.
+  [[nodiscard]] ShippedData with_operators(std::string stubs) const;
 
   [[nodiscard]] Cluster cluster(std::string_view name) const;
   [[nodiscard]] Accelerator accelerator(std::string_view name) const;
@@ -70,6 +74,7 @@ class ShippedData {
  private:
   std::filesystem::path directory_;
   std::string set_;
+  std::string operators_;
 };
 
 /// $PLANSEARCH_DATA, else `packaged` unless it is empty, else share/plansearch beside the directory

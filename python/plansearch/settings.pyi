@@ -40,6 +40,7 @@ class Settings(TypedDict, total=False):
     mem_reserve: Words  # memory to keep free, such as "2 GiB"
     mem_risk: float  # accepted risk of running out of memory (default: 0.1)
     set: Words  # another value in a data file, such as tiers.nvlink.bandwidth=225GB/s, framework.KEY=VALUE or model.KEY=VALUE; several times, or between ';'
+    operators: File  # file of stubs, for unknown operators of an imported network
 
 class Degrees(TypedDict, total=False):
     """Of a plan; searches take lists, and ranges as text."""

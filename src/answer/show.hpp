@@ -7,6 +7,7 @@
 #include "plansearch/cluster.hpp"
 #include "plansearch/framework.hpp"
 #include "plansearch/model_description.hpp"
+#include "plansearch/shipped_data.hpp"
 #include "report/shown.hpp"
 
 namespace plansearch {
@@ -15,13 +16,11 @@ namespace plansearch {
 [[nodiscard]] Shown show_model(const ModelDescription& model);
 [[nodiscard]] Shown show_framework(const Framework& framework);
 
-/// `what`: hw, model or framework; `name`: a shipped name, an alias or a file. `set`: values to
-/// change in it (ShippedData::changed).
+/// `what`: hw, model or framework; `name`: a shipped name, an alias or a file.
 [[nodiscard]] Shown show_file(const std::string& what, const std::string& name,
-                              const std::string& set = {});
+                              const ShippedData& data);
 
 /// The network of a model as a graph file (docs/graphs.md), as the default framework builds it.
-/// `stubs`: a file that describes operators of an import (docs/imports.md), or empty.
-[[nodiscard]] std::string graph_file(const std::string& model, const std::string& stubs);
+[[nodiscard]] std::string graph_file(const std::string& model, const ShippedData& data);
 
 }  // namespace plansearch

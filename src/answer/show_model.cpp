@@ -117,17 +117,14 @@ Shown show_model(const ModelDescription& model) {
   return shown;
 }
 
-Shown show_file(const std::string& what, const std::string& name, const std::string& set) {
-  const ShippedData data = shipped_data().changed(set);
+Shown show_file(const std::string& what, const std::string& name, const ShippedData& data) {
   if (what == "hw") return show_cluster(data.cluster(name));
   if (what == "framework") return show_framework(data.framework(name));
   return show_model(data.model(name).description);
 }
 
-std::string graph_file(const std::string& model, const std::string& stubs) {
-  const ShippedData data = shipped_data();
-  const ModelDescription description =
-      stubs.empty() ? data.model(model).description : io::read_model_with_stubs(model, stubs).model;
+std::string graph_file(const std::string& model, const ShippedData& data) {
+  const ModelDescription description = data.model(model).description;
   NetworkOptions options;
   options.implementation = data.framework("megatron").implementation;
   return io::write_graph(description, build_network(description, options));

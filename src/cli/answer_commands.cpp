@@ -24,7 +24,9 @@ int write(const Options& options, const std::function<std::string()>& answer) {
 }
 
 ShippedData data_of(const Options& options) {
-  return shipped_data().changed(options.set.value_or(""));
+  return shipped_data()
+      .changed(options.set.value_or(""))
+      .with_operators(options.operators.value_or(""));
 }
 
 }  // namespace
@@ -44,11 +46,10 @@ int run_list(const Options& o) {
 int run_show(const Options& o) {
   if (o.graph) {
     if (o.argument != "model") throw InputError({}, "--graph is for show model");
-    return write(o, [&] { return graph_file(o.shown, o.stubs); });
+    return write(o, [&] { return graph_file(o.shown, data_of(o)); });
   }
-  if (!o.stubs.empty()) {
-    throw InputError({}, "--operators is for show model --graph",
-                     "write the network as a graph file, and use that everywhere else");
+  if (o.operators && o.argument != "model") {
+    throw InputError({}, "--operators is for show model", "leave it out");
   }
   if (o.argument == "recipes") {
     if (!o.shown.empty()) {
@@ -61,8 +62,7 @@ int run_show(const Options& o) {
     throw InputError({}, "show: its argument is missing", "a shipped name, an alias or a file");
   }
   return write(o, [&] {
-    return render_shown(show_file(o.argument, o.shown, o.set.value_or("")), format_of(o),
-                        columns_of(o));
+    return render_shown(show_file(o.argument, o.shown, data_of(o)), format_of(o), columns_of(o));
   });
 }
 

@@ -325,9 +325,7 @@ void add_show(CLI::App& app, Options& o) {
               {"hw", "model", "framework", "recipes"});
   app.add_option("name", o.shown, "a shipped name, an alias or a file; recipes: none");
   app.add_flag("--graph", o.graph, "of a model: write the network as a graph file");
-  app.add_option("--operators", o.stubs,
-                 "with --graph: what unknown operators of an import are like")
-      ->type_name("FILE");
+  add_setting(app, o, Setting::Operators);
   add_set(app, o);
 }
 

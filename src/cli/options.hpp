@@ -61,7 +61,6 @@ struct Options : ProblemRequest {
   std::string goal;                      ///< explain --step-time
   std::string shown;                     ///< whose file to show
   bool graph = false;                    ///< show the network
-  std::string stubs;                     ///< show --operators: of an import
   std::string argument;                  ///< TABLE.csv, what to list, which shell
   std::string to;                        ///< export --to
   std::string launch;                    ///< export --launch

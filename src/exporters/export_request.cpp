@@ -31,7 +31,8 @@ constexpr std::array kSaidOtherwise{
     plansearch::Setting::Batch,     plansearch::Setting::SequenceLength,
     plansearch::Setting::Precision, plansearch::Setting::Optimizer,
     plansearch::Setting::Attention, plansearch::Setting::RankOrder,
-    plansearch::Setting::Overlap,   plansearch::Setting::Site};
+    plansearch::Setting::Overlap,   plansearch::Setting::Site,
+    plansearch::Setting::Operators};
 
 const SettingRow* chosen_row(Setting setting) {
   if (setting < Setting::FirstChosen) return nullptr;

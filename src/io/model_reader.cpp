@@ -103,8 +103,7 @@ ModelFile read_own(const Node& root) {
 /// A network of another program, through the graph file that it is. What that refuses has no place
 /// in the file that the user has.
 ModelFile read_imported(const std::filesystem::path& path, const std::string& name,
-                        const std::filesystem::path& stubs,
-                        std::span<const Override> overrides = {}) {
+                        const std::filesystem::path& stubs, std::span<const Override> overrides) {
   const Document document =
       read_import(path, stubs.empty() ? ImportedStubs() : read_stubs(Document::read(stubs)));
   try {
@@ -151,7 +150,7 @@ Document changed(const Document& document, std::span<const Override> overrides) 
 }
 
 ModelFile read_changed(const std::filesystem::path& path, const std::filesystem::path& families,
-                       std::span<const Override> overrides) {
+                       std::span<const Override> overrides, const std::filesystem::path& stubs) {
   // A directory of a downloaded model is as good a name as its config.json.
   std::string name = path.stem().string();
   if (name == "config") {
@@ -159,7 +158,14 @@ ModelFile read_changed(const std::filesystem::path& path, const std::filesystem:
     name = (folder.lexically_normal() / "").parent_path().filename().string();
   }
   if (path == kStandardInput) name = "stdin";
-  if (is_import(path)) return read_imported(path, name, {}, overrides);
+  if (is_import(path)) return read_imported(path, name, stubs, overrides);
+  if (!stubs.empty()) {
+    throw InputError({path.string(), 0, 0},
+                     fmt::format("--operators {}: only networks of other programs have operators "
+                                 "that are not known",
+                                 stubs.string()),
+                     "leave --operators out, or name a .pt2 or .onnx file");
+  }
   return read_model(changed(Document::read(path), overrides), name.empty() ? "model" : name,
                     families);
 }
@@ -167,21 +173,12 @@ ModelFile read_changed(const std::filesystem::path& path, const std::filesystem:
 }  // namespace
 
 ModelFile read_model(const std::filesystem::path& path, const std::filesystem::path& families) {
-  return read_changed(path, families, {});
-}
-
-ModelFile read_model_with_stubs(const std::filesystem::path& path,
-                                const std::filesystem::path& stubs) {
-  if (!is_import(path)) {
-    throw InputError({path.string(), 0, 0}, "stubs are for networks of other programs",
-                     "leave --operators out, or name a .pt2 or .onnx file");
-  }
-  return read_imported(path, path.stem().string(), stubs);
+  return read_changed(path, families, {}, {});
 }
 
 ModelFile load_model(std::string_view name_or_path,
                      std::span<const std::filesystem::path> directories,
-                     std::span<const Override> overrides) {
+                     std::span<const Override> overrides, const std::filesystem::path& stubs) {
   const std::filesystem::path families =
       directories.empty() ? std::filesystem::path() : directories.front() / "families";
   std::filesystem::path path = resolve_file(name_or_path, model_files(directories));
@@ -194,7 +191,7 @@ ModelFile load_model(std::string_view name_or_path,
     }
     path = config;
   }
-  return read_changed(path, families, overrides);
+  return read_changed(path, families, overrides, stubs);
 }
 
 std::vector<NamedFile> list_models(std::span<const std::filesystem::path> directories) {

@@ -37,17 +37,14 @@ struct ModelFile {
 [[nodiscard]] ModelFile read_model(const Document& document, const std::string& fallback_name,
                                    const std::filesystem::path& families = {});
 
-/// A network of another program (docs/imports.md), some of whose operators a file of stubs
-/// describes.
-[[nodiscard]] ModelFile read_model_with_stubs(const std::filesystem::path& path,
-                                              const std::filesystem::path& stubs);
-
 /// Reads a model by path, shipped name or alias; `directories` hold model files, the first one
 /// those of families too (families/). `overrides` are values to read in the place of its own; the
-/// published number of parameters then no longer binds.
+/// published number of parameters then no longer binds. `stubs` is a file that describes operators
+/// of a network of another program (docs/imports.md), or empty; InputError where the model is none.
 [[nodiscard]] ModelFile load_model(std::string_view name_or_path,
                                    std::span<const std::filesystem::path> directories,
-                                   std::span<const Override> overrides = {});
+                                   std::span<const Override> overrides = {},
+                                   const std::filesystem::path& stubs = {});
 /// Names, aliases and paths of all models in the directories.
 [[nodiscard]] std::vector<NamedFile> list_models(
     std::span<const std::filesystem::path> directories);

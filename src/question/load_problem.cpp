@@ -434,8 +434,8 @@ class QuestionResolver {
     apply_software(framework_, cluster_.software, request_, settled_.problem.precision);
     if (request_.offload) apply_offload(framework_, cluster_, *request_.offload);
     using enum Setting;
-    for (const Setting setting : {Set, Implementation, Kernels, MainGradients, BasePrecision,
-                                  OptimizerStates, Fp8Recipe, CudaGraphs, Offload}) {
+    for (const Setting setting : {Set, Operators, Implementation, Kernels, MainGradients,
+                                  BasePrecision, OptimizerStates, Fp8Recipe, CudaGraphs, Offload}) {
       const SettingRow& row = row_of(setting);
       if (const auto value = row.get(request_)) {
         note(std::string(row.key), *value, request_.origin(row.key));
@@ -470,7 +470,8 @@ ProblemFiles read_problem_files(const ProblemRequest& request, const ShippedData
     throw InputError({}, "no model: --model is missing",
                      "plansearch list models shows the shipped ones");
   }
-  const ShippedData data = shipped.changed(request.set.value_or(""));
+  const ShippedData data =
+      shipped.changed(request.set.value_or("")).with_operators(request.operators.value_or(""));
   ProblemFiles files;
   files.cluster = std::make_shared<const Cluster>(data.cluster(request.hardware));
   files.model = std::make_shared<const ShippedModel>(data.model(request.model));

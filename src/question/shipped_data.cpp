@@ -72,6 +72,12 @@ ShippedData ShippedData::changed(std::string set) const {
   return other;
 }
 
+ShippedData ShippedData::with_operators(std::string stubs) const {
+  ShippedData other = *this;
+  other.operators_ = std::move(stubs);
+  return other;
+}
+
 Cluster ShippedData::cluster(std::string_view name) const {
   return with_page("docs/hardware_profiles.md", [&] {
     return io::load_cluster(name, inside(directory_, "hardware_profiles"),
@@ -86,7 +92,7 @@ Accelerator ShippedData::accelerator(std::string_view name) const {
 ShippedModel ShippedData::model(std::string_view name) const {
   return with_page("docs/models.md", [&] {
     io::ModelFile file = io::load_model(name, inside(directory_, "models"),
-                                        overrides_of(set_, OverriddenFile::Model));
+                                        overrides_of(set_, OverriddenFile::Model), operators_);
     return ShippedModel{std::move(file.model), file.hash, std::move(file.left_out),
                         std::move(file.passed_over)};
   });

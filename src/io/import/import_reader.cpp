@@ -8,6 +8,7 @@
 #include <fstream>
 #include <map>
 
+#include "base/names.hpp"
 #include "base/printable.hpp"
 #include "io/import/exported_program.hpp"
 #include "io/import/graph_text.hpp"
@@ -42,6 +43,7 @@ class Importer {
       }
     }
     if (!unknown_.empty()) refuse();
+    refuse_idle_stubs();
     return lowering_.finish();
   }
 
@@ -50,7 +52,7 @@ class Importer {
     if (node.outputs.empty()) return;
     if (lacks_shapes(node)) return;
     const auto stub = stubs_.find(node.target);
-    if (const ImportedRow* row = find_row(stub == stubs_.end() ? node.kind : stub->second)) {
+    if (const ImportedRow* row = find_row(stub == stubs_.end() ? node.kind : stub->second.like)) {
       row->lower(lowering_, node.kind.starts_with(kOnnx) ? named_arguments(node, *row) : node,
                  *row);
       return;
@@ -83,6 +85,20 @@ class Importer {
     return true;
   }
 
+  /// A name that is written wrong would otherwise describe nothing, and nobody would hear of it.
+  void refuse_idle_stubs() const {
+    std::vector<std::string> targets;
+    for (const ImportedNode& node : graph_.nodes) targets.push_back(node.target);
+    std::vector<InputError> errors;
+    for (const auto& [name, stub] : stubs_) {
+      if (std::find(targets.begin(), targets.end(), name) != targets.end()) continue;
+      const std::string guess = did_you_mean(name, targets);
+      errors.emplace_back(stub.where, fmt::format("{} has no operator '{}'", graph_.file, name),
+                          guess.empty() ? "leave the entry out" : guess);
+    }
+    if (!errors.empty()) throw InputErrors(std::move(errors));
+  }
+
   [[noreturn]] void refuse() const {
     std::vector<InputError> errors;
     std::vector<std::string> stubs;
@@ -107,9 +123,8 @@ class Importer {
         errors.back().where(), errors.back().what(),
         fmt::format(
             "say in a file stubs.yaml what each is like (aten.gelu, ...; pass: reads and writes "
-            "everything once): {{schema: {}, operators: {{{}}}}}; then plansearch show model {} "
-            "--operators stubs.yaml --graph > net.yaml",
-            kStubSchema, fmt::join(stubs, ", "), graph_.file));
+            "everything once): {{schema: {}, operators: {{{}}}}}; then add --operators stubs.yaml",
+            kStubSchema, fmt::join(stubs, ", ")));
     throw InputErrors(std::move(errors));
   }
 

@@ -24,7 +24,7 @@ ImportedStubs read_stubs(const Document& document) {
           hint = "pass, nothing, or an operator with its library, such as aten.gelu";
         like.report(fmt::format("unknown operator '{}'", like.text()), hint);
       }
-      stubs.emplace(entry.key, like.text());
+      stubs.emplace(entry.key, ImportedStub{like.text(), like.where()});
     }
     root.finish();
     return stubs;

@@ -12,8 +12,13 @@ namespace plansearch::io {
 
 inline constexpr std::string_view kStubSchema = "plansearch/stubs/v1";
 
-/// "mylib.fused_act.default" -> "aten.gelu"; "pass" and "nothing" are known everywhere.
-using ImportedStubs = std::map<std::string, std::string, std::less<>>;
+struct ImportedStub {
+  std::string like;  ///< "aten.gelu"; "pass" and "nothing" are known everywhere
+  SourceLocation where;
+};
+
+/// By the operator's name, such as "mylib.fused_act.default".
+using ImportedStubs = std::map<std::string, ImportedStub, std::less<>>;
 
 /// Reads plansearch/stubs/v1; wrong keys and names of operators that have no row are InputErrors.
 [[nodiscard]] ImportedStubs read_stubs(const Document& document);

@@ -195,6 +195,9 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
     column(row<&R::set>(S::Set, "set", K::Text, "KEY=VALUE",
                         "another value in a data file, such as tiers.nvlink.bandwidth=225GB/s, "
                         "framework.KEY=VALUE or model.KEY=VALUE; several times, or between ';'"),
+           {}),
+    column(row<&R::operators>(S::Operators, "operators", K::Text, "FILE",
+                              "file of stubs, for unknown operators of an imported network"),
            {})};
 
 /// Rows are found by their place.
@@ -276,9 +279,11 @@ std::string setting_problem(const SettingRow& row, std::string_view text) {
 }
 
 ProblemRequest completed(ProblemRequest asked, const ProblemRequest& plan) {
+  const bool other_model = !asked.model.empty();  // whose operators a plan's file knows nothing of
   for (const SettingRow& row : kTable) {
     const bool replaced = (row.setting == Setting::Framework && !asked.target.empty()) ||
-                          (row.setting == Setting::Gpus && asked.nodes);
+                          (row.setting == Setting::Gpus && asked.nodes) ||
+                          (row.setting == Setting::Operators && other_model);
     const auto value = row.get(plan);
     if (!value || replaced || row.get(asked)) continue;
     row.set(asked, *value);

@@ -208,7 +208,8 @@ TEST_CASE("exporters: a setting that somebody chose is claimed or refused by nam
       plansearch::Setting::Batch,     plansearch::Setting::SequenceLength,
       plansearch::Setting::Precision, plansearch::Setting::Optimizer,
       plansearch::Setting::Attention, plansearch::Setting::RankOrder,
-      plansearch::Setting::Overlap,   plansearch::Setting::Site};
+      plansearch::Setting::Overlap,   plansearch::Setting::Site,
+      plansearch::Setting::Operators};
   for (const SettingRow& row : setting_table()) {
     if (row.effect != SettingEffect::Price || elsewhere.contains(row.setting)) continue;
     for (const Exporter& exporter : exporter_table()) {

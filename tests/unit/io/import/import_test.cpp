@@ -211,6 +211,23 @@ TEST_CASE("a stub says what an unknown operator is like") {
   CHECK_THROWS_AS(static_cast<void>(read("aten.rleu")), InputError);
 }
 
+TEST_CASE("a stub of an operator that the network does not have is refused at its place") {
+  const io::ImportedStubs stubs = io::read_stubs(io::Document::parse(
+      "schema: plansearch/stubs/v1\noperators:\n  aten.relu.default: {like: pass}\n", "stubs.yaml",
+      io::Syntax::Yaml));
+  const io::ImportedGraph graph =
+      io::parse_exported_program(linear_program(), "net.pt2", "model.json");
+  try {
+    static_cast<void>(io::graph_document(graph, stubs));
+    FAIL("no error");
+  } catch (const InputErrors& errors) {
+    const std::string message = errors.all().front().formatted();
+    CHECK(says(message, "stubs.yaml:3:"));
+    CHECK(says(message, "net.pt2 has no operator 'aten.relu.default'"));
+    CHECK(says(message, "aten.relu_.default"));
+  }
+}
+
 TEST_CASE("shapes that contradict their operator are damage") {
   CHECK(says(message_for(with(R"("y": {"dtype": 7, "sizes": [{"as_int": 1}, {"as_int": 4}]})",
                               R"("y": {"dtype": 7, "sizes": [{"as_int": 1}, {"as_int": 5}]})")),
