@@ -15,6 +15,7 @@
 #include "plansearch/plan.hpp"
 #include "plansearch/problem.hpp"
 #include "plansearch/quantity.hpp"
+#include "plansearch/redistribution_report.hpp"
 
 namespace plansearch {
 
@@ -167,8 +168,13 @@ class PlanEvaluator {
   /// The same with a profile and buffers at hand; a profile that is not the plan's is a reason too.
   [[nodiscard]] Evaluation evaluate(const ClassProfile& profile, const PlanDegrees& plan,
                                     EvaluationWorkspace& workspace) const;
+  /// A bound of a legal plan whose order is found, which does not find it: no order of its passes
+  /// ends earlier, and none keeps less than one micro-batch.
+  [[nodiscard]] PlanBound windowless_bound(const ParallelPlan& plan) const;
   /// Messages and stages of a legal plan.
   [[nodiscard]] PlanDetails details(const ParallelPlan& plan) const;
+  /// Every tensor of a legal plan that changes its layout between two operators or two stages.
+  [[nodiscard]] std::vector<Redistribution> redistributions(const ParallelPlan& plan) const;
 
   /// One step of a legal plan, instruction by instruction, with the times and the memory of its
   /// price. InputError where the runtime's lists deadlock.

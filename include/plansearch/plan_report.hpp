@@ -94,6 +94,7 @@ struct PlanReport {
   std::vector<std::string> why;
   std::vector<PassReport> passes;     ///< of the problem, in the order in which they were applied
   std::optional<FoundOrder> order{};  ///< where it is not the order of a schedule
+  std::vector<Redistribution> redistributions{};  ///< of all stages; filled in by `explain` alone
 };
 
 /// What operators in steps change: how much of what their tiles travel is exposed, and over how

@@ -142,4 +142,10 @@ enum class Format { Table, Json, JsonLines, Csv };
 [[nodiscard]] std::string operator_table(const std::vector<OperatorReport>& operators,
                                          int columns = 0);
 
+/// Tensors that change their layout, message by message: the longest kShownRedistributions of a
+/// step in the order of the plan, the others in one row.
+inline constexpr std::size_t kShownRedistributions = 60;
+[[nodiscard]] std::string redistribution_table(const std::vector<Redistribution>& all,
+                                               int columns = 0);
+
 }  // namespace plansearch

@@ -46,12 +46,24 @@ class ConstrainedSearch : public Strategy {
           batch.push_back({std::move(made), family});
         }
       }
-      offers_.offer_batch(batch.size(), [&](std::size_t i) { return batch[i]; });
+      offers_.offer_batch(batch.size(), [&](std::size_t i) {
+        return may_enter(batch[i]) ? batch[i] : Offers::Made{Infeasible(), batch[i].family};
+      });
     }
   }
 
  private:
   using Bounded = std::pair<Seconds, PlanDegrees>;
+
+  /// To find an order takes longer than all else of a plan: one that no order brings into the
+  /// ranking or into memory is left out. From any thread.
+  [[nodiscard]] bool may_enter(const Offers::Made& made) const {
+    const auto& plan = std::get<ParallelPlan>(made.plan);
+    if (!plan.order.window || task_.options.pruning == Pruning::Off) return true;
+    if (task_.evaluator.legality(plan)) return true;  // is told as such
+    const PlanBound bound = task_.evaluator.windowless_bound(plan);
+    return bound.memory <= task_.limits().tight && offers_.may_rank(made.family, bound.step_time);
+  }
 
   void reject(Obstacle obstacle, std::int64_t plans) {
     std::int64_t& known = task_.result.counts.rejected[static_cast<std::size_t>(obstacle)];

@@ -110,6 +110,10 @@ std::string explanation(const Explained& explained, bool timeline, int columns) 
   if (!picture.empty()) text += "\n" + (timeline ? picture : verbatim(picture, columns));
   text += fmt::format("\none micro-batch on stage {}, before anything hides\n{}",
                       plan.estimate.busiest_stage, operator_table(plan.operators, columns));
+  if (!plan.redistributions.empty()) {
+    text += fmt::format("\ntensors that change their layout, on one device\n{}",
+                        redistribution_table(plan.redistributions, columns));
+  }
   if (!plan.hidden.empty()) {
     text += fmt::format("\nits messages, on streams beside the kernels\n{}",
                         hidden_table(plan.hidden, columns));
@@ -133,6 +137,10 @@ int run_explain(const Options& options) {
     explained.sensitivity =
         sensitivity_of(explained.asked, explained.problem, *explained.plan, threads_of(options),
                        parse_quantity<Seconds>(options.goal));
+  }
+  if (explained.plan && !explained.report.plans.empty()) {
+    explained.report.plans.front().redistributions =
+        PlanEvaluator(explained.problem).redistributions(*explained.plan);
   }
   const SearchReport& report = explained.report;
   const Format format = format_of(options);

@@ -91,16 +91,28 @@ struct PartialPlan {
   OpenQuestion open;
 };
 
+/// The best plan of one way: those that fit come before those that may not.
+struct Way {
+  std::pair<MemoryFit, Seconds> order;
+  std::string words;
+};
+
+Way way_of(const SearchReport& report, std::string words) {
+  return {{report.admitted, report.plans.front().estimate.step.total()}, std::move(words)};
+}
+
 /// The best of several ways, and how the next ones do.
-std::string ways_text(std::vector<std::pair<Seconds, std::string>> ways, std::size_t all) {
+std::string ways_text(std::vector<Way> ways, std::size_t all) {
   constexpr std::size_t kNamed = 3;
   std::stable_sort(ways.begin(), ways.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+                   [](const Way& a, const Way& b) { return a.order < b.order; });
   std::vector<std::string> next;
   for (std::size_t i = 1; i < ways.size() && next.size() < kNamed; ++i) {
-    next.push_back(fmt::format("{}: {}", ways[i].second, to_text(ways[i].first)));
+    const auto& [admitted, step] = ways[i].order;
+    next.push_back(fmt::format("{}: {}{}", ways[i].words, to_text(step),
+                               admitted == MemoryFit::Fits ? "" : " (tight)"));
   }
-  std::string text = fmt::format("the best of {} ways: {}", all, ways.front().second);
+  std::string text = fmt::format("the best of {} ways: {}", all, ways.front().words);
   if (ways.size() < all) text += fmt::format("; {} leave no plan that fits", all - ways.size());
   if (!next.empty()) text += fmt::format("; next: {}", fmt::join(next, "; "));
   return text;
@@ -127,17 +139,13 @@ int search_partial(const Options& asked, const Output& output) {
   }
   SearchRun run(asked);
   std::optional<SearchReport> best;
-  std::vector<std::pair<Seconds, std::string>> ways;
+  std::vector<Way> ways;
   for (const auto& [options, open] : parts) {
     SearchReport report =
         run.report(open.asked, options, *open.asked.gpus, open.words, NameMisses::Yes);
     if (report.plans.empty()) continue;
-    const Seconds step = report.plans.front().estimate.step.total();
-    ways.emplace_back(step, open.words);
-    const auto order = [](const SearchReport& one) {
-      return std::pair(one.admitted, one.plans.front().estimate.step.total());
-    };
-    const bool better = !best || order(report) < order(*best);
+    ways.push_back(way_of(report, open.words));
+    const bool better = !best || ways.back().order < way_of(*best, {}).order;
     if (better) best = std::move(report);
   }
   run.conclude_all(asked);

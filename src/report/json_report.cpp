@@ -106,6 +106,27 @@ Json hidden_json(const std::vector<HiddenMessage>& messages) {
   });
 }
 
+Json redistributions_json(const std::vector<Redistribution>& all) {
+  return array_of(all, [](const Redistribution& r) -> Json {
+    Json path = array_of(r.path, [](const RedistributionHop& hop) -> Json {
+      return {{"kind", std::string(to_text(hop.kind))},
+              {"axis", hop.axes},
+              {"group_size", hop.ranks},
+              {"links", hop.links},
+              {"bytes", whole_bytes(hop.bytes)},
+              {"time_s", hop.time.value()},
+              {"count", hop.count}};
+    });
+    return {{"what", r.what},
+            {"from", r.from},
+            {"to", r.to},
+            {"pass", r.pass},
+            {"alike", r.alike},
+            {"path", std::move(path)},
+            {"time_s", r.time().value()}};
+  });
+}
+
 Json question_json(const QuestionReport& question) {
   Json json = identity_json(question);
   json["framework_validation"] = or_null(question.framework_validation);
@@ -305,6 +326,9 @@ Json to_json(const PlanReport& plan) {
                {"operators", operators_json(plan.operators)},
                {"hidden", hidden_json(plan.hidden)},
                {"why", plan.why}};
+  if (!plan.redistributions.empty()) {
+    json["redistributions"] = redistributions_json(plan.redistributions);
+  }
   if (plan.order) {
     json["found_order"] = {{"window_s", plan.order->window.value()},
                            {"bound_s", plan.order->bound.value()},

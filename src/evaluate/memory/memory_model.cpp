@@ -98,6 +98,12 @@ Bytes transient_bytes(const PricingInput& view, const BlockShares& most) {
   return std::max(loss, block - most.loss);
 }
 
+Bytes peak_of_window(const PricingInput& view, int position, WindowPeak peak,
+                     EvaluationWorkspace& workspace) {
+  return peak == WindowPeak::Found ? window_peak(view, position, workspace)
+                                   : least_window_peak(view, position);
+}
+
 /// Gradients beside all activations. Where only backward makes them, the first micro-batch frees
 /// activations for them: the peak is at its start or at its end.
 Bytes gradients_at_peak(const PricingInput& view, Bytes gradients, Bytes activations) {
@@ -108,7 +114,8 @@ Bytes gradients_at_peak(const PricingInput& view, Bytes gradients, Bytes activat
 
 }  // namespace
 
-DeviceMemory device_memory(const PricingInput& view, int position, EvaluationWorkspace& workspace) {
+DeviceMemory device_memory(const PricingInput& view, int position, EvaluationWorkspace& workspace,
+                           WindowPeak peak) {
   const FrameworkConstants& constants = view.constants;
   const StageClassStates& statics = view.statics_at(position);
   DeviceMemory result{{}, Bytes(0), position};
@@ -133,7 +140,7 @@ DeviceMemory device_memory(const PricingInput& view, int position, EvaluationWor
     most.logits = std::max(most.logits, shares.logits);
   }
   memory.activations = view.order.window
-                           ? window_peak(view, position, workspace)
+                           ? peak_of_window(view, position, peak, workspace)
                            : peak_activation_bytes(view.shape(), position, workspace.chunk_bytes,
                                                    workspace.weight_bytes);
   memory.gradients = gradients_at_peak(view, statics.gradient_bytes, memory.activations);

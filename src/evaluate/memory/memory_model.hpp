@@ -2,6 +2,8 @@
 // Peak memory of a plan, device by device.
 #pragma once
 
+#include <cstdint>
+
 #include "evaluate/step/pricing_input.hpp"
 #include "plansearch/evaluation.hpp"
 
@@ -13,9 +15,12 @@ namespace plansearch {
 /// False where the position before has equal blocks and keeps at least as much: on a looped
 /// placement the first of neighbours does.
 [[nodiscard]] bool may_keep_most(const PricingInput& view, int position);
+/// What plans keep whose order is found: as it is found, or at least.
+enum class WindowPeak : std::uint8_t { Found, Least };
 /// The devices of one position.
 [[nodiscard]] DeviceMemory device_memory(const PricingInput& view, int position,
-                                         EvaluationWorkspace& workspace);
+                                         EvaluationWorkspace& workspace,
+                                         WindowPeak peak = WindowPeak::Found);
 
 /// What one micro-batch leaves on a device in one group of blocks.
 struct GroupBytes {

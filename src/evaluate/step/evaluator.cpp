@@ -20,6 +20,7 @@
 #include "evaluate/answer/interval.hpp"
 #include "evaluate/answer/operator_report.hpp"
 #include "evaluate/answer/overlap_report.hpp"
+#include "evaluate/answer/redistributions.hpp"
 #include "evaluate/block/class_profile.hpp"
 #include "evaluate/memory/memory_model.hpp"
 #include "evaluate/memory/memory_risk.hpp"
@@ -202,6 +203,12 @@ PlanDetails PlanEvaluator::details(const ParallelPlan& plan) const {
                         hidden_at(implementation_->profiles, view, busiest)};
     if (view.order.window) details.order = found_order(view, *workspace);
     return details;
+  });
+}
+
+std::vector<Redistribution> PlanEvaluator::redistributions(const ParallelPlan& plan) const {
+  return implementation_->with_view(plan, [&](const PricingInput& view) {
+    return redistributions_of(implementation_->profiles, view);
   });
 }
 

@@ -94,6 +94,20 @@ PlanBound PlanEvaluator::bound(const ClassProfile& profile, const PlanDegrees& p
   });
 }
 
+PlanBound PlanEvaluator::windowless_bound(const ParallelPlan& plan) const {
+  const auto workspace = make_workspace();
+  return implementation_->with_view(plan, [&](const PricingInput& view) {
+    // A price rounds a tick of every micro-batch away.
+    const Seconds rounding = to_seconds(view.order.micro_batches);
+    PlanBound bound{(step_time_bound(view, *workspace) - rounding) * (1.0 - 1e-12), Bytes(0)};
+    for (int position = 0; position < view.assignment().stages(); ++position) {
+      const DeviceMemory memory = device_memory(view, position, *workspace, WindowPeak::Least);
+      bound.memory = std::max(bound.memory, memory.memory.total());
+    }
+    return bound;
+  });
+}
+
 Bytes PlanEvaluator::memory_bound(const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
   implementation_->fill_memory(plan, workspace);
   return implementation_->with_bound_view(

@@ -110,13 +110,13 @@ BoundaryTransfers transfers_of(const PricingInput& view, const GroupPair& pair) 
   const bool scatters = alike && !cut && view.constants.boundary_scatter_gather &&
                         transform.degrees->sequence_parallel == SequenceParallel::Off &&
                         tensor.size() > 1;
-  const auto gathering = [&](const RouteGather& gather) {
-    if (scatters)
-      return price_call(view, CommunicationKind::AllGather, pair.tile, tensor).cost.time;
-    if (gather.ranks <= 1) return Seconds(0);
-    return price_call(view, CommunicationKind::AllGather, pair.tile * gather.tiles,
-                      ProcessGroup(gather.ranks, 1))
-        .cost.time;
+  const auto add_gather = [&](const RouteGather& gather, BoundaryTransfer& result) {
+    if (!scatters && gather.ranks <= 1) return;
+    result.gathered = scatters ? pair.tile : pair.tile * gather.tiles;
+    result.gathered_over = scatters ? tensor : ProcessGroup(gather.ranks, 1);
+    result.gathering =
+        price_call(view, CommunicationKind::AllGather, result.gathered, result.gathered_over)
+            .cost.time;
   };
   const auto transfer = [&](double share, const RouteGather& gather) {
     BoundaryTransfer result;
@@ -124,7 +124,8 @@ BoundaryTransfers transfers_of(const PricingInput& view, const GroupPair& pair) 
     result.bytes = pair.tile * share / (scatters ? static_cast<double>(tensor.size()) : 1.0);
     const CallPrice call = price_call(view, CommunicationKind::SendReceive, result.bytes,
                                       pair_over(pair.route.left_domain));
-    result.time = call.cost.time + view.constants.collective_call + gathering(gather);
+    add_gather(gather, result);
+    result.time = call.cost.time + view.constants.collective_call + result.gathering;
     return result;
   };
   BoundaryTransfers transfers;

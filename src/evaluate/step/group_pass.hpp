@@ -28,6 +28,10 @@ void fill_durations(const PricingInput& view, EvaluationWorkspace& workspace);
 struct BoundaryTransfer {
   Bytes bytes;  ///< of the busiest rank
   Seconds time;
+  /// What its receivers gather among each other, having received parts; a part of `time`.
+  Bytes gathered;
+  ProcessGroup gathered_over;
+  Seconds gathering;
 };
 struct BoundaryTransfers {
   BoundaryTransfer activation;

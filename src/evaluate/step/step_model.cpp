@@ -188,16 +188,22 @@ class LastDevice {
   Seconds span_;
 };
 
+/// No order of the passes takes less.
+Ticks least_pipeline(const PricingInput& view, OptimizerStart start,
+                     EvaluationWorkspace& workspace) {
+  if (view.order.window) return least_window_step(view, start, workspace);
+  const PipelineTimes times = workspace.durations.view();
+  return start == OptimizerStart::PostValidated ? span_bound(view.shape(), times)
+                                                : order_bound(view.shape(), times);
+}
+
 }  // namespace
 
 Seconds step_time_bound(const PricingInput& view, EvaluationWorkspace& workspace) {
   fill_passes(view, workspace);
   fill_durations(view, workspace);
   const OptimizerStart start = optimizer_start(*view.problem.framework, view.order.schedule);
-  const PipelineTimes times = workspace.durations.view();
-  const Seconds pipeline =
-      to_seconds(start == OptimizerStart::PostValidated ? span_bound(view.shape(), times)
-                                                        : order_bound(view.shape(), times));
+  const Seconds pipeline = to_seconds(least_pipeline(view, start, workspace));
   // Together: the slowest optimizer starts when the last device is through. Apart: the last device
   // through has an optimizer of its own, whichever that is.
   const bool together = start == OptimizerStart::Together;

@@ -189,6 +189,25 @@ const WindowedStep& windowed_step(const PricingInput& view, EvaluationWorkspace&
   return *known;
 }
 
+Ticks least_window_step(const PricingInput& view, OptimizerStart start,
+                        EvaluationWorkspace& workspace) {
+  const BlockPlan plan = passes_of(view, workspace.durations.view(), saved_by_stop(view), true);
+  if (start == OptimizerStart::PostValidated) {  // devices go on with the next step
+    const std::vector<Ticks> work = work_of_devices(plan);
+    return view.order.micro_batches * *std::max_element(work.begin(), work.end());
+  }
+  return least_makespan(plan, view.order.micro_batches);
+}
+
+Bytes least_window_peak(const PricingInput& view, int position) {
+  const std::vector<Bytes> saved = saved_by_stop(view);
+  Bytes kept;
+  for (std::size_t k = 0; k < saved.size(); ++k) {
+    if (view.assignment().runs_at(k, position)) kept += saved[k];
+  }
+  return kept;
+}
+
 FoundOrder found_order(const PricingInput& view, EvaluationWorkspace& workspace) {
   const WindowedStep& step = windowed_step(view, workspace);
   FoundOrder found;

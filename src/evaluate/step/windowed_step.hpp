@@ -26,6 +26,14 @@ struct WindowedStep {
 /// durations. SimulationLimit where no window is found; Stopped.
 const WindowedStep& windowed_step(const PricingInput& view, EvaluationWorkspace& workspace);
 
+/// No order of the passes takes less, from the start of a step to that of the next. Needs
+/// workspace.durations.
+[[nodiscard]] Ticks least_window_step(const PricingInput& view, OptimizerStart start,
+                                      EvaluationWorkspace& workspace);
+/// No order keeps less on a device: all that one micro-batch leaves there, as its first backward
+/// starts when its last forward is over.
+[[nodiscard]] Bytes least_window_peak(const PricingInput& view, int position);
+
 /// Most activations that a device keeps at one time.
 [[nodiscard]] Bytes window_peak(const PricingInput& view, int position,
                                 EvaluationWorkspace& workspace);

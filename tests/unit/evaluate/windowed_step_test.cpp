@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,26 @@ double message(const Problem& problem, double tiles) {
 }
 
 TEST_SUITE("unit") {
+  TEST_CASE("a bound without the order is below the price, and near it") {
+    const Problem problem = problem_of(8, 64);
+    const PlanEvaluator evaluator(problem);
+    for (const auto& [pipeline, tensor, micro_batches] :
+         {std::array{2, 4, 64}, {4, 2, 64}, {8, 1, 64}, {4, 2, 8}, {4, 1, 32}}) {
+      CAPTURE(pipeline);
+      CAPTURE(micro_batches);
+      PlanDegrees degrees = stages(pipeline, tensor, micro_batches);
+      degrees.data = 8 / pipeline / tensor;
+      degrees.micro_batch = 64 / micro_batches / degrees.data;
+      const ParallelPlan plan = shared(problem, degrees);
+      const Estimate estimate = price(problem, plan).estimate;
+      const PlanBound bound = evaluator.windowless_bound(plan);
+      CHECK(bound.step_time <= estimate.step.total());
+      CHECK(bound.step_time > 0.7 * estimate.step.total());
+      CHECK(bound.memory <= estimate.memory.total());
+      CHECK(bound.memory > 0.5 * estimate.memory.total());
+    }
+  }
+
   // Embedding and head as a tensor group of 8, layers on stages of 2 devices. The embedding's
   // result is on every device already; each of the three stages sends a tile on; the last stage's
   // two devices hold the result that the other six need: whoever lacks it takes in one tile. The

@@ -74,6 +74,21 @@ TEST_SUITE("unit") {
     CHECK(peak > first.estimate.memory.total());
   }
 
+  TEST_CASE("a search of blocks on all devices equals pricing every plan") {
+    const auto questions = open_questions(with_constraints(
+        plan_of("schema: plansearch/plan/v1\nhardware: dgx-2-v100\nmodel: t5-3.9b\n"
+                "framework: nnscaler\ngpus: 4\nbatch: 16\n"),
+        "interlaced"));
+    REQUIRE(questions.size() == 1);
+    const SearchResult pruned = test::found(questions.front(), Pruning::On, 1);
+    const SearchResult all = test::found(questions.front(), Pruning::Off, 2);
+    REQUIRE(!pruned.ranked.empty());
+    CHECK(pruned.counts.evaluated < all.counts.evaluated);  // orders that need not be found
+    REQUIRE(pruned.ranked.size() <= all.ranked.size());
+    CHECK(pruned.ranked.front().estimate == all.ranked.front().estimate);
+    CHECK(*pruned.ranked.front().written == *all.ranked.front().written);
+  }
+
   TEST_CASE("degrees that a file decides are pinned, lists of pieces are questions of their own") {
     const auto questions = open_questions(
         plan_of(kSwin + "transform:\n  - {of: \"*\", tp: 2}\n"
