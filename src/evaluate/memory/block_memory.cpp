@@ -378,7 +378,8 @@ class ActivationCounter {
   /// Of a tensor that is kept for backward.
   [[nodiscard]] Bytes kept_element(TensorId id) const {
     const auto& saved = context_.precision.saved;
-    return saved && only_products_read_again(block_, local_.index, id) ? scaled_size(*saved) : element(id);
+    return saved && only_products_read_again(block_, local_.index, id) ? scaled_size(*saved)
+                                                                       : element(id);
   }
 
   /// The two operands of an operator's weight gradient; `only`: its input, where it is that tensor.
