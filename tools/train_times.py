@@ -4,11 +4,15 @@
 
   python3 tools/train_times.py --hw mine.yaml --out runs.csv [--models gpt2,gpt2-medium,gpt2-large,gpt2-xl,llama-1b,llama-3b]
                                [--batch 8] [--seq-len N] [--implementation eager,compiled] [--recompute none,full]
-                               [--lora-rank 0] [--mixed fsdp,autocast] [--device cpu] [--steps 5] [--append]
-                               [--trace trace.json]
+                               [--lora-rank 0] [--mixed fsdp,autocast,bf16] [--device cpu] [--steps 5] [--append]
+                               [--offload none,activations,parameters] [--optimizer-in-backward 0,1] [--trace trace.json]
 
 PyTorch with scaled_dot_product_attention and fused AdamW, random tokens. Parameters are fp32, and bf16 where they multiply: by
-FSDP's policy of mixed precision (fully_shard of every block over the one GPU), or with --mixed autocast by torch.autocast.
+FSDP's policy of mixed precision (fully_shard of every block over the one GPU), or with --mixed autocast by torch.autocast;
+with --mixed bf16 everything is bf16, optimizer states as well. --offload activations copies the inputs of recomputed blocks to
+the host under the next block, and back one block ahead (with --recompute full); parameters is FSDP's CPUOffloadPolicy (with
+--mixed fsdp): parameters, gradients and optimizer on the host. --optimizer-in-backward 1 updates a parameter and frees its
+gradient as soon as it is whole.
 With --lora-rank the base is frozen in bf16 and every product of a block has an adapter. `compiled` compiles
 each block and the loss (torch.compile); `full` recomputes each block (torch.utils.checkpoint). The step time is the median,
 the memory what the allocator reached at most. Models that do not fit are left out by name. --trace writes the profiler's trace
@@ -51,7 +55,8 @@ MODELS = {
 DEFAULT = "gpt2,gpt2-medium,gpt2-large,gpt2-xl,llama-1b,llama-3b"
 COLUMNS = ["id", "source", "hw", "framework", "gpus", "model", "mlp", "layers", "hidden", "heads", "kv_heads", "ffn_hidden", "vocab",
            "seq_len", "batch", "micro_batch", "zero", "precision", "optimizer", "attention", "implementation", "recompute",
-           "lora_rank", "lora_targets", "base_precision", "step_time_s", "peak_mem_gib", "mem_kind"]
+           "lora_rank", "lora_targets", "base_precision", "offload", "optimizer_in_backward", "step_time_s", "peak_mem_gib",
+           "mem_kind"]
 
 
 class Case(NamedTuple):
@@ -62,6 +67,8 @@ class Case(NamedTuple):
     recompute: str
     rank: int
     mixed: str
+    offload: str
+    in_backward: str
 
     def name(self):
         parts = [self.model, f"b{self.batch}", f"s{self.sequence}", self.mixed, self.implementation]
@@ -69,6 +76,10 @@ class Case(NamedTuple):
             parts.append(f"recompute-{self.recompute}")
         if self.rank:
             parts.append(f"lora{self.rank}")
+        if self.offload != "none":
+            parts.append(f"offload-{self.offload}")
+        if self.in_backward == "1":
+            parts.append("in-backward")
         return "-".join(parts)
 
 
@@ -124,21 +135,79 @@ def block_class(torch, sizes, rank):
     return Block
 
 
-def sharding(torch, device):
+class HostStore:
+    """Inputs of blocks in pinned memory of the host, copied on a stream of their own."""
+
+    def __init__(self, torch):
+        self.torch, self.stream = torch, torch.cuda.Stream()
+        self.there, self.back = {}, {}
+
+    def put(self, index, tensor):
+        if index not in self.there:
+            self.there[index] = self.torch.empty_like(tensor, device="cpu", pin_memory=True)
+        self.stream.wait_stream(self.torch.cuda.current_stream())
+        with self.torch.cuda.stream(self.stream):
+            self.there[index].copy_(tensor, non_blocking=True)
+        tensor.record_stream(self.stream)
+
+    def fetch(self, index):
+        if index not in self.there or index in self.back:
+            return
+        # Not before the block after it is through: one block in use, one on its way.
+        self.stream.wait_stream(self.torch.cuda.current_stream())
+        with self.torch.cuda.stream(self.stream):
+            self.back[index] = self.there[index].to("cuda", non_blocking=True)
+
+    def take(self, index):
+        self.fetch(index)
+        now = self.torch.cuda.current_stream()
+        now.wait_stream(self.stream)
+        tensor = self.back.pop(index)
+        tensor.record_stream(now)
+        self.fetch(index - 1)
+        return tensor
+
+
+@functools.cache
+def offloaded_block(torch):
+    """Runs a block again in backward, from an input that waited on the host."""
+
+    class Offloaded(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, block, store, index):
+            ctx.block, ctx.store, ctx.index = block, store, index
+            store.put(index, x)
+            with torch.no_grad():
+                return block(x)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            x = ctx.store.take(ctx.index).detach().requires_grad_()
+            with torch.enable_grad():
+                out = ctx.block(x)
+            torch.autograd.backward(out, gradient)
+            return x.grad, None, None, None
+
+    return Offloaded
+
+
+def sharding(torch, device, on_host):
     """A function that shards a network over this process alone: parameters are gathered as over many."""
-    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+    from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy, fully_shard
 
     if not torch.distributed.is_initialized():
-        torch.distributed.init_process_group("nccl" if device == "cuda" else "gloo", rank=0, world_size=1,
+        both = "cpu:gloo,cuda:nccl" if device == "cuda" else "gloo"
+        torch.distributed.init_process_group(both, rank=0, world_size=1,
                                              store=torch.distributed.HashStore())
 
     def shard(model, adapted):
         policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
         if adapted:  # a group has one format: all of an adapted network is bf16
             model.to(torch.bfloat16)
+        host = CPUOffloadPolicy() if on_host else OffloadPolicy()
         for one in model.blocks:
-            fully_shard(one, mp_policy=policy)
-        fully_shard(model, mp_policy=policy)
+            fully_shard(one, mp_policy=policy, offload_policy=host)
+        fully_shard(model, mp_policy=policy, offload_policy=host)
 
     return shard
 
@@ -148,7 +217,8 @@ def network(torch, case, sizes, device):
 
     nn, functional = torch.nn, torch.nn.functional
     compiled = case.implementation == "compiled"
-    shard = sharding(torch, device) if case.mixed == "fsdp" else None
+    shard = sharding(torch, device, case.offload == "parameters") if case.mixed == "fsdp" else None
+    store = HostStore(torch) if case.offload == "activations" else None
 
     def loss_of(logits, targets):
         return functional.cross_entropy(logits.float().view(-1, sizes.vocabulary), targets.reshape(-1))
@@ -168,6 +238,8 @@ def network(torch, case, sizes, device):
                 for part in frozen + [norm for one in self.blocks for norm in (one.first, one.second)]:
                     if part is not None:
                         part.to(torch.bfloat16).requires_grad_(False)
+            if case.mixed == "bf16":
+                self.to(torch.bfloat16)
             if compiled:
                 for one in self.blocks:
                     one.compile()
@@ -179,8 +251,13 @@ def network(torch, case, sizes, device):
             x = self.words(tokens)
             if self.places is not None:
                 x = x + self.places.weight
-            for one in self.blocks:
-                x = checkpoint(one, x.requires_grad_(), use_reentrant=False) if case.recompute == "full" else one(x)
+            for index, one in enumerate(self.blocks):
+                if store:
+                    x = offloaded_block(torch).apply(x, one, store, index)
+                elif case.recompute == "full":
+                    x = checkpoint(one, x.requires_grad_(), use_reentrant=False)
+                else:
+                    x = one(x)
             return self.loss(self.head(self.last(x)), targets)
 
     return Network()
@@ -196,7 +273,27 @@ class Training:
         with torch.device(device):
             self.model = network(torch, case, self.sizes, device)
         trained = [one for one in self.model.parameters() if one.requires_grad]
-        self.optimizer = torch.optim.AdamW(trained, lr=1e-4, fused=device == "cuda")
+        self.hooks = []
+        if case.in_backward == "1":
+            self.optimizer = None
+            for one in trained:
+                self.update_in_backward(one)
+        else:
+            self.optimizer = torch.optim.AdamW(trained, lr=1e-4, fused=device == "cuda")
+
+    def update_in_backward(self, parameter):
+        optimizer = self.torch.optim.AdamW([parameter], lr=1e-4, fused=self.device == "cuda")
+
+        def update(one):
+            optimizer.step()
+            one.grad = None
+
+        self.hooks.append(parameter.register_post_accumulate_grad_hook(update))
+
+    def end(self):
+        """Hooks hold the network, which nothing else would free."""
+        for hook in self.hooks:
+            hook.remove()
 
     def wait(self):
         if self.device == "cuda":
@@ -211,8 +308,9 @@ class Training:
         with torch.autocast(self.device, dtype=torch.bfloat16, enabled=case.mixed == "autocast"):
             loss = self.model(tokens[:, :-1], tokens[:, 1:])
         loss.backward()
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
+        if self.optimizer is not None:
+            self.optimizer.step()
+            self.optimizer.zero_grad(set_to_none=True)
         self.wait()
         seconds = time.perf_counter() - begin
         if not math.isfinite(loss.item()):
@@ -242,6 +340,7 @@ def measure(torch, case, device, steps, trace):
     memory = torch.cuda.max_memory_allocated() / 2**30 if device == "cuda" else None
     if trace:
         training.trace(trace)
+    training.end()
     return seconds, memory
 
 
@@ -250,14 +349,16 @@ def row(torch, case, arguments, seconds, memory):
     fused = arguments.device == "cuda"
     adapters = {"lora_rank": case.rank, "lora_targets": "all-linear", "base_precision": "bf16"} if case.rank else {}
     return {"id": f"one-gpu-{case.name()}", "source": f"tools/train_times.py, PyTorch {torch.__version__}",
-            "hw": arguments.hw, "framework": "fsdp2" if case.mixed == "fsdp" else "ddp", "gpus": 1,
+            "hw": arguments.hw, "framework": {"fsdp": "fsdp2", "autocast": "ddp", "bf16": "torchtune"}[case.mixed], "gpus": 1,
             "model": f"train_times {case.model}", "mlp": "gated" if sizes.gated else "gelu",
             "layers": sizes.layers, "hidden": sizes.hidden, "heads": sizes.heads, "kv_heads": sizes.kv_heads,
             "ffn_hidden": sizes.ffn, "vocab": sizes.vocabulary, "seq_len": case.sequence,
             "batch": case.batch, "micro_batch": case.batch, "zero": 3 if case.mixed == "fsdp" else 0, "precision": "bf16",
             "optimizer": "adam", "attention": "flash" if fused else "unfused",
             "implementation": "" if case.implementation == "eager" else case.implementation,  # eager: as the framework
-            "recompute": case.recompute, **adapters, "step_time_s": f"{seconds:.6g}",
+            "recompute": case.recompute, **adapters,
+            "offload": {"none": "", "parameters": "optimizer,parameters"}.get(case.offload, case.offload),
+            "optimizer_in_backward": case.in_backward, "step_time_s": f"{seconds:.6g}",
             "peak_mem_gib": "" if memory is None else f"{memory:.4g}", "mem_kind": "" if memory is None else "torch-peak"}
 
 
@@ -275,10 +376,17 @@ def cases_of(parser, arguments):
         except ValueError:
             parser.error(f"{name}: whole numbers between commas")
 
-    return [Case(model, batch, arguments.seq_len or MODELS[model].sequence, implementation, recompute, rank, mixed)
-            for model, batch, implementation, recompute, rank, mixed in itertools.product(
-                words("models", MODELS), numbers("batch"), words("implementation", ["eager", "compiled"]),
-                words("recompute", ["none", "full"]), numbers("lora_rank"), words("mixed", ["fsdp", "autocast"]))]
+    cases = [Case(model, batch, arguments.seq_len or MODELS[model].sequence, *others)
+             for model, batch, *others in itertools.product(
+                 words("models", MODELS), numbers("batch"), words("implementation", ["eager", "compiled"]),
+                 words("recompute", ["none", "full"]), numbers("lora_rank"), words("mixed", ["fsdp", "autocast", "bf16"]),
+                 words("offload", ["none", "activations", "parameters"]), words("optimizer_in_backward", ["0", "1"]))]
+    for case in cases:
+        if case.offload == "activations" and (case.recompute != "full" or arguments.device != "cuda"):
+            parser.error("--offload activations takes --recompute full and a GPU")
+        if case.offload == "parameters" and (case.mixed != "fsdp" or case.in_backward == "1"):
+            parser.error("--offload parameters takes --mixed fsdp, and updates after backward")
+    return cases
 
 
 def main():
@@ -292,6 +400,8 @@ def main():
     parser.add_argument("--recompute", default="none")
     parser.add_argument("--lora-rank", default="0")
     parser.add_argument("--mixed", default="fsdp")
+    parser.add_argument("--offload", default="none")
+    parser.add_argument("--optimizer-in-backward", default="0")
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--append", action="store_true", help="to a table that is there")

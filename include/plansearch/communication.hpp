@@ -83,8 +83,9 @@ enum class Purpose : std::uint8_t {
   Context,   ///< activations of one sequence that several devices hold
   Expert,    ///< tokens on their way to experts and back
   Pipeline,  ///< between stages
+  Offload,   ///< between a device and memory of its host
 };
-inline constexpr std::size_t kPurposeCount = 5;
+inline constexpr std::size_t kPurposeCount = 6;
 [[nodiscard]] std::string_view to_text(Purpose purpose);
 [[nodiscard]] Purpose purpose_of(const Communication& communication);
 /// Whether tokens go to experts or come back from them.

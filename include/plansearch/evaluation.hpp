@@ -51,6 +51,7 @@ struct DeviceMemory {
   /// Freed blocks that the allocator keeps while there is room: part of what it has reserved, not
   /// of what a plan needs.
   Bytes cached;
+  Bytes on_host;  ///< activations in memory of its host
   int device = 0;
 };
 
@@ -61,7 +62,7 @@ struct Estimate {
   int busiest_stage = 0;
   Seconds next_step_overlap;  ///< of a step's makespan, what runs beside the step after it
   MemoryBreakdown memory;
-  Bytes host_memory;          ///< of a node, optimizer states that live there
+  Bytes host_memory;          ///< of a node: states, parameters and activations that live there
   double relative_p10 = 1.0;  ///< p10 step time over the median
   double relative_p90 = 1.0;
   int worst_memory_stage = 0;

@@ -192,8 +192,19 @@ enum class GradientsToHost : std::uint8_t {
 /// How a framework keeps and updates optimizer states in host memory.
 struct OptimizerOffload {
   GradientsToHost gradients = GradientsToHost::AtStep;
+  bool sums_in_fp32 = true;  ///< gradients there; else in the format that the device has
   double extra_bytes = 0.0;  ///< per parameter that the CPU reads and writes beside the update
   bool operator==(const OptimizerOffload&) const = default;
+};
+
+/// Tensors in memory of the host between their uses.
+struct HostTensors {
+  bool optimizer = false;    ///< states, and their update
+  bool parameters = false;   ///< what a rank keeps of them; copied to the device before each gather
+  bool activations = false;  ///< everything that layers keep from forward to backward
+  LayerModules modules;      ///< or what these parts of a layer keep
+  [[nodiscard]] bool any() const { return optimizer || parameters || activations || modules.any(); }
+  bool operator==(const HostTensors&) const = default;
 };
 
 /// How inputs of fp8 products are scaled.
@@ -252,7 +263,11 @@ struct Framework {
   std::optional<Fp8Recipe> fp8_recipe;  ///< absent: by the tensor
   OptimizerStart optimizer_start = OptimizerStart::Together;
   std::optional<OptimizerOffload> optimizer_offload;  ///< absent: it keeps states on the device
-  bool offloads_optimizer = false;                    ///< asked for
+  HostTensors offloads{};                             ///< that it can keep there besides
+  HostTensors on_host{};                              ///< asked for
+  bool has_optimizer_in_backward = false;             ///< it can update in backward
+  /// Asked for: a parameter is updated as soon as its gradient is whole, which is then freed.
+  bool optimizer_in_backward = false;
   /// Fused attention it calls, a name of KernelCurves::attention; absent or unknown to the
   /// accelerator: the accelerator's first.
   std::optional<std::string> attention_kernel;

@@ -34,6 +34,7 @@ enum class Setting : std::uint8_t {
   Fp8Recipe,
   CudaGraphs,
   Offload,
+  OptimizerInBackward,
   Routing,
   LoraRank,
   LoraTargets,
@@ -63,18 +64,19 @@ struct ProblemRequest {
   std::optional<std::int64_t> batch{};  ///< sequences per optimizer step
   std::optional<std::int64_t> seq_len{};
   std::optional<std::string> precision{};
-  std::optional<std::string> optimizer{};         ///< adam, sgd, adafactor, muon
-  std::optional<std::string> attention{};         ///< flash, unfused
-  std::optional<std::string> rank_order{};        ///< axes, fastest first, such as tp-cp-dp-pp
-  std::optional<std::string> overlap{};           ///< all, none, or a list such as grad,param
-  std::optional<std::string> implementation{};    ///< eager, fused, compiled, te
-  std::optional<std::string> kernels{};           ///< single ones, such as "flash2 fused-norm"
-  std::optional<std::string> main_grads{};        ///< bf16, fp16, fp32
-  std::optional<std::string> fp8_recipe{};        ///< tensorwise, rowwise, delayed, block, mxfp8
-  std::optional<std::string> cuda_graphs{};       ///< 0, 1
-  std::optional<std::string> offload{};           ///< what lives on the host: none, optimizer
-  std::optional<std::string> routing{};           ///< balanced, auxiliary, real, or a number
-  std::optional<std::int64_t> lora_rank{};        ///< adapters of this rank, all else frozen
+  std::optional<std::string> optimizer{};       ///< adam, sgd, adafactor, muon
+  std::optional<std::string> attention{};       ///< flash, unfused
+  std::optional<std::string> rank_order{};      ///< axes, fastest first, such as tp-cp-dp-pp
+  std::optional<std::string> overlap{};         ///< all, none, or a list such as grad,param
+  std::optional<std::string> implementation{};  ///< eager, fused, compiled, te
+  std::optional<std::string> kernels{};         ///< single ones, such as "flash2 fused-norm"
+  std::optional<std::string> main_grads{};      ///< bf16, fp16, fp32
+  std::optional<std::string> fp8_recipe{};      ///< tensorwise, rowwise, delayed, block, mxfp8
+  std::optional<std::string> cuda_graphs{};     ///< 0, 1
+  std::optional<std::string> offload{};         ///< what lives on the host: none, or a list
+  std::optional<std::string> optimizer_in_backward{};  ///< 0, 1
+  std::optional<std::string> routing{};                ///< balanced, auxiliary, real, or a number
+  std::optional<std::int64_t> lora_rank{};             ///< adapters of this rank, all else frozen
   std::optional<std::string> lora_targets{};      ///< such as "q,v"; default: the model's, else q,v
   std::optional<std::string> base_precision{};    ///< of weights that are not trained: nf4, ...
   std::optional<std::string> optimizer_states{};  ///< format of moments: fp32, bf16, int8, ...

@@ -39,7 +39,7 @@ bool overlap_tensor(const ExportRequest& h) {
          h.degrees.sequence_parallel == SequenceParallel::On;
 }
 bool offloads(const ExportRequest& h) {
-  return h.problem.framework->offloads_optimizer;
+  return h.problem.framework->on_host.optimizer;
 }
 /// Arguments of --fp8-recipe; a row-wise recipe is not among them.
 std::string recipe(const ExportRequest& h) {
@@ -188,10 +188,19 @@ std::vector<Key> software_keys() {
        [](const ExportRequest& h) { return flag(h.chosen.cuda_graphs == "1"); },
        together},
       {"--optimizer-cpu-offload", {kOffload}, flag_of<offloads>,
-       [](Reading& r, const Value& v) { if (is_on(v)) r.asked.offload = "optimizer"; }},
+       [](Reading& r, const Value& v) { if (is_on(v)) r.offload("optimizer"); }},
       {"--optimizer-offload-fraction", {kOffload},
        [](const ExportRequest& h) { return offloads(h) ? Value(1.0) : Value(); },
        together},
+      {"--fine-grained-activation-offloading", {kOffload},
+       [](const ExportRequest& h) { return flag(h.problem.framework->on_host.modules.any()); },
+       together},
+      {"--offload-modules", {kOffload},
+       [](const ExportRequest& h) {
+         const LayerModules modules = h.problem.framework->on_host.modules;
+         return modules.any() ? Value(words_of(to_text(modules, " "), " ")) : Value();
+       },
+       [](Reading& r, const Value& v) { for (const std::string& word : texts_in(v)) r.offload(word); }},
       {"--use-precision-aware-optimizer", {kOffload, kStates},
        [](const ExportRequest& h) { return flag(offloads(h) || h.chosen.optimizer_states.has_value()); },
        together},
@@ -381,7 +390,7 @@ Exporter megatron_exporter() {
                {kRecipe, {"tensorwise", "delayed", "block", "mxfp8"}},
                {kGraphs, {"0", "1"}},
                {kStates, {"fp32", "bf16", "fp16", "fp8"}},
-               {kOffload, {"none", "optimizer"}},
+               {kOffload},
                {kModules},
                {setting_of(D::Dispatcher)},
                {kRouting, {"balanced", "auxiliary", "real"}},

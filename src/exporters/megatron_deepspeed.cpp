@@ -206,7 +206,7 @@ Exporter megatron_deepspeed_exporter() {
                       {S::RankOrder, {"tp-cp-dp-pp"}, By::Target},
                       {S::Layers, {kOwnSplit}, By::Target},
                       {kMainGradients, {"bf16", "fp16", "fp32"}},
-                      {kOffload, {"none", "optimizer"}}},
+                      {kOffload}},
           .documents = {{.keys = deepspeed_keys(), .write = write_json, .file = "ds_config.json"},
                         {.keys = joined<Key>({parallel_keys(), model_keys(), other_keys()}),
                          .array = "MEGATRON_ARGS"}},

@@ -74,13 +74,7 @@ void settle_recompute(Reading& r) {
       count_in(r.value("--recompute-num-layers")) > 1)
     r.notes.emplace_back("several layers to a checkpoint: priced as one each");
   if (d.recompute != Recompute::Selective || !r.says("--recompute-modules")) return;
-  const Value& modules = r.value("--recompute-modules");
-  std::vector<std::string> words;
-  if (modules.is_array()) {
-    for (const Value& word : modules) words.push_back(text_in(word));
-  } else {
-    words.push_back(text_in(modules));
-  }
+  const std::vector<std::string> words = texts_in(r.value("--recompute-modules"));
   if (words != std::vector<std::string>{"core_attn"})
     pin(r, Degree::RecomputeModules, fmt::format("{}", fmt::join(words, ",")));
 }

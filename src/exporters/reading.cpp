@@ -82,6 +82,13 @@ std::string text_in(const Value& value) {
   return shown(value);
 }
 
+std::vector<std::string> texts_in(const Value& value) {
+  if (!value.is_array()) return {text_in(value)};
+  std::vector<std::string> texts;
+  for (const Value& one : value) texts.push_back(text_in(one));
+  return texts;
+}
+
 bool is_left_open(const Value& value) {
   if (value.is_null()) return true;
   if (!value.is_string()) return false;

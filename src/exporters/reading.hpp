@@ -51,6 +51,10 @@ struct Reading {
   [[nodiscard]] bool says(std::string_view key) const { return said.find(key) != said.end(); }
   /// What a key says; null where it is not in the file.
   [[nodiscard]] const Value& value(std::string_view key) const;
+  /// One more kind of tensor in memory of the host.
+  void offload(const std::string& what) {
+    asked.offload = asked.offload ? *asked.offload + "," + what : what;
+  }
   [[nodiscard]] int gpus() const { return asked.gpus.value_or(0); }
   void hide(Overlap overlap, bool on = true) { hides.at(static_cast<std::size_t>(overlap)) = on; }
   [[nodiscard]] bool hidden(Overlap overlap) const {
@@ -68,6 +72,8 @@ struct Reading {
 /// A flag alone is on.
 [[nodiscard]] bool is_on(const Value& value);
 [[nodiscard]] std::string text_in(const Value& value);
+/// The words of a list, or the one that stands alone.
+[[nodiscard]] std::vector<std::string> texts_in(const Value& value);
 /// "auto", "none" and "null" of configurations that leave a value to others.
 [[nodiscard]] bool is_left_open(const Value& value);
 

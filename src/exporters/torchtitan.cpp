@@ -59,6 +59,9 @@ std::vector<Key> training_keys() {
       // Kernels are priced one by one; stages and experts refuse graphs (_validate_cuda_graphs).
       {"--training.disable_cuda_graphs", {setting_of(plansearch::Setting::CudaGraphs)}, constant<true>,
        together},
+      {"--training.enable_cpu_offload", {setting_of(plansearch::Setting::Offload)},
+       [](const ExportRequest& h) { return flag(h.problem.framework->on_host.parameters); },
+       [](Reading& r, const Value& v) { if (is_on(v)) { r.offload("optimizer"); r.offload("parameters"); } }},
       {"--parallelism.data_parallel_replicate_degree", {s(D::ShardGroup), s(D::Data), S::Gpus},
        [](const ExportRequest& h) { return Value(h.degrees.data / h.shard_ranks()); },
        together},
@@ -201,6 +204,7 @@ std::vector<Accepts> torchtitan_accepts() {
           {S::Attention, {"flash"}, By::Target},
           {S::RankOrder, {"tp-cp-dp-pp"}, By::Target},
           {S::Model, {}, By::Script},
+          {setting_of(plansearch::Setting::Offload)},
           {setting_of(Overlap::GradientReduction), {kOn}, By::Target},
           {setting_of(Overlap::ParameterGather), {kOn}, By::Target},
           {setting_of(Overlap::PipelineSend), {}, By::Target},

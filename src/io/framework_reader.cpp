@@ -21,6 +21,9 @@ namespace fs = std::filesystem;
 
 constexpr std::array<Choice<GradientsToHost>, 2> kGradientsToHost{
     {{"at-step", GradientsToHost::AtStep}, {"as-reduced", GradientsToHost::AsReduced}}};
+constexpr std::array<Choice<bool>, 2> kYesNo{{{"no", false}, {"yes", true}}};
+/// Whether gradients are summed on the host in fp32.
+constexpr std::array<Choice<bool>, 2> kSums{{{"fp32", true}, {"as-kept", false}}};
 /// By the names of the table, whichever alias the file uses.
 std::vector<std::string> read_schedules(const Node& list) {
   std::vector<std::string> names;
@@ -251,6 +254,9 @@ class Reader {
     OptimizerOffload offload;
     offload.gradients = node.at("gradients").choice<GradientsToHost>(kGradientsToHost);
     offload.extra_bytes = number_or(node, "extra_bytes", nullptr, 0.0, 1000.0);
+    if (const auto sums = node.find("sums")) {
+      offload.sums_in_fp32 = sums->choice<bool>(kSums);
+    }
     return offload;
   }
 
@@ -280,6 +286,15 @@ class Reader {
       framework.provenance.erase("optimizer_offload");  // of the framework it is like
       if (framework.optimizer_offload) log.given("optimizer_offload");
     });
+    unlogged.with("offloads", [&](const Node& list) {
+      framework.offloads = read_host_tensors(list);
+      framework.provenance.erase("offloads");
+      if (framework.offloads.any()) log.given("offloads");
+    });
+    unlogged.with("optimizer_in_backward", [&](const Node& node) {
+      framework.has_optimizer_in_backward = node.choice<bool>(kYesNo);
+      log.given("optimizer_in_backward");
+    });
     fields.take("optimizer_start", framework.optimizer_start, words_of<OptimizerStart, 3>());
   }
 
@@ -293,6 +308,24 @@ class Reader {
       modules |= bit_of(*module);
     }
     return modules;
+  }
+
+  /// "parameters", "activations", or modules.
+  static HostTensors read_host_tensors(const Node& node) {
+    HostTensors tensors;
+    for (const Node& item : node.items()) {
+      const std::string word = item.text();
+      const auto module = find_layer_module(word);
+      if (module) {
+        tensors.modules |= bit_of(*module);
+      } else if (word == "parameters" || word == "activations") {
+        (word == "parameters" ? tensors.parameters : tensors.activations) = true;
+      } else {
+        item.fail("unknown tensors; known: parameters, activations, " +
+                  to_text(~LayerModules(), ", "));
+      }
+    }
+    return tensors;
   }
 
   static void read_rules(const Fields& fields, Framework& framework) {

@@ -44,9 +44,13 @@ void note_fixed_degrees(const Framework& framework, const PinnedDegrees& asked,
 void refuse_contradictions(const ProblemRequest& choice, std::string_view attention,
                            DataType precision);
 
-/// What lives in memory of the host: "none", "0" or "optimizer" (states and their update).
-/// InputError for other words, frameworks that cannot and machines of whose hosts nothing is known.
+/// What lives in memory of the host: "none", "0", or a list of "optimizer" (states and their
+/// update), "parameters", "activations" (everything that layers keep for backward) and modules of a
+/// layer. InputError for other words, frameworks that cannot and machines of whose hosts nothing is
+/// known.
 void apply_offload(Framework& framework, const Cluster& machine, const std::string& text);
+/// "1": parameters are updated in backward. InputError for other words and frameworks that cannot.
+void apply_optimizer_in_backward(Framework& framework, const std::string& text);
 
 /// InputError for modules that the framework or the model has not, and for those that cannot be
 /// recomputed in fp8 under the recipe.

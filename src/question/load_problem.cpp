@@ -434,8 +434,9 @@ class QuestionResolver {
     apply_software(framework_, cluster_.software, request_, settled_.problem.precision);
     if (request_.offload) apply_offload(framework_, cluster_, *request_.offload);
     using enum Setting;
-    for (const Setting setting : {Set, Operators, Implementation, Kernels, MainGradients,
-                                  BasePrecision, OptimizerStates, Fp8Recipe, CudaGraphs, Offload}) {
+    for (const Setting setting :
+         {Set, Operators, Implementation, Kernels, MainGradients, BasePrecision, OptimizerStates,
+          Fp8Recipe, CudaGraphs, Offload, OptimizerInBackward}) {
       const SettingRow& row = row_of(setting);
       if (const auto value = row.get(request_)) {
         note(std::string(row.key), *value, request_.origin(row.key));

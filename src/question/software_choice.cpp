@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <utility>
 
 #include "base/names.hpp"
@@ -151,29 +152,73 @@ void refuse_contradictions(const ProblemRequest& choice, std::string_view attent
   }
 }
 
+namespace {
+
+/// What `--offload` knows by a word. Modules are words of their own.
+struct OffloadWord {
+  std::string_view word;
+  bool HostTensors::*asked;
+  bool (*can)(const Framework&);
+};
+constexpr std::array<OffloadWord, 3> kOffloadWords{
+    {{"optimizer", &HostTensors::optimizer,
+      [](const Framework& f) { return f.optimizer_offload.has_value(); }},
+     {"parameters", &HostTensors::parameters,
+      [](const Framework& f) { return f.offloads.parameters; }},
+     {"activations", &HostTensors::activations,
+      [](const Framework& f) { return f.offloads.activations; }}}};
+
+[[noreturn]] void refuse_offload(const Framework& framework, const std::string& word,
+                                 const std::function<bool(const Framework&)>& can) {
+  throw InputError({},
+                   fmt::format("--offload {}: {} keeps them on the device", word, framework.name),
+                   "these keep them on the host: " + frameworks_that(can));
+}
+
+void take_offload_word(Framework& framework, const std::string& word) {
+  for (const OffloadWord& known : kOffloadWords) {
+    if (known.word != word) continue;
+    if (!known.can(framework)) refuse_offload(framework, word, known.can);
+    framework.on_host.*known.asked = true;
+    return;
+  }
+  const auto module = find_layer_module(word);
+  if (!module) {
+    std::vector<std::string> words{"none"};
+    for (const OffloadWord& known : kOffloadWords) words.emplace_back(known.word);
+    for (std::size_t i = 0; i < kLayerModuleCount; ++i) {
+      words.emplace_back(to_text(static_cast<LayerModule>(i)));
+    }
+    refuse_word("--offload", word, words);
+  }
+  const auto can = [&](const Framework& f) { return (f.offloads.modules & bit_of(*module)).any(); };
+  if (!can(framework)) refuse_offload(framework, word, can);
+  framework.on_host.modules |= bit_of(*module);
+}
+
+}  // namespace
+
 void apply_offload(Framework& framework, const Cluster& machine, const std::string& text) {
   if (text.empty() || text == "none" || text == "0") return;
-  constexpr std::array<std::string_view, 2> kUnpriced{"parameters", "activations"};
-  if (std::find(kUnpriced.begin(), kUnpriced.end(), text) != kUnpriced.end()) {
-    throw InputError({}, fmt::format("--offload {}: has no price", text),
-                     "optimizer has: states and their update on the host");
-  }
-  if (text != "optimizer") refuse_word("--offload", text, {"none", "optimizer"});
-  if (!framework.optimizer_offload) {
-    throw InputError(
-        {},
-        fmt::format("--offload optimizer: {} keeps optimizer states on the device", framework.name),
-        "these keep them on the host: " + frameworks_that([](const Framework& other) {
-          return other.optimizer_offload.has_value();
-        }));
-  }
-  if (!machine.host) {
+  for (const std::string& word : words_of(text, " ,+")) take_offload_word(framework, word);
+  if (machine.host) return;
+  throw InputError({},
+                   fmt::format("--offload {}: {} says nothing of its hosts", text, machine.name),
+                   "add host: {memory, memory_bandwidth, to_device, from_device} to the profile "
+                   "(docs/hardware_profiles.md)");
+}
+
+void apply_optimizer_in_backward(Framework& framework, const std::string& text) {
+  if (text != "0" && text != "1") refuse_word("--optimizer-in-backward", text, {"0", "1"});
+  if (text == "1" && !framework.has_optimizer_in_backward) {
     throw InputError({},
-                     fmt::format("--offload optimizer: {} says nothing of its hosts", machine.name),
-                     "add host: {memory, memory_bandwidth, to_device, from_device} to the profile "
-                     "(docs/hardware_profiles.md)");
+                     fmt::format("--optimizer-in-backward 1: {} updates parameters after backward",
+                                 framework.name),
+                     "these update them in it: " + frameworks_that([](const Framework& other) {
+                       return other.has_optimizer_in_backward;
+                     }));
   }
-  framework.offloads_optimizer = true;
+  framework.optimizer_in_backward = text == "1";
 }
 
 void check_recompute_modules(const Framework& framework, const ModelDescription& model,
@@ -266,6 +311,9 @@ void apply_software(Framework& framework, const SoftwareStack& machine,
   if (choice.optimizer_states) apply_states(framework, *choice.optimizer_states);
   if (choice.base_precision) apply_base(framework, *choice.base_precision);
   if (choice.fp8_recipe) apply_recipe(framework, *choice.fp8_recipe);
+  if (choice.optimizer_in_backward) {
+    apply_optimizer_in_backward(framework, *choice.optimizer_in_backward);
+  }
   if (choice.cuda_graphs) apply_graphs(framework, *choice.cuda_graphs);
 }
 

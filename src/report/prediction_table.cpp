@@ -176,8 +176,7 @@ std::string render_prediction(const SearchReport& report, Format format, int col
   text +=
       fmt::format("memory: {}, {} risk of running out\n\n", to_text(p.memory_fit), risk_text(p));
   if (e.host_memory > Bytes(0)) {
-    text +=
-        fmt::format("host memory: {} of optimizer states on a node\n\n", to_text(e.host_memory));
+    text += fmt::format("host memory: {} on a node\n\n", to_text(e.host_memory));
   }
   if (p.order) text += found_order_text(p) + "\n";
   if (p.plan.placements) text += placement_table(*p.plan.placements, columns) + "\n";

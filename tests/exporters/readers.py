@@ -94,7 +94,8 @@ MEGATRON = """--tensor-model-parallel-size --sequence-parallel --pipeline-model-
   --recompute-num-layers --recompute-modules --attention-backend --fp16 --bf16 --fp8-format
   --fp8-recipe --fp8-param-gather --fp4-format --grad-reduce-in-bf16
   --accumulate-allreduce-grads-in-fp32 --cuda-graph-impl --no-check-for-nan-in-loss-and-grad
-  --optimizer-cpu-offload --optimizer-offload-fraction --use-precision-aware-optimizer""".split()
+  --optimizer-cpu-offload --optimizer-offload-fraction --use-precision-aware-optimizer
+  --fine-grained-activation-offloading --offload-modules""".split()
 MEGATRON_MODEL = """--num-layers --hidden-size --ffn-hidden-size --max-position-embeddings
   --position-embedding-type --normalization --swiglu --quick-geglu --glu-linear-offset
   --activation-func-clamp-value --squared-relu --disable-bias-linear
@@ -228,6 +229,8 @@ def megatron_parameters(f):
 DEEPSPEED = """train_batch_size train_micro_batch_size_per_gpu gradient_accumulation_steps
   bf16.enabled fp16.enabled zero_optimization.stage zero_optimization.overlap_comm
   zero_optimization.offload_optimizer.device zero_optimization.offload_optimizer.pin_memory
+  zero_optimization.offload_param.device zero_optimization.offload_param.pin_memory
+  activation_checkpointing.cpu_checkpointing
   data_types.grad_accum_dtype sequence_parallel_size plansearch""".split()
 
 
@@ -327,7 +330,7 @@ TITAN_SCHEDULES = {"GPipe": "gpipe", "1F1B": "1f1b", "Interleaved1F1B": "interle
                    "LoopedBFS": "breadth-first", "ZBVZeroBubble": "zb-v", "DualPipeV": "dualpipe-v"}
 TITAN = """--module --config --training.max_context_length
   --training.num_tokens_per_microbatch_per_dp_rank --training.num_tokens_per_train_step
-  --training.mixed_precision_param --training.disable_cuda_graphs --parallelism.data_parallel_replicate_degree
+  --training.mixed_precision_param --training.disable_cuda_graphs --training.enable_cpu_offload --parallelism.data_parallel_replicate_degree
   --parallelism.data_parallel_shard_degree --parallelism.fsdp_reshard_after_forward
   --parallelism.tensor_parallel_degree --parallelism.enable_sequence_parallel
   --parallelism.no_enable_sequence_parallel --parallelism.context_parallel_degree

@@ -58,6 +58,8 @@ std::string_view to_text(Purpose purpose) {
       return "expert";
     case Purpose::Pipeline:
       return "pipeline";
+    case Purpose::Offload:
+      return "offload";
   }
   throw InternalError("unknown purpose");
 }

@@ -34,6 +34,7 @@ FlatCut cut(AxisSet outer, AxisSet data, ZeroStage stage, ZeroStage threshold) {
 /// Gradients that every micro-batch reduces into shards leave as they are made.
 void to_host(const OptimizerOffload& offload, Scope reduce, ParameterPolicy& policy) {
   policy.master.on_host = policy.moment.on_host = true;
+  if (offload.sums_in_fp32) policy.host_sum = DataType::Fp32;
   const bool leave = offload.gradients == GradientsToHost::AsReduced && reduce == Scope::MicroBatch;
   policy.gradient.on_host = policy.main_gradient.on_host = leave;
 }
@@ -63,7 +64,9 @@ ParameterPolicy make_policy(const PlanDegrees& plan, const Framework& framework,
     policy.quantised_wire =
         std::min(1.0, element_size(*precision.quantised) / element_size(precision.gather));
   }
-  if (framework.offloads_optimizer) to_host(*framework.optimizer_offload, reduce, policy);
+  policy.updated_in_backward = framework.optimizer_in_backward;
+  policy.parameter.on_host = framework.on_host.parameters;
+  if (framework.on_host.optimizer) to_host(*framework.optimizer_offload, reduce, policy);
   return policy;
 }
 

@@ -41,7 +41,9 @@ struct ParameterPolicy {
   TensorPolicy main_gradient;
   TensorPolicy master;
   TensorPolicy moment;
-  AxisSet data;                 ///< axes over which gradients of replicas are summed in one go
+  AxisSet data;  ///< axes over which gradients of replicas are summed in one go
+  std::optional<DataType> host_sum{};  ///< of gradients there; absent: as on the device
+  bool updated_in_backward = false;    ///< gradients are freed as they are used
   double quantised_wire = 1.0;  ///< bytes of a quantised weight in a gather over those of others
   bool operator==(const ParameterPolicy&) const = default;
 };

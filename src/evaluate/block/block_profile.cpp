@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "evaluate/block/host_copies.hpp"
 #include "plan/primitives/recompute.hpp"
 
 namespace plansearch {
@@ -241,6 +242,7 @@ class PassAdder {
   }
 
   void finish() {
+    wait_for_copies(parts_.copies, profile_);
     profile_.forward.issue = issue_time(forward_);
     profile_.backward.issue = issue_time(backward_);
     profile_.recompute.issue = issue_time(recompute_);
@@ -250,7 +252,10 @@ class PassAdder {
     profile_.backward_length = joint_length(profile_.backward, profile_.recompute);
     profile_.input_length = joint_length(profile_.input_gradient, profile_.recompute);
     profile_.weight_length = profile_.weight_gradient.length();
-    if (parts_.joins) join();
+    if (!parts_.joins) return;
+    join();
+    profile_.joined_length =
+        std::max({profile_.joined_length, parts_.copies.forward, parts_.copies.backward});
   }
 
   [[nodiscard]] bool joins_messages() const {

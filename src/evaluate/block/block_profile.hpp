@@ -63,6 +63,12 @@ struct BlockProfile : BlockTimes {
   std::span<const StepMessage> steps;  ///< at the end of the step, see KeptBlock
 };
 
+/// How long copies to and from the host take beside one copy of a block.
+struct HostCopies {
+  Seconds forward;   ///< of the slower direction
+  Seconds backward;  ///< the same, recomputation included
+};
+
 /// The parts of one block, and what recomputes and issues it.
 struct BlockParts {
   const Block& block;
@@ -78,6 +84,7 @@ struct BlockParts {
   bool splits_backward = true;  ///< some order of the framework runs weight gradients later
   BlockWaits waits{};           ///< of one piece, for messages that are not listed one by one
   bool joins = false;  ///< the order joins forwards and backwards, and the framework overlaps them
+  HostCopies copies{};
 };
 
 /// A communication inside a pass and what nothing hides of it.

@@ -25,18 +25,20 @@ double kept(const TensorPolicy& policy, const DeviceMesh& mesh) {
   return policy.on_host ? 0.0 : size_of(policy, mesh);
 }
 
-/// Gradients are summed on the host in single precision; parameters are written back in their
-/// own format from a buffer there.
+/// Parameters are written back in their own format, from a buffer there or from where they live.
 void add_host_bytes(const ParameterPolicy& policy, const DeviceMesh& mesh, double moments,
                     ModelStateBytes& bytes) {
   const double owned = 1.0 / pieces(policy.moment.storage, mesh);
-  const double sum = element_size(DataType::Fp32).value() * owned;
   const double states = size_of(policy.master, mesh) + moments * size_of(policy.moment, mesh);
   const TensorPolicy& gradient =
       policy.main_gradient.dtype ? policy.main_gradient : policy.gradient;
-  bytes.host_parameter = element_size(*policy.parameter.dtype).value() * owned;
-  bytes.host = states + sum + bytes.host_parameter;
-  bytes.host_traffic = sum + 2.0 * states + bytes.host_parameter;
+  const double sum = element_size(policy.host_sum.value_or(*gradient.dtype)).value() * owned;
+  const double parameter = element_size(*policy.parameter.dtype).value() * owned;
+  const bool fetched = policy.parameter.on_host && policy.parameter.gather != Scope::Step;
+  bytes.host_parameter = fetched ? 0.0 : parameter;
+  bytes.host = states + sum + parameter;
+  // Without a master copy the parameter itself is read as well.
+  bytes.host_traffic = sum + 2.0 * states + parameter * (policy.master.dtype ? 1.0 : 2.0);
   bytes.host_share = owned;
   bytes.gradient_at_step = sum;
   if (gradient.on_host) bytes.gradient_reduced = element_size(*gradient.dtype).value() * owned;
@@ -46,13 +48,16 @@ ModelStateBytes static_bytes(const ParameterPolicy& policy, const DeviceMesh& me
                              double moments) {
   ModelStateBytes bytes;
   bytes.parameter = kept(policy.parameter, mesh);
-  bytes.share = 1.0 / pieces(policy.parameter.storage, mesh);
-  bytes.gradient = kept(policy.gradient, mesh) + kept(policy.main_gradient, mesh);
+  const double share = 1.0 / pieces(policy.parameter.storage, mesh);
+  (policy.parameter.on_host ? bytes.host_frozen : bytes.share) = share;
+  const double gradients = kept(policy.gradient, mesh) + kept(policy.main_gradient, mesh);
+  (policy.updated_in_backward ? bytes.gradient_unit : bytes.gradient) = gradients;
   bytes.optimizer = kept(policy.master, mesh) + moments * kept(policy.moment, mesh);
   if (policy.moment.on_host) {
     add_host_bytes(policy, mesh, moments, bytes);
     return bytes;
   }
+  if (policy.parameter.on_host) bytes.host = size_of(policy.parameter, mesh);
   const double gradient =
       policy.main_gradient.dtype ? kept(policy.main_gradient, mesh) : kept(policy.gradient, mesh);
   // Gradient read, master and moments read and written, parameter written; all by the rank that

@@ -18,10 +18,12 @@ struct ModelStateBytes {
   double parameter = 0.0;
   double share = 0.0;  ///< of a parameter, that a rank keeps
   double gradient = 0.0;
+  double gradient_unit = 0.0;  ///< the same, of one block at a time
   double optimizer = 0.0;
   double optimizer_traffic = 0.0;  ///< read and written by one optimizer step
-  /// The same in memory of the host, where optimizer states live there.
+  /// The same in memory of the host: what is updated there, and parameters that live there.
   double host = 0.0;
+  double host_frozen = 0.0;  ///< share of a parameter that is not trained
   double host_traffic = 0.0;
   double host_parameter = 0.0;    ///< copied to the device after the update
   double host_share = 0.0;        ///< of the elements, what a rank updates

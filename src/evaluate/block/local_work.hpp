@@ -22,6 +22,7 @@ namespace plansearch {
 /// What one micro-batch of one block holds on one device.
 struct BlockMemory {
   Bytes saved;        ///< kept from forward to backward
+  Bytes offloaded;    ///< the same, in memory of the host
   Bytes working_set;  ///< kept in addition while its own backward runs
   Bytes loss;         ///< share of `saved` that the loss needs (head block)
   /// Of linear operators with trainable weights: inputs and output gradients, which stay from the

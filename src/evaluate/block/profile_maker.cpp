@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "cost/kernels/concurrency.hpp"
+#include "evaluate/block/host_copies.hpp"
 #include "evaluate/block/rank_load.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "plan/stages/pipeline_shape.hpp"
@@ -257,7 +258,8 @@ BlockParts ProfileMaker::parts(const ClassProfile& profile, std::size_t block,
           profile.skew,
           splits_backward_,
           {},
-          profile.joins};
+          profile.joins,
+          host_copies(context_, profile.blocks[block].memory.offloaded, kept.fetched)};
 }
 
 /// One piece computes while messages of another are on their way. Weights that a kernel gathers for
@@ -359,8 +361,9 @@ void ProfileMaker::fill_least_times(EarlyProfile& early) const {
       times = {};
       BlockParts least = parts(profile, b, silent, kNoMessages);
       chord.add(b, 1.0, least.waits);
-      // What modules send again is not counted.
+      // What modules send again is not counted, nor what they leave to be copied.
       if (plan.modules != 0) {
+        least.copies = {};
         least.waits.recompute[static_cast<std::size_t>(Recompute::Selective)] = Seconds(0);
       }
       sum_passes(context_, least, times);
@@ -394,7 +397,10 @@ std::shared_ptr<ClassProfile> ProfileMaker::make(std::shared_ptr<const ShardedSt
 
 void ProfileMaker::set_times(const ProfileKey& key, ClassProfile& profile) const {
   const auto& kept = profile.states->blocks;
-  if (std::any_of(kept.begin(), kept.end(), [](const KeptBlock& b) { return !b.passes.empty(); })) {
+  const auto own = [](const KeptBlock& b) {
+    return !b.passes.empty() || b.fetched.forward > Bytes(0);
+  };
+  if (std::any_of(kept.begin(), kept.end(), own)) {
     for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
       sum_passes(context_, parts(profile, b), profile.blocks[b]);
     }

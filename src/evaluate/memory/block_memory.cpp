@@ -13,7 +13,9 @@
 #include "cost/kernels/kernel_shape.hpp"
 #include "evaluate/block/local_work.hpp"
 #include "evaluate/block/module_choices.hpp"
+#include "evaluate/memory/kept_format.hpp"
 #include "plan/primitives/recompute.hpp"
+#include "plan/stages/layer_distribution.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch {
@@ -53,6 +55,7 @@ class ActivationCounter {
       memory[level].working_set =
           made_again(static_cast<Recompute>(level), all - dropped_ - memory[level].saved) +
           most_of_piece_ + travelling();
+      leave_to_host(static_cast<Recompute>(level), memory[level]);
       keep_weights(static_cast<Recompute>(level), memory[level]);
     }
     return memory;
@@ -62,7 +65,8 @@ class ActivationCounter {
   [[nodiscard]] std::vector<Bytes> parts() const {
     std::vector<Bytes> parts;
     for_each_part([&](std::size_t op, const Saved* saved) {
-      parts.push_back(saved == nullptr ? attention_copies(op) : size_of(*saved));
+      const Bytes bytes = saved == nullptr ? attention_copies(op) : size_of(*saved);
+      parts.push_back(goes_to_host(op) ? Bytes(0) : bytes);
     });
     return parts;
   }
@@ -101,6 +105,29 @@ class ActivationCounter {
     }
   }
 
+  [[nodiscard]] bool goes_to_host(std::size_t op) const {
+    const HostTensors& host = context_.problem.framework->on_host;
+    if (!is_layer(block_.kind)) return false;
+    return host.activations || (block_.operators[op].modules & host.modules).any();
+  }
+
+  /// A block's own tensors are back while its backward runs, and the next one's on their way.
+  void leave_to_host(Recompute level, BlockMemory& memory) const {
+    const HostTensors& host = context_.problem.framework->on_host;
+    if (host.activations && is_layer(block_.kind)) {
+      memory.offloaded = memory.saved;
+    } else if (host.modules.any() && !repeats_whole(block_, level)) {
+      const std::vector<double>& repeated = local_.repeated[static_cast<std::size_t>(level)];
+      Bytes bytes;
+      for (std::size_t i = 0; i < block_.operators.size(); ++i) {
+        if (goes_to_host(i) && repeated[i] == 0.0) bytes += saved_by(i);
+      }
+      memory.offloaded = std::min(bytes, memory.saved);
+    }
+    memory.saved -= memory.offloaded;
+    memory.working_set += memory.offloaded * 2.0;
+  }
+
   [[nodiscard]] Bytes tile(TensorId id) const {
     return element_size(context_.precision.activation) * local_.sizes.edge(id);
   }
@@ -120,6 +147,7 @@ class ActivationCounter {
 
   /// The part of saved(level, ...) that is one tensor, as it was produced.
   [[nodiscard]] Bytes kept_of(TensorId id, Bytes at_start, Recompute level) const {
+    if (context_.problem.framework->on_host.activations && is_layer(block_.kind)) return Bytes(0);
     if (repeats_whole(block_, level)) return at_start;
     const std::vector<double>& repeated = local_.repeated[static_cast<std::size_t>(level)];
     const bool selective = level == Recompute::Selective;
@@ -132,7 +160,7 @@ class ActivationCounter {
     Bytes bytes;
     for (std::size_t i = 0; i < block_.operators.size(); ++i) {
       for (const Saved& saved : block_.operators[i].saved) {
-        if (saved.tensor != id || saved.as != SavedAs::Itself) continue;
+        if (saved.tensor != id || saved.as != SavedAs::Itself || goes_to_host(i)) continue;
         bool gone = false;
         if (selective && modules) gone = comes_back(saved, i, selective_.modules, repeated);
         if (selective && !modules) gone = repeated[i] > 0.0 && is_dropped(block_, repeated, i, id);
@@ -350,25 +378,8 @@ class ActivationCounter {
   /// Of a tensor that is kept for backward.
   [[nodiscard]] Bytes kept_element(TensorId id) const {
     const auto& saved = context_.precision.saved;
-    return saved && only_products_read_again(id) ? scaled_size(*saved) : element(id);
-  }
-
-  /// Or activation functions: norms and attention, which lose more by few digits, do not.
-  [[nodiscard]] bool only_products_read_again(TensorId id) const {
-    if (block_.tensor(id).element != ElementClass::Activation) return false;
-    const std::size_t producer = local_.index.producers[static_cast<std::size_t>(id)];
-    if (producer != kEdge && traits(block_.operators[producer]).reads_outputs()) return false;
-    return std::all_of(block_.operators.begin(), block_.operators.end(), [&](const Operator& op) {
-      const bool reads = std::find(op.inputs.begin(), op.inputs.end(), id) != op.inputs.end();
-      const OperatorTraits& row = traits(op);
-      return !reads || row.multiplies_weight() || op.passes == MemoryBound::Activation ||
-             op.passes == MemoryBound::GatedActivation || !(row.reads_inputs() || saves(op, id));
-    });
-  }
-
-  static bool saves(const Operator& op, TensorId id) {
-    return std::any_of(op.saved.begin(), op.saved.end(),
-                       [&](const Saved& saved) { return saved.tensor == id; });
+    return saved && only_products_read_again(block_, local_.index, id) ? scaled_size(*saved)
+                                                                       : element(id);
   }
 
   /// The two operands of an operator's weight gradient; `only`: its input, where it is that tensor.

@@ -21,6 +21,7 @@ namespace {
 struct BlockShares {
   Bytes saved;
   Bytes kept_for_weights;
+  Bytes offloaded;
   Bytes working_set;
   Bytes loss;
   Bytes cached;
@@ -76,6 +77,7 @@ BlockShares shares_of(const PricingInput& view, const GroupContent& content) {
     const BlockMemory& block = profile.memory;
     shares.saved += block.saved * copies;
     shares.kept_for_weights += block.kept_for_weights * copies;
+    shares.offloaded += block.offloaded * copies;
     shares.cached += block.cached * copies;
     shares.loss += block.loss;
     shares.working_set = std::max(shares.working_set, block.working_set);
@@ -112,13 +114,32 @@ Bytes gradients_at_peak(const PricingInput& view, Bytes gradients, Bytes activat
   return std::max(gradients - activations, Bytes(0));
 }
 
+/// What the micro-batches in flight keep at most, of what `workspace` says each keeps.
+Bytes most_in_flight(const PricingInput& view, int position, WindowPeak peak,
+                     EvaluationWorkspace& workspace) {
+  if (view.order.window) return peak_of_window(view, position, peak, workspace);
+  return peak_activation_bytes(view.shape(), position, workspace.chunk_bytes,
+                               workspace.weight_bytes);
+}
+
+/// The same of what waits in memory of the host.
+Bytes most_on_host(const PricingInput& view, int position, WindowPeak peak,
+                   EvaluationWorkspace& workspace) {
+  workspace.chunk_bytes.clear();
+  for (const int content : view.contents_at(position)) {
+    workspace.chunk_bytes.push_back(shares_of(view, view.content(content)).offloaded);
+  }
+  workspace.weight_bytes.assign(workspace.chunk_bytes.size(), Bytes(0));
+  return most_in_flight(view, position, peak, workspace);
+}
+
 }  // namespace
 
 DeviceMemory device_memory(const PricingInput& view, int position, EvaluationWorkspace& workspace,
                            WindowPeak peak) {
   const FrameworkConstants& constants = view.constants;
   const StageClassStates& statics = view.statics_at(position);
-  DeviceMemory result{{}, Bytes(0), position};
+  DeviceMemory result{{}, Bytes(0), Bytes(0), position};
   MemoryBreakdown& memory = result.memory;
   memory.parameters = statics.parameter_bytes;
   memory.optimizer = statics.optimizer_bytes;
@@ -134,15 +155,13 @@ DeviceMemory device_memory(const PricingInput& view, int position, EvaluationWor
     workspace.chunk_bytes.push_back(shares.saved);
     workspace.weight_bytes.push_back(shares.kept_for_weights);
     result.cached += shares.cached;
+    most.offloaded = std::max(most.offloaded, shares.offloaded);
     most.working_set = std::max(most.working_set, shares.working_set);
     most.loss = std::max(most.loss, shares.loss);
     most.stream = std::max(most.stream, shares.stream);
     most.logits = std::max(most.logits, shares.logits);
   }
-  memory.activations = view.order.window
-                           ? peak_of_window(view, position, peak, workspace)
-                           : peak_activation_bytes(view.shape(), position, workspace.chunk_bytes,
-                                                   workspace.weight_bytes);
+  memory.activations = most_in_flight(view, position, peak, workspace);
   memory.gradients = gradients_at_peak(view, statics.gradient_bytes, memory.activations);
   memory.transient = transient_bytes(view, most);
   memory.buffers += constants.memory_workspace + statics.gathered_parameters;
@@ -151,6 +170,7 @@ DeviceMemory device_memory(const PricingInput& view, int position, EvaluationWor
       view.assignment().stages() > 1 ? Bytes(0) : result.cached * constants.memory_gathered_cached;
   result.cached += memory.total() * (constants.memory_fragmentation - 1.0);
   memory.reserve = constants.memory_context;
+  if (most.offloaded > Bytes(0)) result.on_host = most_on_host(view, position, peak, workspace);
   return result;
 }
 
@@ -168,11 +188,14 @@ bool may_keep_most(const PricingInput& view, int position) {
 
 DeviceMemory worst_device_memory(const PricingInput& view, EvaluationWorkspace& workspace) {
   DeviceMemory worst;
+  Bytes on_host;
   for (int position = 0; position < view.assignment().stages(); ++position) {
     if (!may_keep_most(view, position)) continue;
     const DeviceMemory memory = device_memory(view, position, workspace);
+    on_host = std::max(on_host, memory.on_host);
     if (position == 0 || memory.memory.total() > worst.memory.total()) worst = memory;
   }
+  worst.on_host = on_host;
   return worst;
 }
 

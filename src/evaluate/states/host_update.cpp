@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: memory of a host that holds optimizer states, time of an update there, of the
-// gradients'
-//           way to it and of the parameters' way back.
+// Computes: memory of a host that holds optimizer states or parameters, time of an update there, of
+//           the gradients' way to it and of the parameters' way back.
 // Source: Ren et al., ZeRO-Offload (USENIX ATC 2021, arXiv 2101.06840), sections 3 and 4: states
 // and
 //         update on the CPU; the update is bound by the host's memory (table 4 as bytes per second
@@ -26,8 +25,8 @@ struct RankBytes {
   double at_step = 0.0;
   double reduced = 0.0;
 
-  void add(double elements, const ModelStateBytes& bytes, double extra) {
-    memory += elements * bytes.host;
+  void add(double elements, double frozen, const ModelStateBytes& bytes, double extra) {
+    memory += elements * bytes.host + frozen * bytes.host_frozen;
     traffic += elements * (bytes.host_traffic + extra * bytes.host_share);
     parameters += elements * bytes.host_parameter;
     at_step += elements * bytes.gradient_at_step;
@@ -40,14 +39,15 @@ struct RankBytes {
 HostUpdate host_update(const PricingInput& view, const ParameterCount& count,
                        const ModelStatePolicy& statics) {
   const Framework& framework = *view.problem.framework;
-  if (!framework.offloads_optimizer) return {};
+  if (!framework.on_host.optimizer && !framework.on_host.parameters) return {};
   const Cluster& cluster = *view.problem.cluster;
   const Host& host = cluster.host.value();
   const double ranks = std::min(cluster.accelerators_per_node, view.problem.gpus);
-  const double extra = framework.optimizer_offload.value().extra_bytes;
+  const double extra =
+      framework.on_host.optimizer ? framework.optimizer_offload.value().extra_bytes : 0.0;
   RankBytes bytes;
-  bytes.add(count.trainable_dense, statics.dense, extra);
-  bytes.add(count.trainable_expert, statics.expert, extra);
+  bytes.add(count.trainable_dense, count.frozen_dense, statics.dense, extra);
+  bytes.add(count.trainable_expert, count.frozen_expert, statics.expert, extra);
   HostUpdate update;
   update.memory = Bytes(ranks * bytes.memory);
   update.update =

@@ -39,6 +39,25 @@ KeptBlock keep(const PricingContext& context, const DeviceMesh& mesh, const Bloc
   return kept;
 }
 
+/// What a rank keeps of the parameters under a policy.
+Bytes kept_bytes(const ParameterPolicy& policy, const DeviceMesh& mesh, double trained,
+                 double frozen) {
+  const Bytes whole = element_size(*policy.parameter.dtype) * trained + Bytes(frozen);
+  return whole / static_cast<double>(pieces(policy.parameter.storage, mesh));
+}
+
+FetchedBytes fetched_bytes(const PlacedBlock& block, const TensorPolicies& policies,
+                           const DeviceMesh& mesh) {
+  const TensorPolicy& parameter = policies.dense.parameter;
+  if (!parameter.on_host || parameter.gather == Scope::Step) return {};
+  ParameterCount count = block.parameters;
+  for (const SharedCount& shared : block.shared) count += shared.count;
+  const Bytes bytes =
+      kept_bytes(policies.dense, mesh, count.trainable_dense, count.frozen_dense) +
+      kept_bytes(policies.expert, mesh, count.trainable_expert, count.frozen_expert);
+  return {bytes, parameter.gather == Scope::Use ? bytes : Bytes(0)};
+}
+
 }  // namespace
 
 ShardedStates keep_states(const PricingContext& context, const NetworkIndex& index,
@@ -59,6 +78,7 @@ ShardedStates keep_states(const PricingContext& context, const NetworkIndex& ind
         {network, block, index[b], rules, scratch.placement, policies, framework.sharding},
         *scratch.derivation, scratch.demands);
     states.blocks.push_back(keep(context, mesh, block, scratch.demands));
+    states.blocks.back().fetched = fetched_bytes(states.placed->blocks()[b], policies, mesh);
     // Every block taken as a stage of its own: what would have to be reduced between them.
     if (!states.placed->blocks()[b].shared.empty()) stages.push_back({b});
   }

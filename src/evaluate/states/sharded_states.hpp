@@ -26,9 +26,16 @@ struct StepMessage {
   }
 };
 
+/// Parameters that live in memory of the host, as a rank copies them for each gather.
+struct FetchedBytes {
+  Bytes forward;
+  Bytes backward;
+};
+
 struct KeptBlock {
   std::vector<PhaseMessage> passes;
   std::vector<StepMessage> steps;
+  FetchedBytes fetched;
 };
 
 struct ShardedStates {

@@ -59,7 +59,7 @@ Evaluation within(const Estimate& estimate, const PlanEvaluator& evaluator) {
     return InfeasiblePlan{{.obstacle = Obstacle::OutOfMemory,
                            .needed = estimate.host_memory.value(),
                            .available = there.value(),
-                           .detail = fmt::format("optimizer states need {} of {} of a host",
+                           .detail = fmt::format("what is offloaded needs {} of {} of a host",
                                                  to_text(estimate.host_memory), to_text(there))},
                           estimate};
   }

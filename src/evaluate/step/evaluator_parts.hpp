@@ -284,6 +284,8 @@ struct PlanEvaluator::Implementation {
     for (const StageClassStates& kind : view.ground.kinds) {
       estimate.host_memory = std::max(estimate.host_memory, kind.offload.memory);
     }
+    estimate.host_memory +=
+        worst.on_host * std::min(problem.cluster->accelerators_per_node, problem.gpus);
     estimate.worst_memory_stage = worst.device;
     const RelativeInterval interval = relative_interval(errors, estimate.step, problem.gpus);
     estimate.relative_p10 = interval.p10;

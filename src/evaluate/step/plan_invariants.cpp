@@ -129,9 +129,33 @@ void add_states(const PricingInput& view, const TransformInvariants& transform,
   statics.offload.gradients += offload.gradients;
   statics.offload.reduced += offload.reduced;
   const Bytes traffic(optimizer_traffic(n, transform.statics) * view.constants.optimizer_factor);
-  statics.optimizer += view.problem.framework->offloads_optimizer
+  statics.optimizer += view.problem.framework->on_host.optimizer
                            ? offload.update + offload.parameters
                            : stream_time(view.problem.cluster->accelerator, traffic, 1);
+}
+
+/// Where updates are part of backward: gradients of one block, and of parameters that several
+/// blocks use, which are whole when the last of them is through.
+Bytes gradients_in_backward(const PricingInput& view, int position) {
+  const ModelStatePolicy& statics = view.transform_at(position).statics;
+  const auto bytes = [&](const ParameterCount& count) {
+    return Bytes(count.trainable_dense * statics.dense.gradient_unit +
+                 count.trainable_expert * statics.expert.gradient_unit);
+  };
+  Bytes largest;
+  Bytes shared;
+  Keys seen;
+  for (const int content : view.contents_at(position)) {
+    for_each_block(view, view.content(content), [&](const BlockProfile& block, double) {
+      largest = std::max(largest, bytes(block.parameters));
+      for (const SharedCount& one : block.shared) {
+        if (std::find(seen.begin(), seen.end(), one.key) != seen.end()) continue;
+        seen.push_back(one.key);
+        shared += bytes(one.count);
+      }
+    });
+  }
+  return largest + shared;
 }
 
 StageClassStates statics_of(const PricingInput& view, int position) {
@@ -140,6 +164,7 @@ StageClassStates statics_of(const PricingInput& view, int position) {
     add_states(view, view.ground.transforms[static_cast<std::size_t>(transform)],
                parameters_at(view, position, transform), statics);
   });
+  statics.gradient_bytes += gradients_in_backward(view, position);
   statics.gathered_parameters = gathered_parameters(view, position);
   statics.host = host_time(view, position);
   return statics;

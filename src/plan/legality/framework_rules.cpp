@@ -312,14 +312,26 @@ constexpr Rule kRules[] = {
       true},
      {D::Data, D::Context, D::Zero},
      [](const Case& c, double limit) {
-       return c.framework.offloads_optimizer && c.plan.data * c.plan.context > 1 &&
+       return c.framework.on_host.optimizer && c.plan.data * c.plan.context > 1 &&
               static_cast<double>(c.plan.zero) < limit;
      }},
     {{"optimizer-offload-max-zero",
       "optimizer states on the host with a ZeRO stage above the limit", true},
      {D::Zero},
      [](const Case& c, double limit) {
-       return c.framework.offloads_optimizer && static_cast<double>(c.plan.zero) > limit;
+       return c.framework.on_host.optimizer && static_cast<double>(c.plan.zero) > limit;
+     }},
+    {{"parameter-offload-takes-optimizer", "parameters or optimizer states on the host alone",
+      false},
+     {},
+     [](const Case& c, double) {
+       return c.framework.on_host.parameters != c.framework.on_host.optimizer;
+     }},
+    {{"activation-offload-needs-full-recompute",
+      "activations on the host without recompute of whole layers", false},
+     {D::Recompute},
+     [](const Case& c, double) {
+       return c.framework.on_host.activations && c.plan.recompute != Recompute::Full;
      }},
     {{"no-zero-2", "sharding of gradients without parameters (ZeRO stage 2)", false},
      {D::Zero},

@@ -285,6 +285,23 @@ Result check_interleaving(const Case& c, Wording wording) {
   });
 }
 
+/// Parameters come to the device for every gather.
+Result check_fetched_parameters(const Case& c, Wording wording) {
+  if (!c.framework.on_host.parameters || c.plan.zero == ZeroStage::Parameters) return std::nullopt;
+  return refuse(wording, Obstacle::FrameworkForbids, 3, static_cast<double>(c.plan.zero), [] {
+    return std::string("parameters on the host are those that ranks share (--zero 3)");
+  });
+}
+
+/// Gradients of a micro-batch are gone when the next one makes its own.
+Result check_updates(const Case& c, Wording wording) {
+  if (!c.framework.optimizer_in_backward || c.plan.micro_batches == 1) return std::nullopt;
+  return refuse(wording, Obstacle::FrameworkForbids, c.plan.micro_batches, 1, [&] {
+    return fmt::format("updates in backward leave no gradients to add up: one micro-batch, not {}",
+                       c.plan.micro_batches);
+  });
+}
+
 Result check_listed(const Case& c, Wording wording) {
   return check_order_listed(c, wording);
 }
@@ -349,6 +366,8 @@ constexpr std::array kConditions{
               check_recompute_layers},
     Condition{{Degree::Recompute, Degree::RecomputeModules}, check_modules},
     Condition{{Degree::Dispatcher}, check_dispatcher},
+    Condition{{Degree::Zero}, check_fetched_parameters},
+    Condition{kBatchDegrees, check_updates},
     Condition{{Degree::Pieces}, check_interleaving},
     Condition{{Degree::MicroBatch, Degree::Pieces}, check_pieces},
     Condition{{Degree::Pipeline, Degree::Schedule}, check_listed},

@@ -157,8 +157,11 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
                         "how inputs of fp8 products are scaled"),
     row<&R::cuda_graphs>(S::CudaGraphs, "cuda_graphs", K::Text, "0|1",
                          "1: a captured graph issues the kernels of a step"),
-    row<&R::offload>(S::Offload, "offload", K::Text, "none|optimizer",
-                     "what lives in host memory: optimizer states and update"),
+    row<&R::offload>(S::Offload, "offload", K::Text, "none|LIST",
+                     "what lives in host memory: optimizer (states and update), parameters, "
+                     "activations, or modules such as core_attn"),
+    row<&R::optimizer_in_backward>(S::OptimizerInBackward, "optimizer_in_backward", K::Text, "0|1",
+                                   "1: parameters are updated as backward makes their gradients"),
     row<&R::routing>(S::Routing, "routing", K::Text, "KIND",
                      "how tokens spread: balanced, auxiliary, real, or tokens of the fullest rank "
                      "over the mean, such as 1.3"),

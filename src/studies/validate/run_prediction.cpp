@@ -295,7 +295,7 @@ class GroupPricer {
       prediction.reason = "the global batch is not a multiple of dp times the micro-batch";
     } else if (!evaluator_.host_fits(estimate)) {
       prediction.verdict = Verdict::OutOfMemory;
-      prediction.reason = fmt::format("optimizer states need {} of a host that has less",
+      prediction.reason = fmt::format("what is offloaded needs {} of a host that has less",
                                       to_text(estimate.host_memory));
     } else if (*prediction.memory_risk > kTightMemoryRisk) {
       prediction.verdict = Verdict::OutOfMemory;

@@ -25,7 +25,7 @@ Problem offloaded(OptimizerOffload offload, const Host& host) {
   Problem problem = test::toy_problem();
   auto framework = std::make_shared<Framework>(*problem.framework);
   framework->optimizer_offload = offload;
-  framework->offloads_optimizer = true;
+  framework->on_host.optimizer = true;
   framework->rules.push_back({"optimizer-offload-min-zero", 1, "needs ZeRO"});
   framework->rules.push_back({"optimizer-offload-max-zero", 2, "not with sharded parameters"});
   problem.framework = framework;
@@ -66,7 +66,7 @@ double update_seconds(double extra) {
 
 TEST_SUITE("unit") {
   TEST_CASE("states on the host: update, copies and memory of a step") {
-    const Priced p = price(offloaded({GradientsToHost::AtStep, 6}, host()), plan());
+    const Priced p = price(offloaded({GradientsToHost::AtStep, true, 6}, host()), plan());
     CHECK(p.estimate.step.optimizer.value() ==
           doctest::Approx(update_seconds(6) + kOwned * 4 / 20e9));
     CHECK(p.estimate.memory.optimizer == Bytes(0));
@@ -80,7 +80,7 @@ TEST_SUITE("unit") {
     Host slow = host();
     slow.from_device = Bandwidth(5e9);
     slow.to_device = Bandwidth(2.5e9);
-    const Priced p = price(offloaded({GradientsToHost::AsReduced, 0}, slow), plan());
+    const Priced p = price(offloaded({GradientsToHost::AsReduced, true, 0}, slow), plan());
     const double copies = kOwned * 4 / 5e9 + 2 * (kOwned * 4 / 5e9 + kOwned * 4 / 2.5e9);
     const double exposed = copies - 2 * p.backward.value();
     CHECK(exposed > 0.0);
@@ -90,7 +90,7 @@ TEST_SUITE("unit") {
     Host fast = host();
     fast.from_device = Bandwidth(10e12);
     fast.to_device = Bandwidth(10e12);
-    const Priced hidden = price(offloaded({GradientsToHost::AsReduced, 0}, fast), plan());
+    const Priced hidden = price(offloaded({GradientsToHost::AsReduced, true, 0}, fast), plan());
     CHECK(hidden.estimate.step.optimizer.value() ==
           doctest::Approx(8 * kOwned * 30 / 50e9 + kOwned * 2 / 10e12));
   }
@@ -101,7 +101,7 @@ TEST_SUITE("unit") {
     slow.from_device = Bandwidth(1e9);
     PlanDegrees once = plan();
     once.micro_batches = 1;
-    const Priced p = price(offloaded({GradientsToHost::AsReduced, 0}, slow), once);
+    const Priced p = price(offloaded({GradientsToHost::AsReduced, true, 0}, slow), once);
     const double exposed = kOwned * 4 / 1e9 - p.backward.value();
     CHECK(exposed > 0.0);
     CHECK(p.estimate.step.optimizer.value() == doctest::Approx(update_seconds(0) + exposed));
@@ -109,7 +109,7 @@ TEST_SUITE("unit") {
 
   TEST_CASE("gradients that no micro-batch reduces stay until the step") {
     const Priced p =
-        price(offloaded({GradientsToHost::AsReduced, 0}, host()), plan(ZeroStage::Optimizer));
+        price(offloaded({GradientsToHost::AsReduced, true, 0}, host()), plan(ZeroStage::Optimizer));
     CHECK(p.estimate.memory.gradients.value() == doctest::Approx(4 * kAll));
     const double exposed = std::max(0.0, kOwned * 4 / 20e9 - p.backward.value());
     CHECK(p.estimate.step.optimizer.value() == doctest::Approx(update_seconds(0) + exposed));
@@ -118,7 +118,7 @@ TEST_SUITE("unit") {
   TEST_CASE("hosts without room, and stages that rules forbid, are refused") {
     Host small = host();
     small.memory = Bytes(8 * kOwned * 18 - 1e6);
-    const PlanEvaluator evaluator(offloaded({GradientsToHost::AtStep, 0}, small));
+    const PlanEvaluator evaluator(offloaded({GradientsToHost::AtStep, true, 0}, small));
     const Evaluation evaluation = evaluator.evaluate(plan());
     REQUIRE(std::holds_alternative<InfeasiblePlan>(evaluation));
     CHECK(std::get<InfeasiblePlan>(evaluation).reason.obstacle == Obstacle::OutOfMemory);

@@ -81,6 +81,7 @@ const std::map<Setting, Example> kSettings{
     {S::Fp8Recipe, {"delayed", {{S::Precision, "fp8"}}}},
     {S::CudaGraphs, {"1"}},
     {S::Offload, {"optimizer"}},
+    {S::OptimizerInBackward, {"1", {{S::Framework, "torchtune"}, {S::Batch, "8"}}, {}}},
     {S::Routing, {"real", {{S::Model, "mixtral-8x7b"}}, {{D::Expert, 8}}}},
     {S::LoraRank, {"8"}},
     {S::LoraTargets, {"q", {{S::LoraRank, "8"}, {S::Model, "llama3.2-1b"}}}},

@@ -65,15 +65,49 @@ TEST_SUITE("unit") {
     };
     CHECK(offload("none").empty());
     CHECK(offload("disk").find("unknown word 'disk'") != std::string::npos);
-    CHECK(offload("activations").find("has no price") != std::string::npos);
-    CHECK(offload("optimizer").find("toy keeps optimizer states on the device") !=
-          std::string::npos);
+    CHECK(offload("activations").find("toy keeps them on the device") != std::string::npos);
+    CHECK(offload("optimizer").find("toy keeps them on the device") != std::string::npos);
     framework.optimizer_offload = OptimizerOffload{};
     CHECK(offload("optimizer").find("says nothing of its hosts") != std::string::npos);
     cluster.host = Host{};
-    CHECK(!framework.offloads_optimizer);
+    CHECK(!framework.on_host.any());
     CHECK(offload("optimizer").empty());
-    CHECK(framework.offloads_optimizer);
+    CHECK(framework.on_host.optimizer);
+  }
+
+  TEST_CASE("lists of what lives on the host, each as the framework knows it") {
+    const Problem problem = test::toy_problem();
+    Framework framework = *problem.framework;
+    Cluster cluster = *problem.cluster;
+    cluster.host = Host{};
+    framework.optimizer_offload = OptimizerOffload{};
+    framework.offloads.parameters = true;
+    framework.offloads.modules = bit_of(LayerModule::CoreAttention);
+    const auto offload = [&](const std::string& what) {
+      return message_of([&] { apply_offload(framework, cluster, what); });
+    };
+    CHECK(offload("optimizer,parameters").empty());
+    CHECK(framework.on_host.optimizer);
+    CHECK(framework.on_host.parameters);
+    CHECK(!framework.on_host.activations);
+    CHECK(offload("core_attn").empty());
+    CHECK(framework.on_host.modules == bit_of(LayerModule::CoreAttention));
+    CHECK(offload("mlp").find("toy keeps them on the device") != std::string::npos);
+    CHECK(offload("optimizer,activations").find("--offload activations") != std::string::npos);
+  }
+
+  TEST_CASE("updates in backward: frameworks that can, and two words") {
+    Framework framework = *test::toy_problem().framework;
+    const auto ask = [&](const std::string& what) {
+      return message_of([&] { apply_optimizer_in_backward(framework, what); });
+    };
+    CHECK(ask("0").empty());
+    CHECK(ask("yes").find("unknown word 'yes'") != std::string::npos);
+    CHECK(ask("1").find("toy updates parameters after backward") != std::string::npos);
+    CHECK(ask("1").find("torchtune") != std::string::npos);
+    framework.has_optimizer_in_backward = true;
+    CHECK(ask("1").empty());
+    CHECK(framework.optimizer_in_backward);
   }
 
   TEST_CASE("modules to recompute: framework, model and recipe must have them") {
