@@ -85,6 +85,7 @@ std::vector<Accepts> accepts() {
           {S::Attention, {}, By::Script},
           {S::RankOrder, {"tp-cp-dp"}, By::Target},
           {S::Model, {}, By::Script},
+          {S::Checkpoints, {}, By::Script},
           {setting_of(plansearch::Setting::Implementation), {}, By::Script},
           {setting_of(plansearch::Setting::Kernels), {}, By::Script},
           {setting_of(plansearch::Setting::LoraRank), {}, By::Script},
