@@ -135,8 +135,12 @@ std::vector<Key> model_keys() {
       {"base_num_query_heads", {model}, of_attention<&AttentionDescription::heads>},
       {"base_num_kv_heads", {model}, of_attention<&AttentionDescription::kv_heads>},
       {"head_dim", {model}, of_attention<&AttentionDescription::head_size>},
+      // Of layers that all have experts it is theirs (types.py).
       {"base_mlp_dim", {model},
-       [](const ExportRequest& h) { return Value(h.model().mlp.width > 0 ? h.model().mlp.width : h.model().moe->expert_width); },
+       [](const ExportRequest& h) {
+         const auto& moe = h.model().moe;
+         return Value(moe && moe->leading_dense == 0 ? moe->expert_width : h.model().mlp.width);
+       },
        [](Reading& r, const Value& v) { r.has_model = true; r.model.mlp.width = whole_number(v); }},
       {"vocab_size", {model}, [](const ExportRequest& h) { return Value(h.model().embedding.vocab); },
        [](Reading& r, const Value& v) { r.has_model = true; r.model.embedding.vocab = whole_number(v); }},
@@ -211,6 +215,8 @@ std::vector<Key> other_keys() {
       {"run_name", {}, [](const ExportRequest& h) { return Value(fmt::format("plan-{}", h.identity)); }},
       {"dataset_type", {}, [](const ExportRequest&) { return Value("synthetic"); }},
       {"steps", {}, constant<20>},
+      // Packed sequences in Transformer Engine's kernel (types.py asks for a number).
+      {"max_segments_per_seq", {}, [](const ExportRequest& h) { return on_tpu(h) ? Value() : Value(32); }},
       {"base_output_directory", {S::Checkpoints},
        [](const ExportRequest& h) { return Value(h.job.checkpoints.empty() ? std::string("maxtext_output") : h.job.checkpoints); },
        together},
@@ -254,6 +260,11 @@ std::vector<Conflict> conflicts() {
        }},
       {"experts over ranks of tensor or context parallelism (ep)",
        [](const ExportRequest& h) { return h.shard_ranks() % h.degrees.expert != 0; }},
+      // types.py: pipeline_parallel_layers are the layers with experts alone there.
+      {"a pipeline over dense layers before those with experts",
+       [](const ExportRequest& h) {
+         return h.degrees.pipeline > 1 && h.model().moe && h.model().moe->leading_dense > 0;
+       }},
       {"chunks of other sizes, or one of several stages",
        [](const ExportRequest& h) { return h.degrees.pipeline > 1 && !is_even(h.stages); }},
   };

@@ -1,34 +1,66 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ms-swift's own MegatronArguments through transformers' HfArgumentParser. Stood in for: megatron, mcore_bridge. Arguments of
-swift's other classes are looked up in their source."""
+"""Fields, types and words of ms-swift's own MegatronArguments, and what its __post_init__ asserts. Stood in for: megatron,
+mcore_bridge and swift's model files. Arguments of swift's other classes are looked up in their source."""
 
+import dataclasses
 import re
 import sys
+import typing
 from importlib import util
+from types import SimpleNamespace
 
 import validator
 from stand_in import stand_in
 
 ROOT = validator.checkout("PLANSEARCH_MS_SWIFT", "swift/megatron/arguments/megatron_args.py")
 validator.need("torch")
-transformers = validator.need("transformers")
+validator.need("transformers")
 stand_in("megatron", "mcore_bridge", "swift")
+sys.modules["megatron.core.transformer.enums"] = SimpleNamespace(AttnBackend=str)
 spec = util.spec_from_file_location("megatron_args", ROOT / "swift/megatron/arguments/megatron_args.py")
 module = util.module_from_spec(spec)
 sys.modules["megatron_args"] = module
 spec.loader.exec_module(module)
-OTHERS = "".join((ROOT / "swift/arguments/base_args" / name).read_text()
-                 for name in ("template_args.py", "data_args.py", "model_args.py", "base_args.py"))
-module.MegatronArguments.__post_init__ = lambda self: None  # it starts processes
+FIELDS = {field.name: field for field in dataclasses.fields(module.MegatronArguments)}
+TYPES = typing.get_type_hints(module.MegatronArguments)
+OTHERS = "".join(path.read_text() for folder in ("swift/arguments", "swift/megatron/arguments") for path in (ROOT / folder).rglob("*.py"))
+
+
+def default(field):
+    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+
+
+def typed(kind, words):
+    """The words as a value of an annotation; an error for words that it does not have."""
+    choices = typing.get_args(kind)
+    if typing.get_origin(kind) is typing.Literal:
+        assert words[0] in choices, (words, choices)
+        return words[0]
+    if typing.get_origin(kind) is list:
+        return [typed(choices[0], [word]) for word in words]
+    if typing.get_origin(kind) is typing.Union:
+        return words[0] if str in choices else typed(next(choice for choice in choices if choice is not type(None)), words)
+    if kind is bool:
+        return {"true": True, "false": False}[words[0]]
+    assert len(words) == 1, words
+    return kind(words[0])
 
 
 def check(case):
-    (made, rest) = transformers.HfArgumentParser(module.MegatronArguments).parse_args_into_dataclasses(
-        case["arguments"], return_remaining_strings=True)
-    others = dict(zip(rest[::2], rest[1::2], strict=True))
-    for name in others:
-        known = re.search(rf"(?m)^    {name[2:]}: ", OTHERS) or name == "--add_version"
-        assert known, f"no argument {name}"
+    flags, others = {}, {}
+    for word in case["arguments"]:
+        if word.startswith("--"):
+            name = word[2:]
+            flags[name] = []
+        else:
+            flags[name].append(word)
+    made = SimpleNamespace(**{name: default(field) for name, field in FIELDS.items()})
+    for name, words in flags.items():
+        if name in FIELDS:
+            setattr(made, name, typed(TYPES[name], words))
+        else:
+            assert re.search(rf"(?m)^    {name}: ", OTHERS), f"no argument {name}"
+            others[name] = words[0]
     replica = made.tensor_model_parallel_size * made.pipeline_model_parallel_size * made.context_parallel_size
     data = case["world"] // replica
     assert made.global_batch_size % (made.micro_batch_size * data) == 0
@@ -40,8 +72,8 @@ def check(case):
         zero = {"optim_grads": 2, "optim_grads_params": 3}[made.data_parallel_sharding_strategy]
     return {"dp": data, "pp": made.pipeline_model_parallel_size, "tp": made.tensor_model_parallel_size,
             "cp": made.context_parallel_size, "ep": made.expert_model_parallel_size, "zero": zero,
-            "micro_batch": made.micro_batch_size, "batch": made.global_batch_size, "seq_len": int(others["--max_length"]),
+            "micro_batch": made.micro_batch_size, "batch": made.global_batch_size, "seq_len": int(others["max_length"]),
             "lora_rank": made.lora_rank if made.tuner_type == "lora" else 0}
 
 
-validator.run(check, f"ms-swift {validator.commit(ROOT)}, transformers {transformers.__version__}")
+validator.run(check, f"ms-swift {validator.commit(ROOT)}")
