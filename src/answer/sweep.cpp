@@ -135,6 +135,7 @@ void count_outcomes(const AnswerTable& rows, SweepSummary& summary) {
 SweepSummary sweep(const SweepRequest& request,
                    const std::function<void(const SweepProgress&)>& progress) {
   check_ending(request.out);
+  check_sweep_plots(request.plots);
   refuse_lists(request.common);
   std::vector<io::TableQuestion> questions = io::read_questions(request.questions);
   check_spaces(questions);

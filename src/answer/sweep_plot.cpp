@@ -138,17 +138,21 @@ std::string figure_of(const AnswerTable& rows) {
 
 }  // namespace
 
+void check_sweep_plots(const std::vector<std::string>& plots) {
+  for (const std::string& plot : plots) {
+    if (!plot.starts_with("sweep="))
+      throw InputError({}, fmt::format("--plot {}: a sweep has one picture", plot),
+                       "--plot sweep=FILE.svg");
+  }
+}
+
 void write_sweep_plots(const std::vector<std::string>& plots, const AnswerTable& rows) {
   const std::string figure = figure_of(rows);
   for (const std::string& plot : plots) {
-    const auto equals = plot.find('=');
-    if (plot.substr(0, equals) != "sweep")
-      throw InputError({}, fmt::format("--plot {}: a sweep has one picture", plot),
-                       "--plot sweep=FILE.svg");
     if (figure.empty())
       throw InputError({}, fmt::format("--plot {}: this answer has nothing to draw", plot),
                        "it takes two questions with plans that differ in a number, such as gpus");
-    io::write_file(plot.substr(equals + 1), page::svg_file(figure));
+    io::write_file(plot.substr(plot.find('=') + 1), page::svg_file(figure));
   }
 }
 

@@ -9,8 +9,9 @@
 
 namespace plansearch {
 
-/// Each "NAME=FILE" as --plot takes it. InputError for pictures of other answers, and for a sweep
-/// with nothing to draw.
+/// InputError for pictures of other answers.
+void check_sweep_plots(const std::vector<std::string>& plots);
+/// Each "sweep=FILE" as --plot takes it. InputError where there is nothing to draw.
 void write_sweep_plots(const std::vector<std::string>& plots, const AnswerTable& rows);
 
 }  // namespace plansearch
