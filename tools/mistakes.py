@@ -444,7 +444,7 @@ MISTAKES = [
             "src/framework/operator_table.cpp",
             "} else if (known.contains(kFused)) {", "} else if (false) {"),
     Mistake("user-buffers-anywhere", "user buffers are exported for groups of several nodes",
-            "src/exporters/megatron.cpp",
+            "src/exporters/megatron_words.cpp",
             "h.degrees.tensor() <= h.gpus_per_node()", "h.degrees.tensor() > 0"),
     Mistake("order-of-idle-axes", "rank orders differ by axes of one rank",
             "src/exporters/refusals.cpp", "return std::find(axes.begin(), axes.end(), word) == axes.end();",

@@ -24,12 +24,14 @@ if _data.is_dir():  # installed from a wheel; a module of a source tree finds it
 
 from .answer import Answer, Record  # noqa: E402
 from .commands import (  # noqa: E402
+    Imported,
     Question,
     capacity,
     compare,
     diagnose,
     explain,
     export,
+    import_,
     list,
     predict,
     reproduce,
@@ -45,6 +47,7 @@ from .quantity import Quantity  # noqa: E402
 __version__ = version()
 __all__ = [
     "Answer",
+    "Imported",
     "InputError",
     "NotExpressible",
     "PlansearchError",
@@ -57,6 +60,7 @@ __all__ = [
     "diagnose",
     "explain",
     "export",
+    "import_",
     "list",
     "predict",
     "reproduce",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _core
 from .answer import Answer
@@ -30,7 +30,7 @@ def _text(value: Any) -> str:
 
 
 _SWITCHES = {"exhaustive", "pareto", "recipes", "force", "timeline", "sensitivity"}
-_REPEATED = {"set", "known", "plot"}  # several of them are several flags
+_REPEATED = {"set", "known", "plot", "sbatch"}  # several of them are several flags
 
 
 def _words(flags: Mapping[str, Any]) -> list[str]:
@@ -137,6 +137,28 @@ def export(*plans: str | os.PathLike[str], to: str, **flags: Any) -> str:
     if code != 0:
         raise PlansearchError("\n".join(remarks))
     return text
+
+
+class Imported(NamedTuple):
+    """What `import_` made of a launch file."""
+
+    plan: str  # a plan file
+    notes: tuple[str, ...]  # what was not read, and what was decided
+
+
+def import_(*files: str | os.PathLike[str], from_: str | None = None, define: Mapping[str, Any] | None = None,
+            **flags: Unpack[Search]) -> Imported:
+    """The plan of a launch script or configuration; settings and degrees win over the files.
+
+    `from_` is the framework (default: told by the keys), `define` has variables of scripts and keys that no file has.
+    """
+    words = [*map(_text, files), *_words(flags)]
+    words += [f"--from={from_}"] if from_ is not None else []
+    words += [f"--define={name}={_text(value)}" for name, value in (define or {}).items()]
+    code, text, remarks = _run("import", *words)
+    if code != 0:
+        raise PlansearchError("\n".join(remarks))
+    return Imported(text, tuple(remarks))
 
 
 def version() -> str:

@@ -74,7 +74,7 @@ class Search(Settings, Degrees, total=False):
     plan: Words  # plan document that decides a part: the rest is searched
     constraints: Words  # parts of a plan by name (constraints/*.yaml) or as plan documents
     report: File  # write the answer as one HTML page, with pictures
-    plot: Words  # a picture as SVG: ladder, step, memory, pareto, timeline, held or groups; several times
+    plot: Words  # a picture as SVG: ladder, step, memory, pareto, timeline, held, groups or sweep; several times
     trace: File  # write one step as a trace for Perfetto or chrome://tracing
     force: bool  # write a trace of more than a million events
     space: Words  # plans to search (default: framework) (framework|megatron|data|axonn|4d|layers|operators|primepar|temporal|full|uneven)

@@ -25,6 +25,16 @@ const Exporter& exporter_of(const std::string& target) {
                    fmt::format("one of {}", fmt::join(exporter_names(), ", ")));
 }
 
+void check_launcher(const ExportOptions& options) {
+  const auto belongs = [&](const char* option, const char* launcher, bool said) {
+    if (said && options.launcher != launcher)
+      throw InputError({}, fmt::format("{} belongs to --launch {}", option, launcher),
+                       fmt::format("add --launch {}, or leave it out", launcher));
+  };
+  belongs("--sbatch", "slurm", !options.sbatch.empty());
+  belongs("--image", "kubernetes", !options.image.empty());
+}
+
 std::string setting(const ResolvedQuestion& asked, std::string_view key) {
   for (const SettingReport& setting : asked.settings) {
     if (setting.key == key) return setting.value;
@@ -124,10 +134,10 @@ std::vector<std::string> launcher_names() {
 }
 
 std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& given,
-                                                        const std::string& target,
-                                                        const std::string& launcher,
+                                                        const ExportOptions& options,
                                                         const std::string& version) {
-  const Exporter& exporter = exporter_of(target);
+  const Exporter& exporter = exporter_of(options.target);
+  check_launcher(options);
   if (given.plan.transforms.front().is_placed()) {
     return refuse(exporter, {"operators are placed one by one (placements)"}, {});
   }
@@ -148,7 +158,8 @@ std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& give
                         chosen_settings(given),
                         predict(given),
                         plan_identity(given),
-                        version};
+                        version,
+                        {options.sbatch, options.image, options.checkpoints, options.save_every}};
   std::optional<std::string> rule;
   if (!exporter.framework.empty()) {
     const Framework rules = shipped_data().framework(std::string(exporter.framework));
@@ -166,7 +177,7 @@ std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& give
     return refuse(exporter, reasons, alternatives(exporter, request, given), remedy);
   }
   exporters::Exported exported =
-      exporters::export_plan(exporter, request, exporters::find_launcher(launcher));
+      exporters::export_plan(exporter, request, exporters::find_launcher(options.launcher));
   return ExportResult{std::move(exported.text), std::move(exported.notes)};
 }
 

@@ -20,16 +20,25 @@ struct ExportResult {
 [[nodiscard]] std::vector<std::string> exporter_names();
 [[nodiscard]] std::vector<std::string> launcher_names();
 
+/// Where a plan goes, and what its job asks for beside it.
+struct ExportOptions {
+  std::string target;    ///< a name of the table of exporters
+  std::string launcher;  ///< empty: the configuration alone
+  std::vector<std::string> sbatch{};
+  std::string image{};
+  std::string checkpoints{};
+  int save_every = 500;
+};
+
 /// Why the target cannot express the plan: "error: ..." and "hint: ...".
 struct RefusedPlan {
   std::string message;
 };
 
-/// The plan as text for `target`, which must be a name of the table of exporters (InputError).
-/// `version` is that of this program.
+/// The plan as text for a target. InputError for names that no table has, and for options of
+/// another launcher. `version` is that of this program.
 [[nodiscard]] std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& given,
-                                                                      const std::string& target,
-                                                                      const std::string& launcher,
+                                                                      const ExportOptions& options,
                                                                       const std::string& version);
 
 }  // namespace plansearch

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/names.hpp"
 #include "importers/read_configuration.hpp"
 #include "io/file.hpp"
 #include "io/model_writer.hpp"
@@ -89,6 +90,28 @@ Match find_shipped(const Reading& reading, const ShippedData& data) {
   return match;
 }
 
+/// The shipped network of a name such as "meta-llama/Llama-3.1-8B-Instruct": the last part of the
+/// path, without what says how it was trained on.
+std::string shipped_name(const std::string& named, const ShippedData& data) {
+  std::string name = canonical_name(named.substr(named.find_last_of('/') + 1));
+  for (const char* mark : {"meta-", "megatron-"})
+    if (name.starts_with(mark)) name.erase(0, std::string_view(mark).size());
+  std::vector<std::string> tries{name};
+  for (const char* mark :
+       {"-instruct", "-base", "-chat", "-hf", "-it", "-pt", "-v0.1", "-v0.3", "-2507"}) {
+    if (name.ends_with(mark)) name.erase(name.size() - std::string_view(mark).size());
+    tries.push_back(name);
+  }
+  for (const ShippedFile& file : data.models()) {
+    std::vector<std::string> words{canonical_name(file.name)};
+    for (const std::string& alias : file.aliases) words.push_back(canonical_name(alias));
+    for (const std::string& word : words) {
+      if (std::find(tries.begin(), tries.end(), word) != tries.end()) return file.name;
+    }
+  }
+  return {};
+}
+
 [[noreturn]] void refuse_vocabulary(const std::string& file, const Match& match) {
   throw InputError({file, 0, 0}, "the number of words is the tokenizer's, which is not in the file",
                    match.vocabularies.empty()
@@ -102,6 +125,13 @@ void settle_model(const ImportQuestion& question, Reading& reading, const Shippe
                   ImportResult& result, std::string& model) {
   const std::string& first = question.files.front();
   if (!model.empty()) return;  // typed
+  if (!reading.has_model && !reading.named.empty()) {
+    model = shipped_name(reading.named, data);
+    if (!model.empty()) return;
+    result.notes.push_back(fmt::format("{}: no shipped model has this name: --model NAME",
+                                       io::in_quotes(reading.named)));
+    return;
+  }
   if (!reading.has_model) {
     if (reading.parameters.has_value() == false)
       result.notes.emplace_back("the file does not describe the network: --model NAME");

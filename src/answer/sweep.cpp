@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "answer/sweep_files.hpp"
+#include "answer/sweep_plot.hpp"
 #include "base/parallel.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/setting_table.hpp"
@@ -22,9 +23,6 @@ namespace plansearch {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// Rows of so many questions for each thread are made before any is written.
-constexpr std::size_t kBatchOfThread = 16;
 
 /// The numbers of the questions of a shard, from 1.
 std::vector<std::size_t> numbers_of(const Shard& shard, std::size_t questions) {
@@ -77,23 +75,51 @@ void name_common(const ProblemRequest& common, std::vector<io::TableQuestion>& q
   }
 }
 
-/// What a batch of questions came to: rows as far as no question was stopped.
-std::vector<std::string> answers_of(const std::vector<io::TableQuestion>& questions,
-                                    const ProblemRequest& common,
-                                    const std::vector<std::size_t>& numbers, int threads,
-                                    QuestionFiles& files, bool& stopped) {
-  std::vector<std::string> rows(numbers.size());
+/// Rows of the open questions as threads finish them, written in their order: each as soon as none
+/// before it is missing.
+class RowsInOrder {
+ public:
+  RowsInOrder(const std::vector<std::size_t>& numbers, Journal& journal, AnswerTable& written,
+              std::function<void(std::size_t)> progress)
+      : numbers_(numbers),
+        rows_(numbers.size()),
+        journal_(journal),
+        written_(written),
+        progress_(std::move(progress)) {}
+
+  void put(std::size_t i, std::string row) {
+    const std::lock_guard lock(mutex_);
+    rows_[i] = std::move(row);
+    const std::size_t before = next_;
+    for (; next_ < rows_.size() && !rows_[next_].empty(); ++next_) {
+      journal_.append(rows_[next_]);
+      written_.emplace(numbers_[next_], std::move(rows_[next_]));
+    }
+    if (next_ > before) progress_(next_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::size_t next_ = 0;  ///< the first that is not written
+  const std::vector<std::size_t>& numbers_;
+  std::vector<std::string> rows_;
+  Journal& journal_;
+  AnswerTable& written_;
+  std::function<void(std::size_t)> progress_;
+};
+
+/// Answers what is open; false where it was stopped before the end.
+bool answer_open(const std::vector<io::TableQuestion>& questions, const SweepRequest& request,
+                 const std::vector<std::size_t>& open, RowsInOrder& rows) {
+  QuestionFiles files;
   try {
-    parallel_for(numbers.size(), threads, [&](std::size_t i) {
-      rows[i] = json_text(answer_row(questions[numbers[i] - 1], common, numbers[i], files));
+    parallel_for(open.size(), request.threads, [&](std::size_t i) {
+      rows.put(i, json_text(answer_row(questions[open[i] - 1], request.common, open[i], files)));
     });
   } catch (const Stopped&) {
-    stopped = true;
+    return false;
   }
-  const auto gap =
-      std::find_if(rows.begin(), rows.end(), [](const std::string& row) { return row.empty(); });
-  rows.erase(gap, rows.end());
-  return rows;
+  return true;
 }
 
 void count_outcomes(const AnswerTable& rows, SweepSummary& summary) {
@@ -109,6 +135,7 @@ void count_outcomes(const AnswerTable& rows, SweepSummary& summary) {
 SweepSummary sweep(const SweepRequest& request,
                    const std::function<void(const SweepProgress&)>& progress) {
   check_ending(request.out);
+  check_sweep_plots(request.plots);
   refuse_lists(request.common);
   std::vector<io::TableQuestion> questions = io::read_questions(request.questions);
   check_spaces(questions);
@@ -124,20 +151,10 @@ SweepSummary sweep(const SweepRequest& request,
     if (!rows.contains(number)) open.push_back(number);
   }
   summary.known = numbers.size() - open.size();
-  QuestionFiles files;
-  const std::size_t batch = kBatchOfThread * static_cast<std::size_t>(std::max(request.threads, 1));
-  for (std::size_t at = 0; at < open.size() && !summary.stopped; at += batch) {
-    progress({summary.known + at, numbers.size()});
-    const std::size_t end = std::min(at + batch, open.size());
-    const std::vector<std::size_t> part(open.begin() + static_cast<std::ptrdiff_t>(at),
-                                        open.begin() + static_cast<std::ptrdiff_t>(end));
-    const auto answers =
-        answers_of(questions, request.common, part, request.threads, files, summary.stopped);
-    for (std::size_t i = 0; i < answers.size(); ++i) {
-      journal.append(answers[i]);
-      rows.emplace(part[i], answers[i]);
-    }
-  }
+  RowsInOrder in_order(open, journal, rows, [&](std::size_t done) {
+    progress({summary.known + done, numbers.size()});
+  });
+  summary.stopped = !answer_open(questions, request, open, in_order);
   summary.journal = journal.path();
   if (summary.stopped) return summary;
   AnswerTable own;
@@ -145,6 +162,7 @@ SweepSummary sweep(const SweepRequest& request,
   write_answers(request.out, own);
   journal.remove();
   count_outcomes(own, summary);
+  if (!request.plots.empty()) write_sweep_plots(request.plots, own);
   return summary;
 }
 

@@ -31,6 +31,7 @@ struct SweepRequest {
   std::filesystem::path out;                 ///< .csv, .jsonl, .sqlite or .db
   std::vector<std::filesystem::path> known;  ///< JSON lines of earlier sweeps of the same questions
   int threads = 1;
+  std::vector<std::string> plots{};  ///< "sweep=FILE.svg"
 };
 
 struct SweepProgress {

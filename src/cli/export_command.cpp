@@ -14,7 +14,10 @@ int run_export(const Options& options) {
     print_error(*given.inexpressible, options);
     return kExitInexpressible;
   }
-  const auto answer = export_question(given, options.to, options.launch, PLANSEARCH_VERSION);
+  const auto answer = export_question(given,
+                                      {options.to, options.launch, options.sbatch, options.image,
+                                       options.checkpoints, options.save_every},
+                                      PLANSEARCH_VERSION);
   if (const auto* cannot = std::get_if<RefusedPlan>(&answer)) {
     print_error(cannot->message, options);
     return kExitInexpressible;

@@ -162,8 +162,8 @@ void add_page(CLI::App& app, Options& o) {
 
 void add_plots(CLI::App& app, Options& o) {
   app.add_option("--plot", o.plots,
-                 "a picture as SVG: ladder, step, memory, pareto, timeline, held or groups; "
-                 "several times")
+                 "a picture as SVG: ladder, step, memory, pareto, timeline, held, groups or "
+                 "sweep; several times")
       ->type_name("NAME=FILE")
       ->allow_extra_args(false)
       ->check(plot_problem);
@@ -314,6 +314,7 @@ void add_sweep(CLI::App& app, Options& o) {
   app.add_option("--known", o.known,
                  "answers of the same questions, as JSON lines: those of shards")
       ->type_name("FILE");
+  add_plots(app, o);
 }
 
 void add_list(CLI::App& app, Options& o) {

@@ -64,6 +64,10 @@ struct Options : ProblemRequest {
   std::string argument;                  ///< TABLE.csv, what to list, which shell
   std::string to;                        ///< export --to
   std::string launch;                    ///< export --launch
+  std::vector<std::string> sbatch;       ///< export --sbatch OPTION=VALUE
+  std::string image;                     ///< export --image
+  std::string checkpoints;               ///< export --checkpoints
+  int save_every = 500;                  ///< export --save-every
   std::string shard;                     ///< sweep --shard
   std::vector<std::string> known;        ///< sweep --known
   std::string from;                      ///< import --from

@@ -56,6 +56,7 @@ int run_sweep(const Options& options) {
   request.out = options.out;
   request.known = {options.known.begin(), options.known.end()};
   request.threads = threads_of(options);
+  request.plots = options.plots;
   Progress progress(options);
   progress.begin("of the questions");
   const SweepSummary summary = sweep(request, [&](const SweepProgress& done) {

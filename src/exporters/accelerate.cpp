@@ -87,6 +87,7 @@ std::vector<Accepts> accepts() {
           {S::RankOrder, {"tp-cp-dp"}, By::Target},
           {S::Model, {}, By::Script},
           {setting_of(plansearch::Setting::Offload)},
+          {S::Checkpoints, {}, By::Script},
           {setting_of(plansearch::Setting::Implementation), {}, By::Script},
           {setting_of(plansearch::Setting::Kernels), {}, By::Script},
           {setting_of(plansearch::Setting::LoraRank), {}, By::Script},

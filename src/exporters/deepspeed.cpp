@@ -165,6 +165,7 @@ Exporter deepspeed_exporter() {
                       {S::Attention, {}, By::Script},
                       {S::RankOrder, {"cp-dp"}, By::Target},
                       {S::Model, {}, By::Script},
+                      {S::Checkpoints, {}, By::Script},
                       {kMainGradients, {"bf16", "fp16", "fp32"}},
                       {kOffload},
                       {setting_of(plansearch::Setting::Implementation), {}, By::Script},

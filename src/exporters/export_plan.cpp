@@ -110,7 +110,8 @@ std::vector<std::string> header_of(const Exporter& exporter, const ExportRequest
 
 /// Where the file of a document goes: started by hand on every node, each writes its own.
 std::string place_of(const Document& document, const ExportRequest& request, Launcher launcher) {
-  if (launcher == Launcher::Torchrun) return fmt::format("$(mktemp --suffix=-{})", document.file);
+  if (launcher == Launcher::Torchrun || launcher == Launcher::Kubernetes)
+    return fmt::format("$(mktemp --suffix=-{})", document.file);
   return fmt::format("$PWD/plan-{}-{}", request.identity, document.file);
 }
 
@@ -132,6 +133,30 @@ std::string shell_body(const Exporter& exporter, const ExportRequest& request, L
 
 }  // namespace
 
+Value checkpoint_folder(const ExportRequest& request) {
+  return request.job.checkpoints.empty() ? Value() : Value(request.job.checkpoints);
+}
+
+Value hydra_text(const std::string& text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_/.-";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return Value(text);
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return Value(quoted + "'");
+}
+
+Value hydra_checkpoint_folder(const ExportRequest& request) {
+  return request.job.checkpoints.empty() ? Value() : hydra_text(request.job.checkpoints);
+}
+
+Value checkpoint_steps(const ExportRequest& request) {
+  return request.job.checkpoints.empty() ? Value() : Value(request.job.save_every);
+}
+
 Entries entries_of(const Document& document, const ExportRequest& request) {
   Entries entries;
   for (const Key& key : document.keys) {
@@ -142,7 +167,7 @@ Entries entries_of(const Document& document, const ExportRequest& request) {
 }
 
 const std::vector<std::string>& launcher_names() {
-  static const std::vector<std::string> kNames{"slurm", "torchrun"};
+  static const std::vector<std::string> kNames{"slurm", "torchrun", "kubernetes"};
   return kNames;
 }
 

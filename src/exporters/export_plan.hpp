@@ -28,7 +28,7 @@ struct Refusal {
 /// the value the target takes without one, what the target always does, or left to the script.
 [[nodiscard]] std::vector<Refusal> refusals(const Exporter& exporter, const ExportRequest& request);
 
-enum class Launcher : std::uint8_t { None, Slurm, Torchrun };
+enum class Launcher : std::uint8_t { None, Slurm, Torchrun, Kubernetes };
 [[nodiscard]] const std::vector<std::string>& launcher_names();  ///< of all but None
 [[nodiscard]] Launcher find_launcher(std::string_view name);
 

@@ -95,7 +95,7 @@ struct QuestionValue {
 
 const QuestionValue& question_value(Setting setting) {
   using H = const ExportRequest&;
-  static constexpr std::array<QuestionValue, 10> kValues{{
+  static constexpr std::array<QuestionValue, 11> kValues{{
       {"micro_batches", [](H h) { return fmt::format("{}", h.degrees.micro_batches); }},
       {"batch", [](H h) { return fmt::format("{}", h.problem.global_batch); }},
       {"seq_len", [](H h) { return fmt::format("{}", h.problem.seq_len); }},
@@ -106,6 +106,7 @@ const QuestionValue& question_value(Setting setting) {
       {"layers", [](H h) { return std::string(is_even(h.stages) ? kEven : kUneven); }},
       {"gpus", [](H h) { return fmt::format("{}", h.problem.gpus); }},
       {"model", [](H h) { return h.model().name; }},
+      {"checkpoints", [](H h) { return h.job.checkpoints; }},
   }};
   return kValues.at(static_cast<std::size_t>(setting) - kDegreeCount);
 }
@@ -242,6 +243,7 @@ bool matters(Setting setting, const ExportRequest& request) {
   if (const auto overlap = overlap_of(setting))
     return is_chosen(*overlap, request) && has_traffic(*overlap, request.degrees);
   if (const SettingRow* row = chosen_row(setting)) return chosen_matters(*row, request);
+  if (setting == Setting::Checkpoints) return !request.job.checkpoints.empty();
   return setting != Setting::Layers || request.virtual_stages() > 1;
 }
 
@@ -261,7 +263,9 @@ std::string neutral_value(Setting setting) {
     return value_text(*degree, degree_value(PlanDegrees{}, *degree));
   if (overlap_of(setting)) return std::string(kOff);
   if (setting == setting_of(plansearch::Setting::Offload)) return "none";
-  if (setting == setting_of(plansearch::Setting::CudaGraphs)) return "0";
+  if (setting == setting_of(plansearch::Setting::CudaGraphs) ||
+      setting == setting_of(plansearch::Setting::OptimizerInBackward))
+    return "0";
   return setting == Setting::Layers ? std::string(kEven) : std::string();
 }
 

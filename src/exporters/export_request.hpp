@@ -29,6 +29,7 @@ enum class Setting : std::uint8_t {
   Layers,  ///< which virtual stage holds which layers
   Gpus,
   Model,
+  Checkpoints,   ///< where they are written and read again; matters where somebody says it
   FirstOverlap,  ///< six of them, in the order of `Overlap`
   /// Settings of the question that somebody chose, in the order of their table. A target that says
   /// nothing of one refuses plans with it.
@@ -69,6 +70,14 @@ struct Prediction {
   bool fits = true;
 };
 
+/// What a job asks for beside its plan.
+struct JobOptions {
+  std::vector<std::string> sbatch;  ///< "time=24:00:00": lines of a Slurm script
+  std::string image;                ///< container of a Kubernetes job
+  std::string checkpoints;          ///< folder; empty: none
+  int save_every = 500;             ///< steps
+};
+
 struct ExportRequest {
   Problem problem;
   PlanDegrees degrees;               ///< of every stage
@@ -81,6 +90,7 @@ struct ExportRequest {
   Prediction prediction;
   std::string identity;  ///< hash of the plan and of what it was made for
   std::string version;   ///< of this program
+  JobOptions job{};
 
   [[nodiscard]] const ModelDescription& model() const { return *problem.model; }
   [[nodiscard]] int nodes() const;

@@ -182,6 +182,20 @@ inline constexpr Ways kSequence{
     +[](const ExportRequest& h) { return Value(h.problem.seq_len); },
     +[](Reading& r, const Value& value) { r.asked.seq_len = whole_number(value, 1, 100'000'000); }};
 
+/// A text as a value of Hydra's overrides, which have quotes of their own.
+[[nodiscard]] Value hydra_text(const std::string& text);
+
+/// Keys that say where checkpoints lie, and how often one is written; nothing where none are asked
+/// for.
+[[nodiscard]] Value checkpoint_folder(const ExportRequest& request);
+[[nodiscard]] Value hydra_checkpoint_folder(const ExportRequest& request);
+[[nodiscard]] Value checkpoint_steps(const ExportRequest& request);
+/// `word` where checkpoints are asked for.
+template <auto Word>
+[[nodiscard]] Value with_checkpoints(const ExportRequest& request) {
+  return request.job.checkpoints.empty() ? Value() : Value(Word);
+}
+
 template <typename Row>
 [[nodiscard]] std::vector<Row> joined(std::initializer_list<std::vector<Row>> parts) {
   std::vector<Row> all;
@@ -207,8 +221,13 @@ struct Conflict {
   bool (*has)(const ExportRequest&);
 };
 
-/// The command that starts one process per GPU on every node.
-enum class Starter : std::uint8_t { Torchrun, Accelerate };
+/// How the program is started on every node.
+enum class Starter : std::uint8_t {
+  Torchrun,
+  Accelerate,
+  Jax,  ///< one process a node, which takes its accelerators
+  Ray,  ///< a Ray cluster of the nodes, the program on the first
+};
 
 struct Launch {
   Starter starter = Starter::Torchrun;

@@ -10,11 +10,10 @@
 
 #include <algorithm>
 
-#include "base/names.hpp"
 #include "exporters/exporter.hpp"
 #include "exporters/megatron_model.hpp"
 #include "exporters/megatron_reading.hpp"
-#include "plan/primitives/recompute.hpp"
+#include "exporters/megatron_words.hpp"
 #include "plansearch/degree_table.hpp"
 #include "schedule/table.hpp"
 
@@ -24,37 +23,6 @@ namespace {
 using D = Degree;
 using S = Setting;
 
-/// ZeRO 2 and 3 are Megatron-FSDP.
-bool fsdp(const ExportRequest& h) {
-  return h.sharded() && h.degrees.zero >= ZeroStage::Gradients;
-}
-bool overlap_gradients(const ExportRequest& h) {
-  return h.overlaps(Overlap::GradientReduction);
-}
-/// The tensor overlap of Transformer Engine; without sequence parallelism the backward all-reduce
-/// hides behind the weight gradient by itself.
-bool overlap_tensor(const ExportRequest& h) {
-  const bool inside = h.degrees.tensor() <= h.gpus_per_node();  // user buffers of one node
-  return h.overlaps(Overlap::TensorParallel) && inside &&
-         h.degrees.sequence_parallel == SequenceParallel::On;
-}
-bool offloads(const ExportRequest& h) {
-  return h.problem.framework->on_host.optimizer;
-}
-/// Arguments of --fp8-recipe; a row-wise recipe is not among them.
-std::string recipe(const ExportRequest& h) {
-  if (h.problem.precision == DataType::Mxfp8) return "mxfp8";
-  switch (h.problem.framework->fp8_recipe.value_or(Fp8Recipe::Tensorwise)) {
-    case Fp8Recipe::Delayed:
-      return "delayed";
-    case Fp8Recipe::Block:
-      return "blockwise";
-    case Fp8Recipe::Mxfp8:
-      return "mxfp8";
-    default:
-      return "tensorwise";
-  }
-}
 /// The format in which gradients are added up, where there is one beside the gradients'.
 std::optional<DataType> main_gradients(const ExportRequest& h) {
   const auto policy = h.problem.framework->precision.find(h.problem.precision);
@@ -69,16 +37,6 @@ bool overlap_experts(const ExportRequest& h) {
   const bool hides = (own && h.overlaps(Overlap::ExpertAllToAll)) || schedule_row(d.schedule).joins;
   return hides && h.model().moe && d.recompute != Recompute::Full && half &&
          (d.pipeline == 1 || d.chunks > 1) && h.model().mtp_layers <= 1;
-}
-
-bool recomputes_by(const ExportRequest& h, bool named_modules) {
-  return h.degrees.recompute == Recompute::Selective &&
-         (selective_of(*h.problem.framework, h.degrees).rule == SelectiveRule::Modules) ==
-             named_modules;
-}
-
-bool has_precision(const ExportRequest& h, std::initializer_list<DataType> types) {
-  return std::find(types.begin(), types.end(), h.problem.precision) != types.end();
 }
 
 // clang-format off
@@ -97,13 +55,7 @@ std::vector<Key> parallel_keys() {
        [](const ExportRequest& h) { return is_even(h.stages) ? Value() : Value(layout_of(h.stages)); },
        together},
       {"--context-parallel-size", {s(D::Context)}, degree<&PlanDegrees::context>},
-      {"--cp-comm-type", {s(D::ContextKind)},
-       [](const ExportRequest& h) {
-         if (h.degrees.context == 1) return Value();
-         if (h.degrees.context_kind == ContextKind::AllGather) return Value("all_gather");
-         return Value(h.degrees.context_kind == ContextKind::Ring ? "p2p" : "a2a");
-       },
-       read_context_kind},
+      {"--cp-comm-type", {s(D::ContextKind)}, context_word, read_context_kind},
       {"--expert-model-parallel-size", {s(D::Expert)}, degree_of_experts<&PlanDegrees::expert>},
       // Left out it would be the tensor degree.
       {"--expert-tensor-parallel-size", {s(D::ExpertTensor)}, degree_of_experts<&PlanDegrees::expert_tensor>},
@@ -122,16 +74,12 @@ std::vector<Key> optimizer_keys() {
        [](Reading& r, const Value& v) { r.asked.optimizer = text_in(v); }},
       {"--use-distributed-optimizer", {s(D::Zero)}, flag_of<&ExportRequest::sharded>,
        together},
-      {"--use-megatron-fsdp", {s(D::Zero)}, flag_of<fsdp>,
+      {"--use-megatron-fsdp", {s(D::Zero)}, flag_of<megatron_fsdp>,
        together},
       {"--data-parallel-sharding-strategy", {s(D::Zero)},
-       [](const ExportRequest& h) {
-         if (!fsdp(h)) return Value();
-         return Value(h.degrees.zero == ZeroStage::Parameters ? "optim_grads_params" : "optim_grads");
-       },
-       together},
+       sharding_strategy, together},
       {"--ckpt-format", {s(D::Zero)},
-       [](const ExportRequest& h) { return fsdp(h) ? Value("fsdp_dtensor") : Value(); },
+       [](const ExportRequest& h) { return megatron_fsdp(h) ? Value("fsdp_dtensor") : Value(); },
        together},
       {"--num-distributed-optimizer-instances", {s(D::ShardGroup)},
        [](const ExportRequest& h) {
@@ -139,19 +87,16 @@ std::vector<Key> optimizer_keys() {
          return h.sharded() && copies > 1 ? Value(copies) : Value();
        },
        together},
-      {"--overlap-grad-reduce", {setting_of(Overlap::GradientReduction)}, flag_of<overlap_gradients>,
+      {"--overlap-grad-reduce", {setting_of(Overlap::GradientReduction)}, flag_of<hides_gradients>,
        [](Reading& r, const Value& v) { r.hide(Overlap::GradientReduction, is_on(v)); }},
-      {"--overlap-param-gather", {setting_of(Overlap::ParameterGather)},
-       [](const ExportRequest& h) {
-         return flag(h.sharded() && overlap_gradients(h) && h.overlaps(Overlap::ParameterGather));
-       },
+      {"--overlap-param-gather", {setting_of(Overlap::ParameterGather)}, flag_of<hides_gathers>,
        [](Reading& r, const Value& v) { r.hide(Overlap::ParameterGather, is_on(v)); }},
       {"--no-overlap-p2p-communication", {setting_of(Overlap::PipelineSend)},
        [](const ExportRequest& h) {
          return flag(h.degrees.chunks > 1 && !h.overlaps(Overlap::PipelineSend));
        },
        [](Reading& r, const Value& v) { if (is_on(v)) r.hide(Overlap::PipelineSend, false); }},
-      {"--tp-comm-overlap", {setting_of(Overlap::TensorParallel)}, flag_of<overlap_tensor>,
+      {"--tp-comm-overlap", {setting_of(Overlap::TensorParallel)}, flag_of<hides_tensor_messages>,
        [](Reading& r, const Value& v) { r.hide(Overlap::TensorParallel, is_on(v)); }},
       {"--overlap-moe-expert-parallel-comm", {setting_of(Overlap::ExpertAllToAll), s(D::Schedule)}, flag_of<overlap_experts>,
        together},
@@ -187,10 +132,10 @@ std::vector<Key> software_keys() {
       {"--no-check-for-nan-in-loss-and-grad", {kGraphs},
        [](const ExportRequest& h) { return flag(h.chosen.cuda_graphs == "1"); },
        together},
-      {"--optimizer-cpu-offload", {kOffload}, flag_of<offloads>,
+      {"--optimizer-cpu-offload", {kOffload}, flag_of<offloads_optimizer>,
        [](Reading& r, const Value& v) { if (is_on(v)) r.offload("optimizer"); }},
       {"--optimizer-offload-fraction", {kOffload},
-       [](const ExportRequest& h) { return offloads(h) ? Value(1.0) : Value(); },
+       [](const ExportRequest& h) { return offloads_optimizer(h) ? Value(1.0) : Value(); },
        together},
       {"--fine-grained-activation-offloading", {kOffload},
        [](const ExportRequest& h) { return flag(h.problem.framework->on_host.modules.any()); },
@@ -202,12 +147,16 @@ std::vector<Key> software_keys() {
        },
        [](Reading& r, const Value& v) { for (const std::string& word : texts_in(v)) r.offload(word); }},
       {"--use-precision-aware-optimizer", {kOffload, kStates},
-       [](const ExportRequest& h) { return flag(offloads(h) || h.chosen.optimizer_states.has_value()); },
+       [](const ExportRequest& h) { return flag(offloads_optimizer(h) || h.chosen.optimizer_states.has_value()); },
        together},
       {"--exp-avg-dtype", {kStates}, moments,
        together},
       {"--exp-avg-sq-dtype", {kStates}, moments,
        together},
+      // A run that is started again goes on where the last checkpoint is.
+      {"--save", {S::Checkpoints}, checkpoint_folder, together},
+      {"--load", {S::Checkpoints}, checkpoint_folder, together},
+      {"--save-interval", {S::Checkpoints}, checkpoint_steps, together},
   };
 }
 
@@ -224,25 +173,14 @@ std::vector<Key> batch_keys() {
        },
        together},
       {"--recompute-method", {s(D::Recompute), s(D::RecomputeLayers)},
-       [](const ExportRequest& h) {
-         if (h.degrees.recompute != Recompute::Full) return Value();
-         return Value(h.degrees.recompute_layers > 0 ? "block" : "uniform");
-       },
-       together},
+       recompute_method, together},
       {"--recompute-num-layers", {s(D::Recompute), s(D::RecomputeLayers)},
-       [](const ExportRequest& h) {
-         if (h.degrees.recompute != Recompute::Full) return Value();
-         return Value(std::max(1, h.degrees.recompute_layers));
-       },
-       together},
+       recompute_layers, together},
       {"--recompute-modules", {s(D::Recompute)},
-       [](const ExportRequest& h) { return recomputes_by(h, false) ? Value({"core_attn"}) : Value(); },
+       [](const ExportRequest& h) { return names_modules(h) ? Value() : recomputed_modules(h); },
        together},
       {"--recompute-modules", {kModules},
-       [](const ExportRequest& h) {
-         const LayerModules modules = selective_of(*h.problem.framework, h.degrees).modules;
-         return recomputes_by(h, true) ? Value(words_of(to_text(modules, " "), " ")) : Value();
-       }},
+       [](const ExportRequest& h) { return names_modules(h) ? recomputed_modules(h) : Value(); }},
       {"--attention-backend", {S::Attention},
        [](const ExportRequest& h) { return h.attention == "unfused" ? Value("unfused") : Value(); },
        [](Reading& r, const Value& v) { if (text_in(v) == "unfused" || text_in(v) == "local") r.asked.attention = "unfused"; }},
@@ -261,12 +199,12 @@ std::vector<Key> precision_keys() {
       {"--fp8-format", {S::Precision},
        [](const ExportRequest& h) {
          if (!has_precision(h, {DataType::Fp8, DataType::Mxfp8})) return Value();
-         return Value(recipe(h) == "mxfp8" ? "e4m3" : "hybrid");
+         return Value(fp8_recipe_word(h) == "mxfp8" ? "e4m3" : "hybrid");
        },
        together},
       {"--fp8-recipe", {S::Precision, kRecipe},
        [](const ExportRequest& h) {
-         return has_precision(h, {DataType::Fp8, DataType::Mxfp8}) ? Value(recipe(h)) : Value();
+         return has_precision(h, {DataType::Fp8, DataType::Mxfp8}) ? Value(fp8_recipe_word(h)) : Value();
        },
        together},
       // Parameters are gathered in the format of the matrix products.
@@ -298,7 +236,7 @@ bool runs_pairs(const ExportRequest& h) {
 /// validate_args asserts 1 before Blackwell where layers are cut, and leaves it open beside
 /// exchanges of experts, which ask for more; Megatron-FSDP asserts that it is not 1.
 std::optional<std::string> max_connections(const ExportRequest& h) {
-  if (fsdp(h)) return std::string();
+  if (megatron_fsdp(h)) return std::string();
   if (cuts_layers(h)) return "1";
   return runs_pairs(h) ? std::optional<std::string>("32") : std::nullopt;
 }
@@ -345,7 +283,7 @@ std::vector<std::string> notes(const ExportRequest& h) {
         "the prediction reduces gradients in bf16; Megatron-LM reduces what it accumulates, fp32 "
         "here: --main-grads bf16 predicts and exports --grad-reduce-in-bf16");
   }
-  if (overlap_tensor(h)) {
+  if (hides_tensor_messages(h)) {
     result.emplace_back("--tp-comm-overlap needs Transformer Engine with user buffers");
   }
   if (runs_pairs(h) && cuts_layers(h)) {
@@ -402,7 +340,7 @@ Exporter megatron_exporter() {
           // arguments.py: validate_args
           .conflicts =
               {{"muon with ZeRO-2 or 3 (Megatron-FSDP)",
-                [](const ExportRequest& h) { return h.optimizer == "muon" && fsdp(h); }},
+                [](const ExportRequest& h) { return h.optimizer == "muon" && megatron_fsdp(h); }},
                {"a format of moments (--optimizer-states) without a distributed optimizer (ZeRO)",
                 [](const ExportRequest& h) {
                   return h.chosen.optimizer_states.has_value() && !h.sharded();

@@ -11,6 +11,7 @@
 
 #include "exporters/exporter.hpp"
 #include "exporters/megatron_model.hpp"
+#include "exporters/megatron_words.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch::exporters {
@@ -18,13 +19,6 @@ namespace {
 
 using D = Degree;
 using S = Setting;
-
-Value word(bool on) {
-  return Value(on ? "true" : "false");
-}
-bool fsdp(const ExportRequest& h) {
-  return h.sharded() && h.degrees.zero >= ZeroStage::Gradients;
-}
 
 std::string precision_name(const ExportRequest& h) {
   switch (h.problem.precision) {
@@ -50,12 +44,11 @@ std::string precision_name(const ExportRequest& h) {
   }
 }
 
-std::string hides_gradients(const ExportRequest& h) {
-  return h.overlaps(Overlap::GradientReduction) ? "true" : "false";
+std::string gradients_word(const ExportRequest& h) {
+  return hides_gradients(h) ? "true" : "false";
 }
-std::string hides_gathers(const ExportRequest& h) {
-  const bool both = h.overlaps(Overlap::GradientReduction) && h.overlaps(Overlap::ParameterGather);
-  return h.sharded() && both ? "true" : "false";
+std::string gathers_word(const ExportRequest& h) {
+  return hides_gathers(h) ? "true" : "false";
 }
 
 Value number_or_null(bool said, int number) {
@@ -67,7 +60,7 @@ std::vector<Key> plan_keys() {
   return {
       {"model.tensor_model_parallel_size", {s(D::TensorOut)}, degree<&PlanDegrees::tensor_out>},
       {"model.sequence_parallel", {s(D::SequenceParallel)},
-       [](const ExportRequest& h) { return word(h.spreads_tokens()); }},
+       [](const ExportRequest& h) { return spelled_out(h.spreads_tokens()); }},
       {"model.pipeline_model_parallel_size", {s(D::Pipeline), s(D::Schedule)}, degree<&PlanDegrees::pipeline>},
       {"model.virtual_pipeline_model_parallel_size", {s(D::Chunks), s(D::Schedule)},
        [](const ExportRequest& h) { return number_or_null(h.degrees.chunks > 1, h.degrees.chunks); }},
@@ -75,11 +68,7 @@ std::vector<Key> plan_keys() {
        [](const ExportRequest& h) { return Value(is_even(h.stages) ? std::string("null") : layout_of(h.stages)); }},
       {"model.context_parallel_size", {s(D::Context)}, degree<&PlanDegrees::context>},
       {"model.cp_comm_type", {s(D::ContextKind)},
-       [](const ExportRequest& h) {
-         if (h.degrees.context == 1) return Value();
-         if (h.degrees.context_kind == ContextKind::AllGather) return Value("all_gather");
-         return Value(h.degrees.context_kind == ContextKind::Ring ? "p2p" : "a2a");
-       }},
+       context_word},
       {"model.expert_model_parallel_size", {s(D::Expert)}, degree_of_experts<&PlanDegrees::expert>},
       {"model.expert_tensor_parallel_size", {s(D::ExpertTensor)}, degree_of_experts<&PlanDegrees::expert_tensor>},
       {"model.recompute_granularity", {s(D::Recompute)},
@@ -98,26 +87,24 @@ std::vector<Key> plan_keys() {
       {"train.global_batch_size", {S::GlobalBatch, S::MicroBatches, s(D::Data), S::Gpus}, kBatch},
       // The dataset owns the length; the model's follows it.
       {"dataset.seq_length", {S::SequenceLength}, kSequence},
-      {"ddp.use_distributed_optimizer", {s(D::Zero)}, [](const ExportRequest& h) { return word(h.sharded()); }},
-      {"ddp.use_megatron_fsdp", {s(D::Zero)}, [](const ExportRequest& h) { return word(fsdp(h)); }},
+      {"ddp.use_distributed_optimizer", {s(D::Zero)}, [](const ExportRequest& h) { return spelled_out(h.sharded()); }},
+      {"ddp.use_megatron_fsdp", {s(D::Zero)}, [](const ExportRequest& h) { return spelled_out(megatron_fsdp(h)); }},
       {"ddp.data_parallel_sharding_strategy", {s(D::Zero)},
-       [](const ExportRequest& h) {
-         if (!fsdp(h)) return Value();
-         return Value(h.degrees.zero == ZeroStage::Parameters ? "optim_grads_params" : "optim_grads");
-       }},
+       sharding_strategy},
       {"ddp.num_distributed_optimizer_instances", {s(D::ShardGroup)},
        [](const ExportRequest& h) { return Value(h.sharded() ? h.degrees.data / h.shard_ranks() : 1); }},
       // _override_user_cfgs: what comm_overlap says wins over ddp.
-      {"ddp.overlap_grad_reduce", {setting_of(Overlap::GradientReduction)}, value_from<hides_gradients>},
-      {"comm_overlap.overlap_grad_reduce", {setting_of(Overlap::GradientReduction)}, value_from<hides_gradients>},
-      {"ddp.overlap_param_gather", {setting_of(Overlap::ParameterGather)}, value_from<hides_gathers>},
-      {"comm_overlap.overlap_param_gather", {setting_of(Overlap::ParameterGather)}, value_from<hides_gathers>},
+      {"ddp.overlap_grad_reduce", {setting_of(Overlap::GradientReduction)}, value_from<gradients_word>},
+      {"comm_overlap.overlap_grad_reduce", {setting_of(Overlap::GradientReduction)}, value_from<gradients_word>},
+      {"ddp.overlap_param_gather", {setting_of(Overlap::ParameterGather)}, value_from<gathers_word>},
+      {"comm_overlap.overlap_param_gather", {setting_of(Overlap::ParameterGather)}, value_from<gathers_word>},
       {"comm_overlap.tp_comm_overlap", {setting_of(Overlap::TensorParallel)},
-       [](const ExportRequest& h) {
-         return word(h.overlaps(Overlap::TensorParallel) && h.spreads_tokens() && h.degrees.tensor() <= h.gpus_per_node());
-       }},
+       [](const ExportRequest& h) { return spelled_out(hides_tensor_messages(h)); }},
       {"dist.use_tp_pp_dp_mapping", {S::RankOrder},
-       [](const ExportRequest& h) { return word(value_of(S::RankOrder, h).find("pp-dp") != std::string::npos); }},
+       [](const ExportRequest& h) { return spelled_out(value_of(S::RankOrder, h).find("pp-dp") != std::string::npos); }},
+      {"checkpoint.save", {S::Checkpoints}, hydra_checkpoint_folder},
+      {"checkpoint.load", {S::Checkpoints}, hydra_checkpoint_folder},
+      {"checkpoint.save_interval", {S::Checkpoints}, checkpoint_steps},
       {"mixed_precision", {S::Precision, setting_of(plansearch::Setting::Fp8Recipe)}, value_from<precision_name>},
   };
 }

@@ -3,6 +3,7 @@
 // _add_moe_args, _add_mla_args; megatron/core/transformer/transformer_config.py.
 #include "exporters/megatron_model.hpp"
 #include "exporters/megatron_reading.hpp"
+#include "exporters/megatron_words.hpp"
 
 #include <fmt/format.h>
 
@@ -275,13 +276,7 @@ std::vector<Key> routing_keys() {
       {"--moe-grouped-gemm", {model}, [](const ExportRequest& h) { return flag(h.model().moe.has_value()); },
        together},
       {"--moe-token-dispatcher-type", {model, kDispatcher},
-       [](const ExportRequest& h) {
-         if (!h.model().moe) return Value();
-         const TokenPath path = dispatcher_of(*h.problem.framework, h.degrees.dispatcher).path;
-         return Value(path == TokenPath::Nodes    ? "flex"
-                      : path == TokenPath::Gather ? "allgather"
-                                                  : "alltoall");
-       },
+       dispatcher_word,
        together},
       {"--moe-flex-dispatcher-backend", {kDispatcher},
        [](const ExportRequest& h) {

@@ -94,6 +94,7 @@ void settle_uneven(Reading& r) {
   const bool embedding = is_on(r.value("--account-for-embedding-in-pipeline-split"));
   const bool loss = is_on(r.value("--account-for-loss-in-pipeline-split"));
   if (stages == 1 || (first < 0 && last < 0 && !embedding && !loss)) return;
+  if (layers == 0) throw Unsettled("the number of layers is the network's", "--model NAME");
   if (r.degrees.chunks > 1)
     throw Unsettled("stages of their own numbers of layers beside model chunks",
                     "--pipeline-model-parallel-layout says the same");
@@ -235,10 +236,26 @@ void settle_megatron(Reading& r) {
     throw Unsettled("nothing says --micro-batch-size, which Megatron-LM asks for",
                     "--micro-batch N");
   if (d.expert_tensor == 0) d.expert_tensor = r.says("--num-experts") ? d.tensor_out : 1;
-  if (d.tensor_out == 1) d.sequence_parallel = SequenceParallel::Off;
   settle_megatron_model(r);
-  settle_ranks(r);
   settle_dispatcher(r);
+  settle_megatron_plan(r);
+}
+
+void say_as_megatron(Reading& r, std::string_view prefix) {
+  std::map<std::string, Value, std::less<>> said;
+  for (const auto& [key, value] : r.said) {
+    if (!key.starts_with(prefix) || is_left_open(value)) continue;
+    std::string flag = "--" + key.substr(prefix.size());
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    said.emplace(std::move(flag), value);
+  }
+  r.said.merge(said);
+}
+
+void settle_megatron_plan(Reading& r) {
+  PlanDegrees& d = r.degrees;
+  if (d.tensor_out == 1) d.sequence_parallel = SequenceParallel::Off;
+  settle_ranks(r);
   settle_chunks(r);
   settle_uneven(r);
   settle_zero(r);

@@ -13,6 +13,11 @@ namespace plansearch::exporters {
 [[nodiscard]] std::vector<Key> megatron_other_keys();
 void start_megatron(Reading& reading);
 void settle_megatron(Reading& reading);
+/// Everything but the network and its dispatcher, of programs that hand these arguments on.
+void settle_megatron_plan(Reading& reading);
+/// Keys that begin with `prefix` under Megatron-LM's own names too: "a.tensor_model_parallel_size"
+/// as "--tensor-model-parallel-size". Null is not said.
+void say_as_megatron(Reading& reading, std::string_view prefix);
 
 void read_context_kind(Reading& reading, const Value& value);
 

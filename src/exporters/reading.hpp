@@ -41,7 +41,8 @@ struct Reading {
   bool has_model = false;  ///< a key describes the network
   /// Of a network that is only named: its parameters, beside the sizes in `model`.
   std::optional<std::int64_t> parameters{};
-  int node_gpus = 0;  ///< accelerators of a node, where the machine or the launcher is known
+  std::string named{};  ///< the network as its own hub or folder calls it
+  int node_gpus = 0;    ///< accelerators of a node, where the machine or the launcher is known
   std::array<std::optional<bool>, kOverlapCount> hides{};  ///< by kind; absent: as the framework
   std::vector<StageContent> stages{};                      ///< virtual ones, where keys list them
   std::map<std::string, Value, std::less<>> said{};        ///< by key, everything that was read

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
+
 namespace plansearch::exporters {
 namespace {
 
@@ -16,9 +18,10 @@ std::string arguments_text(const Entry& entry) {
   const auto text = [](const Value& value) {
     return shell_word(value.is_string() ? value.get<std::string>() : value.dump());
   };
+  const bool is_override =
+      !entry.name.starts_with("-") && entry.name.find(':') == std::string::npos;
+  if (is_override) return fmt::format("{}={}", entry.name, text(entry.value));
   if (entry.value == Value(true)) return entry.name;
-  if (!entry.name.starts_with("-"))  // an override
-    return fmt::format("{}={}", entry.name, text(entry.value));
   if (!entry.value.is_array()) return fmt::format("{} {}", entry.name, text(entry.value));
   std::string line = entry.name;
   for (const Value& item : entry.value) line += " " + text(item);
@@ -31,7 +34,14 @@ struct Ranks {
   std::string_view nodes, node, address, port;
 };
 
+/// What a node runs, with the program and its arguments behind it.
 std::string starter_text(Starter starter, const Ranks& r, int gpus, int gpus_per_node) {
+  if (starter == Starter::Jax) {
+    return fmt::format(
+        "env NNODES={} NODE_RANK=\"{}\" JAX_COORDINATOR_IP=\"{}\" JAX_COORDINATOR_PORT=\"{}\" "
+        "python3",
+        r.nodes, r.node, r.address, r.port);
+  }
   if (starter == Starter::Accelerate) {
     return fmt::format(
         "accelerate launch --config_file \"$PLAN_CONFIG\" --num_machines {} --num_processes {} "
@@ -42,6 +52,43 @@ std::string starter_text(Starter starter, const Ranks& r, int gpus, int gpus_per
       "torchrun --nnodes {} --nproc-per-node {} --node-rank \"{}\" --master-addr \"{}\" "
       "--master-port \"{}\"",
       r.nodes, gpus_per_node, r.node, r.address, r.port);
+}
+
+/// The first node starts the cluster and the program; the others join until it has ended.
+std::string ray_text(const Ranks& r, int gpus_per_node) {
+  return fmt::format(
+      "if [ \"{0}\" = 0 ]; then "
+      "ray start --head --node-ip-address=\"{1}\" --port=\"{2}\" --num-gpus={3}; "
+      "code=0; python3 \"$@\" || code=$?; ray stop; exit \"$code\"; "
+      "else until ray start --address=\"{1}:{2}\" --num-gpus={3} --block; do sleep 5; done; fi",
+      r.node, r.address, r.port, gpus_per_node);
+}
+
+/// A variable of a network's own software; what the site has set wins.
+struct NetworkVariable {
+  std::string_view tier, name, value;
+};
+// Slingshot: eth-cscs/cscs-docs@1690357c docs/software/communication/nccl_env_vars, and
+// NERSC/nccl-ofi-plugin env_nccl.sh. EFA: aws/aws-ofi-nccl README.
+constexpr std::array kNetworkVariables{
+    NetworkVariable{"slingshot", "NCCL_NET", "AWS Libfabric"},
+    NetworkVariable{"slingshot", "NCCL_NET_GDR_LEVEL", "PHB"},
+    NetworkVariable{"slingshot", "FI_CXI_DEFAULT_CQ_SIZE", "131072"},
+    NetworkVariable{"slingshot", "FI_CXI_DISABLE_HOST_REGISTER", "1"},
+    NetworkVariable{"slingshot", "FI_CXI_RX_MATCH_MODE", "software"},
+    NetworkVariable{"slingshot", "FI_MR_CACHE_MONITOR", "userfaultfd"},
+    NetworkVariable{"efa", "FI_PROVIDER", "efa"},
+};
+
+std::string network_text(const ExportRequest& h) {
+  if (h.nodes() == 1) return {};
+  const std::string& tier = h.problem.cluster->tiers.back().name;
+  std::string text = "export NCCL_DEBUG=\"${NCCL_DEBUG:-WARN}\"\n";
+  for (const NetworkVariable& variable : kNetworkVariables) {
+    if (variable.tier == tier)
+      text += fmt::format("export {0}=\"${{{0}:-{1}}}\"\n", variable.name, variable.value);
+  }
+  return text;
 }
 
 std::string trial_text(const Exporter& exporter, const ExportRequest& request) {
@@ -56,6 +103,8 @@ std::string trial_text(const Exporter& exporter, const ExportRequest& request) {
 }
 
 std::string slurm_head(const ExportRequest& h, const std::vector<std::string>& header) {
+  std::string asked;
+  for (const std::string& line : h.job.sbatch) asked += fmt::format("#SBATCH --{}\n", line);
   return fmt::format(
       "#!/bin/bash\n"
       "#SBATCH --job-name=plan-{}\n"
@@ -64,12 +113,16 @@ std::string slurm_head(const ExportRequest& h, const std::vector<std::string>& h
       "#SBATCH --gpus-per-node={}\n"
       "#SBATCH --distribution=block\n"
       "#SBATCH --exclusive\n"
-      "{}# Add what your site asks for: account, partition, time, modules, container.\n"
+      "#SBATCH --requeue\n"
+      "#SBATCH --open-mode=append\n"
+      "{}{}# Add what your site asks for{}: modules, container.\n"
       "set -euo pipefail\n"
       "[ \"$SLURM_JOB_NUM_NODES\" = {} ] || {{ echo \"the plan needs {} nodes\" >&2; exit 2; }}\n"
       "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | sed -n 1p)\n"
       "export MASTER_ADDR MASTER_PORT=\"${{MASTER_PORT:-29500}}\"\n",
-      h.identity, h.nodes(), h.gpus_per_node(), shell_comments(header), h.nodes(), h.nodes());
+      h.identity, h.nodes(), h.gpus_per_node(), asked, shell_comments(header),
+      asked.empty() ? " (--sbatch time=24:00:00, account, partition, constraint)" : "", h.nodes(),
+      h.nodes());
 }
 
 std::string torchrun_head(const ExportRequest& h, const std::vector<std::string>& header) {
@@ -128,19 +181,24 @@ std::string launch_script(const Exporter& exporter, const ExportRequest& request
   const bool slurm = launcher == Launcher::Slurm;
   const std::string nodes = fmt::format("{}", request.nodes());
   const Ranks ranks{nodes, slurm ? "$SLURM_NODEID" : "$NODE_RANK", "$MASTER_ADDR", "$MASTER_PORT"};
+  const bool ray = launch.starter == Starter::Ray;
   const std::string start =
-      starter_text(launch.starter, ranks, request.problem.gpus, request.gpus_per_node());
+      ray ? ray_text(ranks, request.gpus_per_node())
+          : starter_text(launch.starter, ranks, request.problem.gpus, request.gpus_per_node());
   // Each node works out its own rank: the command is a script of one line for srun.
-  const std::string command = slurm ? fmt::format(
-                                          "srun --ntasks-per-node=1 --cpu-bind=none "
-                                          "--distribution=block bash -c 'exec {} \"$@\"' start",
-                                          start)
-                                    : fmt::format("exec {}", start);
-  return fmt::format(
-      "{}{}\n{}{}TRAIN_SCRIPT=(${{TRAIN_SCRIPT:-{}}})\n\n{} \"${{TRAIN_SCRIPT[@]}}\" {}\n",
-      slurm ? slurm_head(request, header) : torchrun_head(request, header),
-      environment_text(exporter, request), body, trial_text(exporter, request), launch.script,
-      command, launch.arguments);
+  const std::string line =
+      fmt::format("bash -c '{}' start", ray ? start : fmt::format("exec {} \"$@\"", start));
+  const std::string by_hand = ray ? fmt::format("exec {}", line) : fmt::format("exec {}", start);
+  const std::string command =
+      slurm ? fmt::format("srun --ntasks-per-node=1 --cpu-bind=none --distribution=block {}", line)
+            : by_hand;
+  const std::string ranks_known = ray && !slurm ? "export NODE_RANK MASTER_ADDR MASTER_PORT\n" : "";
+  const std::string script = fmt::format(
+      "{}{}{}{}\n{}{}TRAIN_SCRIPT=(${{TRAIN_SCRIPT:-{}}})\n\n{} \"${{TRAIN_SCRIPT[@]}}\" {}\n",
+      slurm ? slurm_head(request, header) : torchrun_head(request, header), ranks_known,
+      network_text(request), environment_text(exporter, request), body,
+      trial_text(exporter, request), launch.script, command, launch.arguments);
+  return launcher == Launcher::Kubernetes ? kubernetes_job(request, header, script) : script;
 }
 
 }  // namespace plansearch::exporters

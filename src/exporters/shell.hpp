@@ -19,6 +19,11 @@ namespace plansearch::exporters {
 /// Writes `text` to the file that the shell expression `path` names.
 [[nodiscard]] std::string shell_file(std::string_view path, std::string_view text);
 
+/// The script that a node of a torchrun job runs as a PyTorchJob of Kubeflow's training operator.
+[[nodiscard]] std::string kubernetes_job(const ExportRequest& request,
+                                         const std::vector<std::string>& header,
+                                         const std::string& script);
+
 /// A script that starts the job: the environment, `body`, the command.
 [[nodiscard]] std::string launch_script(const Exporter& exporter, const ExportRequest& request,
                                         Launcher launcher, const std::vector<std::string>& header,

@@ -19,6 +19,12 @@ Exporter galvatron_exporter();
 Exporter megatron_bridge_exporter();
 Exporter nnscaler_exporter();
 Exporter pytorch_csv_exporter();
+Exporter axolotl_exporter();
+Exporter llama_factory_exporter();
+Exporter swift_exporter();
+Exporter verl_exporter();
+Exporter verl_fsdp_exporter();
+Exporter maxtext_exporter();
 
 namespace {
 
@@ -49,7 +55,13 @@ constexpr std::array kRows{Row{"megatron", megatron_exporter},
                            Row{"galvatron", galvatron_exporter},
                            Row{"megatron-bridge", megatron_bridge_exporter},
                            Row{"nnscaler", nnscaler_exporter},
-                           Row{"pytorch-csv", pytorch_csv_exporter}};
+                           Row{"pytorch-csv", pytorch_csv_exporter},
+                           Row{"axolotl", axolotl_exporter},
+                           Row{"llama-factory", llama_factory_exporter},
+                           Row{"ms-swift", swift_exporter},
+                           Row{"verl", verl_exporter},
+                           Row{"verl-fsdp", verl_fsdp_exporter},
+                           Row{"maxtext", maxtext_exporter}};
 
 }  // namespace
 

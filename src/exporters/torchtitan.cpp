@@ -99,6 +99,9 @@ std::vector<Key> parallel_keys() {
        together},
       {"--compile.enable_async_tensor_parallel", {s(D::Temporal)}, over_rings,
        read_rings},
+      {"--checkpoint.enable", {S::Checkpoints}, with_checkpoints<true>, together},
+      {"--checkpoint.folder", {S::Checkpoints}, checkpoint_folder, together},
+      {"--checkpoint.interval", {S::Checkpoints}, checkpoint_steps, together},
       // A subcommand: it ends the command line.
       {"activation-checkpoint:none", {s(D::Recompute)},
        [](const ExportRequest& h) { return is_level(h, Recompute::None); },

@@ -28,16 +28,22 @@ const std::vector<Family>& families() {
       {"torchtitan", {"torchtitan", "torchtitan-0.2"}},
       {"deepspeed", {"deepspeed", "megatron-deepspeed"}},
       {"nemo", {"megatron-bridge", "nemo"}},
-      {"hf", {"accelerate", "axolotl", "llama-factory", "hf-trainer"}},
+      {"verl", {"verl", "verl-fsdp"}},
+      {"hf", {"accelerate", "axolotl", "llama-factory"}},
   };
   return kFamilies;
+}
+
+/// Hydra's "+key=value" adds a key that its own file lacks.
+std::string_view without_plus(std::string_view name) {
+  return name.substr(std::min(name.find_first_not_of('+'), name.size()));
 }
 
 std::vector<const Key*> rows_of(const Exporter& exporter, std::string_view name) {
   std::vector<const Key*> rows;
   for (const Document& document : exporter.documents) {
     for (const Key& key : document.keys) {
-      if (key.name == name && key.read() != nullptr) rows.push_back(&key);
+      if (without_plus(key.name) == name && key.read() != nullptr) rows.push_back(&key);
     }
   }
   return rows;

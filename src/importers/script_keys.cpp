@@ -52,16 +52,6 @@ void spread(const MarkedText& word, const Variables& variables, int depth,
     spread(inner, variables, depth - 1, words);
 }
 
-/// How many different flags there are.
-std::size_t flags_in(const std::vector<MarkedText>& words) {
-  std::set<std::string_view> names;
-  for (const MarkedText& word : words) {
-    if (is_flag(word.text) && word.text[1] == '-')
-      names.insert(std::string_view(word.text).substr(0, word.text.find('=')));
-  }
-  return names.size();
-}
-
 /// The place behind the program: "pretrain_gpt.py", "-m torchtitan.train".
 std::size_t behind_program(const std::vector<MarkedText>& words) {
   std::size_t module = 0;
@@ -72,6 +62,33 @@ std::size_t behind_program(const std::vector<MarkedText>& words) {
       module = i + 2;
   }
   return module;
+}
+
+/// "key=value" and Hydra's "+a.b=value", no path and no address.
+bool is_override(std::string_view text) {
+  const std::string_view name = text.substr(0, std::min(text.find('='), text.size()));
+  if (name.size() == text.size() || name.empty()) return false;
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.' || c == '+';
+  });
+}
+
+/// One that is no value of the flag before it.
+bool is_path_override(std::string_view text) {
+  return is_override(text) && text.substr(0, text.find('=')).find('.') != std::string_view::npos;
+}
+
+/// How many different flags there are, and overrides behind a program.
+std::size_t flags_in(const std::vector<MarkedText>& words) {
+  std::set<std::string_view> names;
+  const std::size_t program = behind_program(words);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string_view text = words[i].text;
+    const bool said = program > 0 && i >= program && is_override(text);
+    if (said || (is_flag(text) && text[1] == '-')) names.insert(text.substr(0, text.find('=')));
+  }
+  return names.size();
 }
 
 /// What a word would be worth without the variables that only a call of the script would set.
@@ -104,7 +121,7 @@ class FlagReader {
     std::vector<std::string> values;
     if (equals != std::string::npos) values.push_back(word.text.substr(equals + 1));
     while (equals == std::string::npos && i + 1 < words.size() && !is_flag(words[i + 1].text) &&
-           !is_word_key(words[i + 1].text)) {
+           !is_word_key(words[i + 1].text) && !is_path_override(words[i + 1].text)) {
       ++i;
       if (!is_arguments_of_call(words[i].text)) values.push_back(words[i].text);
     }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/auxv.h>
+
 #include <cstdlib>
 #include <system_error>
 
@@ -15,6 +17,14 @@ bool holds_data(const fs::path& directory) {
   return fs::is_directory(directory / "hardware_profiles", error);
 }
 
+/// Of this program; where /proc is not mounted, as it was started.
+fs::path own_path(std::error_code& error) {
+  fs::path path = fs::read_symlink("/proc/self/exe", error);
+  if (!error) return path;
+  const auto* started = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));  // NOLINT: its type
+  return started == nullptr ? fs::path() : fs::canonical(started, error);
+}
+
 }  // namespace
 
 ShippedData find_shipped_data(const fs::path& packaged) {
@@ -26,7 +36,7 @@ ShippedData find_shipped_data(const fs::path& packaged) {
   }
   if (!packaged.empty() && holds_data(packaged)) return ShippedData(packaged);
   std::error_code error;
-  const fs::path executable = fs::read_symlink("/proc/self/exe", error);
+  const fs::path executable = own_path(error);
   if (!error) {
     const fs::path installed = executable.parent_path().parent_path() / "share" / "plansearch";
     if (holds_data(installed)) return ShippedData(installed);

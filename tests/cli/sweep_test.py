@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 import unittest
+from xml.etree import ElementTree
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 BINARY = None
@@ -166,6 +167,39 @@ class Rows(Case):
         self.refuse(good, "--out", out, "--known", broken, expect=["broken.jsonl:1:1", "not an answer of a sweep"])
         self.refuse(good, "--out", self.directory / "none" / "r.csv", expect=["cannot write"])
         self.assertFalse(out.exists())
+
+
+class Pictures(Case):
+    """Step time over what the questions vary, as an SVG file."""
+
+    def test_step_time_over_gpus(self):
+        questions = self.directory / "q.yaml"
+        questions.write_text("schema: plansearch/questions/v1\ngrid:\n  hw: [dgx-h100, perlmutter]\n  model: gpt2-xl\n"
+                             "  gpus: [8, 16, 32]\n  batch: 512\n")
+        out, picture = self.directory / "r.jsonl", self.directory / "a.svg"
+        result = run("sweep", questions, "--out", out, "--plot", f"sweep={picture}")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        svg = ElementTree.fromstring(picture.read_text())
+        words = " ".join(svg.itertext())
+        for word in ("gpus", "step time", "dgx-h100", "perlmutter"):
+            self.assertIn(word, words)
+        rows = [json.loads(line) for line in out.read_text().splitlines()]
+        self.assertEqual(words.count(", dgx-h100: "), 3)  # a point each, with its numbers
+        self.assertIn(f"gpus 8, dgx-h100: {rows[0]['step_time_s']:.3g}"[:26], words)
+        again = self.directory / "b.svg"
+        run("sweep", questions, "--out", self.directory / "s.jsonl", "--known", out, "--plot", f"sweep={again}")
+        self.assertEqual(again.read_bytes(), picture.read_bytes())
+
+    def test_nothing_to_draw(self):
+        questions = self.directory / "q.yaml"
+        questions.write_text("schema: plansearch/questions/v1\ngrid:\n  hw: dgx-h100\n  model: gpt2-xl\n  gpus: 8\n")
+        out = self.directory / "r.jsonl"
+        for plot, words in ((f"sweep={out}.svg", "this answer has nothing to draw"), (f"ladder={out}.svg", "a sweep has one picture"),
+                            ("sweep", "not NAME=FILE")):
+            result = run("sweep", questions, "--out", out, "--plot", plot)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn(words, result.stderr)
+        self.assertFalse(pathlib.Path(f"{out}.svg").exists())
 
 
 class Resumed(Case):

@@ -267,6 +267,145 @@ class ByHand(Case):
             "ddp.overlap_param_gather": "true", "comm_overlap.overlap_param_gather": "true", "comm_overlap.tp_comm_overlap": "true",
             "dist.use_tp_pp_dp_mapping": "false", "mixed_precision": "bf16_mixed"})
 
+    def words_of(self, plan, target, nodes, *arguments):
+        """What the program of a launch script gets, and its environment."""
+        script = self.export(self.plan_file(plan), target, "--launch", "torchrun", *arguments)
+        started = shell.run_script(script, self.directory, nodes)[0]
+        return started["arguments"], started["environment"]
+
+    def test_axolotl(self):
+        lora = {"framework": "hf-trainer", "gpus": 16, "batch": 64, "seq_len": 4096, "lora_rank": 16, "lora_targets": "q,v,head",
+                "base_precision": "nf4", "optimizer_states": "int8"}
+        plan = BASE | lora | {"degrees": {"dp": 16, "zero": 3, "micro_batch": 1, "recompute": "full"}}
+        read = readers.flat_yaml(self.export(self.plan_file(plan), "axolotl"))
+        for placeholder in ("base_model", "datasets", "learning_rate", "max_steps", "output_dir", "lora_alpha", "fsdp_config.state_dict_type"):
+            read.pop(placeholder)
+        self.assertEqual(read, {
+            "sequence_len": 4096, "micro_batch_size": 1, "gradient_accumulation_steps": 4, "dp_shard_size": 16,
+            "tensor_parallel_size": 1, "context_parallel_size": 1, "fsdp_version": 2, "fsdp_config.reshard_after_forward": True,
+            "fsdp_config.auto_wrap_policy": "TRANSFORMER_BASED_WRAP", "gradient_checkpointing": True,
+            "gradient_checkpointing_kwargs.use_reentrant": False, "bf16": True, "fp16": False, "attn_implementation": "flash_attention_2",
+            "optimizer": "adamw_torch_8bit", "adapter": "qlora", "lora_r": 16, "lora_target_modules": ["q_proj", "v_proj"],
+            "lora_modules_to_save": ["lm_head"], "load_in_4bit": True})
+        plan = BASE | {"framework": "any", "batch": 64, "attention": "flash", "degrees": {
+            "dp": 8, "tp": 2, "cp": 4, "zero": 2, "shard_group": 4, "micro_batch": 1, "cp_kind": "all-gather", "sp": False}}
+        read = readers.flat_yaml(self.export(self.plan_file(plan), "axolotl"))
+        self.assertEqual([read[key] for key in ("dp_shard_size", "dp_replicate_size", "tensor_parallel_size", "context_parallel_size",
+                                                "ring_attn_func", "fsdp_config.reshard_after_forward", "sample_packing")],
+                         [4, 2, 2, 4, "varlen_llama3", False, True])
+        words, _ = self.words_of(BASE | {"framework": "hf-trainer", "degrees": {"dp": 64, "zero": 0}}, "axolotl", 8)
+        self.assertEqual(words[words.index("-m") + 1], "axolotl.cli.train")
+        self.assertNotIn("fsdp", pathlib.Path(words[-1]).read_text())
+
+    def test_llama_factory(self):
+        lora = {"framework": "hf-trainer", "gpus": 8, "batch": 64, "seq_len": 4096, "lora_rank": 8, "lora_targets": "all-linear",
+                "base_precision": "int8"}
+        plan = BASE | lora | {"degrees": {"dp": 8, "zero": 2, "micro_batch": 2, "recompute": "none"}}
+        read = readers.flat_yaml(self.export(self.plan_file(plan), "llama-factory", "--checkpoints", "/data/run"))
+        for placeholder in ("model_name_or_path", "stage", "do_train", "dataset", "template", "max_steps", "learning_rate"):
+            read.pop(placeholder)
+        self.assertEqual(read, {
+            "cutoff_len": 4096, "per_device_train_batch_size": 2, "gradient_accumulation_steps": 4,
+            "disable_gradient_checkpointing": True, "use_reentrant_gc": False, "fsdp": "shard_grad_op auto_wrap",
+            "fsdp_config.version": 2, "fsdp_config.reshard_after_forward": False, "bf16": True, "fp16": False, "flash_attn": "fa2",
+            "optim": "adamw_torch_fused", "finetuning_type": "lora", "lora_rank": 8, "lora_target": "all", "quantization_bit": 8,
+            "output_dir": "/data/run", "save_steps": 500})
+        refused = run("export", self.plan_file(BASE | {"framework": "any", "degrees": {"dp": 32, "tp": 2, "zero": 3}}), "--to",
+                      "llama-factory")
+        self.assertEqual(refused.returncode, 4)
+        self.assertIn("tp 2 (takes 1)", refused.stderr)
+
+    def test_swift(self):
+        plan = BASE | {"model": "qwen3-30b-a3b", "batch": 64, "lora_rank": 8, "lora_targets": "attention", "degrees": {
+            "dp": 8, "tp": 2, "pp": 4, "ep": 8, "sp": True, "zero": 1, "micro_batch": 1, "recompute": "full"}}
+        words, environment = self.words_of(plan, "ms-swift", 8, "--checkpoints", "/data/run", "--save-every", "100")
+        words = words[words.index("swift/cli/_megatron/sft.py") + 1:]
+        flags = readers.flags_of(words, [word for word in words if word.startswith("--")])
+        self.assertEqual(flags, {"--" + key: value for key, value in {
+            "tensor_model_parallel_size": "2", "sequence_parallel": "true", "pipeline_model_parallel_size": "4", "context_parallel_size": "1",
+            "expert_model_parallel_size": "8", "expert_tensor_parallel_size": "1", "moe_token_dispatcher_type": "alltoall",
+            "micro_batch_size": "1", "global_batch_size": "64", "max_length": "8192", "recompute_granularity": "full",
+            "recompute_method": "uniform", "recompute_num_layers": "1", "attention_backend": "flash", "optimizer": "adam",
+            "use_distributed_optimizer": "true", "overlap_grad_reduce": "true", "overlap_param_gather": "true", "tp_comm_overlap": "true",
+            "torch_dtype": "bfloat16", "tuner_type": "lora", "lora_rank": "8", "target_modules": ["linear_qkv", "linear_proj"],
+            "model": "qwen3-30b-a3b", "output_dir": "/data/run", "add_version": "false", "save_steps": "100"}.items()})
+        self.assertNotEqual(environment.get("CUDA_DEVICE_MAX_CONNECTIONS"), "32")
+
+    def test_verl(self):
+        plan = BASE | {"batch": 64, "degrees": {"dp": 4, "tp": 4, "pp": 4, "vpp": 2, "sp": True, "zero": 1, "micro_batch": 2,
+                                                "schedule": "interleaved", "recompute": "selective"}}
+        words, environment = self.words_of(plan, "verl", 8, "--offload", "optimizer")
+        self.assertEqual(words[:3], ["-m", "verl.trainer.main_ppo", "--config-name=ppo_megatron_trainer"])
+        keys = dict(word.split("=", 1) for word in words[3:])
+        megatron = "actor_rollout_ref.actor.megatron."
+        self.assertEqual({key[len(megatron):]: value for key, value in keys.items() if key.startswith(megatron)}, {
+            "tensor_model_parallel_size": "4", "sequence_parallel": "true", "pipeline_model_parallel_size": "4",
+            "virtual_pipeline_model_parallel_size": "2", "context_parallel_size": "1", "expert_model_parallel_size": "1",
+            "expert_tensor_parallel_size": "1", "use_distributed_optimizer": "true", "dtype": "bfloat16",
+            "override_transformer_config.recompute_granularity": "selective", "override_transformer_config.recompute_modules": "[core_attn]",
+            "override_transformer_config.attention_backend": "flash"})
+        self.assertEqual({key: value for key, value in keys.items() if key.startswith("+")}, {
+            f"+{megatron}override_ddp_config.overlap_grad_reduce": "true", f"+{megatron}override_ddp_config.overlap_param_gather": "true",
+            f"+{megatron}override_transformer_config.tp_comm_overlap": "true",
+            "+actor_rollout_ref.actor.optim.override_optimizer_config.optimizer_cpu_offload": "true",
+            "+actor_rollout_ref.actor.optim.override_optimizer_config.optimizer_offload_fraction": "1.0",
+            "+actor_rollout_ref.actor.optim.override_optimizer_config.use_precision_aware_optimizer": "true"})
+        self.assertEqual([keys[key] for key in ("actor_rollout_ref.actor.ppo_mini_batch_size", "trainer.nnodes", "trainer.n_gpus_per_node",
+                                                "data.max_prompt_length", "data.max_response_length")], ["64", "8", "8", "4096", "4096"])
+        plan = BASE | {"framework": "any", "batch": 64, "degrees": {"dp": 16, "cp": 4, "cp_kind": "ulysses", "zero": 3, "shard_group": 8,
+                                                                     "micro_batch": 1, "recompute": "full"}}
+        words, _ = self.words_of(plan, "verl-fsdp", 8)
+        keys = dict(word.split("=", 1) for word in words[2:])
+        self.assertEqual([keys[f"actor_rollout_ref.{key}"] for key in (
+            "actor.strategy", "actor.fsdp_config.fsdp_size", "actor.fsdp_config.reshard_after_forward",
+            "actor.ulysses_sequence_parallel_size", "model.enable_gradient_checkpointing")], ["fsdp2", "32", "true", "4", "true"])
+
+    def test_maxtext(self):
+        plan = BASE | {"model": "qwen3-30b-a3b", "framework": "maxtext", "batch": 128, "seq_len": 4096, "degrees": {
+            "dp": 16, "tp": 2, "cp": 2, "ep": 4, "etp": 2, "zero": 3, "sp": True, "micro_batch": 2, "recompute": "selective",
+            "cp_kind": "ring"}}
+        words, environment = self.words_of(plan, "maxtext", 8)
+        self.assertEqual(words[:3], ["-m", "maxtext.trainers.pre_train.train", "src/maxtext/configs/base.yml"])
+        keys = dict(word.split("=", 1) for word in words[3:])
+        # 8 GPUs a node: experts 4 and tensor 2 fill it; the others lie between nodes.
+        sizes = {"expert": (4, 1), "tensor": (2, 1), "context": (1, 2), "fsdp": (1, 4), "pipeline": (1, 1), "data": (1, 1)}
+        for axis, (inside, outside) in sizes.items():
+            self.assertEqual((keys[f"ici_{axis}_parallelism"], keys[f"dcn_{axis}_parallelism"]), (str(inside), str(outside)), axis)
+        # 128 sequences in 4 passes of 32 on 64 devices.
+        self.assertEqual([keys[key] for key in ("gradient_accumulation_steps", "per_device_batch_size", "max_target_length", "remat_policy",
+                                                "decoder_block", "num_experts", "num_experts_per_tok", "base_moe_mlp_dim", "use_qk_norm",
+                                                "context_parallel_strategy")],
+                         ["4", "0.5", "4096", "minimal", "qwen3_moe", "128", "8", "768", "true", "ring"])
+        self.assertEqual([environment[key] for key in ("NNODES", "NODE_RANK", "JAX_COORDINATOR_IP")], ["8", "0", "node-a"])
+        plan = BASE | {"framework": "maxtext", "batch": 64, "degrees": {"dp": 8, "pp": 8, "vpp": 2, "schedule": "breadth-first", "zero": 0,
+                                                                       "micro_batch": 1, "recompute": "full"}}
+        words, _ = self.words_of(plan, "maxtext", 8)
+        keys = dict(word.split("=", 1) for word in words[3:])
+        self.assertEqual([keys[key] for key in ("ici_data_parallelism", "ici_pipeline_parallelism", "dcn_data_parallelism",
+                                                "num_layers_per_pipeline_stage", "num_pipeline_repeats", "num_pipeline_microbatches",
+                                                "gradient_accumulation_steps", "per_device_batch_size")],
+                         ["1", "8", "8", "2", "2", "8", "1", "1.0"])
+
+    def test_kubernetes(self):
+        """The job by its parts, and its script as Kubernetes hands it to bash."""
+        plan = self.plan_file(BASE | {"gpus": 16, "batch": 64, "degrees": {"dp": 16, "zero": 1}})
+        text = self.export(plan, "megatron", "--launch", "kubernetes", "--image", 'my/image:"x"', "--checkpoints", "/data/$(id)")
+        job = readers.yaml_of(text)
+        self.assertEqual((job["apiVersion"], job["kind"]), ("kubeflow.org/v1", "PyTorchJob"))
+        self.assertRegex(job["metadata"]["name"], "^plan-[0-9a-f]{16}$")
+        replicas = job["spec"]["pytorchReplicaSpecs"]
+        self.assertEqual({kind: spec["replicas"] for kind, spec in replicas.items()}, {"Master": 1, "Worker": 1})
+        container = replicas["Worker"]["template"]["spec"]["containers"][0]
+        self.assertEqual((container["name"], container["image"], container["command"]), ("pytorch", 'my/image:"x"', ["bash", "-c"]))
+        self.assertEqual(container["resources"]["limits"], {"nvidia.com/gpu": 8})
+        # Kubernetes reads $$ as $ and would replace $(NAME).
+        self.assertNotRegex(container["args"][0].replace("$$", ""), r"\$\(")
+        script = container["args"][0].replace("$$", "$")
+        started = shell.run_script(script, self.directory, 2, environment={"RANK": "1", "MASTER_ADDR": "node-a"})[0]
+        words = started["arguments"]
+        self.assertEqual(words[words.index("--node-rank") + 1], "1")
+        self.assertEqual(words[words.index("--save") + 1], "/data/$(id)")
+
     def test_nnscaler(self):
         path = self.plan_file(BASE | {"framework": "nnscaler", "batch": 64,
                                       "degrees": {"dp": 16, "pp": 4, "vpp": 2, "zero": 1, "micro_batch": 1, "schedule": "interleaved"}})
@@ -563,6 +702,39 @@ class Launch(Case):
                 words = started[0]["arguments"]
                 config = pathlib.Path(words[words.index(flag) + 1])
                 self.assertTrue(config.read_text(), target)
+
+    def test_what_a_job_asks_for(self):
+        script = self.script("megatron", "slurm", gpus=16, hardware="perlmutter", degrees={"zero": 1})
+        self.assertIn("#SBATCH --requeue\n", script)
+        started = shell.run_script(script, self.directory, 4)
+        self.assertEqual(started[0]["environment"]["NCCL_NET"], "AWS Libfabric")  # Slingshot
+        started = shell.run_script(script, self.directory, 4, environment={"NCCL_NET": "IB"})
+        self.assertEqual(started[0]["environment"]["NCCL_NET"], "IB")  # what the site says wins
+        plan = self.plan_file(BASE | {"gpus": 16, "degrees": {"zero": 1}})
+        script = self.export(plan, "megatron", "--launch", "slurm", "--sbatch", "time=1-00:00:00", "--sbatch", "constraint=hbm80g",
+                             "--checkpoints", "/data/it's $(touch pwned) `id`", "--save-every", "250")
+        self.assertIn("#SBATCH --time=1-00:00:00\n#SBATCH --constraint=hbm80g\n", script)
+        words = shell.run_script(script, self.directory, 2)[0]["arguments"]
+        for flag in ("--save", "--load"):
+            self.assertEqual(words[words.index(flag) + 1], "/data/it's $(touch pwned) `id`")
+        self.assertEqual(words[words.index("--save-interval") + 1], "250")
+        self.assertFalse((self.directory / "pwned").exists())
+        for wrong, text in ((["--launch", "slurm", "--sbatch", "time=1\n#SBATCH --uid=0"], "line of sbatch"),
+                            (["--launch", "slurm", "--sbatch", "--wrap=id"], "not OPTION=VALUE"), (["--sbatch", "time=1"], "add --launch slurm"),
+                            (["--launch", "kubernetes", "--image", "a\nb"], "line break"), (["--launch", "slurm", "--image", "x"], "--launch kubernetes"),
+                            (["--save-every", "5"], "--checkpoints")):
+            refused = run("export", plan, "--to", "megatron", *wrong)
+            self.assertEqual((refused.returncode, refused.stdout), (2, ""), refused.stderr)
+            self.assertIn(text, refused.stderr)
+        refused = run("export", self.plan_file(BASE | {"framework": "axonn", "model": "gpt3-175b", "seq_len": 2048, "degrees": {"tp_x": 2, "tp_y": 4}}),
+                      "--to", "axonn", "--checkpoints", "/data")
+        self.assertEqual(refused.returncode, 4)
+        self.assertIn("checkpoints /data", refused.stderr)
+
+    def test_ray_on_every_node(self):
+        script = self.script("verl", "slurm", gpus=16, batch=64, degrees={"zero": 1})
+        started = shell.run_script(script, self.directory, 2)
+        self.assertEqual([(one["program"], one["arguments"][:2]) for one in started], [("python3", ["-m", "verl.trainer.main_ppo"])])
 
     def test_names_cannot_leave_their_comment(self):
         model = self.directory / "model.yaml"

@@ -46,6 +46,22 @@ FAVOUR = {
 FAVOUR["galvatron"] = {"framework": ["megatron"], "vpp": [1], "zero": [0, 0, 3], "sp": [True], "recompute": ["none", "full"],
                        "models": ["llama3-8b", "llama3-70b", "llama2-13b", "mixtral-8x7b", "qwen3-14b", "gpt3-175b"]}
 FAVOUR["torchtitan-0.2"] = FAVOUR["torchtitan"]
+HF_MODELS = ["llama3-8b", "llama3-70b", "qwen2-7b", "qwen3-14b", "mixtral-8x7b", "llama3.2-3b"]
+FAVOUR["axolotl"] = {"framework": ["hf-trainer"], "pp": [1], "vpp": [1], "ep": [1], "zero": [0, 2, 3], "sp": [False],
+                     "recompute": ["none", "full"], "cp_kind": ["ring", "all-gather"], "tp": [1, 1, 2], "cp": [1, 1, 2],
+                     "models": HF_MODELS}
+FAVOUR["llama-factory"] = FAVOUR["axolotl"] | {"tp": [1], "cp": [1]}
+FAVOUR["ms-swift"] = {"framework": ["megatron"], "models": [*HF_MODELS, "qwen3-30b-a3b", "deepseek-v3"]}
+FAVOUR["verl"] = FAVOUR["ms-swift"] | {"zero": [0, 1]}
+FAVOUR["verl-fsdp"] = {"framework": ["fsdp2"], "pp": [1], "vpp": [1], "ep": [1], "tp": [1], "zero": [2, 3], "sp": [False],
+                       "recompute": ["none", "full"], "cp_kind": ["ulysses"], "models": HF_MODELS}
+FAVOUR["maxtext"] = {"framework": ["maxtext"], "tp": [1, 1, 2, 4, 8], "zero": [0, 1, 3, 3], "sp": [True], "recompute": ["selective", "full"],
+                     "cp_kind": ["ring", "all-gather"], "cp": [1, 1, 2, 4], "schedule": ["gpipe", "breadth-first"],
+                     "models": ["llama3-8b", "llama3-70b", "qwen2-7b", "qwen3-14b", "mixtral-8x7b", "qwen3-30b-a3b", "deepseek-v3",
+                                "gpt3-175b"]}
+# Adapters, as each target names them.
+ADAPTERS = {"axolotl": ["q,v", "attention", "all-linear", "q,v,down,head"], "llama-factory": ["q,v", "all-linear", "o,up,embedding"],
+            "ms-swift": ["all-linear", "attention"], "verl": ["all-linear", "mlp"], "verl-fsdp": ["q,v", "all-linear"]}
 FAVOUR["axonn"] = {"framework": ["axonn"], "vpp": [1], "ep": [1], "cp": [1], "cp_kind": ["ring"], "zero": [0],
                    "sp": [False], "recompute": ["none", "full"], "schedule": ["1f1b"],
                    "models": ["gpt3-175b", "gpt2-xl"]}
@@ -108,7 +124,25 @@ def draw(rng, target):
         plan["precision"] = "fp8"
     if target == "megatron" and degrees["recompute"] == "full" and plan["seq_len"] > 2048:
         degrees["recompute_layers"] = 1
+    draw_more(rng, target, plan, degrees)
     return plan | {"degrees": degrees}
+
+
+def draw_more(rng, target, plan, degrees):
+    """What only some targets can say."""
+    if target in ADAPTERS and rng.random() < 0.3:
+        plan |= {"lora_rank": rng.choice([8, 16, 64]), "lora_targets": rng.choice(ADAPTERS[target])}
+        if target in ("axolotl", "llama-factory"):
+            plan["base_precision"] = rng.choice(["nf4", "int8"])
+            plan["optimizer_states"] = rng.choice(["int8", "fp32"])
+    if target == "maxtext":
+        degrees["etp"] = degrees["tp"] if MODELS[plan["model"]][2] else 1
+    if target == "ms-swift" and plan["hardware"] == "dgx-h100" and rng.random() < 0.3:
+        plan["precision"] = "fp8"
+    if target in ("axolotl", "verl-fsdp", "maxtext") and degrees["zero"] == 3 and degrees["dp"] >= 4 and rng.random() < 0.25:
+        degrees["shard_group"] = 2
+    if target == "ms-swift" and degrees["recompute"] == "full" and plan["seq_len"] > 2048:
+        degrees["recompute_layers"] = 1
 
 
 def schedule_of(rng, favour, pp, vpp):

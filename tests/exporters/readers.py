@@ -41,6 +41,10 @@ def yaml_of(text):
             here = indent(lines[at])
             if line.startswith("- "):
                 result = [] if result is None else result
+                if line[2:3] in '"[' or ":" not in line:  # a scalar
+                    result.append(json.loads(line[2:]))
+                    at += 1
+                    continue
                 lines[at] = " " * (here + 2) + line[2:]
                 value, at = block(at, here + 2)
                 result.append(value)

@@ -10,7 +10,7 @@ import sys
 
 RECORDER = """#!{python}
 import json, os, sys
-kept = ("CUDA_", "PYTORCH_", "ACCELERATE_", "MASTER_")
+kept = ("CUDA_", "PYTORCH_", "ACCELERATE_", "MASTER_", "JAX_", "NNODES", "NODE_RANK", "NCCL_", "FI_")
 record = dict(program=os.path.basename(sys.argv[0]), arguments=sys.argv[1:],
               environment=dict((k, v) for k, v in os.environ.items() if k.startswith(kept)))
 print(json.dumps(record))
@@ -29,12 +29,12 @@ echo node-a; echo node-b
 
 
 def stand_ins(directory):
-    """A folder with srun, scontrol, torchrun and accelerate."""
+    """A folder with srun, scontrol, torchrun, accelerate, python3 and ray."""
     folder = pathlib.Path(directory) / "bin"
     folder.mkdir(exist_ok=True)
     recorder = RECORDER.replace("{python}", sys.executable)
-    for name, text in (("torchrun", recorder), ("accelerate", recorder), ("srun", SRUN),
-                       ("scontrol", SCONTROL)):
+    for name, text in (("torchrun", recorder), ("accelerate", recorder), ("python3", recorder), ("srun", SRUN),
+                       ("scontrol", SCONTROL), ("ray", "#!/bin/bash\nexit 0\n")):
         path = folder / name
         path.write_text(text)
         path.chmod(path.stat().st_mode | stat.S_IXUSR)

@@ -21,8 +21,12 @@ import shell
 HERE = pathlib.Path(__file__).resolve().parent
 SCRIPTS = {"megatron": "check_megatron.py", "deepspeed": "check_deepspeed.py",
            "torchtitan": "check_torchtitan.py", "torchtitan-0.2": "check_torchtitan_toml.py",
-           "nanotron": "check_nanotron.py", "accelerate": "check_accelerate.py", "axonn": "check_axonn.py", "galvatron": "check_galvatron.py"}
-BY_COMMAND_LINE = ("megatron", "torchtitan", "axonn")
+           "nanotron": "check_nanotron.py", "accelerate": "check_accelerate.py", "axonn": "check_axonn.py", "galvatron": "check_galvatron.py",
+           "axolotl": "check_axolotl.py", "llama-factory": "check_llama_factory.py", "maxtext": "check_maxtext.py",
+           "ms-swift": "check_swift.py", "verl": "check_verl.py", "verl-fsdp": "check_verl.py"}
+BY_COMMAND_LINE = ("megatron", "torchtitan", "axonn", "maxtext", "ms-swift", "verl", "verl-fsdp")
+PROGRAMS = ("pretrain_gpt.py", "torchtitan.train", "src/maxtext/configs/base.yml", "swift/cli/_megatron/sft.py",
+            "verl.trainer.main_ppo")
 
 
 def case_of(binary, target, plan, directory):
@@ -40,7 +44,7 @@ def case_of(binary, target, plan, directory):
     nodes = max(1, plan["gpus"] // plans.MACHINES[plan["hardware"]])
     started = shell.run_script(result.stdout, directory, nodes)[0]
     words = started["arguments"]
-    last = next(i for i, word in enumerate(words) if word in ("pretrain_gpt.py", "torchtitan.train"))
+    last = next(i for i, word in enumerate(words) if word in PROGRAMS)
     return case | {"arguments": words[last + 1:], "environment": started["environment"]}
 
 
@@ -69,7 +73,7 @@ def main():
         return 1
     accepted = 0
     for (plan, _), verdict in zip(cases, lines[1:]):
-        known = {"batch": plan["batch"], **plan["degrees"]}
+        known = {"batch": plan["batch"], "seq_len": plan["seq_len"], "lora_rank": plan.get("lora_rank", 0), **plan["degrees"]}
         made = verdict.get("made", {})
         differs = {key: (value, known[key]) for key, value in made.items()
                    if key in known and isinstance(value, int) and value != known[key]

@@ -19,17 +19,23 @@ import plans  # noqa: E402
 
 FRAMEWORKS = {"megatron": "megatron", "deepspeed": "deepspeed", "megatron-deepspeed": "megatron-deepspeed",
               "torchtitan": "torchtitan", "torchtitan-0.2": "torchtitan", "nanotron": "nanotron",
-              "accelerate": "fsdp", "galvatron": "megatron"}
-SUFFIXES = {"deepspeed": ".json", "galvatron": ".json", "torchtitan-0.2": ".toml", "nanotron": ".yaml", "accelerate": ".yaml"}
-WITH_LAUNCHER = ("megatron", "megatron-deepspeed", "torchtitan")
+              "accelerate": "fsdp", "galvatron": "megatron", "axolotl": "hf-trainer", "llama-factory": "hf-trainer",
+              "ms-swift": "megatron", "verl": "megatron", "verl-fsdp": "fsdp2", "maxtext": "maxtext"}
+SUFFIXES = {"deepspeed": ".json", "galvatron": ".json", "torchtitan-0.2": ".toml", "nanotron": ".yaml", "accelerate": ".yaml",
+            "axolotl": ".yaml", "llama-factory": ".yaml"}
+WITH_LAUNCHER = ("megatron", "megatron-deepspeed", "torchtitan", "ms-swift", "verl", "verl-fsdp", "maxtext")
 # What a target's files leave to the training script, by the flag that says it to `import`.
 LEFT_OUT = {
     "galvatron": {"gpus": "--gpus", "model": "--model", "seq_len": "--seq-len", "precision": "--precision"},
     "deepspeed": {"gpus": "--gpus", "model": "--model", "seq_len": "--seq-len", "recompute": "--recompute"},
     "accelerate": {"model": "--model", "seq_len": "--seq-len", "batch": "--batch", "micro_batch": "--micro-batch"},
+    "axolotl": {"gpus": "--gpus"},
+    "llama-factory": {"gpus": "--gpus"},
+    "ms-swift": {"model": "--model"},
 }
 # Targets that say no sharding where there is one rank.
-SHARDS_NOTHING = ("megatron", "galvatron", "deepspeed", "megatron-deepspeed", "nanotron")
+SHARDS_NOTHING = ("megatron", "galvatron", "deepspeed", "megatron-deepspeed", "nanotron", "axolotl", "llama-factory",
+                  "ms-swift", "verl", "maxtext")
 
 
 def run(binary, *arguments):
@@ -45,6 +51,8 @@ def drawn(binary, target, rng, directory):
         if plan is None:
             continue
         plan["framework"] = FRAMEWORKS[target]
+        if target in ("axolotl", "verl-fsdp") and plan["degrees"]["tp"] * plan["degrees"]["cp"] > 1:
+            plan["framework"] = "any"  # Trainer and FSDP alone have neither
         if target in SHARDS_NOTHING and plan["degrees"]["dp"] * plan["degrees"]["cp"] == 1:
             plan["degrees"]["zero"] = 0
         path.write_text(plans.text_of(plan))

@@ -126,6 +126,29 @@ class Answers(unittest.TestCase):
             self.assertEqual(plansearch.predict(plan=plan).best.config.tp, 8)
 
 
+class Imports(unittest.TestCase):
+    def test_launch_files_are_plans(self):
+        with tempfile.TemporaryDirectory() as folder:
+            plan, script = pathlib.Path(folder) / "plan.yaml", pathlib.Path(folder) / "run.yaml"
+            asked = {"hw": "dgx-h100", "gpus": 8}
+            plansearch.predict(**asked, model="llama3-8b", framework="hf-trainer", zero=3, batch=64, seq_len=4096, micro_batch=1,
+                               write_plan=plan)
+            script.write_text(plansearch.export(plan, to="axolotl"))
+            read = plansearch.import_(script, **asked)
+            self.assertIn("learning_rate", " ".join(read.notes))
+            back = pathlib.Path(folder) / "back.yaml"
+            back.write_text(read.plan)
+            self.assertEqual(plansearch.predict(plan=back).best.step_time, plansearch.predict(plan=plan).best.step_time)
+            with self.assertRaisesRegex(plansearch.InputError, "no key of megatron is in it"):
+                plansearch.import_(script, from_="megatron", **asked)
+            script.write_text("ARGS=(--tensor-model-parallel-size $TP --micro-batch-size 1 --num-layers 32)\n"
+                              "torchrun --nproc-per-node 8 pretrain_gpt.py ${ARGS[@]}\n")
+            with self.assertRaisesRegex(plansearch.InputError, "depends on [$]TP"):
+                plansearch.import_(script, model="llama3-8b", **asked)
+            read = plansearch.import_(script, model="llama3-8b", define={"TP": 4}, **asked)
+            self.assertIn("tp: 4", read.plan)
+
+
 class Failures(unittest.TestCase):
     def test_unknown_names_have_remedies(self):
         with self.assertRaises(plansearch.InputError) as caught:

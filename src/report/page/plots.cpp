@@ -155,7 +155,7 @@ std::string groups_plot(const PageContent& content) {
 }
 
 std::span<const PlotRow> plots() {
-  static constexpr std::array<PlotRow, 7> kPlots{
+  static constexpr std::array<PlotRow, 8> kPlots{
       {{"ladder", "a search over several sizes: leave out --gpus", ladder_plot},
        {"step", "a plan that fits", step_plot},
        {"memory", "a plan that fits", memory_plot},
@@ -163,7 +163,10 @@ std::span<const PlotRow> plots() {
         pareto_plot},
        {"timeline", "a plan that fits", timeline_plot},
        {"held", "a plan that fits", held_plot},
-       {"groups", "a plan of several accelerators whose stages are alike", groups_plot}}};
+       {"groups", "a plan of several accelerators whose stages are alike", groups_plot},
+       // Of many answers; `sweep` draws it itself.
+       {"sweep", "the answers of plansearch sweep",
+        [](const PageContent& /*content*/) { return std::string(); }}}};
   return kPlots;
 }
 
