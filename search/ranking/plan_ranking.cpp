@@ -32,11 +32,11 @@ bool Thresholds::exclude(const PlanBound& bound) const {
   // Of plans that are as fast and need as much memory, degrees decide which one the front keeps.
   const Seconds least = bound.step_time * kExact;
   if (!time || least <= *time) return false;
-  for (const PlanCandidate& member : front) {
-    if (member.estimate.step.total() >= least) return false;
-    if (member.estimate.memory.total() <= bound.memory) return true;
-  }
-  return false;
+  // Of those that are faster the slowest needs the least memory.
+  const auto slower = std::partition_point(
+      front.begin(), front.end(),
+      [&](const PlanCandidate& member) { return member.estimate.step.total() < least; });
+  return slower != front.begin() && (slower - 1)->estimate.memory.total() <= bound.memory;
 }
 
 std::optional<Seconds> PlanRanking::fastest() const {

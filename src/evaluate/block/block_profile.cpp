@@ -205,8 +205,9 @@ class PassAdder {
       pass.exposed.front() += time * parts_.pieces;
     };
     const BlockWaits& waits = parts_.waits;
+    const Seconds beside = parts_.work.weight_gradient.time + waits.weight_gradient;
     add(profile_.forward, waits.forward);
-    add(profile_.backward, waits.backward);
+    add(profile_.backward, waits.backward + std::max(waits.behind - beside, Seconds(0)));
     add(profile_.weight_gradient, waits.weight_gradient);
     add(profile_.recompute, waits.recompute[static_cast<std::size_t>(parts_.recompute)]);
   }

@@ -54,6 +54,7 @@ struct EarlyProfile {
   std::uint64_t context = 0;  ///< of whose constants; 0: of nobody's
   bool timed = false;         ///< with the times of kernels, and of the messages that they wait
   DispatcherId dispatcher = kOwnDispatcher;  ///< for, tokens under this one
+  std::shared_ptr<const PlacedNetwork> placed;
   ClassProfile profile;
   ClassProfile kept;  ///< where `profile.kept` points to it
 };
@@ -78,7 +79,7 @@ struct EarlyPlacement {
 struct TriedWaits {
   std::uint64_t context = 0;                    ///< of whose constants; 0: of nobody's
   std::shared_ptr<const PlacedNetwork> placed;  ///< under the framework's own dispatcher
-  int sequences = 0;                            ///< of a piece
+  Piece piece;
   std::vector<BlockWaits> waits;
 };
 

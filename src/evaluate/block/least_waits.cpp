@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: a lower bound of the time that kernels of one micro-batch wait for messages.
 // Source: a message that is waited for at once stops the kernels after it for as long as its share
-//         does not hide (framework data: OverlapRule). A forward and a backward side by side wait
-//         for no exchange that the order joins, but last as long as these are on their way.
+//         does not hide (framework data: OverlapRule). One that is waited for where it is used
+//         stops a piece that has no other beside it just as long (block_program.cpp: place): its
+//         next kernels use it, but for input gradients, beside which weight gradients run. A
+//         forward and a backward side by side wait for no exchange that the order joins, but last
+//         as long as these are on their way.
 // Assumes: the time of a message is concave in its bytes: latencies, roots and lines, and minima of
 //          them (cost/collective/): a chord between two sizes lies below it.
 // Units: seconds.
@@ -10,6 +13,7 @@
 #include "evaluate/block/least_waits.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "evaluate/block/block_program.hpp"
 #include "evaluate/block/rank_load.hpp"
@@ -25,6 +29,23 @@ const OverlapRule& rule_of(const PricingContext& context, const Communication& m
 
 bool is_waited_for(const OverlapRule& rule, const Communication& message) {
   return (message.steps > 1 ? rule.wait_of_steps() : rule.wait) == MessageWait::AtOnce;
+}
+
+bool is_of_parameters(const Communication& message) {
+  return message.subject == Subject::Parameter || message.subject == Subject::Gradient;
+}
+
+/// Whether the piece goes on when its message has come, though others would not wait for it.
+bool is_used_next(const Communication& message, Piece piece) {
+  const bool late = message.phase == DemandPhase::InputGradient && message.side == Side::After;
+  return piece.alone && message.steps == 1 && !is_of_parameters(message) && !late &&
+         message.phase != DemandPhase::WeightGradient;
+}
+
+/// Whether weight gradients of its operator run beside it, and nothing else.
+bool is_behind(const Communication& message, Piece piece) {
+  return piece.alone && message.steps == 1 && !is_of_parameters(message) &&
+         message.phase == DemandPhase::InputGradient && message.side == Side::After;
 }
 
 Seconds exposed(const PricingContext& context, const PhaseMessage& priced) {
@@ -65,25 +86,32 @@ bool is_repeated(const Communication& message) {
 }  // namespace
 
 BlockWaits least_waits(const PricingContext& context, const PlacedNetwork& placed,
-                       std::size_t block, const RepeatedShares& repeated, int sequences,
+                       std::size_t block, const RepeatedShares& repeated, Piece piece,
                        DispatcherId dispatcher) {
   const SelectiveRecompute& selective = context.problem.framework->selective;
-  const double fullest = fullest_rank(*context.problem.network, placed.mesh, sequences);
+  const double fullest = fullest_rank(*context.problem.network, placed.mesh, piece.sequences);
   BlockWaits waits;
   QueueTimes queues;
+  std::optional<AxisSet> behind;  // messages over other axes may travel at the same time
   for (const SequenceMessage& message : placed.blocks()[block].messages) {
     const Communication& c = message.communication;
     const OverlapRule& rule = rule_of(context, c);
-    if (!is_waited_for(rule, c) && !rule.joined) continue;
-    const PhaseMessage priced =
-        price_message(context, placed.mesh, c, message.elements(sequences), fullest, dispatcher);
+    const bool waited = is_waited_for(rule, c) || is_used_next(c, piece);
+    const bool late = !waited && is_behind(c, piece) && behind.value_or(c.axes) == c.axes;
+    if (!waited && !late && !rule.joined) continue;
+    const PhaseMessage priced = price_message(
+        context, placed.mesh, c, message.elements(piece.sequences), fullest, dispatcher);
     const Seconds time = exposed(context, priced);
+    if (late) {
+      behind = c.axes;
+      waits.behind += priced.time * c.count;
+    }
     if (rule.joined) {
       queues.add(c, priced.time * c.count);
-    } else {
+    } else if (waited) {
       waits.beside += time;
     }
-    if (!is_waited_for(rule, c)) continue;
+    if (!waited) continue;
     (c.phase == DemandPhase::Forward ? waits.forward : waits.backward) += time;
     if (c.phase == DemandPhase::WeightGradient) waits.weight_gradient += time;
     for (std::size_t level = 0; level < kRecomputeLevels; ++level) {
@@ -109,6 +137,7 @@ void BlockWaits::add(const BlockWaits& other, double copies) {
   forward += other.forward * copies;
   backward += other.backward * copies;
   weight_gradient += other.weight_gradient * copies;
+  behind += other.behind * copies;
   beside += other.beside * copies;
   exchange += other.exchange * copies;
   for (std::size_t level = 0; level < kRecomputeLevels; ++level) {

@@ -9,11 +9,23 @@
 
 namespace plansearch {
 
+/// A piece of a micro-batch, or all of it.
+struct Piece {
+  int sequences = 1;
+  bool alone = true;  ///< no other piece's kernels run while its messages are on their way
+  bool operator==(const Piece&) const = default;
+};
+[[nodiscard]] inline Piece piece_of(const PlanDegrees& plan) {
+  return {plan.micro_batch / plan.pieces, plan.pieces == 1};
+}
+
 /// Of one copy of one block on one device.
 struct BlockWaits {
   Seconds forward;
-  Seconds backward;                ///< both gradients
-  Seconds weight_gradient;         ///< the part of `backward` that a schedule may run later
+  Seconds backward;         ///< both gradients
+  Seconds weight_gradient;  ///< the part of `backward` that a schedule may run later
+  /// How long input gradients are on their way beside which weight gradients alone run.
+  Seconds behind;
   ByRecompute<Seconds> recompute;  ///< forward messages that are sent again
   /// Of a forward and a backward side by side: for messages beside which neither runs.
   Seconds beside;
@@ -37,9 +49,9 @@ struct NetworkWaits {
   std::vector<BlockWaits> blocks;  ///< by index into Network::blocks
 };
 
-/// Of a micro-batch of `sequences` sequences, exactly.
+/// Of a piece, exactly.
 [[nodiscard]] BlockWaits least_waits(const PricingContext& context, const PlacedNetwork& placed,
-                                     std::size_t block, const RepeatedShares& repeated,
-                                     int sequences, DispatcherId dispatcher);
+                                     std::size_t block, const RepeatedShares& repeated, Piece piece,
+                                     DispatcherId dispatcher);
 
 }  // namespace plansearch

@@ -89,9 +89,9 @@ struct PortBytes {
 /// By port: inputs, then outputs (BlockPort).
 using BlockPorts = std::vector<PortBytes>;
 
-/// Bytes of all blocks: known before any time is.
+/// Bytes of all blocks, wherever ranks lie: known before any time is.
 struct LocalMemory {
-  std::shared_ptr<const PlacedNetwork> placed;
+  std::shared_ptr<const PlacedBlocks> placed;
   std::vector<ByRecompute<BlockMemory>> blocks;
   std::vector<BlockPorts> ports{};  ///< by block; none where no edge leads anywhere
 };

@@ -10,6 +10,7 @@
 #include "evaluate/block/module_choices.hpp"
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 
 #include "plansearch/network.hpp"
@@ -29,14 +30,24 @@ Bytes returned_by(const ModuleBytes& parts, std::uint8_t set) {
   return sum;
 }
 
-/// Modules are made again one after the other.
-ModuleMemory memory_of(const ModuleBytes& parts, std::uint8_t set) {
-  ModuleMemory memory{returned_by(parts, set), {}};
-  for (unsigned bit = 1; bit < kFewestModules; bit <<= 1U) {
-    if ((set & bit) == 0) continue;
-    memory.again = std::max(memory.again, returned_by(parts, static_cast<std::uint8_t>(bit)));
+/// Bytes of a block that every module gives back by itself.
+using ReturnedAlone = std::array<Bytes, kLayerModuleCount>;
+
+ReturnedAlone returned_alone(const ModuleBytes& parts) {
+  ReturnedAlone alone;
+  for (std::size_t m = 0; m < alone.size(); ++m) {
+    alone[m] = returned_by(parts, static_cast<std::uint8_t>(1U << m));
   }
-  return memory;
+  return alone;
+}
+
+/// Modules are made again one after the other.
+Bytes largest(const ReturnedAlone& alone, std::uint8_t set) {
+  Bytes most;
+  for (std::size_t m = 0; m < alone.size(); ++m) {
+    if ((set >> m & 1U) != 0) most = std::max(most, alone[m]);
+  }
+  return most;
 }
 
 /// A set by its place in the list; sums over all copies.
@@ -70,13 +81,15 @@ class SetChooser {
   [[nodiscard]] std::vector<ModuleChoice> run() {
     std::vector<const SetValue*> front;
     std::vector<ModuleChoice> choices;
+    std::vector<ReturnedAlone> alone;
+    for (const ModuleBlock& block : blocks_) alone.push_back(returned_alone(block.parts));
     for (const SetValue& value : values_) {
       const auto beats_it = [&](const SetValue* other) { return beats(*other, value); };
       if (std::any_of(front.begin(), front.end(), beats_it)) continue;
       front.push_back(&value);
       ModuleChoice& choice = choices.emplace_back(ModuleChoice{value.modules, value.time, {}});
-      for (const ModuleBlock& block : blocks_) {
-        choice.blocks.push_back(memory_of(block.parts, value.modules));
+      for (std::size_t b = 0; b < blocks_.size(); ++b) {
+        choice.blocks.push_back({returned(value.place, b), largest(alone[b], value.modules)});
       }
     }
     return choices;
@@ -90,6 +103,7 @@ class SetChooser {
   /// Orders that join passes run no `moe` again: it beats nothing that they may run.
   bool beats(const SetValue& a, const SetValue& b) {
     if (has_moe(a.modules) && !has_moe(b.modules)) return false;
+    if (a.bytes < b.bytes) return false;  // so it is in some block
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       if (blocks_[i].times[a.place] > blocks_[i].times[b.place]) return false;
       if (returned(a.place, i) < returned(b.place, i)) return false;

@@ -152,20 +152,20 @@ std::shared_ptr<const ShardedStates> ProfileMaker::states(
 }
 
 template <typename Visit>
-void ProfileMaker::for_each_local_block(const PlacedNetwork& placed, int micro_batch,
+void ProfileMaker::for_each_local_block(const PlacedBlocks& placed, int micro_batch,
                                         std::uint8_t modules, Visit visit) const {
   const Network& network = *context_.problem.network;
   const std::vector<RepeatedShares>& shares = repeated(modules);
-  PlanDegrees plan = placed.shared->plan;
+  PlanDegrees plan = placed.plan;
   plan.micro_batch = micro_batch;
   plan.modules = modules;
   const SelectiveRecompute selective = selective_of(*context_.problem.framework, plan);
   thread_local std::vector<double> extents;
   placed_extents(network, plan, *context_.problem.framework, extents);
-  fill_fullest_rank(network, placed.shared->mesh, micro_batch, extents);
+  fill_fullest_rank(network, placed.mesh, micro_batch, extents);
   for (std::size_t b = 0; b < network.blocks.size(); ++b) {
     const Block& block = network.blocks[b];
-    const PlacedBlock& own = placed.blocks()[b];
+    const PlacedBlock& own = placed.blocks[b];
     const BlockCuts& kernels = own.pieces ? own.pieces->cuts : own.cuts;
     visit(LocalBlock{block,
                      index_[b],
@@ -188,7 +188,7 @@ std::shared_ptr<const LocalKernels> ProfileMaker::kernels(const PlacedNetwork& p
     }
     kernels->blocks.reserve(placed.blocks().size());
     kernels->operators.reserve(operators);
-    for_each_local_block(placed, micro_batch, 0, [&](const LocalBlock& local) {
+    for_each_local_block(*placed.shared, micro_batch, 0, [&](const LocalBlock& local) {
       add_block_kernels(context_, local, *kernels);
     });
     return kernels;
@@ -220,11 +220,11 @@ std::shared_ptr<const LocalWork> ProfileMaker::work(const PlanDegrees& plan,
 }
 
 std::shared_ptr<const LocalMemory> ProfileMaker::memory(
-    const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch,
+    const std::shared_ptr<const PlacedBlocks>& placed, int micro_batch,
     std::uint8_t modules) const {
   return memory_.get(LocalKey{placed.get(), micro_batch, modules}, [&] {
     LocalMemory memory{placed, {}};
-    memory.blocks.reserve(placed->blocks().size());
+    memory.blocks.reserve(placed->blocks.size());
     const bool edges = !context_.problem.network->edges.empty();
     for_each_local_block(*placed, micro_batch, modules, [&](const LocalBlock& local) {
       memory.blocks.push_back(block_memory(context_, local));
@@ -237,7 +237,7 @@ std::shared_ptr<const LocalMemory> ProfileMaker::memory(
 BlockParts ProfileMaker::parts(const ClassProfile& profile, std::size_t block,
                                const BlockWork& work, const KeptBlock& kept) const {
   const auto level = static_cast<std::size_t>(profile.recompute);
-  const PlacedBlock& placed = profile.memory->placed->blocks()[block];
+  const PlacedBlock& placed = profile.memory->placed->blocks[block];
   const RepeatedShares& all =
       placed.pieces ? placed.pieces->repeated : repeated(profile.modules)[block];
   const std::vector<double>& shares = all[level];
@@ -282,7 +282,7 @@ void ProfileMaker::set_memory(std::shared_ptr<const LocalMemory> memory, const P
   profile.blocks.resize(memory->blocks.size());
   for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
     BlockProfile& block = profile.blocks[b];
-    const PlacedBlock& placed = memory->placed->blocks()[b];
+    const PlacedBlock& placed = memory->placed->blocks[b];
     block.memory = memory->blocks[b][static_cast<std::size_t>(plan.recompute)];
     if (plan.pieces > 1) take_turns(placed, plan.pieces, block.memory);
     block.parameters = placed.parameters;
@@ -297,7 +297,8 @@ void ProfileMaker::fill_memory(const PlanDegrees& plan,
   early.context = context_.id;
   early.timed = false;
   ClassProfile& profile = early.profile;
-  set_memory(memory(placed, plan.micro_batch, plan.modules), plan, profile);
+  set_memory(memory(placed->shared, plan.micro_batch, plan.modules), plan, profile);
+  early.placed = placed;
   profile.made_for = plan;
   profile.kept.reset();
   if (plan.recompute_layers == 0) return;
@@ -313,14 +314,18 @@ void ProfileMaker::make_module_sets(const PlacedNetwork& placed) const {
   const Network& network = *context_.problem.network;
   module_sets_ =
       sets_of_modules(network, context_.problem.framework->recompute_modules & modules_of(network));
-  for_each_local_block(placed, 1, 0, [&](const LocalBlock& local) {
+  for_each_local_block(*placed.shared, 1, 0, [&](const LocalBlock& local) {
     returned_.push_back(returned_parts(context_, local, module_sets_));
   });
   for (const std::uint8_t set : module_sets_) {
     auto& shares = set_shares_.emplace_back();
     for (const Block& block : network.blocks) {
-      shares.push_back(plansearch::repeated_shares(block, Recompute::Selective,
-                                                   {SelectiveRule::Modules, LayerModules(set)}));
+      auto& again = shares.emplace_back();
+      const std::vector<double> all = plansearch::repeated_shares(
+          block, Recompute::Selective, {SelectiveRule::Modules, LayerModules(set)});
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        if (all[i] > 0.0) again.push_back({i, all[i]});
+      }
     }
   }
 }
@@ -332,12 +337,15 @@ std::shared_ptr<const ModuleChoices> ProfileMaker::module_choices(
   return choices_.get(key, [&] {
     const auto local = kernels(*placed, micro_batch);
     std::vector<ModuleBlock> blocks;
-    for_each_local_block(*placed, micro_batch, 0, [&](const LocalBlock& one) {
+    for_each_local_block(*placed->shared, micro_batch, 0, [&](const LocalBlock& one) {
       ModuleBlock& block = blocks.emplace_back();
       const std::size_t b = blocks.size() - 1;
       block.parts = grouped_parts(returned_[b], saved_parts(context_, one));
       for (const auto& shares : set_shares_) {
-        block.times.push_back(repeated_kernels(local->blocks[b], shares[b]).time);
+        Seconds& time = block.times.emplace_back();
+        for (const SharedOperator& again : shares[b]) {
+          time += local->blocks[b].operators[again.index].forward * again.share;
+        }
       }
     });
     for (const BlockRun& run : context_.problem.network->order) {
@@ -349,10 +357,10 @@ std::shared_ptr<const ModuleChoices> ProfileMaker::module_choices(
 
 void ProfileMaker::fill_least_times(EarlyProfile& early) const {
   const PlanDegrees& plan = early.profile.made_for;
-  const int sequences = plan.micro_batch / plan.pieces;
-  const auto& placed = early.profile.memory->placed;
-  const auto local = kernels(*placed, sequences);
-  const WaitChord chord = wait_chord(placed, sequences, plan.dispatcher);
+  const Piece piece = piece_of(plan);
+  const auto& placed = early.placed;
+  const auto local = kernels(*placed, piece.sequences);
+  const WaitChord chord = wait_chord(placed, piece, plan.dispatcher);
   static const KeptBlock kNoMessages;
   const auto fill = [&](ClassProfile& profile) {
     for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
@@ -382,7 +390,7 @@ std::shared_ptr<ClassProfile> ProfileMaker::make(std::shared_ptr<const ShardedSt
   auto profile = std::make_shared<ClassProfile>();
   profile->made_for = plan;
   profile->maker = context_.id;
-  set_memory(memory(states->placed, key.micro_batch, plan.modules), plan, *profile);
+  set_memory(memory(states->placed->shared, key.micro_batch, plan.modules), plan, *profile);
   profile->work = work(states->placed, key.micro_batch / key.pieces, plan.dispatcher);
   profile->states = std::move(states);
   profile->shared = profile->states->shared;

@@ -38,10 +38,10 @@ class ProfileMaker {
   /// Least times of the class whose memory is there: its kernels and what they wait for. Times of
   /// a forward beside a backward are among them where some order of the framework joins them.
   void fill_least_times(EarlyProfile& early) const;
-  /// What a piece of so many sequences waits for at least on its way through the whole network.
+  /// What a piece waits for at least on its way through the whole network.
   [[nodiscard]] BlockWaits least_waits(const std::shared_ptr<const PlacedNetwork>& placed,
-                                       int sequences, DispatcherId dispatcher) const;
-  /// Kernels of such a piece.
+                                       Piece piece, DispatcherId dispatcher) const;
+  /// Kernels of a piece of so many sequences.
   [[nodiscard]] std::shared_ptr<const NetworkWork> network_work(
       const std::shared_ptr<const PlacedNetwork>& placed, int sequences) const;
   /// Whether the order joins forwards and backwards.
@@ -71,7 +71,7 @@ class ProfileMaker {
  private:
   /// Keys are addresses: a value keeps the parts it was made from alive.
   struct LocalKey {
-    const PlacedNetwork* placed;
+    const void* placed;  ///< a network, or its blocks wherever ranks lie
     int micro_batch;
     std::uint32_t form;  ///< dispatcher, modules, or what messages wait for
     [[nodiscard]] std::size_t hash() const noexcept;
@@ -155,14 +155,14 @@ class ProfileMaker {
       const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch,
       DispatcherId dispatcher) const;
   [[nodiscard]] std::shared_ptr<const LocalMemory> memory(
-      const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch,
+      const std::shared_ptr<const PlacedBlocks>& placed, int micro_batch,
       std::uint8_t modules) const;
   [[nodiscard]] std::shared_ptr<const NetworkWaits> waits(
-      const std::shared_ptr<const PlacedNetwork>& placed, int sequences,
+      const std::shared_ptr<const PlacedNetwork>& placed, Piece piece,
       DispatcherId dispatcher) const;
   /// The chords of a piece of a micro-batch.
   [[nodiscard]] WaitChord wait_chord(const std::shared_ptr<const PlacedNetwork>& placed,
-                                     int sequences, DispatcherId dispatcher) const;
+                                     Piece piece, DispatcherId dispatcher) const;
   /// Shares that run again, by block, of modules that a plan names; 0: of the framework's policy.
   [[nodiscard]] const std::vector<RepeatedShares>& repeated(std::uint8_t modules) const;
   void find_tried();
@@ -181,7 +181,7 @@ class ProfileMaker {
     return parts(profile, block, profile.work->blocks[block], profile.states->blocks[block]);
   }
   template <typename Visit>
-  void for_each_local_block(const PlacedNetwork& placed, int micro_batch, std::uint8_t modules,
+  void for_each_local_block(const PlacedBlocks& placed, int micro_batch, std::uint8_t modules,
                             Visit visit) const;
 
   [[nodiscard]] bool leaves_node(const PlanDegrees& plan) const;
@@ -214,7 +214,12 @@ class ProfileMaker {
   /// Sets of modules, and by block which parts come back under which; made when it is asked for.
   mutable std::vector<std::uint8_t> module_sets_;
   mutable std::vector<std::vector<ModuleSets>> returned_;
-  mutable std::vector<std::vector<std::vector<double>>> set_shares_;  ///< by set and block
+  /// By set and block: operators that run again, and their shares.
+  struct SharedOperator {
+    std::size_t index;
+    double share;
+  };
+  mutable std::vector<std::vector<std::vector<SharedOperator>>> set_shares_;
   mutable std::once_flag sets_made_;
   SharedCache<TimesKey, PassTimes, 256> times_;
   SharedCache<ProfileKey, ClassProfile, 1024> profiles_;

@@ -40,9 +40,10 @@ void ProfileMaker::find_tried() {
 }
 
 std::shared_ptr<const NetworkWaits> ProfileMaker::waits(
-    const std::shared_ptr<const PlacedNetwork>& placed, int sequences,
+    const std::shared_ptr<const PlacedNetwork>& placed, Piece piece,
     DispatcherId dispatcher) const {
-  return waits_.get(LocalKey{placed.get(), sequences, static_cast<std::uint32_t>(dispatcher)}, [&] {
+  const auto form = static_cast<std::uint32_t>(dispatcher) << 1U | (piece.alone ? 1U : 0U);
+  return waits_.get(LocalKey{placed.get(), piece.sequences, form}, [&] {
     const std::vector<RepeatedShares>& shares = repeated(0);
     auto made = std::make_shared<NetworkWaits>();
     made->placed = placed;
@@ -50,27 +51,27 @@ std::shared_ptr<const NetworkWaits> ProfileMaker::waits(
       const PlacedBlock& own = placed->blocks()[b];
       const RepeatedShares& again = own.pieces ? own.pieces->repeated : shares[b];
       made->blocks.push_back(
-          plansearch::least_waits(context_, *placed, b, again, sequences, dispatcher));
+          plansearch::least_waits(context_, *placed, b, again, piece, dispatcher));
     }
     return made;
   });
 }
 
 ProfileMaker::WaitChord ProfileMaker::wait_chord(const std::shared_ptr<const PlacedNetwork>& placed,
-                                                 int sequences, DispatcherId dispatcher) const {
+                                                 Piece piece, DispatcherId dispatcher) const {
   constexpr int kStep = 4;
   int below = 1;
-  while (below <= sequences / kStep) below *= kStep;
-  WaitChord chord{waits(placed, below, dispatcher), {}, 0.0};
-  if (below == sequences) return chord;
-  chord.larger = waits(placed, below * kStep, dispatcher);
-  chord.share = static_cast<double>(sequences - below) / (below * (kStep - 1));
+  while (below <= piece.sequences / kStep) below *= kStep;
+  WaitChord chord{waits(placed, {below, piece.alone}, dispatcher), {}, 0.0};
+  if (below == piece.sequences) return chord;
+  chord.larger = waits(placed, {below * kStep, piece.alone}, dispatcher);
+  chord.share = static_cast<double>(piece.sequences - below) / (below * (kStep - 1));
   return chord;
 }
 
 BlockWaits ProfileMaker::least_waits(const std::shared_ptr<const PlacedNetwork>& placed,
-                                     int sequences, DispatcherId dispatcher) const {
-  const WaitChord chord = wait_chord(placed, sequences, dispatcher);
+                                     Piece piece, DispatcherId dispatcher) const {
+  const WaitChord chord = wait_chord(placed, piece, dispatcher);
   BlockWaits sum;
   for (const BlockRun& run : context_.problem.network->order) {
     chord.add(run.block, static_cast<double>(run.count), sum);

@@ -6,6 +6,7 @@
 // Checked by: tests/unit/evaluate/bound_test.cpp, tests/unit/search/exhaustive_test.cpp
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "evaluate/step/evaluator_parts.hpp"
@@ -20,35 +21,57 @@ Bytes least_memory(const PricingInput& view, EvaluationWorkspace& workspace) {
   return last == 0 ? first : std::max(first, device_memory(view, last, workspace).memory.total());
 }
 
-/// By stage, without recomputation: what a set of modules has to give back there.
-class StageExcess {
+/// Room for the plan of a view on all of its devices, asked of set after set of modules. What the
+/// profile of the view holds at first is without recomputation.
+class ModuleRoom {
  public:
-  StageExcess(const PricingInput& view, Bytes limit, EvaluationWorkspace& workspace)
-      : assignment_(view.assignment()) {
-    for (int position = 0; position < assignment_.stages(); ++position) {
-      if (!may_keep_most(view, position)) continue;
+  ModuleRoom(const PricingInput& view, std::vector<BlockProfile>& blocks, Bytes limit,
+             EvaluationWorkspace& workspace)
+      : view_(view), assignment_(view.assignment()), limit_(limit), workspace_(workspace) {
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      blocks_.push_back({&blocks[b].memory, blocks[b].memory});
+    }
+    const int last = assignment_.stages() - 1;
+    for (int position = 0; position <= last; ++position) {
+      if (position < last && !may_keep_most(view, position)) continue;
       const Bytes excess = device_memory(view, position, workspace).memory.total() - limit;
-      if (excess <= Bytes(0)) continue;
       const double kept = peak_chunks(view.shape(), position);
-      stages_.push_back({static_cast<std::size_t>(position), excess / kept * (1.0 - 1e-9)});
+      devices_.push_back({position, excess / kept * (1.0 - 1e-9)});
     }
   }
 
-  [[nodiscard]] bool exceeds(const ModuleChoice& choice) const {
-    return std::any_of(stages_.begin(), stages_.end(),
-                       [&](const Stage& stage) { return most(choice, stage) < stage.excess; });
+  [[nodiscard]] bool has_room(const ModuleChoice& choice) {
+    for (const Device& device : devices_) {
+      if (device.excess > Bytes(0) && most(choice, device.position) < device.excess) return false;
+    }
+    for (std::size_t b = 0; b < blocks_.size(); ++b) {
+      blocks_[b].now->saved = blocks_[b].whole.saved - choice.blocks[b].returned;
+      blocks_[b].now->working_set = blocks_[b].whole.working_set + choice.blocks[b].again;
+    }
+    // A device that had no room with the last set is likely to have none with this one.
+    for (std::size_t i = 0; i < devices_.size(); ++i) {
+      const int position = devices_[i].position;
+      if (device_memory(view_, position, workspace_).memory.total() <= limit_) continue;
+      std::swap(devices_[0], devices_[i]);
+      return false;
+    }
+    return true;
   }
 
  private:
-  struct Stage {
-    std::size_t position;
-    Bytes excess;  ///< by chunk that is kept
+  struct ChangedBlock {
+    BlockMemory* now;
+    BlockMemory whole;
+  };
+  struct Device {
+    int position;
+    Bytes excess;  ///< by chunk that is kept: what a set has to give back there
   };
 
   /// Of every chunk that is kept no more comes back than of the one that gives most.
-  [[nodiscard]] Bytes most(const ModuleChoice& choice, const Stage& stage) const {
+  [[nodiscard]] Bytes most(const ModuleChoice& choice, int position) const {
     Bytes most;
-    for (const int content : assignment_.contents_of[stage.position]) {
+    for (const int content : assignment_.contents_of[static_cast<std::size_t>(position)]) {
       const auto& copies = assignment_.contents[static_cast<std::size_t>(content)].copies;
       Bytes returned;
       for (std::size_t b = 0; b < copies.size(); ++b) {
@@ -59,8 +82,12 @@ class StageExcess {
     return most;
   }
 
+  const PricingInput& view_;
   const Assignment& assignment_;
-  std::vector<Stage> stages_;
+  Bytes limit_;
+  EvaluationWorkspace& workspace_;
+  std::vector<ChangedBlock> blocks_;
+  std::vector<Device> devices_;
 };
 
 }  // namespace
@@ -186,30 +213,18 @@ std::optional<ModuleFit> PlanEvaluator::modules_within(const PlanDegrees& plan, 
                                                        std::size_t first,
                                                        EvaluationWorkspace& workspace) const {
   const auto choices = implementation_->choices(plan, workspace);
-  const bool joined = implementation_->profiles.joins(plan.schedule);
-  const StageExcess excess = implementation_->with_saved(
-      plan, workspace, [](std::size_t, BlockMemory&) {},
-      [&](const PricingInput& view) { return StageExcess(view, limit, workspace); });
   PlanDegrees tried = plan;
-  for (std::size_t i = first; i < choices->sets.size(); ++i) {
-    const ModuleChoice& choice = choices->sets[i];
-    if (excess.exceeds(choice)) continue;
-    const bool fits = implementation_->with_saved(
-        plan, workspace,
-        [&](std::size_t b, BlockMemory& block) {
-          block.saved -= choice.blocks[b].returned;
-          block.working_set += choice.blocks[b].again;
-        },
-        [&](const PricingInput& view) {
-          return least_memory(view, workspace) <= limit &&
-                 worst_device_memory(view, workspace).memory.total() <= limit;
-        });
-    if (!fits) continue;
-    tried.modules = choice.modules;
-    // Only what an order forbids depends on the set.
-    if (!joined || !obstacle(tried)) return ModuleFit{i, choice.modules};
-  }
-  return std::nullopt;
+  return implementation_->with_saved(
+      plan, workspace, [](std::size_t, BlockMemory&) {},
+      [&](const PricingInput& view) -> std::optional<ModuleFit> {
+        ModuleRoom room(view, workspace.early.profile.blocks, limit, workspace);
+        for (std::size_t i = first; i < choices->sets.size(); ++i) {
+          if (!room.has_room(choices->sets[i])) continue;
+          tried.modules = choices->sets[i].modules;
+          if (implementation_->may_recompute(tried)) return ModuleFit{i, tried.modules};
+        }
+        return std::nullopt;
+      });
 }
 
 Bytes PlanEvaluator::peak_memory(const PlanDegrees& plan, EvaluationWorkspace& workspace) const {

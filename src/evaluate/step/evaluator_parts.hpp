@@ -19,6 +19,7 @@
 #include "evaluate/step/priced_program.hpp"
 #include "evaluate/step/step_collectives.hpp"
 #include "evaluate/step/step_model.hpp"
+#include "plan/legality/legality.hpp"
 #include "plan/placements/ring_placements.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
@@ -73,6 +74,11 @@ struct PlanEvaluator::Implementation {
         grid(context),
         assignments(problem),
         profiles(context) {
+    for (LegalityCondition& condition : legality_conditions(*problem.network, *problem.framework,
+                                                            problem.gpus, problem.precision)) {
+      if (!condition.reads.contains(Degree::RecomputeModules)) continue;
+      on_modules.push_back(std::move(condition));
+    }
     if (!runs_steps(problem.framework->operator_steps, OperatorSteps::Rings)) return;
     for (const int ranks : divisors(problem.gpus)) {
       rings.emplace(ranks, ring_placements(*problem.network, ranks));
@@ -86,6 +92,7 @@ struct PlanEvaluator::Implementation {
   AssignmentCache assignments;
   mutable RouteCache routes;
   ProfileMaker profiles;
+  std::vector<LegalityCondition> on_modules;  ///< those that look at the modules of a plan
   std::map<int, std::shared_ptr<const Placements>> rings;  ///< by tensor degree
 
   /// What degrees say of single operators; null: nothing.
@@ -135,8 +142,8 @@ struct PlanEvaluator::Implementation {
       return joined ? grid.joined_time(plan, work, waits) : grid.step_time(plan, work, waits);
     };
     if (plan.dispatcher != kAnyDispatcher) {
-      return time(profiles.least_waits(placement(plan, workspace).placed,
-                                       plan.micro_batch / plan.pieces, plan.dispatcher));
+      return time(
+          profiles.least_waits(placement(plan, workspace).placed, piece_of(plan), plan.dispatcher));
     }
     const std::vector<BlockWaits>& tried = tried_waits(plan, workspace);
     Seconds least = time(tried.front());
@@ -147,16 +154,16 @@ struct PlanEvaluator::Implementation {
   const std::vector<BlockWaits>& tried_waits(PlanDegrees plan,
                                              EvaluationWorkspace& workspace) const {
     TriedWaits& known = workspace.tried;
-    const int sequences = plan.micro_batch / plan.pieces;
+    const Piece piece = piece_of(plan);
     plan.dispatcher = kOwnDispatcher;
     const auto& own = placement(plan, workspace).placed;
-    if (known.context == context.id && known.placed == own && known.sequences == sequences) {
+    if (known.context == context.id && known.placed == own && known.piece == piece) {
       return known.waits;
     }
-    known = {context.id, own, sequences, {}};
+    known = {context.id, own, piece, {}};
     for (const DispatcherId id : profiles.tried()) {
       plan.dispatcher = id;
-      known.waits.push_back(profiles.least_waits(placement(plan, workspace).placed, sequences, id));
+      known.waits.push_back(profiles.least_waits(placement(plan, workspace).placed, piece, id));
     }
     return known.waits;
   }
@@ -205,6 +212,13 @@ struct PlanEvaluator::Implementation {
   [[nodiscard]] std::shared_ptr<const ModuleChoices> choices(const PlanDegrees& plan,
                                                              EvaluationWorkspace& workspace) const {
     return profiles.module_choices(placement(plan, workspace).placed, plan.micro_batch);
+  }
+
+  /// Of a plan that is legal with other modules.
+  [[nodiscard]] bool may_recompute(const PlanDegrees& plan) const {
+    return std::none_of(on_modules.begin(), on_modules.end(), [&](const auto& condition) {
+      return condition.obstacle(plan).has_value();
+    });
   }
 
   /// The ground of a uniform plan: a known one where its degrees are the same.

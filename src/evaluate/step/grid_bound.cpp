@@ -160,9 +160,10 @@ Seconds GridBound::step_time(const PlanDegrees& plan, const NetworkWork& work,
   const Seconds again = whole ? work.repeated[level] + waits.recompute[level] : Seconds(0);
   const Seconds path = work.forward + work.input_gradient + again + waits.forward +
                        (waits.backward - waits.weight_gradient);
-  const Seconds piece = path + work.weight_gradient + waits.weight_gradient;
+  const Seconds gradients = work.weight_gradient + waits.weight_gradient;
+  const Seconds piece = path + std::max(gradients, waits.behind);
   const double share = static_cast<double>(plan.micro_batches) / plan.pipeline;
-  return std::max(piece * share, path) * plan.pieces;
+  return std::max(piece * share, path + waits.behind) * plan.pieces;
 }
 
 }  // namespace plansearch

@@ -64,7 +64,6 @@ PhaseLengths length_of_sum(const PricingInput& view, const GroupContent& content
 /// Side by side no pass is shorter than by itself.
 Seconds joined_forward(const PricingInput& view, const GroupContent& content,
                        const PhaseLengths& lengths) {
-  if (!view.joins()) return Seconds(0);
   Seconds both;
   for_each_block(view, content, [&](const BlockProfile& block, double copies) {
     both += copies * block.joined_length + block.joined_edges;
@@ -146,13 +145,14 @@ void add(BoundaryTransfer& sum, const BoundaryTransfer& transfer) {
 
 void fill_passes(const PricingInput& view, EvaluationWorkspace& workspace) {
   const bool split = splits_backward(view.order.schedule);
+  const bool joins = view.joins();
   const bool by_block = !view.constants.host_runs_ahead_of_stage;
   const double forwards = view.forwards() == 1.0 ? 1.0 : static_cast<double>(view.shape().forwards);
   workspace.passes.clear();
   for (const GroupContent& content : view.assignment().contents) {
     PhaseLengths lengths =
         by_block ? sum_of_lengths(view, content, split) : length_of_sum(view, content, split);
-    lengths.joined_forward = joined_forward(view, content, lengths);
+    if (joins) lengths.joined_forward = joined_forward(view, content, lengths);
     workspace.passes.push_back({lengths, to_ticks(lengths.forward / forwards),
                                 to_ticks(lengths.backward), to_ticks(lengths.weight),
                                 to_ticks(lengths.joined_forward)});
@@ -187,10 +187,11 @@ void fill_durations(const PricingInput& view, EvaluationWorkspace& workspace) {
   PipelineDurations& d = workspace.durations;
   const std::size_t stops = view.assignment().stop_count();
   const bool split = splits_backward(view.order.schedule);
+  const bool joins = view.joins();
   d.forward.resize(stops);
   d.backward.resize(stops);
   d.weight_gradient.resize(split ? stops : 0);
-  d.overlapped_forward.resize(view.joins() ? stops : 0);
+  d.overlapped_forward.resize(joins ? stops : 0);
   const std::size_t boundaries = view.ground.routed->kind_of_boundary.size();
   d.activation_transfer.resize(boundaries);
   d.gradient_transfer.resize(boundaries);
@@ -200,7 +201,7 @@ void fill_durations(const PricingInput& view, EvaluationWorkspace& workspace) {
     d.forward[k] = pass.forward_ticks;
     d.backward[k] = pass.backward_ticks;
     if (split) d.weight_gradient[k] = pass.weight_ticks;
-    if (view.joins()) d.overlapped_forward[k] = pass.joined_ticks;
+    if (joins) d.overlapped_forward[k] = pass.joined_ticks;
   }
   const LinkedAssignment& routed = *view.ground.routed;
   workspace.transfers.clear();

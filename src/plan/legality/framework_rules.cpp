@@ -362,6 +362,12 @@ DegreeSet degrees_of_rule(const FrameworkRule& rule) {
   return known == nullptr ? DegreeSet{} : known->reads;
 }
 
+std::optional<KnownRule> known_rule(const FrameworkRule& rule) {
+  const Rule* known = find_rule(rule.name);
+  if (known == nullptr) return std::nullopt;
+  return KnownRule{known->broken, rule.limit, known->obstacle};
+}
+
 }  // namespace legality
 
 const std::vector<RuleDescription>& framework_rules() {

@@ -479,11 +479,14 @@ std::vector<LegalityCondition> legality_conditions(const Network& network,
          }});
   }
   for (const FrameworkRule& rule : framework.rules) {
+    const auto known = legality::known_rule(rule);
+    if (!known) continue;
     conditions.push_back({legality::degrees_of_rule(rule),
-                          [&network, &framework, &rule, precision](const PlanDegrees& plan) {
-                            return legality::obstacle_in(
-                                legality::check_rule(rule, {plan, network, framework, precision},
-                                                     legality::Wording::Silent));
+                          [&network, &framework, precision,
+                           known = *known](const PlanDegrees& plan) -> std::optional<Obstacle> {
+                            const legality::RuleCase c{plan, network, framework, precision};
+                            if (!known.broken(c, known.limit)) return std::nullopt;
+                            return known.obstacle;
                           }});
   }
   return conditions;

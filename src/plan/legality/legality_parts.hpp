@@ -63,5 +63,12 @@ struct RuleCase {
 [[nodiscard]] std::optional<Infeasible> check_rule(const FrameworkRule& rule, const RuleCase& c,
                                                    Wording wording);
 [[nodiscard]] DegreeSet degrees_of_rule(const FrameworkRule& rule);
+/// The same rule, found by its name once; absent where it is not in the vocabulary.
+struct KnownRule {
+  bool (*broken)(const RuleCase& c, double limit);
+  double limit;
+  Obstacle obstacle;
+};
+[[nodiscard]] std::optional<KnownRule> known_rule(const FrameworkRule& rule);
 
 }  // namespace plansearch::legality

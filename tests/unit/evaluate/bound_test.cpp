@@ -79,7 +79,7 @@ Count check_bounds(const Problem& problem, unsigned seed) {
 }
 
 /// Exchanges of tokens that orders in pairs hide, over links of two kinds.
-Problem with_pairs(double share) {
+Problem with_pairs(double share, MessageWait others) {
   test::ToyOptions options;
   options.experts = 8;
   options.layers = 8;
@@ -91,6 +91,9 @@ Problem with_pairs(double share) {
     OverlapRule& exchange = framework.overlap[static_cast<std::size_t>(Overlap::ExpertAllToAll)];
     exchange.share = share;
     exchange.joined = true;
+    for (const Overlap kind : {Overlap::TensorParallel, Overlap::ContextRing}) {
+      framework.overlap[static_cast<std::size_t>(kind)].wait = others;
+    }
   });
   Cluster cluster = *problem.cluster;
   cluster.accelerators_per_node = 2;
@@ -124,7 +127,8 @@ TEST_SUITE("property") {
       for (const Problem& problem :
            {test::toy_problem(options), with_rule(options, {0.9, MessageWait::AtOnce, {}, 1}),
             with_rule(options, {0.0, MessageWait::AtOnce, {}, 1}),
-            with_rule(options, {0.3, MessageWait::Use, {}, 1})}) {
+            with_rule(options, {0.3, MessageWait::Use, {}, 1}),
+            with_rule(options, {0.0, MessageWait::Use, {}, 1})}) {
         const Count count = check_bounds(problem, seed++);
         CHECK(count.tight > 50);
         CHECK(count.plans > 200);
@@ -136,7 +140,9 @@ TEST_SUITE("property") {
   TEST_CASE("bound <= estimate and bound <= simulation for orders in pairs") {
     unsigned seed = 41;
     for (const double share : {0.0, 0.4}) {
-      CHECK(check_bounds(with_pairs(share), seed++, in_pairs).plans > 30);
+      for (const MessageWait others : {MessageWait::AtOnce, MessageWait::Use}) {
+        CHECK(check_bounds(with_pairs(share, others), seed++, in_pairs).plans > 30);
+      }
     }
   }
 

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a bound takes for granted of messages, on every machine that is shipped.
+// What messages stop, by rules that hide nothing; what a bound takes for granted of them, on every
+// machine that is shipped.
 #include <doctest/doctest.h>
 
 #include <filesystem>
 #include <random>
 
 #include "cost/collective/collective_cost.hpp"
+#include "evaluate/block/profile_maker.hpp"
 #include "io/profile_reader.hpp"
+#include "plansearch/device_mesh.hpp"
 #include "support/source_directory.hpp"
+#include "support/toy_class.hpp"
 
 namespace plansearch {
 namespace {
@@ -22,6 +26,42 @@ std::vector<Cluster> shipped_clusters() {
     clusters.push_back(io::load_cluster(name, std::vector{folder}));
   }
   return clusters;
+}
+
+/// Of a network on two tensor ranks that hide nothing.
+BlockWaits waits_of(MessageWait wait, Piece piece) {
+  const Problem problem = test::with_framework(test::toy_problem(), [&](Framework& framework) {
+    framework.overlap[static_cast<std::size_t>(Overlap::TensorParallel)] = {0.0, wait, {}, 1};
+  });
+  PlanDegrees plan;
+  plan.tensor_out = 2;
+  plan.data = problem.gpus / 2;
+  const ProfileMaker maker(pricing_context(problem));
+  const DeviceMesh mesh = make_device_mesh(plan, problem.framework->rank_order);
+  return maker.least_waits(maker.placed(plan, mesh, nullptr), piece, kOwnDispatcher);
+}
+
+TEST_SUITE("unit") {
+  TEST_CASE("a piece alone waits for what it uses next; weight gradients hide input gradients") {
+    const BlockWaits blocking = waits_of(MessageWait::AtOnce, {4, true});
+    const BlockWaits used = waits_of(MessageWait::Use, {4, true});
+    CHECK(blocking.forward > Seconds(0));
+    CHECK(blocking.behind == Seconds(0));
+    CHECK(used.forward == blocking.forward);
+    CHECK(used.behind > Seconds(0));
+    // Of what backward waits for, input gradients on their way are all that something hides.
+    CHECK((used.backward + used.behind).value() == doctest::Approx(blocking.backward.value()));
+    CHECK(used.beside == used.forward + used.backward);
+  }
+
+  TEST_CASE("kernels of other pieces run beside what a piece waits for") {
+    const BlockWaits blocking = waits_of(MessageWait::AtOnce, {4, false});
+    CHECK(blocking.forward == waits_of(MessageWait::AtOnce, {4, true}).forward);
+    const BlockWaits used = waits_of(MessageWait::Use, {4, false});
+    CHECK(used.forward == Seconds(0));
+    CHECK(used.backward == Seconds(0));
+    CHECK(used.behind == Seconds(0));
+  }
 }
 
 TEST_SUITE("property") {
