@@ -57,6 +57,15 @@ void read_unless_null(Reading& r, const Value& v) {
   if (!is_left_open(v)) r.degrees.*Field = count_in(v);
 }
 
+constexpr Setting kOffloads = setting_of(plansearch::Setting::Offload);
+
+/// FSDP's CPU offload: all of a shard.
+void read_offload(Reading& r, const Value& v) {
+  if (!is_on(v)) return;
+  r.offload("optimizer");
+  r.offload("parameters");
+}
+
 constexpr int kEightBits = 8;
 template <int Bits>
 void read_bits(Reading& r, const Value& v) {
@@ -98,6 +107,11 @@ std::vector<Key> plan_keys() {
        [](const ExportRequest& h) { return in_fsdp(h, Value("TRANSFORMER_BASED_WRAP")); }, together},
       {"fsdp_config.state_dict_type", {},
        [](const ExportRequest& h) { return in_fsdp(h, Value("SHARDED_STATE_DICT")); }},
+      {"fsdp_config.offload_params", {kOffloads},
+       [](const ExportRequest& h) { return h.problem.framework->on_host.parameters ? Value(true) : Value(); }, read_offload},
+      {"activation_offloading", {kOffloads},
+       [](const ExportRequest& h) { return h.problem.framework->on_host.activations ? Value(true) : Value(); },
+       [](Reading& r, const Value& v) { if (is_on(v)) r.offload("activations"); }},
       {"gradient_checkpointing", {s(D::Recompute)},
        [](const ExportRequest& h) { return Value(h.degrees.recompute == Recompute::Full); }, read_flag_of_recompute},
       {"gradient_checkpointing_kwargs.use_reentrant", {s(D::Recompute)},
@@ -158,12 +172,11 @@ std::vector<Key> other_keys() {
       only_read("fsdp", together),
       only_read("fsdp_config.fsdp_version", together),
       only_read("fsdp_config.activation_checkpointing", read_flag_of_recompute),
-      only_read("fsdp_config.offload_params", together),
       only_read("fsdp_config.transformer_layer_cls_to_wrap", together),
       only_read("fsdp_config.fsdp_activation_checkpointing", read_flag_of_recompute),
       only_read("fsdp_config.fsdp_reshard_after_forward", together),
       only_read("fsdp_config.fsdp_sharding_strategy", together),
-      only_read("fsdp_config.fsdp_offload_params", together),
+      only_read("fsdp_config.fsdp_offload_params", read_offload),
       only_read("fsdp_config.fsdp_auto_wrap_policy", together),
       only_read("fsdp_config.fsdp_transformer_layer_cls_to_wrap", together),
   };
@@ -196,9 +209,6 @@ void settle_sharding(Reading& r) {
       r.value("fsdp").dump() + r.value("fsdp_config.fsdp_sharding_strategy").dump();
   const std::string words = canonical_name(list);
   if (words.find("shard-grad-op") != std::string::npos) d.zero = ZeroStage::Gradients;
-  for (const char* key : {"fsdp_config.offload_params", "fsdp_config.fsdp_offload_params"})
-    if (is_on(r.value(key)))
-      r.notes.emplace_back("parameters in host memory (offload_params) have no price: left out");
 }
 
 void settle_groups(Reading& r) {
@@ -253,6 +263,7 @@ std::vector<Accepts> accepts() {
                                  {s(D::ContextKind), {"ring", "all-gather"}},
                                  {S::RankOrder, {"tp-cp-dp"}, By::Target},
                                  {S::Model, {}, By::Script},
+                                 {kOffloads},
                                  {setting_of(Overlap::TensorParallel), {kOff}, By::Target},
                                  {setting_of(Overlap::ContextRing), {}, By::Target}};
   return joined<Accepts>({own, accepts_of_trainer()});
