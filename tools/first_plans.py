@@ -175,8 +175,7 @@ def row_of(binary, job):
     without = answer.get("without_features")
     feature = "" if not without else (f"; without {without['features']} {percent(without['over_first'])}"
                                       if without["config"] else f"; nothing fits without {without['features']}")
-    names = [f["name"] for f in first.get("features", [])]
-    cells = [f"`{question}`", f"{words(first['config'], names)}{feature}", f"{first['step_time_s']:.3g} s",
+    cells = [f"`{question}`", f"{words(first['config'], first.get('features', []))}{feature}", f"{first['step_time_s']:.3g} s",
              f"{words(theirs['config'])} ({source})", f"{theirs['step_time_s']:.3g} s, {percent(beside)}{fit}", reason]
     return "| " + " | ".join(cells) + " |", broken, len(checks)
 

@@ -260,7 +260,9 @@ std::string neutral_value(Setting setting) {
     return value_text(*degree, degree_value(PlanDegrees{}, *degree));
   if (overlap_of(setting)) return std::string(kOff);
   if (setting == setting_of(plansearch::Setting::Offload)) return "none";
-  if (setting == setting_of(plansearch::Setting::CudaGraphs)) return "0";
+  if (setting == setting_of(plansearch::Setting::CudaGraphs) ||
+      setting == setting_of(plansearch::Setting::DelayWeightGradients))
+    return "0";
   return setting == Setting::Layers ? std::string(kEven) : std::string();
 }
 

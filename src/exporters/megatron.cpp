@@ -71,6 +71,11 @@ bool overlap_experts(const ExportRequest& h) {
          (d.pipeline == 1 || d.chunks > 1) && h.model().mtp_layers <= 1;
 }
 
+/// TransformerConfig.__post_init__: together with the overlap of experts only.
+bool delays_weights(const ExportRequest& h) {
+  return h.chosen.delay_wgrad == "1" && overlap_experts(h);
+}
+
 bool recomputes_by(const ExportRequest& h, bool named_modules) {
   return h.degrees.recompute == Recompute::Selective &&
          (selective_of(*h.problem.framework, h.degrees).rule == SelectiveRule::Modules) ==
@@ -155,6 +160,8 @@ std::vector<Key> optimizer_keys() {
        [](Reading& r, const Value& v) { r.hide(Overlap::TensorParallel, is_on(v)); }},
       {"--overlap-moe-expert-parallel-comm", {setting_of(Overlap::ExpertAllToAll), s(D::Schedule)}, flag_of<overlap_experts>,
        together},
+      {"--delay-wgrad-compute", {setting_of(plansearch::Setting::DelayWeightGradients)}, flag_of<delays_weights>,
+       [](Reading& r, const Value& v) { if (is_on(v)) r.asked.delay_wgrad = "1"; }},
   };
 }
 
