@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "plansearch/machine_need.hpp"
+
 namespace plansearch {
 
 enum class TokenPath : std::uint8_t {
@@ -38,6 +40,7 @@ struct TokenDispatcher {
   double fabric_share = 1.0;  ///< of the network card of one accelerator
   double link_share = 1.0;    ///< of the links of one accelerator inside a domain
   std::string source{};
+  std::vector<MachineNeed> needs{};  ///< of the machine
   bool operator==(const TokenDispatcher&) const = default;
 };
 

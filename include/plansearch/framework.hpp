@@ -224,6 +224,15 @@ struct FrameworkRule {
   bool operator==(const FrameworkRule&) const = default;
 };
 
+/// What users know by a name of its own, such as a part of the framework with a code path of its
+/// own.
+struct FrameworkFeature {
+  std::string name;       ///< "Megatron-FSDP"
+  std::string plans;      ///< that have it, in the words of tables: "zero 2, 3"
+  FrameworkRule without;  ///< plans that it would forbid have the feature
+  bool operator==(const FrameworkFeature&) const = default;
+};
+
 struct Framework {
   std::string name;
   std::vector<std::string> aliases;
@@ -268,11 +277,16 @@ struct Framework {
   bool has_optimizer_in_backward = false;             ///< it can update in backward
   /// Asked for: a parameter is updated as soon as its gradient is whole, which is then freed.
   bool optimizer_in_backward = false;
+  /// Weight gradients may run after the pass that they belong to, under orders of its own that join
+  /// forwards and backwards.
+  bool can_delay_weight_gradients = false;
+  bool delays_weight_gradients = false;  ///< asked for
   /// Fused attention it calls, a name of KernelCurves::attention; absent or unknown to the
   /// accelerator: the accelerator's first.
   std::optional<std::string> attention_kernel;
   int vocab_multiple = 1;  ///< padded to a multiple of this times tp; 0: not padded
   std::vector<FrameworkRule> rules;
+  std::vector<FrameworkFeature> features{};
   std::map<std::string, int> natural_degrees;  ///< by key: values where nobody chose
   /// Gradients of several micro-batches of one sequence, where nobody said how large they are; else
   /// a replica's share of the batch is one micro-batch a stage.

@@ -19,6 +19,12 @@ enum class NormInput : std::uint8_t {
   Single,  ///< an fp32 copy of the input, and the normalised input before the weight
 };
 
+/// Which part of a layer a norm runs in that one product alone reads.
+enum class NormPart : std::uint8_t {
+  Own,      ///< its own, so that it can run again by itself
+  Product,  ///< that of the product: one kernel
+};
+
 /// The value of attention where it is a part of a wider product.
 enum class ValueStorage : std::uint8_t {
   Copy,  ///< a tensor of its own
@@ -63,6 +69,7 @@ enum class GradientStorage : std::uint8_t {
 struct Implementation {
   SoftmaxResult softmax = SoftmaxResult::AsIs;
   NormInput norm = NormInput::AsIs;
+  NormPart norm_part = NormPart::Own;
   ValueStorage value = ValueStorage::Copy;
   GatedActivation gate = GatedActivation::OneKernel;
   ExpertWeights expert_weights = ExpertWeights::InActivation;

@@ -68,6 +68,13 @@ struct SlowRuns {
   Seconds excess;      ///< over the step time
 };
 
+/// A feature of the framework (FrameworkFeature), and which plans have it.
+struct PlanFeature {
+  std::string name;   ///< "Megatron-FSDP"
+  std::string plans;  ///< "zero 2, 3"
+  bool operator==(const PlanFeature&) const = default;
+};
+
 struct PlanReport {
   int rank = 1;
   Ties ties;
@@ -92,6 +99,7 @@ struct PlanReport {
   std::vector<OperatorReport> operators;  ///< of the busiest stage
   std::vector<HiddenMessage> hidden;      ///< on the busiest stage
   std::vector<std::string> why;
+  std::vector<PlanFeature> features;  ///< of the framework, that the plan has
   std::vector<PassReport> passes;     ///< of the problem, in the order in which they were applied
   std::optional<FoundOrder> order{};  ///< where it is not the order of a schedule
   std::vector<Redistribution> redistributions{};  ///< of all stages; filled in by `explain` alone

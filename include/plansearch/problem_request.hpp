@@ -33,6 +33,7 @@ enum class Setting : std::uint8_t {
   MainGradients,
   Fp8Recipe,
   CudaGraphs,
+  DelayWeightGradients,
   Offload,
   OptimizerInBackward,
   Routing,
@@ -73,6 +74,7 @@ struct ProblemRequest {
   std::optional<std::string> main_grads{};      ///< bf16, fp16, fp32
   std::optional<std::string> fp8_recipe{};      ///< tensorwise, rowwise, delayed, block, mxfp8
   std::optional<std::string> cuda_graphs{};     ///< 0, 1
+  std::optional<std::string> delay_wgrad{};     ///< 0, 1
   std::optional<std::string> offload{};         ///< what lives on the host: none, or a list
   std::optional<std::string> optimizer_in_backward{};  ///< 0, 1
   std::optional<std::string> routing{};                ///< balanced, auxiliary, real, or a number

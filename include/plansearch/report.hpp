@@ -71,6 +71,14 @@ struct BeyondReport {
   PlanReport plan;
 };
 
+/// The best plan that does without the features of the framework that plan 1 has.
+struct WithoutReport {
+  std::string features;             ///< "Megatron-FSDP"
+  std::optional<PlanSummary> plan;  ///< absent: none fits
+  Seconds step;
+  double over_first = 0.0;  ///< step over that of plan 1, less 1
+};
+
 /// A published plan of the model on the machine at this size, as this question prices it.
 struct PublishedReport {
   std::string name;
@@ -94,7 +102,8 @@ struct SearchReport {
   MemoryFit admitted = MemoryFit::Fits;  ///< what `plans` are: Tight where nothing fits
   /// A tight plan that is faster than all that fit, by more than a tie.
   std::optional<PlanReport> faster_tight;
-  std::vector<BeyondReport> beyond;        ///< the fastest of each kind first
+  std::vector<BeyondReport> beyond;  ///< the fastest of each kind first
+  std::optional<WithoutReport> without;
   std::vector<PublishedReport> published;  ///< that fit first, then by step
   bool list_published = false;             ///< whether tables list them all
   std::vector<PlanReport> front;

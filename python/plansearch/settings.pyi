@@ -29,6 +29,7 @@ class Settings(TypedDict, total=False):
     main_grads: Words  # format in which gradients are added up and reduced (bf16|fp16|fp32)
     fp8_recipe: Words  # how inputs of fp8 products are scaled (tensorwise|rowwise|delayed|block|mxfp8)
     cuda_graphs: Numbers  # 1: a captured graph issues the kernels of a step (0|1)
+    delay_wgrad: Numbers  # 1: where an order joins forwards and backwards, weight gradients run while exchanges are on their way (0|1)
     offload: Words  # what lives in host memory: optimizer states and update (none|optimizer)
     routing: Words  # how tokens spread: balanced, auxiliary, real, or tokens of the fullest rank over the mean, such as 1.3
     lora_rank: Numbers  # train adapters of this rank beside frozen weights

@@ -9,6 +9,7 @@
 #include "answer/plan_file.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/stop_token.hpp"
+#include "search/ranking/variants.hpp"
 #include "search/strategies/strategy.hpp"
 #include "search/walk/fewest_layers.hpp"
 
@@ -120,7 +121,7 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
 
 std::optional<PlanCandidate> SearchSession::best(const ResolvedQuestion& asked,
                                                  const ProblemRequest& request, int gpus,
-                                                 const std::string& label) {
+                                                 const std::string& label, OfVariants which) {
   SearchOptions wanted = options_;
   wanted.top = 1;
   wanted.misses = 0;
@@ -133,6 +134,10 @@ std::optional<PlanCandidate> SearchSession::best(const ResolvedQuestion& asked,
   check_stop();
   if (result == nullptr || result->ranked.empty()) return std::nullopt;
   PlanCandidate best = result->ranked.front();
+  if (which == OfVariants::Shown) {
+    const double sigma = evaluator.problem().framework->constants.paired_sigma;
+    best = grouped_variants(result->ranked, sigma, 1).front().front();
+  }
   best.estimate = at_factor(best.estimate, evaluator.problem().site.factor);
   return best;
 }

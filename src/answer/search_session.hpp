@@ -16,6 +16,10 @@
 
 namespace plansearch {
 
+/// Of plans that are too close to call and differ in chunks and order only: the fastest, or the one
+/// that tables show for all of them.
+enum class OfVariants { Fastest, Shown };
+
 /// Whether to look for the plans that exceed memory least, where nothing fits.
 enum class NameMisses { No, Yes };
 
@@ -39,7 +43,8 @@ class SearchSession {
   /// is none. Throws Stopped where there is no time to find it.
   [[nodiscard]] std::optional<PlanCandidate> best(const ResolvedQuestion& asked,
                                                   const ProblemRequest& request, int gpus,
-                                                  const std::string& label);
+                                                  const std::string& label,
+                                                  OfVariants which = OfVariants::Fastest);
   /// Reports from here on hold the Pareto front too.
   void show_front() { front_ = FrontShown::Yes; }
   /// Every plan that reports are about goes to a file as well.

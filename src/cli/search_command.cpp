@@ -8,6 +8,7 @@
 #include "answer/compare_questions.hpp"
 #include "answer/ladder.hpp"
 #include "answer/published_plans.hpp"
+#include "answer/without_features.hpp"
 #include "answer/write_page.hpp"
 #include "answer/write_trace.hpp"
 #include "cli/commands.hpp"
@@ -25,6 +26,15 @@ namespace {
 void add_published(const Options& options, const ResolvedQuestion& inputs, SearchReport& report) {
   report.published = published_plans(shipped_data().recipes(), options, inputs, report);
   report.list_published = options.recipes;
+}
+
+/// The best plan without features of the framework that users know by name.
+void add_without(const Options& options, const ResolvedQuestion& inputs, SearchRun& run,
+                 SearchReport& report) {
+  if (run.stopped() || inputs.decides_plans() || is_staged(options.space)) return;
+  run.session().ask_aside(report.advice, "plans without features of the framework", [&] {
+    report.without = without_features(options, inputs, report, run.session());
+  });
 }
 
 /// Of plan 1, where there is one.
@@ -48,6 +58,7 @@ int search_one(const Options& options, const ResolvedQuestion& inputs, const Out
       report.advice.push_back(std::move(advice));
     }
   }
+  add_without(options, inputs, run, report);
   if (!run.stopped()) add_published(options, inputs, report);
   run.conclude_all(options);
   write_page(options.page, inputs, report);
@@ -76,6 +87,7 @@ int search_ladder(const Options& options, const ResolvedQuestion& inputs, const 
     chosen.report.remedies =
         find_remedies(options, inputs, chosen.report.question.gpus, run.session());
   }
+  add_without(options, inputs, run, chosen.report);
   if (!run.stopped()) add_published(options, inputs, chosen.report);
   run.conclude_all(options);
   write_page(options.page, inputs, chosen.report, &ladder);

@@ -264,6 +264,7 @@ std::string neutral_value(Setting setting) {
   if (overlap_of(setting)) return std::string(kOff);
   if (setting == setting_of(plansearch::Setting::Offload)) return "none";
   if (setting == setting_of(plansearch::Setting::CudaGraphs) ||
+      setting == setting_of(plansearch::Setting::DelayWeightGradients) ||
       setting == setting_of(plansearch::Setting::OptimizerInBackward))
     return "0";
   return setting == Setting::Layers ? std::string(kEven) : std::string();

@@ -39,6 +39,11 @@ bool overlap_experts(const ExportRequest& h) {
          (d.pipeline == 1 || d.chunks > 1) && h.model().mtp_layers <= 1;
 }
 
+/// TransformerConfig.__post_init__: together with the overlap of experts only.
+bool delays_weights(const ExportRequest& h) {
+  return h.chosen.delay_wgrad == "1" && overlap_experts(h);
+}
+
 // clang-format off
 std::vector<Key> parallel_keys() {
   return {
@@ -100,6 +105,8 @@ std::vector<Key> optimizer_keys() {
        [](Reading& r, const Value& v) { r.hide(Overlap::TensorParallel, is_on(v)); }},
       {"--overlap-moe-expert-parallel-comm", {setting_of(Overlap::ExpertAllToAll), s(D::Schedule)}, flag_of<overlap_experts>,
        together},
+      {"--delay-wgrad-compute", {setting_of(plansearch::Setting::DelayWeightGradients)}, flag_of<delays_weights>,
+       [](Reading& r, const Value& v) { if (is_on(v)) r.asked.delay_wgrad = "1"; }},
   };
 }
 

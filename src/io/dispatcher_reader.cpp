@@ -18,6 +18,25 @@ double read_share(const Node& node) {
   return share;
 }
 
+MachineNeed read_need(const Node& node) {
+  const Fields fields(node);
+  MachineNeed need;
+  fields.take("links", need.links, &Node::texts);
+  fields.take("fabrics", need.fabrics, &Node::texts);
+  fields.take("most_linked", need.most_linked,
+              [](const Node& most) { return most.count(1, 1 << 20); });
+  fields.with("format", [&](const Node& format) {
+    need.format = parse_data_type(format.text());
+    if (!need.format) format.fail(fmt::format("'{}' is not a number format", format.text()));
+  });
+  const int asked =
+      static_cast<int>(!need.links.empty()) + static_cast<int>(!need.fabrics.empty()) +
+      static_cast<int>(need.most_linked.has_value()) + static_cast<int>(need.format.has_value());
+  if (asked != 1) node.fail("a need is one of links, fabrics, most_linked and format");
+  need.message = node.at("message").text();
+  return need;
+}
+
 TokenDispatcher read_dispatcher(const Node::Entry& entry) {
   static constexpr std::array kPaths{Choice<TokenPath>{"pairs", TokenPath::Pairs},
                                      Choice<TokenPath>{"gather", TokenPath::Gather},
@@ -37,6 +56,9 @@ TokenDispatcher read_dispatcher(const Node::Entry& entry) {
     dispatcher.fabric_share = read_share(entry.value.at("fabric_share"));
     dispatcher.link_share = read_share(entry.value.at("link_share"));
   }
+  Fields(entry.value).with("needs", [&](const Node& needs) {
+    for (const Node& need : needs.items()) dispatcher.needs.push_back(read_need(need));
+  });
   return dispatcher;
 }
 

@@ -86,6 +86,7 @@ void read_implementation(const Node& map, Implementation& kept) {
               {{"as-is", RouterInput::AsIs},
                {"fp32", RouterInput::Single},
                {"as-model", RouterInput::AsModel}});
+  fields.take("norms", kept.norm_part, {{"own", NormPart::Own}, {"product", NormPart::Product}});
   fields.take("gradients", kept.gradients,
               {{"buffer", GradientStorage::Buffer}, {"in-backward", GradientStorage::Backward}});
 }

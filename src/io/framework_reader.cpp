@@ -80,6 +80,14 @@ FrameworkRule read_rule(const Node& node) {
   return rule;
 }
 
+FrameworkFeature read_feature(const Node& node) {
+  FrameworkFeature feature;
+  feature.name = node.at("name").text();
+  feature.plans = node.at("plans").text();
+  feature.without = read_rule(node.at("without"));
+  return feature;
+}
+
 /// Degrees that a framework has a default for.
 constexpr std::array kWithDefaults{Degree::Zero, Degree::SequenceParallel, Degree::ContextKind,
                                    Degree::Recompute};
@@ -358,6 +366,11 @@ class Reader {
       framework.rules.clear();
       for (const Node& rule : rules.items()) framework.rules.push_back(read_rule(rule));
     });
+    fields.with("features", [&](const Node& features) {
+      framework.features.clear();
+      for (const Node& one : features.items()) framework.features.push_back(read_feature(one));
+    });
+    fields.take("delayed_weight_gradients", framework.can_delay_weight_gradients, &Node::boolean);
   }
 
   static void read_policies(const Fields& fields, Framework& framework) {

@@ -59,13 +59,12 @@ void check_recompute_modules(const Framework& framework, const ModelDescription&
 /// The latter.
 [[nodiscard]] LayerModules unscaled_modules(const Framework& framework);
 
-/// Kernels of some dispatchers write into the memory of other devices: where the accelerator has no
-/// buffers for it, the framework has none of these.
+/// The framework has no dispatchers there whose needs the machine does not meet; its own stays.
 void leave_dispatchers_out(Framework& framework, const Cluster& machine);
-/// InputError for dispatchers that the framework does not know, or not on this machine, and for
-/// models without experts.
+/// InputError for dispatchers that the framework does not know, or whose needs the machine does not
+/// meet, and for models without experts.
 void check_dispatcher(const Framework& framework, const ModelDescription& model,
-                      DispatcherId asked);
+                      const Cluster& machine, DispatcherId asked);
 
 /// How evenly routers spread tokens: "KIND" or "KIND, capacity factor C", KIND a row of the
 /// framework's table or the tokens of the fullest rank over the mean. InputError for other words,

@@ -316,9 +316,11 @@ class QuestionResolver {
 
   /// What of a plan only some models and frameworks have.
   void check_experts_and_modules() {
-    leave_dispatchers_out(framework_, cluster_);
     const auto ids = asked_values(Degree::Dispatcher);
-    for (const int id : ids) check_dispatcher(framework_, model_, static_cast<DispatcherId>(id));
+    for (const int id : ids) {
+      check_dispatcher(framework_, model_, cluster_, static_cast<DispatcherId>(id));
+    }
+    leave_dispatchers_out(framework_, cluster_);
     if (ids.empty() && model_.moe && framework_.dispatcher.path != TokenPath::Pairs) {
       note("dispatcher", framework_.dispatcher.name, "framework");
     }
@@ -436,7 +438,7 @@ class QuestionResolver {
     using enum Setting;
     for (const Setting setting :
          {Set, Operators, Implementation, Kernels, MainGradients, BasePrecision, OptimizerStates,
-          Fp8Recipe, CudaGraphs, Offload, OptimizerInBackward}) {
+          Fp8Recipe, CudaGraphs, DelayWeightGradients, Offload, OptimizerInBackward}) {
       const SettingRow& row = row_of(setting);
       if (const auto value = row.get(request_)) {
         note(std::string(row.key), *value, request_.origin(row.key));

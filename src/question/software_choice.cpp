@@ -11,6 +11,7 @@
 
 #include "base/names.hpp"
 #include "plansearch/error.hpp"
+#include "question/machine_needs.hpp"
 
 namespace plansearch {
 namespace {
@@ -100,6 +101,21 @@ void apply_graphs(Framework& framework, const std::string& text) {
   if (text != "1" && text != "full") refuse_word("--cuda-graphs", text, {"0", "1"});
   FrameworkConstants& c = framework.constants;
   c.host_launch = c.collective_skew = c.collective_skew_across_nodes = Seconds(0);
+}
+
+/// Beside pairs of a forward and a backward; legality asks for an order that has them.
+void apply_delay(Framework& framework, const std::string& text) {
+  if (text == "0" || text == "none") return;
+  if (text != "1") refuse_word("--delay-wgrad", text, {"0", "1"});
+  if (!framework.can_delay_weight_gradients) {
+    throw InputError(
+        {},
+        fmt::format("--delay-wgrad 1: {} runs weight gradients with their passes", framework.name),
+        "these can run them later: " + frameworks_that([](const Framework& other) {
+          return other.can_delay_weight_gradients;
+        }));
+  }
+  framework.delays_weight_gradients = true;
 }
 
 void apply_operators(Framework& framework, const std::optional<std::string>& set,
@@ -255,14 +271,13 @@ void check_recompute_modules(const Framework& framework, const ModelDescription&
 }
 
 void leave_dispatchers_out(Framework& framework, const Cluster& machine) {
-  if (machine.accelerator.user_buffers) return;
   std::erase_if(framework.dispatchers, [&](const TokenDispatcher& one) {
-    return one.path == TokenPath::Nodes && one.id != framework.dispatcher.id;
+    return one.id != framework.dispatcher.id && unmet_need(one.needs, machine);
   });
 }
 
 void check_dispatcher(const Framework& framework, const ModelDescription& model,
-                      DispatcherId asked) {
+                      const Cluster& machine, DispatcherId asked) {
   constexpr std::string_view kFlag = "--dispatcher";
   if (asked == kOwnDispatcher || (asked == kAnyDispatcher && model.moe)) return;
   if (!model.moe) {
@@ -273,20 +288,13 @@ void check_dispatcher(const Framework& framework, const ModelDescription& model,
     return std::any_of(other.dispatchers.begin(), other.dispatchers.end(),
                        [&](const TokenDispatcher& one) { return one.id == asked; });
   };
-  if (knows(framework)) return;
-  const auto shipped = shipped_programs();
-  const bool elsewhere = std::any_of(shipped.begin(), shipped.end(), [&](const Framework& other) {
-    return other.name == framework.name && knows(other);
-  });
-  if (elsewhere) {
-    throw InputError(
-        {},
-        fmt::format("{} {}: its kernels write into buffers of other devices "
-                    "(user_buffers), and this machine has none; DeepEP's "
-                    "check_nvlink_connections (deep_ep/utils/envs.py) refuses GPUs that "
-                    "\"are not connected via NVLink\"",
-                    kFlag, to_text(asked)),
-        "use --dispatcher all-to-all");
+  const auto own = std::find_if(framework.dispatchers.begin(), framework.dispatchers.end(),
+                                [&](const TokenDispatcher& one) { return one.id == asked; });
+  if (own != framework.dispatchers.end()) {
+    const auto unmet = unmet_need(own->needs, machine);
+    if (!unmet) return;
+    throw InputError({}, fmt::format("{} {}: {}", kFlag, to_text(asked), *unmet),
+                     "use another --dispatcher, such as all-to-all");
   }
   std::vector<std::string_view> names;
   for (const TokenDispatcher& one : framework.dispatchers) names.push_back(one.name);
@@ -315,6 +323,7 @@ void apply_software(Framework& framework, const SoftwareStack& machine,
     apply_optimizer_in_backward(framework, *choice.optimizer_in_backward);
   }
   if (choice.cuda_graphs) apply_graphs(framework, *choice.cuda_graphs);
+  if (choice.delay_wgrad) apply_delay(framework, *choice.delay_wgrad);
 }
 
 }  // namespace plansearch

@@ -351,9 +351,20 @@ Json plan_json(const QuestionReport& question, const PlanReport& plan) {
     json["next_step_overlap_s"] = plan.estimate.next_step_overlap.value();
   }
   if (!plan.passes.empty()) json["passes"] = passes_json(plan.passes);
+  for (const PlanFeature& feature : plan.features) json["features"].push_back(feature.name);
   if (const auto cost = training_cost(question, plan))
     json["training"] = object_of(training_columns(), *cost);
   return json;
+}
+
+/// The best plan without the features of plan 1.
+Json without_json(const std::optional<WithoutReport>& without) {
+  if (!without) return nullptr;
+  const bool found = without->plan.has_value();
+  return {{"features", without->features},
+          {"config", found ? to_json(*without->plan) : Json(nullptr)},
+          {"step_time_s", found ? Json(without->step.value()) : Json(nullptr)},
+          {"over_first", found ? Json(without->over_first) : Json(nullptr)}};
 }
 
 Json to_json(const SearchReport& report) {
@@ -368,6 +379,7 @@ Json to_json(const SearchReport& report) {
   json["beyond_framework"] = array_of(report.beyond, [&](const BeyondReport& beyond) -> Json {
     return {{"what", beyond.what}, {"plan", plan_json(report.question, beyond.plan)}};
   });
+  json["without_features"] = without_json(report.without);
   json["published"] = array_of(report.published, [](const PublishedReport& plan) -> Json {
     const bool known = plan.reason.empty();
     return {

@@ -24,11 +24,13 @@ namespace {
 
 std::string reasons(const PlanReport& plan) {
   constexpr std::size_t kShown = 2;
-  return fmt::format(
+  std::string text = fmt::format(
       "{}",
       fmt::join(plan.why.begin(),
                 plan.why.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, plan.why.size())),
                 ", "));
+  for (const PlanFeature& feature : plan.features) text += ", by " + feature.name;
+  return text;
 }
 
 /// A column of the ranking and when it tells something.
@@ -205,6 +207,26 @@ constexpr DegreeNote kDegreeNotes[]{
     {[](Plan p) { return p.context > 1 && p.context_kind == ContextKind::AllGather; },
      "; cp g: keys and values gathered"}};
 
+/// "; zero 2, 3: Megatron-FSDP" of every feature that some plan has.
+std::string features_text(const std::vector<PlanReport>& plans) {
+  std::string text;
+  for (const PlanReport& plan : plans) {
+    for (const PlanFeature& feature : plan.features) {
+      const std::string words = fmt::format("; {}: {}", feature.plans, feature.name);
+      if (text.find(words) == std::string::npos) text += words;
+    }
+  }
+  return text;
+}
+
+std::string without_text(const SearchReport& report) {
+  if (!report.without) return {};
+  const WithoutReport& without = *report.without;
+  if (!without.plan) return fmt::format("without {}: no plan fits\n", without.features);
+  return fmt::format("without {}: {} takes {}, {:+.1f} %\n", without.features,
+                     short_plan(*without.plan), to_text(without.step), 100.0 * without.over_first);
+}
+
 /// Where no column tells orders: those that chunks do not tell.
 std::string pairs_text(const std::vector<PlanReport>& plans) {
   std::vector<std::string> pairs;
@@ -312,7 +334,7 @@ std::string plan_legend(const std::vector<PlanReport>& plans, const TextTable& t
   for (const auto& [holds, words] : kDegreeNotes) {
     if (any([&](const PlanReport& p) { return any_stage(p.plan, holds); })) text += words;
   }
-  return text + "\n";
+  return text + features_text(plans) + "\n";
 }
 
 void show_front(SearchReport& report) {
@@ -326,7 +348,7 @@ void show_front(SearchReport& report) {
 std::string ranking_table(const SearchReport& report, int columns) {
   const TextTable table = plan_table(report);
   return admission(report) + table.text(columns) + faster_tight(report) +
-         plan_legend(report.plans, table, columns) + beyond_text(report);
+         plan_legend(report.plans, table, columns) + without_text(report) + beyond_text(report);
 }
 
 }  // namespace plansearch

@@ -11,39 +11,67 @@ TensorId add_feed_forward(BlockBuilder& block, const Stack& stack, const LayerVa
   return variant.experts ? add_experts(block, stack, in) : add_mlp(block, stack, in);
 }
 
+/// Who reads the result of a norm.
+enum class Reader : std::uint8_t {
+  Products,   ///< several kernels: latents of queries and keys, a router and its experts
+  Attention,  ///< the one product of queries, keys and values
+  Mlp,        ///< the first product of a dense MLP
+};
+
 /// What attention and MLP read.
 TensorId add_input_norm(BlockBuilder& block, const Stack& stack, const std::string& name,
-                        TensorId in) {
-  const auto part = block.part(LayerModule::LayerNorm);
+                        TensorId in, Reader reader) {
+  const bool own = stack.implementation.norm_part == NormPart::Own || reader == Reader::Products;
+  if (!own && reader == Reader::Attention) return add_norm(block, stack, name, in);
+  const auto part = block.part(own ? LayerModule::LayerNorm : LayerModule::Mlp);
   return add_norm(block, stack, name, in);
+}
+
+Reader attention_reader(const Stack& stack) {
+  return stack.model.attention.latent ? Reader::Products : Reader::Attention;
+}
+
+Reader feed_forward_reader(const LayerVariant& variant) {
+  return variant.experts ? Reader::Products : Reader::Mlp;
 }
 
 TensorId add_parallel_layer(BlockBuilder& block, const Stack& stack, const LayerVariant& variant,
                             TensorId stream) {
   const bool two = stack.model.norm.placement == NormPlacement::ParallelTwo;
-  const TensorId norm1 = add_input_norm(block, stack, "norm1", stream);
-  const TensorId norm2 = two ? add_input_norm(block, stack, "norm2", stream) : norm1;
+  const TensorId norm1 = add_input_norm(block, stack, "norm1", stream,
+                                        two ? attention_reader(stack) : Reader::Products);
+  const TensorId norm2 =
+      two ? add_input_norm(block, stack, "norm2", stream, feed_forward_reader(variant)) : norm1;
   const TensorId attended = add_attention(block, stack, norm1, variant.span);
   const TensorId widened = add_feed_forward(block, stack, variant, norm2);
   const TensorId first = add_residual(block, stack, "residual1", attended, stream);
   return add_residual(block, stack, "residual2", widened, first);
 }
 
+/// What a sub-layer computes, and who reads its norm.
+template <typename Compute>
+struct Branch {
+  Reader reader;
+  Compute compute;
+};
+
 /// One sub-layer with its norms: `number` counts the norms and residuals of the layer.
-template <typename Branch>
+template <typename Compute>
 TensorId add_sublayer(BlockBuilder& block, const Stack& stack, int number, TensorId stream,
-                      const Branch& branch, bool bare = false) {
+                      const Branch<Compute>& of, bool bare = false) {
+  const Compute& branch = of.compute;
   const std::string n = std::to_string(number);
   if (bare) return add_residual(block, stack, "residual" + n, branch(stream), stream);
   switch (stack.model.norm.placement) {
     case NormPlacement::Pre:
       return add_residual(block, stack, "residual" + n,
-                          branch(add_input_norm(block, stack, "norm" + n, stream)), stream);
+                          branch(add_input_norm(block, stack, "norm" + n, stream, of.reader)),
+                          stream);
     case NormPlacement::Post:
       return add_norm(block, stack, "norm" + n,
                       add_residual(block, stack, "residual" + n, branch(stream), stream));
     case NormPlacement::Sandwich: {
-      const TensorId out = branch(add_input_norm(block, stack, "norm" + n, stream));
+      const TensorId out = branch(add_input_norm(block, stack, "norm" + n, stream, of.reader));
       const TensorId after = add_norm(block, stack, "post_norm" + n, out);
       return add_residual(block, stack, "residual" + n, after, stream);
     }
@@ -98,13 +126,19 @@ TensorId add_layer(BlockBuilder& block, const Stack& stack, const LayerVariant& 
   int number = 1;
   TensorId now = add_sublayer(
       block, stack, number++, stream,
-      [&](TensorId in) { return add_attention(block, stack, in, variant.span); }, variant.bare);
+      Branch{attention_reader(stack),
+             [&](TensorId in) { return add_attention(block, stack, in, variant.span); }},
+      variant.bare);
   if (memory.has_value()) {
-    now = add_sublayer(block, stack, number++, now,
-                       [&](TensorId in) { return add_cross_attention(block, stack, in, *memory); });
+    now = add_sublayer(block, stack, number++, now, Branch{Reader::Attention, [&](TensorId in) {
+                                                             return add_cross_attention(
+                                                                 block, stack, in, *memory);
+                                                           }});
   }
   return add_sublayer(block, stack, number, now,
-                      [&](TensorId in) { return add_feed_forward(block, stack, variant, in); });
+                      Branch{feed_forward_reader(variant), [&](TensorId in) {
+                               return add_feed_forward(block, stack, variant, in);
+                             }});
 }
 
 }  // namespace plansearch

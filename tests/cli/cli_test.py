@@ -2957,6 +2957,51 @@ class Newcomers(Case):
             self.assertIn(words, message)
 
 
+class Mixtures(Case):
+    """What a mixture may ask for, in the words of who refuses the rest; names of a framework's parts."""
+
+    MIXTURE = ("--hw", "dgx-h100", "--model", "qwen3-30b-a3b", "--gpus", "64", "--tp", "1", "--ep", "8")
+
+    def test_refusals(self):
+        pairs = (*self.MIXTURE, "--pp", "2", "--dp", "32", "--schedule", "interleaved-pairs")
+        self.refuse("predict", *pairs, "--vpp", "2", "--recompute", "full",
+                    expect=["disable full recomputation", "transformer_config.py"])
+        self.refuse("predict", *pairs, "--vpp", "2", "--dispatcher", "all-gather",
+                    expect=["supported with alltoall/flex token dispatcher"])
+        self.refuse("predict", *pairs, "--vpp", "1", expect=["interleaved-pairs"])
+        self.refuse("predict", *self.MIXTURE, "--delay-wgrad", "1",
+                    expect=["overlap_moe_expert_parallel_comm must be enabled when enabling delay_wgrad_compute"])
+        self.refuse("predict", *self.MIXTURE, "--framework", "torchtitan", "--delay-wgrad", "1",
+                    expect=["runs weight gradients with their passes", "megatron"])
+        self.refuse("predict", *self.MIXTURE, "--recompute", "selective", "--recompute-modules", "mla_up_proj",
+                    expect=["qwen3-30b-a3b has no such module"])
+
+    def test_needs(self):
+        elsewhere = self.MIXTURE[2:]
+        self.refuse("predict", "--hw", "gb200-nvl72", *elsewhere, "--dispatcher", "deepep",
+                    expect=["join 64 accelerators, more than 8", "flex_dispatcher_backend.py"])
+        self.refuse("predict", "--hw", "l40s", *elsewhere, "--dispatcher", "deepep", expect=["needs nvlink inside a node"])
+        self.refuse("predict", "--hw", "aws-p5", *elsewhere, "--dispatcher", "hybridep",
+                    expect=["needs infiniband or roce between nodes", "aws-p5 has efa"])
+        self.succeed("predict", "--hw", "gb200-nvl72", *elsewhere, "--dispatcher", "hybridep")
+        self.succeed("predict", "--hw", "dgx-b200", *elsewhere, "--dispatcher", "deepep")
+
+    def test_features(self):
+        question = ("--hw", "dgx-h100", "--model", "llama3-70b", "--gpus", "64", "--batch", "128", "--top", "1")
+        text = self.succeed(*question)
+        self.assertIn("zero 2, 3: Megatron-FSDP", text)
+        self.assertIn(", by Megatron-FSDP", text)
+        self.assertRegex(text, r"without Megatron-FSDP: dp .* takes .* s, \+\d")
+        answer = self.answer(*question)
+        self.assertEqual(answer["plans"][0]["features"], ["Megatron-FSDP"])
+        without = answer["without_features"]
+        self.assertLessEqual(without["config"]["zero"], 1)
+        alone = self.answer(*question, "--zero", "0,1")
+        self.assertEqual(alone["plans"][0]["step_time_s"], without["step_time_s"])
+        self.assertIsNone(alone["without_features"])
+        self.assertIsNone(self.answer(*question, "--zero", "2,3")["without_features"])
+
+
 class Recipes(Case):
     """docs/recipes.md, as printed; jq and pandas where they are installed."""
 

@@ -38,6 +38,20 @@ SEARCHES = [
     ("perlmutter", "gpt2-xl", 128, "megatron", ""),
     ("perlmutter", "gpt2-xl", 1024, "megatron", ""),
     ("selene", "gpt3-175b", 1536, "megatron", ""),
+    ("selene", "gpt3-175b", 1024, "megatron", ""),
+    ("selene", "turing-530b", 2240, "megatron", ""),
+    ("dgx-h100", "turing-530b", 512, "megatron", ""),
+    ("dgx-h100", "bloom-176b", 512, "megatron", ""),
+    ("jean-zay-a100", "bloom-176b", 384, "megatron", ""),
+    ("mosaic-a100-40", "gpt-neox-20b", 96, "megatron", "--batch 1536"),
+    ("dgx-h100", "llama3-70b", 64, "megatron", "--batch 128"),
+    ("dgx-h100", "llama3.1-8b", 8, "megatron", "--batch 128"),
+    ("dgx-h100", "mixtral-8x7b", 64, "megatron", ""),
+    ("dgx-h100", "qwen3-235b-a22b", 256, "megatron", "--batch 2048"),
+    ("h800-8", "deepseek-v3", 2048, "megatron", "--precision fp8"),
+    ("h100-500w", "llama3.1-8b", 128, "torchtitan", ""),
+    ("h100-500w", "llama3.1-70b", 256, "torchtitan", "--precision fp8"),
+    ("h100-500w", "llama3.1-405b", 512, "torchtitan", "--precision fp8"),
     ("selene", "megatron-1t", 3072, "megatron", ""),
     ("dgx-h100", "qwen2.5-72b", 256, "megatron", "--precision fp8"),
     ("dgx-h100", "qwen3-235b-a22b", 256, "megatron", "--precision fp8"),
@@ -103,6 +117,10 @@ def answer(binary, hardware, model, gpus, framework, flags, more):
     return json.loads(run.stdout)
 
 
+#: what takes whole ranks; the others are backends of one kind, flex
+DISPATCHERS = {None: "alltoall", "own": "alltoall", "all-to-all": "alltoall", "all-gather": "allgather"}
+
+
 def megatron_flags(p, model, q):
     """Flags by hand: those the validator looks at."""
     a, e = model["attention"], model.get("experts") or {}
@@ -140,11 +158,20 @@ def megatron_flags(p, model, q):
         switches.append("moe-grouped-gemm")
         flags |= {"num-experts": e["count"], "moe-router-topk": e["top_k"], "moe-ffn-hidden-size": e["width"],
                   "expert-model-parallel-size": p["ep"], "expert-tensor-parallel-size": p["etp"],
-                  "moe-token-dispatcher-type": "alltoall"}
+                  "moe-token-dispatcher-type": DISPATCHERS.get(p.get("dispatcher"), "flex")}
+        if flags["moe-token-dispatcher-type"] == "flex":
+            flags["moe-flex-dispatcher-backend"] = p["dispatcher"]
+        if "pairs" in p["schedule"]:
+            switches.append("overlap-moe-expert-parallel-comm")
     if p["recompute"] == "full":
         flags |= {"recompute-granularity": "full", "recompute-method": "uniform", "recompute-num-layers": 1}
     if p["recompute"] == "selective":
         flags["recompute-granularity"] = "selective"
+        named = p.get("recompute_modules", "own")
+        if named != "own":
+            flags["recompute-modules"] = named.replace("+", ",").split(",")
+    if "latent" in a:
+        switches.append("multi-latent-attention")
     if model["layers"] % (p["pp"] * p["vpp"]):
         stages, left = [], model["layers"]
         count = p["pp"] * p["vpp"]
@@ -157,7 +184,7 @@ def megatron_flags(p, model, q):
         flags["num-virtual-stages-per-pipeline-rank"] = p["vpp"]
     listed = [f"--{switch}" for switch in switches]
     for flag, value in flags.items():
-        listed += [f"--{flag}", str(value)]
+        listed += [f"--{flag}", *map(str, value)] if isinstance(value, list) else [f"--{flag}", str(value)]
     env = {} if p["zero"] > 1 else {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
     return {"flags": listed, "gpus": q["gpus"], "env": env}
 

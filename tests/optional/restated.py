@@ -61,8 +61,15 @@ def megatron(p, f, q):
         yield "experts with biases and etp"
     if vpp > 1 and (pp < 2 or m < pp or 0 < m % pp < pp):
         yield "interleaved groups"
-    if vpp > 1 and p["schedule"] != "interleaved" or p["schedule"] not in ("1f1b", "interleaved"):
+    pairs = p["schedule"] in ("pairs", "interleaved-pairs")
+    if p["schedule"] not in (("interleaved", "interleaved-pairs") if vpp > 1 else ("1f1b", "pairs")):
         yield "schedule"
+    if pairs and (p["ep"] < 2 or pp > 1 and vpp < 2):
+        yield "overlap_moe_expert_parallel_comm without experts or chunks"
+    if pairs and (p["recompute"] == "full" or "moe" in p.get("recompute_modules", "").replace("+", ",").split(",")):
+        yield "overlap_moe_expert_parallel_comm with experts that run again"
+    if pairs and p.get("dispatcher") == "all-gather":
+        yield "overlap_moe_expert_parallel_comm with gathered tokens"
     if p["zero"] > 1 and pp > 1:
         yield "FSDP with stages"
     if cp > 1 and not f["flash"]:

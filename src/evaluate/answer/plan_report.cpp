@@ -15,6 +15,7 @@
 
 #include "evaluate/answer/slow_mode.hpp"
 #include "evaluate/step/priced_program.hpp"
+#include "plan/legality/legality.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "plan/stages/expand.hpp"
 #include "plan/stages/gangs.hpp"
@@ -168,6 +169,11 @@ PlanReport rate_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
                            plan.transforms.front().placements.get());
   report.hardware_rate_per_gpu = (model + forward * repeated) / gpu_time;
   const FlopRate peak = evaluator.matmul_peak();
+  const Framework& framework = *problem.framework;
+  for (const FrameworkFeature* feature :
+       features_of(report.plan.degrees, *problem.network, framework, problem.precision)) {
+    report.features.push_back({feature->name, feature->plans});
+  }
   report.mfu = report.model_rate_per_gpu / peak;
   report.hfu = report.hardware_rate_per_gpu / peak;
   const Bytes peak_memory = estimate.memory.total();

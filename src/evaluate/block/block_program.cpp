@@ -3,9 +3,13 @@
 // Source: framework data (OverlapRule): AxoNN's overlap of all-reduce, reduce-scatter and
 //         all-gather (axonn/intra_layer/fully_connected.py), FSDP's prefetch (PyTorch FSDP, VLDB
 //         2023), Megatron's asynchronous reduction of input gradients; pieces in turns:
-//         DeepSpeed-Domino (deepspeed/runtime/domino/transformer.py: inter_layer_overlap_forward).
+//         DeepSpeed-Domino (deepspeed/runtime/domino/transformer.py: inter_layer_overlap_forward);
+//         weight gradients that run later: NVIDIA/Megatron-LM@d98e8a64 (2026-08-22)
+//         models/common/model_chunk_schedule_plan.py: TransformerLayerSchedulePlan.run, and
+//         utils.py: TransformerLayerNode.backward_dw, which no message waits for.
 // Assumes: an operator forms its input gradient before its weight gradient; messages of one set of
-//          axes and one direction of parameters queue behind each other.
+//          axes and one direction of parameters queue behind each other. Weight gradients that run
+//          later do so behind the next exchange of their backward; what they read is not counted.
 // Units: seconds.
 // Checked by: tests/unit/evaluate/block_program_test.cpp
 #include "evaluate/block/block_program.hpp"
@@ -24,6 +28,7 @@ namespace {
 
 using block_program::Gather;
 using block_program::HidingRoom;
+using block_program::list_steps;
 using block_program::MessageQueue;
 using block_program::Scratch;
 using block_program::Step;
@@ -50,13 +55,13 @@ class ProgramBuilder {
     list_.assign(parts);
     served_.clear();
     steps_.clear();
-    list_steps();
+    list_steps(pass_, parts.recompute, operators(), steps_);
   }
 
   /// Blocks follow each other: a piece goes on to the next block where it would wait at the end of
   /// its turn, so that what comes after the last wait opens the next copy.
   void build() {
-    if (pass_ == BlockPass::Joined) return run_joined();
+    if (pass_ == BlockPass::Joined) return run_pair();
     const std::size_t last_turn = run();
     if (parts_.pieces == 1 || last_turn == 0) return;
     std::rotate(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(last_turn),
@@ -75,22 +80,6 @@ class ProgramBuilder {
   [[nodiscard]] Turn& turn() { return turns_[turn_]; }
   [[nodiscard]] Seconds& window_of(Step::Part part) {
     return room_.kernels[static_cast<std::size_t>(part)];
-  }
-
-  void list_steps() {
-    const auto list = [&](Step::Part part) {
-      for (std::size_t i = 0; i < operators(); ++i) {
-        const std::size_t op = part == Step::Part::Backward ? operators() - 1 - i : i;
-        steps_.push_back({part, Side::Before, op});
-        steps_.push_back({part, Side::After, op});
-      }
-    };
-    if (pass_ == BlockPass::Forward || pass_ == BlockPass::Joined) list(Step::Part::Forward);
-    if (pass_ == BlockPass::Forward) return;
-    if (pass_ != BlockPass::WeightGradient && parts_.recompute != Recompute::None) {
-      list(Step::Part::Recompute);
-    }
-    list(Step::Part::Backward);
   }
 
   /// Every piece runs until it would have to wait; then it is the next one's turn. Returns the
@@ -113,6 +102,13 @@ class ProgramBuilder {
     return first;
   }
 
+  /// Weight gradients that are left at the end, the block before has left as well.
+  void run_pair() {
+    delayed_.clear();
+    run_joined();
+    if (!delayed_.empty()) run_joined();
+  }
+
   /// A forward and a backward in turns: each goes on until it would wait for a message that the
   /// other one's kernels hide.
   void run_joined() {
@@ -126,9 +122,17 @@ class ProgramBuilder {
         enter();
         resume();
         while (next[turn_] < ends[turn_] && turn().held.empty()) take(steps_[next[turn_]++]);
+        if (turn_ == 1 && !turn().held.empty()) run_delayed();
       }
     }
     finish();
+  }
+
+  /// Weight gradients that have not run yet, while the exchange that was posted is on its way.
+  void run_delayed() {
+    part_ = Step::Part::Backward;
+    for (const std::size_t op : delayed_) weight_gradient(op);
+    delayed_.clear();
   }
 
   void start() {
@@ -208,11 +212,15 @@ class ProgramBuilder {
     }
     if (inputs) post_at(DemandPhase::InputGradient, op, side);
     if (side == Side::Before) return;
-    if (weights) weight_gradient(op, time.weight_gradient);
+    const bool later =
+        pass_ == BlockPass::Joined && context_.problem.framework->delays_weight_gradients;
+    if (weights && later) delayed_.push_back(op);
+    if (weights && !later) weight_gradient(op);
     hold_results();
   }
 
-  void weight_gradient(std::size_t op, Seconds time) {
+  void weight_gradient(std::size_t op) {
+    const Seconds time = parts_.work.operators[op].weight_gradient;
     for (const std::size_t posted : turn().operands) await(posted);
     turn().operands.clear();
     post_blocking_operands(op);
@@ -469,6 +477,7 @@ class ProgramBuilder {
   std::vector<Gather>& gathers_ = scratch_.gathers;
   std::vector<const PhaseMessage*>& served_ = scratch_.served;
   std::vector<MessageQueue>& streams_ = scratch_.streams;
+  std::vector<std::size_t>& delayed_ = scratch_.delayed;
 };
 
 }  // namespace

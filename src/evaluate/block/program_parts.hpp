@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "evaluate/block/block_program.hpp"
 #include "evaluate/block/message_list.hpp"
 #include "plansearch/fixed_vector.hpp"
 
@@ -21,6 +22,24 @@ struct Step {
   Side side = Side::Before;
   std::size_t op = 0;
 };
+
+/// What a pass runs, in order: backward from the last operator on.
+inline void list_steps(BlockPass pass, Recompute recompute, std::size_t operators,
+                       std::vector<Step>& steps) {
+  const auto list = [&](Step::Part part) {
+    for (std::size_t i = 0; i < operators; ++i) {
+      const std::size_t op = part == Step::Part::Backward ? operators - 1 - i : i;
+      steps.push_back({part, Side::Before, op});
+      steps.push_back({part, Side::After, op});
+    }
+  };
+  if (pass == BlockPass::Forward || pass == BlockPass::Joined) list(Step::Part::Forward);
+  if (pass == BlockPass::Forward) return;
+  if (pass != BlockPass::WeightGradient && recompute != Recompute::None) {
+    list(Step::Part::Recompute);
+  }
+  list(Step::Part::Backward);
+}
 
 /// What shares of messages may still hide behind, by part of a pass.
 struct HidingRoom {
@@ -97,6 +116,7 @@ struct Scratch {
   std::vector<Gather> gathers;
   std::vector<const PhaseMessage*> served;
   std::vector<MessageQueue> streams;
+  std::vector<std::size_t> delayed;  ///< operators whose weight gradient has not run
 };
 
 }  // namespace plansearch::block_program

@@ -242,6 +242,19 @@ constexpr Rule kRules[] = {
       false},
      {D::Schedule, D::Expert},
      [](const Case& c, double) { return joins(c) && c.plan.expert == 1; }},
+    {{"no-gathered-tokens-in-pairs",
+      "tokens gathered by every device, under an order that joins forwards and backwards", false},
+     {D::Schedule, D::Dispatcher},
+     [](const Case& c, double) {
+       const DispatcherId id = c.plan.dispatcher;
+       return joins(c) && id != kAnyDispatcher &&
+              dispatcher_of(c.framework, id).path == TokenPath::Gather;
+     }},
+    {{"delayed-weights-need-pairs",
+      "weight gradients that run later, under an order that joins no forwards and backwards",
+      false},
+     {D::Schedule},
+     [](const Case& c, double) { return c.framework.delays_weight_gradients && !joins(c); }},
     {{"experts-need-sequence-parallel",
       "tensor parallelism of a mixture of experts without sequence parallelism", false},
      {D::SequenceParallel, D::TensorOut},
@@ -369,6 +382,16 @@ std::optional<KnownRule> known_rule(const FrameworkRule& rule) {
 }
 
 }  // namespace legality
+
+std::vector<const FrameworkFeature*> features_of(const PlanDegrees& plan, const Network& network,
+                                                 const Framework& framework, DataType precision) {
+  std::vector<const FrameworkFeature*> found;
+  const legality::RuleCase c{plan, network, framework, precision};
+  for (const FrameworkFeature& feature : framework.features) {
+    if (check_rule(feature.without, c, legality::Wording::Silent)) found.push_back(&feature);
+  }
+  return found;
+}
 
 const std::vector<RuleDescription>& framework_rules() {
   static const std::vector<RuleDescription> kDescriptions = [] {

@@ -52,6 +52,12 @@ struct BrokenRule {
                                                        const Framework& framework,
                                                        DataType precision = DataType::Bf16);
 
+/// The features of the framework that a plan has.
+[[nodiscard]] std::vector<const FrameworkFeature*> features_of(const PlanDegrees& plan,
+                                                               const Network& network,
+                                                               const Framework& framework,
+                                                               DataType precision = DataType::Bf16);
+
 /// ZeRO stages as they are tried where nobody chose one: none where the framework can do without;
 /// the one that always shards (FSDP) shards all it can.
 inline constexpr std::array kZeroPreference{ZeroStage::None, ZeroStage::Parameters,

@@ -157,6 +157,9 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
                         "how inputs of fp8 products are scaled"),
     row<&R::cuda_graphs>(S::CudaGraphs, "cuda_graphs", K::Text, "0|1",
                          "1: a captured graph issues the kernels of a step"),
+    row<&R::delay_wgrad>(S::DelayWeightGradients, "delay_wgrad", K::Text, "0|1",
+                         "1: where an order joins forwards and backwards, weight gradients run "
+                         "while exchanges are on their way"),
     row<&R::offload>(S::Offload, "offload", K::Text, "none|LIST",
                      "what lives in host memory: optimizer (states and update), parameters, "
                      "activations, or modules such as core_attn"),

@@ -93,6 +93,9 @@ void read_settings(const Node& node, ArchitectureEntry& entry) {
       const auto value = parse_value(degree->degree, text);
       if (!value) column.value.fail("must be " + legal_text(degree->degree));
       entry.degrees.pin(degree->degree, *value);
+    } else if (std::find(kOtherColumns.begin(), kOtherColumns.end(), column.key) !=
+               kOtherColumns.end()) {
+      entry.others[column.key] = text;
     } else {
       throw InputError(column.where,
                        fmt::format("{} is neither a setting nor a degree", column.key),
@@ -187,6 +190,16 @@ std::vector<std::string> parts_of(std::string_view text) {
 MemoryRank ArchitectureTable::memory_figure(std::string_view framework) const {
   const auto found = memory_figures.find(framework);
   return found == memory_figures.end() ? MemoryRank::Worst : found->second;
+}
+
+std::string ArchitectureTable::cell(const RunRecord& run, const std::string& column) const {
+  std::string value = run.cell(column);
+  if (!value.empty()) return value;
+  for (const ArchitectureEntry* entry : matching(run)) {
+    const auto found = entry->others.find(column);
+    if (found != entry->others.end()) value = found->second;
+  }
+  return value;
 }
 
 std::vector<const ArchitectureEntry*> ArchitectureTable::matching(const RunRecord& run) const {

@@ -4,6 +4,7 @@
 // label, later entries first.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -37,8 +38,15 @@ struct ArchitectureEntry {
   /// Of columns that the row leaves empty: settings with their values as flags have them, degrees.
   std::vector<std::pair<const SettingRow*, std::string>> settings;
   PinnedDegrees degrees;
-  std::string inexpressible;  ///< not empty: why no description fits
+  std::map<std::string, std::string, std::less<>> others{};  ///< of kOtherColumns
+  std::string inexpressible;                                 ///< not empty: why no description fits
 };
+
+/// Columns of runs that entries may fill besides settings and degrees: the framework as it was then
+/// (the name of a shipped one), layers of every chunk (run_layout.hpp), whether forwards run beside
+/// backwards, whose memory was read.
+inline constexpr std::array<std::string_view, 4> kOtherColumns{"release", "stage_layers",
+                                                               "expert_overlap", "mem_rank"};
 
 /// What tables of runs call the orders of pipelines (`schedules:`).
 struct ScheduleWords {
@@ -59,6 +67,8 @@ struct ArchitectureTable {
 
   /// The worst stage where nothing is known of the framework.
   [[nodiscard]] MemoryRank memory_figure(std::string_view framework) const;
+  /// The row's cell of one of kOtherColumns, else what the last entry that holds says of it.
+  [[nodiscard]] std::string cell(const RunRecord& run, const std::string& column) const;
   /// Entries that hold for the row, first to last.
   [[nodiscard]] std::vector<const ArchitectureEntry*> matching(const RunRecord& run) const;
 };

@@ -13,6 +13,7 @@
 #include "plansearch/degree_table.hpp"
 #include "schedule/table.hpp"
 #include "studies/validate/lookup.hpp"
+#include "studies/validate/run_layout.hpp"
 
 namespace plansearch {
 namespace {
@@ -80,6 +81,9 @@ ModelDescription switches_of(const ModelDescription& like, const ModelDescriptio
 
 /// What an entry says of columns that the row leaves empty.
 void fill_settings(const RunRecord& run, const ArchitectureEntry& entry, RunCase& result) {
+  for (const auto& [column, value] : entry.others) {
+    if (run.cell(column).empty()) result.filled.push_back(fmt::format("{} {}", column, value));
+  }
   for (const auto& [setting, value] : entry.settings) {
     if (!run.cell(setting->column).empty()) continue;
     setting->set(result.question, value);
@@ -148,7 +152,7 @@ ScheduleId in_pairs(ScheduleId order, int stages) {
 /// Without stages there is nothing to interleave and no order: both columns repeat a default. An
 /// order that does not take the row's chunks is the framework's own for so many.
 void pin_order(const RunRecord& run, const ArchitectureTable& table, PinnedDegrees& pinned) {
-  const bool pairs = run.cell("expert_overlap") == "1";
+  const bool pairs = table.cell(run, "expert_overlap") == "1";
   const int stages = pinned.get(Degree::Pipeline).value_or(1);
   if (stages == 1) {
     pinned.release(Degree::Chunks);
@@ -242,6 +246,11 @@ void pin_degrees(const RunRecord& run, const ArchitectureTable& table, const Fra
 
 }  // namespace
 
+std::string release_of(const RunRecord& run, const ArchitectureTable& table) {
+  const std::string release = table.cell(run, "release");
+  return release.empty() ? run.framework : release;
+}
+
 RunCase make_case(const RunRecord& run, const ArchitectureTable& table,
                   const Framework& framework) {
   if (!run.wrong.empty()) throw refusal(run.wrong);
@@ -251,6 +260,10 @@ RunCase make_case(const RunRecord& run, const ArchitectureTable& table,
   if (run.framework_assumed) result.filled.push_back("framework " + run.framework);
   pin_degrees(run, table, framework, result);
   result.question.seq_len = run.seq_len;
+  result.memory_rank = run.memory_rank;
+  if (!run.memory_rank) result.memory_rank = parse_memory_rank(table.cell(run, "mem_rank"));
+  const std::string layers = table.cell(run, "stage_layers");
+  if (!layers.empty()) result.stage_layers = read_stage_layers(layers);
   return result;
 }
 

@@ -2,6 +2,8 @@
 // From one row of measurements to a question that can be priced.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,10 +30,15 @@ struct RunCase {
   /// Degrees that are 1, and data parallelism over all ranks, as nobody says otherwise; where no
   /// such plan fits they are open too.
   std::vector<Degree> assumed_degrees{};
+  std::vector<std::int64_t> stage_layers{};  ///< of every chunk; empty: the framework's rule
+  std::optional<MemoryRank> memory_rank{};   ///< whose figure the row gives
   std::vector<std::string> filled;  ///< what the columns did not say, and who said it instead
   /// Sequences of the row over sequences of the plan: below 1 when the last micro-batch is partial.
   double batch_share = 1.0;
 };
+
+/// The framework of the row as it was then: a column, an entry, else the row's own.
+[[nodiscard]] std::string release_of(const RunRecord& run, const ArchitectureTable& table);
 
 /// InputError without a place for a row that cannot be expressed.
 [[nodiscard]] RunCase make_case(const RunRecord& run, const ArchitectureTable& table,

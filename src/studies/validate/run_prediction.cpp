@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <utility>
 
 #include "base/divisors.hpp"
@@ -18,6 +19,7 @@
 #include "studies/validate/mixture.hpp"
 #include "studies/validate/run_case.hpp"
 #include "studies/validate/run_groups.hpp"
+#include "studies/validate/run_layout.hpp"
 #include "studies/validate/run_problems.hpp"
 #include "studies/validate/run_sites.hpp"
 
@@ -180,10 +182,16 @@ class GroupPricer {
       if (illegal->obstacle != Obstacle::FrameworkForbids) return;
     }
     const auto profile = evaluator_.profile(plan);
-    const Estimate estimate = evaluator_.simulate(*profile, plan, *workspace_);
+    const auto estimated = estimate_of(run_case, *profile, prediction);
+    if (!estimated) return;
+    const Estimate& estimate = *estimated;
     place(run, run_case, possible_plans(run_case, estimate, prediction), prediction);
-    const int stage = reported_stage(run, plan, estimate);
-    const DeviceMemory reported = evaluator_.stage_memory(*profile, plan, stage, *workspace_);
+    const MemoryRank rank = run_case.memory_rank.value_or(reporter_);
+    const int stage = reported_stage(rank, plan, estimate);
+    DeviceMemory reported = evaluator_.stage_memory(*profile, plan, stage, *workspace_);
+    if (!run_case.stage_layers.empty() && rank == MemoryRank::Worst) {
+      reported.memory = estimate.memory;
+    }
     prediction.memory =
         memory_of_kind(reported, run.memory_kind, evaluator_.problem().framework->constants,
                        evaluator_.memory_limit());
@@ -192,6 +200,30 @@ class GroupPricer {
     prediction.memory_limit = evaluator_.memory_limit();
     prediction.memory_risk = evaluator_.memory_risk(*prediction.needed);
     if (!illegal) judge(estimate, run_case, prediction);
+  }
+
+  /// Of the plan, with its layers where the run has them; nothing where it cannot have them.
+  std::optional<Estimate> estimate_of(const RunCase& run_case, const ClassProfile& profile,
+                                      RunPrediction& prediction) const {
+    if (run_case.stage_layers.empty()) {
+      return evaluator_.simulate(profile, run_case.plan, *workspace_);
+    }
+    const auto laid = with_stage_layers(evaluator_, run_case.plan, run_case.stage_layers);
+    prediction.verdict = Verdict::Illegal;
+    if (const auto* wrong = std::get_if<Infeasible>(&laid)) {
+      prediction.reason = wrong->detail;
+      return std::nullopt;
+    }
+    // What rules forbid is said of the degrees; the run may know a newer framework.
+    Problem problem = evaluator_.problem();
+    Framework without = *problem.framework;
+    without.rules.clear();
+    problem.framework = std::make_shared<const Framework>(std::move(without));
+    const Evaluation evaluation = PlanEvaluator(problem).evaluate(std::get<ParallelPlan>(laid));
+    if (const auto* priced = std::get_if<Estimate>(&evaluation)) return *priced;
+    const auto& refused = std::get<InfeasiblePlan>(evaluation);
+    if (!refused.estimate) prediction.reason = refused.reason.detail;
+    return refused.estimate;  // beyond memory
   }
 
   /// The plan as priced, and the same with another recompute level where nobody says which.
@@ -263,9 +295,9 @@ class GroupPricer {
   }
 
   /// The stage whose figure the row gives.
-  [[nodiscard]] int reported_stage(const RunRecord& run, const PlanDegrees& plan,
-                                   const Estimate& estimate) const {
-    switch (run.memory_rank.value_or(reporter_)) {
+  [[nodiscard]] static int reported_stage(MemoryRank rank, const PlanDegrees& plan,
+                                          const Estimate& estimate) {
+    switch (rank) {
       case MemoryRank::FirstStage:
         return 0;
       case MemoryRank::LastStage:

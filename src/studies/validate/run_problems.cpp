@@ -81,7 +81,8 @@ class Preparation {
         throw refusal(fmt::format("unknown: {}", fmt::join(run.unknown, ", ")));
       }
       const auto& machine = clusters_.get(run.hardware);
-      const auto& framework = frameworks_.get(run.framework);
+      const std::string release = release_of(run, table_);
+      const auto& framework = frameworks_.get(release);
       RunCase run_case = make_case(run, table_, *framework);
       prediction.plan = run_case.plan;
       prediction.filled = run_case.filled;
@@ -104,7 +105,7 @@ class Preparation {
     ProblemRequest& question = run_case.question;
     question.hardware = run.hardware;
     question.model = run_case.model.name;
-    question.framework = run.framework;
+    question.framework = files.framework->name;
     question.gpus = static_cast<int>(run.gpus);
     question.site = "tuned";  // sites are factors on what is priced here (run_sites.hpp)
     const std::string key = problem_key(run, question);

@@ -30,10 +30,10 @@ constexpr std::array<std::string_view, 4> kSizes{"mlp", "layers", "hidden", "hea
 constexpr std::pair<std::string_view, std::string_view> kBatch{"global_batch", "batch"};
 
 /// What tables of runs may hold besides settings and degrees.
-constexpr std::array<std::string_view, 19> kOthers{
-    "id",    "source",      "locator",  "known",   "ffn_hidden", "kv_heads",     "head_dim",
-    "vocab", "moe_experts", "moe_topk", "moe_ffn", "batch",      "peak_mem_gib", "mem_kind",
-    "oom",   "mem_rank",    "site",     "tp",      "loss_kernel"};
+constexpr std::array<std::string_view, 21> kOthers{
+    "id",    "source",      "locator",  "known",   "ffn_hidden",  "kv_heads",     "head_dim",
+    "vocab", "moe_experts", "moe_topk", "moe_ffn", "batch",       "peak_mem_gib", "mem_kind",
+    "oom",   "mem_rank",    "site",     "tp",      "loss_kernel", "release",      "stage_layers"};
 
 constexpr std::array<std::pair<std::string_view, MemoryKind>, 4> kMemoryKinds{
     {{"allocated", MemoryKind::Allocated},
@@ -281,6 +281,13 @@ void require_all_columns(const io::CsvTable& table) {
 }
 
 }  // namespace
+
+std::optional<MemoryRank> parse_memory_rank(std::string_view word) {
+  for (const auto& [name, rank] : kMemoryRanks) {
+    if (name == word) return rank;
+  }
+  return std::nullopt;
+}
 
 std::string_view to_text(MemoryKind kind) {
   for (const auto& [name, value] : kMemoryKinds) {

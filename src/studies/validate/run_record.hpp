@@ -39,6 +39,8 @@ inline constexpr std::size_t kMemoryKindCount = 4;
 
 /// Whose peak a memory figure is.
 enum class MemoryRank : std::uint8_t { Worst, FirstStage, LastStage };
+/// "max", "first" or "last", as the column mem_rank has it.
+[[nodiscard]] std::optional<MemoryRank> parse_memory_rank(std::string_view word);
 
 /// Empty cells are absent: unknown, never zero.
 struct RunRecord {

@@ -87,6 +87,33 @@ TEST_SUITE("unit") {
     CHECK(slow == doctest::Approx(sums.messages.value()).epsilon(0.02));
   }
 
+  TEST_CASE("side by side: weight gradients that run later hide exchanges, and are all there") {
+    const auto later = [](double speed) {
+      return test::with_framework(mixture(speed, true), [](Framework& framework) {
+        framework.delays_weight_gradients = true;
+      });
+    };
+    for (const double speed : {0.01, 0.1, 0.2, 0.3, 0.5, 1.0, 100.0}) {
+      CAPTURE(speed);
+      const test::ToyClass toy(later(speed), plan_of(1));
+      const test::ToyClass plain(mixture(speed, true), plan_of(1));
+      const Sums sums = sums_of(toy);
+      const double length = toy.steady("decoder-experts", BlockPass::Joined).steady.length;
+      const double at_once = plain.steady("decoder-experts", BlockPass::Joined).steady.length;
+      CHECK(length >= sums.kernels.value() * (1.0 - 1e-9));
+      CHECK(length >= sums.messages.value() * (1.0 - 1e-9));
+      CHECK(length <= at_once * (1.0 + 1e-9));
+    }
+    // Where exchanges are about as long as kernels, some of them is no longer waited for.
+    const test::ToyClass toy(later(0.2), plan_of(1));
+    const test::ToyClass plain(mixture(0.2, true), plan_of(1));
+    CHECK(toy.steady("decoder-experts", BlockPass::Joined).steady.length <
+          0.98 * plain.steady("decoder-experts", BlockPass::Joined).steady.length);
+    // A backward by itself does not change.
+    CHECK(toy.steady("decoder-experts", BlockPass::Backward).steady.length ==
+          plain.steady("decoder-experts", BlockPass::Backward).steady.length);
+  }
+
   TEST_CASE("a program of both halves sends every message once") {
     const test::ToyClass toy(mixture(1.0, true), plan_of(1));
     const auto both = toy.steady("decoder-experts", BlockPass::Joined).steady.exposed.size();

@@ -185,10 +185,46 @@ TEST_SUITE("unit") {
     CHECK(runs("no-recompute-in-pairs"));
     plan.expert = 2;
     CHECK(runs("pairs-need-experts"));
+    CHECK(runs("no-gathered-tokens-in-pairs"));
+    CHECK(runs("delayed-weights-need-pairs"));  // none runs later
+    const auto later = [&](bool own_order) {
+      Ruled ruled("delayed-weights-need-pairs");
+      ruled.framework.schedules = {"interleaved", "interleaved-pairs"};
+      if (own_order) ruled.framework.paired_schedules = {"interleaved-pairs"};
+      ruled.framework.delays_weight_gradients = true;
+      return ruled.runs(plan, model);
+    };
+    CHECK(later(true));
+    CHECK_FALSE(later(false));
+    Ruled gathers("no-gathered-tokens-in-pairs");
+    gathers.framework.schedules = {"interleaved"};
+    gathers.framework.paired_schedules = {"interleaved-pairs"};
+    const DispatcherId gathered = find_dispatcher("all-gather").value();
+    gathers.framework.dispatchers.push_back({"all-gather", gathered, TokenPath::Gather});
+    CHECK(gathers.runs(plan, model));
+    plan.dispatcher = gathered;
+    CHECK_FALSE(gathers.runs(plan, model));
+    plan.dispatcher = kOwnDispatcher;
     plan.recompute = Recompute::Full;
     CHECK_FALSE(runs("no-recompute-in-pairs"));
     plan.schedule = *find_schedule("interleaved");
     CHECK(runs("no-recompute-in-pairs"));
+  }
+
+  TEST_CASE("features: plans that a rule would forbid have them") {
+    Framework framework = Ruled("no-zero-2").framework;
+    framework.rules.clear();
+    framework.features = {{"Toy-FSDP", "zero 2, 3", {"max-zero", 1.0, "by Toy-FSDP"}}};
+    const Network network = build_network(small_model());
+    PlanDegrees plan;
+    plan.data = 2;
+    plan.zero = ZeroStage::Optimizer;
+    CHECK(features_of(plan, network, framework).empty());
+    plan.zero = ZeroStage::Gradients;
+    const auto found = features_of(plan, network, framework);
+    REQUIRE(found.size() == 1);
+    CHECK(found.front()->name == "Toy-FSDP");
+    CHECK(!find_obstacle(plan, network, framework, 2));  // a name, no rule
   }
 
   TEST_CASE("rules: pipelines and their micro-batches") {

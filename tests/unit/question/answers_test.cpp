@@ -85,8 +85,8 @@ TEST_SUITE("problem") {
     const std::vector<std::string> remedies = find_remedies(full, asked, 4, heard.session);
     REQUIRE_FALSE(remedies.empty());
     CHECK(remedies.front().starts_with("without --mem-reserve it fits: dp 4"));
-    CHECK(heard.labels[1] == "with --recompute selective --recompute-modules layernorm");
-    CHECK(heard.labels[2] == "without --mem-reserve");
+    // A dense layer has no part under Megatron-LM that costs a pass over memory alone.
+    CHECK(heard.labels[1] == "without --mem-reserve");
   }
 }
 

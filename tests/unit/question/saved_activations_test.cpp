@@ -22,7 +22,7 @@ struct Measured {
   const char* attention = "flash";
 };
 
-double kept_bytes(const Measured& row) {
+double kept_bytes(const Measured& row, LayerModules again = {}) {
   constexpr int kTokens = 2048;
   ProblemRequest request;
   request.hardware = "dgx-h100";
@@ -35,6 +35,10 @@ double kept_bytes(const Measured& row) {
   PlanDegrees plan;
   plan.data = 8;
   plan.zero = ZeroStage::Parameters;
+  if (again.any()) {
+    plan.recompute = Recompute::Selective;
+    plan.modules = static_cast<std::uint8_t>(again.to_ulong());
+  }
   const test::ToyClass one(load_problem(request).problem, plan);
   return one.profile(row.block).memory.saved.value() / kTokens;
 }
@@ -69,6 +73,46 @@ TEST_SUITE("unit") {
       CAPTURE(row.framework);
       CAPTURE(row.model);
       CHECK(kept_bytes(row) == doctest::Approx(row.bytes).epsilon(0.02));
+    }
+  }
+
+  // tools/witness/recompute_modules.py: layers of Megatron-LM, torch 2.15 on the meta device.
+  TEST_CASE("parts that run again keep what torch keeps of them") {
+    const LayerModules core = bit_of(LayerModule::CoreAttention);
+    const LayerModules norm = bit_of(LayerModule::LayerNorm), mlp = bit_of(LayerModule::Mlp);
+    const LayerModules up = bit_of(LayerModule::MlaUpProjection), moe = bit_of(LayerModule::Moe);
+    const LayerModules act = bit_of(LayerModule::MoeActivation);
+    const LayerModules shared = bit_of(LayerModule::SharedExperts);
+    struct Part {
+      const char* model;
+      const char* block;
+      LayerModules again;
+      double bytes;
+    };
+    const Part parts[] = {
+        {"llama3-8b", "decoder", {}, 139400},
+        {"llama3-8b", "decoder", core, 139272},
+        {"llama3-8b", "decoder", mlp, 45188},  // the norm in front is in its kernel
+        {"llama3-8b", "decoder", core | mlp, 45060},
+        {"qwen3-30b-a3b", "decoder-experts", {}, 115128},
+        {"qwen3-30b-a3b", "decoder-experts", norm, 111028},  // the one before the experts alone
+        {"qwen3-30b-a3b", "decoder-experts", act, 102840},
+        {"qwen3-30b-a3b", "decoder-experts", moe, 44312},
+        {"qwen3-30b-a3b", "decoder-experts", norm | act, 98740},
+        {"qwen3-30b-a3b", "decoder-experts", norm | moe, 40212},
+        {"deepseek-v3", "decoder-experts", {}, 457392},
+        {"deepseek-v3", "decoder-experts", norm, 428712},
+        {"deepseek-v3", "decoder-experts", up, 322344},
+        {"deepseek-v3", "decoder-experts", act, 424624},
+        {"deepseek-v3", "decoder-experts", shared, 445104},
+        {"deepseek-v3", "decoder-experts", moe, 229904},
+        {"deepseek-v3", "decoder-experts", norm | up | act | shared, 248608},
+    };
+    for (const Part& part : parts) {
+      CAPTURE(part.model);
+      CAPTURE(to_text(part.again, ","));
+      CHECK(kept_bytes({"megatron", part.model, part.block, 0.0}, part.again) ==
+            doctest::Approx(part.bytes).epsilon(0.005));
     }
   }
 

@@ -80,6 +80,13 @@ const std::map<Setting, Example> kSettings{
     {S::MainGradients, {"bf16"}},
     {S::Fp8Recipe, {"delayed", {{S::Precision, "fp8"}}}},
     {S::CudaGraphs, {"1"}},
+    {S::DelayWeightGradients,
+     {"1",
+      {{S::Model, "mixtral-8x7b"}},
+      {{D::Pipeline, 2},
+       {D::Chunks, 2},
+       {D::Expert, 4},
+       {D::Schedule, int(*find_schedule("interleaved-pairs"))}}}},
     {S::Offload, {"optimizer"}},
     {S::OptimizerInBackward, {"1", {{S::Framework, "torchtune"}, {S::Batch, "8"}}, {}}},
     {S::Routing, {"real", {{S::Model, "mixtral-8x7b"}}, {{D::Expert, 8}}}},
@@ -121,7 +128,7 @@ const std::map<Degree, Example> kDegrees{
     {D::Recompute, {"full", {}, {}}},
     {D::RecomputeLayers, {"3", {}, {{D::Recompute, 2}}}},
     {D::Schedule, {"gpipe", {}, {{D::Pipeline, 2}}}},
-    {D::RecomputeModules, {"layernorm,mlp", {}, {{D::Recompute, 1}}}},
+    {D::RecomputeModules, {"core_attn,mlp", {}, {{D::Recompute, 1}}}},
     {D::Dispatcher, {"deepep", {{S::Model, "mixtral-8x7b"}}, {{D::Expert, 8}}}},
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "question/framework_flags.hpp"
+#include "question/machine_needs.hpp"
 
 #include <doctest/doctest.h>
 
@@ -134,9 +135,10 @@ TEST_SUITE("unit") {
   TEST_CASE("dispatchers: framework, machine and model must have them") {
     Framework framework = *test::toy_problem().framework;
     ModelDescription model = *test::toy_problem().model;
+    Cluster machine = *test::toy_problem().cluster;
     const DispatcherId deepep = find_dispatcher("Deep_EP").value();
     const auto ask = [&](DispatcherId id) {
-      return message_of([&] { check_dispatcher(framework, model, id); });
+      return message_of([&] { check_dispatcher(framework, model, machine, id); });
     };
     CHECK(ask(deepep).find("has no experts") != std::string::npos);
     CHECK(ask(kOwnDispatcher).empty());
@@ -146,15 +148,63 @@ TEST_SUITE("unit") {
     framework.dispatchers.push_back(by_nodes);
     CHECK(ask(deepep).empty());
     CHECK(ask(find_dispatcher("AllToAll").value()).empty());
+    framework.dispatchers.back().needs = {{.format = DataType::Nvfp4, .message = "words of it"}};
+    CHECK(ask(deepep).find("(words of it)") != std::string::npos);
+    const std::size_t known = framework.dispatchers.size();
+    leave_dispatchers_out(framework, machine);
+    CHECK(framework.dispatchers.size() == known - 1);
+    CHECK(ask(deepep).find("toy has no such dispatcher") != std::string::npos);
+  }
+
+  TEST_CASE("needs of software: links, fabrics, how many are linked, formats") {
     Cluster machine = *test::toy_problem().cluster;
-    machine.accelerator.user_buffers = true;
-    leave_dispatchers_out(framework, machine);
-    CHECK(ask(deepep).empty());
-    machine.accelerator.user_buffers = false;
-    leave_dispatchers_out(framework, machine);
-    CHECK_FALSE(ask(deepep).empty());
-    framework.name = "megatron";  // which has it on other machines
-    CHECK(ask(deepep).find("has none") != std::string::npos);
+    machine.accelerators_per_node = 8;
+    machine.tiers.resize(2);
+    machine.tiers[0].name = "NVLink";
+    machine.tiers[0].size = 8;
+    machine.tiers[0].nics.reset();
+    machine.tiers[0].curve = LocalLinkCurve{};
+    machine.tiers[1].name = "roce";
+    machine.tiers[1].size = 64;
+    machine.tiers[1].nics = Nics{8, Bandwidth(50e9)};
+    machine.tiers[1].curve = FabricCurve{};
+    const auto unmet = [&](const MachineNeed& need) {
+      return unmet_need(std::vector{need}, machine).value_or("");
+    };
+    const MachineNeed links{.links = {"nvlink"}, .message = "m"};
+    const MachineNeed fabrics{.fabrics = {"infiniband", "roce"}, .message = "m"};
+    CHECK(unmet(links).empty());
+    CHECK(unmet(fabrics).empty());
+    CHECK(unmet({.most_linked = 8, .message = "m"}).empty());
+    CHECK(unmet({.most_linked = 4, .message = "m"}).find("join 8 accelerators") !=
+          std::string::npos);
+    machine.tiers[0].size = 2;  // bridges between pairs do not join a node
+    CHECK(unmet(links).find("needs nvlink inside a node") != std::string::npos);
+    machine.tiers[0].size = 8;
+    machine.tiers[0].name = "pcie";
+    CHECK(unmet(links).find("has pcie (m)") != std::string::npos);
+    machine.tiers[1].name = "efa";
+    CHECK(unmet(fabrics).find("needs infiniband or roce between nodes") != std::string::npos);
+    machine.tiers.pop_back();  // one node: nothing leaves it
+    CHECK(unmet(fabrics).empty());
+    machine.accelerator.peak.fill(std::nullopt);
+    CHECK(unmet({.format = DataType::Bf16, .message = "m"}).find("has no bf16") !=
+          std::string::npos);
+  }
+
+  TEST_CASE("weight gradients that run later: the framework must be able to") {
+    Framework framework = *test::toy_problem().framework;
+    const auto ask = [&](const char* value) {
+      ProblemRequest choice;
+      choice.delay_wgrad = value;
+      return message_of([&] { apply_software(framework, {}, choice, DataType::Bf16); });
+    };
+    CHECK(ask("0").empty());
+    CHECK(ask("2").find("unknown word '2'") != std::string::npos);
+    CHECK(ask("1").find("toy runs weight gradients with their passes") != std::string::npos);
+    framework.can_delay_weight_gradients = true;
+    CHECK(ask("1").empty());
+    CHECK(framework.delays_weight_gradients);
   }
 }
 

@@ -64,6 +64,39 @@ TEST_SUITE("unit") {
     CHECK(predictions[6].reason.find("no fp8 rate") != std::string::npos);
   }
 
+  TEST_CASE("layers of a run's stages are those it lists") {
+    const auto rows = predict(test::runs_of({{},
+                                             {{"id", "even"}, {"stage_layers", "12x2"}},
+                                             {{"id", "first"}, {"stage_layers", "16 8"}},
+                                             {{"id", "head"}, {"stage_layers", "24 0"}},
+                                             {{"id", "chunks"}, {"stage_layers", "8x3"}},
+                                             {{"id", "sum"}, {"stage_layers", "12 11"}},
+                                             {{"id", "words"}, {"stage_layers", "12 rest"}}}));
+    CHECK(*rows[1].step_time == *rows[0].step_time);
+    CHECK(rows[1].verdict == Verdict::Feasible);
+    // The busiest stage has 16 layers in place of 12, and a head less.
+    CHECK(*rows[2].step_time > 1.02 * *rows[0].step_time);
+    CHECK(*rows[2].step_time < 16.0 / 12.0 * *rows[0].step_time);
+    // The head stays on the last stage: all layers and no head are less than twice half of both.
+    CHECK(*rows[3].step_time < 2.0 * *rows[0].step_time);
+    CHECK(*rows[3].step_time > 1.4 * *rows[0].step_time);
+    CHECK(rows[4].verdict == Verdict::Illegal);
+    CHECK(rows[4].reason.find("lists 24 layers of 3 chunks, the run has 24 of 2") !=
+          std::string::npos);
+    CHECK(rows[5].verdict == Verdict::Illegal);
+    CHECK_FALSE(rows[5].step_time);
+    CHECK(rows[6].verdict == Verdict::Inexpressible);
+    CHECK(rows[6].reason.find("12 rest") != std::string::npos);
+  }
+
+  TEST_CASE("a run's framework is the release that its row names") {
+    const auto rows = predict(test::runs_of(
+        {{}, {{"id", "later"}, {"release", "megatron-2026"}}, {{"id", "none"}, {"release", "x"}}}));
+    CHECK(rows[1].step_time);
+    CHECK(rows[2].verdict == Verdict::Inexpressible);
+    CHECK(rows[2].reason.find("x") != std::string::npos);
+  }
+
   TEST_CASE("what a framework's rule forbids is illegal, with the rule's words and a time") {
     const RunPrediction forbidden = predict(test::runs_of({kRows.back()})).front();
     CHECK(forbidden.verdict == Verdict::Illegal);

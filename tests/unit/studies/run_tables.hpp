@@ -56,6 +56,8 @@ inline const std::vector<std::pair<std::string, std::string>>& good_row() {
                                                                      {"zero", "1"},
                                                                      {"recompute", "none"},
                                                                      {"schedule", ""},
+                                                                     {"release", ""},
+                                                                     {"stage_layers", ""},
                                                                      {"step_time_s", "0.5"},
                                                                      {"peak_mem_gib", "12"},
                                                                      {"mem_kind", "allocated"},
