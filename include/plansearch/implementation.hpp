@@ -59,6 +59,12 @@ enum class GroupedHeads : std::uint8_t {
   AsModel,  ///< copied to every query head where the model's own code does so
 };
 
+/// The logits that a loss reads.
+enum class LossInput : std::uint8_t {
+  AsProduced,  ///< in the activation format; kernels of the loss change it where they need to
+  Single,      ///< an fp32 copy that the model makes, which is kept; but of losses by chunks
+};
+
 /// Where gradients are while no backward pass has made them.
 enum class GradientStorage : std::uint8_t {
   Buffer,    ///< in a buffer that lives as long as the parameters
@@ -76,6 +82,7 @@ struct Implementation {
   RouterInput router = RouterInput::AsIs;
   GroupedHeads grouped_heads = GroupedHeads::Shared;
   GradientStorage gradients = GradientStorage::Buffer;
+  LossInput loss = LossInput::AsProduced;
   bool operator==(const Implementation&) const = default;
 };
 

@@ -87,6 +87,8 @@ void read_implementation(const Node& map, Implementation& kept) {
                {"fp32", RouterInput::Single},
                {"as-model", RouterInput::AsModel}});
   fields.take("norms", kept.norm_part, {{"own", NormPart::Own}, {"product", NormPart::Product}});
+  fields.take("logits", kept.loss,
+              {{"as-produced", LossInput::AsProduced}, {"fp32", LossInput::Single}});
   fields.take("gradients", kept.gradients,
               {{"buffer", GradientStorage::Buffer}, {"in-backward", GradientStorage::Backward}});
 }

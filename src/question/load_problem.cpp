@@ -440,9 +440,8 @@ class QuestionResolver {
          {Set, Operators, Implementation, Kernels, MainGradients, BasePrecision, OptimizerStates,
           Fp8Recipe, CudaGraphs, DelayWeightGradients, Offload, OptimizerInBackward}) {
       const SettingRow& row = row_of(setting);
-      if (const auto value = row.get(request_)) {
-        note(std::string(row.key), *value, request_.origin(row.key));
-      }
+      const auto value = row.get(request_);
+      if (value) note(std::string(row.key), *value, request_.origin(row.key));
     }
   }
 

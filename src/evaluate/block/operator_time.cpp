@@ -420,6 +420,13 @@ class OperatorPricer {
         pass_time(passes != nullptr ? passes->forward : kRead, logits, op.forward_kernels);
     time.backward =
         pass_time(passes != nullptr ? passes->backward : kRewritten, logits, op.backward_kernels);
+    const bool one = passes != nullptr && passes->chunks == 1.0;
+    if (!one || passes->keeps == KeptTensors::Separate) return time;
+    if (context_.problem.framework->implementation.loss == LossInput::AsProduced) return time;
+    // Logits become fp32 in a kernel of the model's, and their gradients become narrow again.
+    static constexpr PassCount kCopied{.activation = 1.0, .single = 1.0};
+    time.forward += pass_time(kCopied, logits, 1);
+    time.backward += pass_time(kCopied, logits, 1);
     return time;
   }
 

@@ -348,7 +348,10 @@ class ActivationCounter {
     const Operator& op = block_.operators[index];
     const OperatorPasses* passes = context_.passes.at(static_cast<std::size_t>(op.passes));
     if (op.passes != MemoryBound::Loss || passes == nullptr) return 1.0;
-    if (passes->chunks == 1.0) return passes->keeps == KeptTensors::Separate ? 1.0 : 0.0;
+    if (passes->chunks == 1.0) {
+      const bool copied = context_.problem.framework->implementation.loss == LossInput::Single;
+      return copied || passes->keeps == KeptTensors::Separate ? 1.0 : 0.0;
+    }
     if (passes->chunks > 0.0) return 1.0 / passes->chunks;
     const TensorId logits = op.inputs.front();
     const std::size_t product = local_.index.producers[static_cast<std::size_t>(logits)];

@@ -78,6 +78,23 @@ TEST_SUITE("unit") {
     CHECK(whole.profile("head").memory.loss.value() == doctest::Approx(6 * kTokens * kHidden));
   }
 
+  TEST_CASE("an fp32 copy of the logits that the model makes is kept beside one kernel's loss") {
+    const auto of = [](LossInput input) {
+      const Problem problem = test::with_framework(test::toy_problem(), [&](Framework& framework) {
+        constexpr auto kLoss = static_cast<std::size_t>(MemoryBound::Loss);
+        framework.operators.known[kLoss]["kernel"] = OperatorPasses{};
+        framework.operators.chosen[kLoss] = "kernel";
+        framework.implementation.loss = input;
+      });
+      return test::ToyClass(problem, plan_of(1, SequenceParallel::Off)).profile("head").memory;
+    };
+    constexpr double kLogits = kTokens * 51200;
+    CHECK(of(LossInput::AsProduced).loss == Bytes(2 * kLogits));
+    CHECK(of(LossInput::AsProduced).logits == 0.0);
+    CHECK(of(LossInput::Single).loss == Bytes(6 * kLogits));
+    CHECK(of(LossInput::Single).logits == kLogits);
+  }
+
   TEST_CASE("what products and activation functions alone read again is kept in fewer bytes") {
     // Per token and feature of the stream: results of both norms, the MLP's 4 before its activation
     // and 4 after; queries, keys, values, the result of attention and the stream stay. fp8 with an
