@@ -76,7 +76,7 @@ void read_bits(Reading& r, const Value& v) {
 std::vector<Key> plan_keys() {
   return {
       {"base_model", {}, [](const ExportRequest& h) { return Value(h.model().name); },
-       [](Reading& r, const Value& v) { r.named = text_in(v); }},
+       [](Reading& r, const Value& v) { r.named = text_in(v); }, true},
       {"sequence_len", {S::SequenceLength}, kSequence},
       {"micro_batch_size", {s(D::MicroBatch)}, degree<&PlanDegrees::micro_batch>},
       // The number of processes and these two make the batch.

@@ -61,6 +61,7 @@ struct Key {
   std::vector<Setting> says;  ///< nothing: a placeholder
   Ways value;
   Read own_read = nullptr;  ///< the inverse, where `value` does not bring it
+  bool is_path = false;     ///< of which the last part alone is read
 
   [[nodiscard]] Read read() const { return own_read != nullptr ? own_read : value.read; }
 };

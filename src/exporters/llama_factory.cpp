@@ -37,7 +37,7 @@ std::string attention(const ExportRequest& h) {
 std::vector<Key> plan_keys() {
   return {
       {"model_name_or_path", {}, [](const ExportRequest& h) { return Value(h.model().name); },
-       [](Reading& r, const Value& v) { r.named = text_in(v); }},
+       [](Reading& r, const Value& v) { r.named = text_in(v); }, true},
       {"stage", {}, [](const ExportRequest&) { return Value("sft"); }, together},
       {"do_train", {}, constant<true>, together},
       {"cutoff_len", {S::SequenceLength}, kSequence},

@@ -135,7 +135,7 @@ std::vector<Key> format_keys() {
       {"--add_version", {S::Checkpoints}, [](const ExportRequest& h) { return h.job.checkpoints.empty() ? Value() : Value("false"); }, together},
       {"--save_steps", {S::Checkpoints}, checkpoint_steps, together},
       {"--model", {}, [](const ExportRequest& h) { return Value(h.model().name); },
-       [](Reading& r, const Value& v) { r.named = text_in(v); }},
+       [](Reading& r, const Value& v) { r.named = text_in(v); }, true},
   };
 }
 // clang-format on

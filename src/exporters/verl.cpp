@@ -79,7 +79,7 @@ void read_processes(Reading& r, const Value& /*value*/) {
 std::vector<Key> common_keys() {
   return {
       {"actor_rollout_ref.model.path", {}, [](const ExportRequest& h) { return hydra_text(h.model().name); },
-       [](Reading& r, const Value& v) { r.named = text_in(v); }},
+       [](Reading& r, const Value& v) { r.named = text_in(v); }, true},
       {"actor_rollout_ref.actor.ppo_mini_batch_size", {S::GlobalBatch, S::MicroBatches, s(D::Data), S::Gpus}, kBatch, read_batch},
       // Answers to a prompt, each a sequence of the batch.
       {"actor_rollout_ref.rollout.n", {S::GlobalBatch}, constant<1>, read_batch},

@@ -85,6 +85,15 @@ const Exporter& best_target(const FoundKeys& found, const std::string& called) {
 
 void read_key(const FoundKey& key, const std::vector<const Key*>& rows, Reading& reading) {
   const bool empty_variable = key.unknown && key.value.is_boolean();
+  const bool path =
+      std::any_of(rows.begin(), rows.end(), [](const Key* row) { return row->is_path; });
+  if (key.unknown && path && key.value.is_string()) {
+    // "$HOME/models/NAME"
+    const std::string text = key.value.get<std::string>();
+    const std::string last = text.substr(text.find_last_of('/') + 1);
+    if (last.find('$') == std::string::npos) rows.front()->read()(reading, Value(last));
+    return;
+  }
   if (key.unknown && !empty_variable) refuse_unknown(key);
   reading.said[key.name] = key.value;
   for (const Key* row : rows) {

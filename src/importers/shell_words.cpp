@@ -199,8 +199,14 @@ void ShellWords::command(ShellWord& word, std::size_t opening, char open, char c
 void ShellWords::arithmetic(ShellWord& word) {
   const std::uint32_t where = offset();
   const std::size_t begin = next_ + 3;
-  const auto end = source_.text.find("))", begin);
-  if (end == std::string::npos) return command(word, 2, '(', ')');
+  std::size_t end = begin;
+  for (int depth = 0; end < source_.text.size(); ++end) {  // "$(((a + b)))" too
+    const char c = source_.text[end];
+    if (c == '(') ++depth;
+    if (c == ')' && depth-- == 0) break;
+  }
+  if (source_.text.compare(std::min(end, source_.text.size()), 2, "))") != 0)
+    return command(word, 2, '(', ')');
   const auto value =
       arithmetic_value(std::string_view(source_.text).substr(begin, end - begin), variables_);
   if (!value) return command(word, 2, '(', ')');

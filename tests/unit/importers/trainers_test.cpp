@@ -107,6 +107,15 @@ TEST_CASE("verl: a step is one update of the policy") {
   CHECK(plain.degrees.zero == ZeroStage::Optimizer);
   CHECK(plain.degrees.recompute == Recompute::Full);
   CHECK_FALSE(plain.asked.main_grads);
+  // The last part of a path is the network, whatever stands before it.
+  const auto named =
+      read("v.sh",
+           "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=$HOME/m/Qwen3-8B "
+           "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=$(((1 + 1) * 2)) "
+           "actor_rollout_ref.actor.megatron.tensor_model_parallel_size=1\n",
+           8, "verl");
+  CHECK(named.named == "Qwen3-8B");
+  CHECK(named.degrees.micro_batch == 4);
   // 16,384 tokens in sequences of 4,096.
   const auto filled = read(
       "v.sh",
