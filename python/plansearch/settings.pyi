@@ -30,7 +30,8 @@ class Settings(TypedDict, total=False):
     fp8_recipe: Words  # how inputs of fp8 products are scaled (tensorwise|rowwise|delayed|block|mxfp8)
     cuda_graphs: Numbers  # 1: a captured graph issues the kernels of a step (0|1)
     delay_wgrad: Numbers  # 1: where an order joins forwards and backwards, weight gradients run while exchanges are on their way (0|1)
-    offload: Words  # what lives in host memory: optimizer states and update (none|optimizer)
+    offload: Words  # what lives in host memory: optimizer (states and update), parameters, activations, or modules such as core_attn (none|LIST)
+    optimizer_in_backward: Numbers  # 1: parameters are updated as backward makes their gradients (0|1)
     routing: Words  # how tokens spread: balanced, auxiliary, real, or tokens of the fullest rank over the mean, such as 1.3
     lora_rank: Numbers  # train adapters of this rank beside frozen weights
     lora_targets: Words  # modules with an adapter, such as q,v or all-linear (default: q,v)

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "base/names.hpp"
 #include "exporters/exporter.hpp"
 #include "exporters/megatron_model.hpp"
 #include "exporters/megatron_reading.hpp"

@@ -45,6 +45,9 @@ std::string precision_name(const ExportRequest& h) {
   }
 }
 
+Value word(bool on) {
+  return Value(on ? "true" : "false");
+}
 std::string gradients_word(const ExportRequest& h) {
   return hides_gradients(h) ? "true" : "false";
 }
