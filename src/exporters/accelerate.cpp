@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "exporters/exporter.hpp"
+#include "exporters/offload_words.hpp"
 
 namespace plansearch::exporters {
 namespace {
@@ -50,7 +51,7 @@ std::vector<Key> keys() {
        [](Reading& r, const Value& v) { r.degrees.recompute = is_on(v) ? Recompute::Full : Recompute::None; }},
       {"fsdp_config.fsdp_offload_params", {setting_of(plansearch::Setting::Offload)},
        [](const ExportRequest& h) { return Value(h.problem.framework->on_host.parameters); },
-       [](Reading& r, const Value& v) { if (is_on(v)) { r.offload("optimizer"); r.offload("parameters"); } }},
+       read_shard_offload},
       {"fsdp_config.fsdp_cpu_ram_efficient_loading", {}, constant<true>},
       {"fsdp_config.fsdp_state_dict_type", {}, [](const ExportRequest&) { return Value("SHARDED_STATE_DICT"); }},
       // FSDP 1 says both in one word.
@@ -86,7 +87,7 @@ std::vector<Accepts> accepts() {
           {S::Attention, {}, By::Script},
           {S::RankOrder, {"tp-cp-dp"}, By::Target},
           {S::Model, {}, By::Script},
-          {setting_of(plansearch::Setting::Offload)},
+          {setting_of(plansearch::Setting::Offload), shard_offloads()},
           {S::Checkpoints, {}, By::Script},
           {setting_of(plansearch::Setting::Implementation), {}, By::Script},
           {setting_of(plansearch::Setting::Kernels), {}, By::Script},

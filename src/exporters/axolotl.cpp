@@ -12,6 +12,7 @@
 
 #include "base/names.hpp"
 #include "exporters/hugging_face.hpp"
+#include "exporters/offload_words.hpp"
 
 namespace plansearch::exporters {
 namespace {
@@ -59,13 +60,6 @@ void read_unless_null(Reading& r, const Value& v) {
 
 constexpr Setting kOffloads = setting_of(plansearch::Setting::Offload);
 
-/// FSDP's CPU offload: all of a shard.
-void read_offload(Reading& r, const Value& v) {
-  if (!is_on(v)) return;
-  r.offload("optimizer");
-  r.offload("parameters");
-}
-
 constexpr int kEightBits = 8;
 template <int Bits>
 void read_bits(Reading& r, const Value& v) {
@@ -108,7 +102,7 @@ std::vector<Key> plan_keys() {
       {"fsdp_config.state_dict_type", {},
        [](const ExportRequest& h) { return in_fsdp(h, Value("SHARDED_STATE_DICT")); }},
       {"fsdp_config.offload_params", {kOffloads},
-       [](const ExportRequest& h) { return h.problem.framework->on_host.parameters ? Value(true) : Value(); }, read_offload},
+       [](const ExportRequest& h) { return h.problem.framework->on_host.parameters ? Value(true) : Value(); }, read_shard_offload},
       {"activation_offloading", {kOffloads},
        [](const ExportRequest& h) { return h.problem.framework->on_host.activations ? Value(true) : Value(); },
        [](Reading& r, const Value& v) { if (is_on(v)) r.offload("activations"); }},
@@ -176,7 +170,7 @@ std::vector<Key> other_keys() {
       only_read("fsdp_config.fsdp_activation_checkpointing", read_flag_of_recompute),
       only_read("fsdp_config.fsdp_reshard_after_forward", together),
       only_read("fsdp_config.fsdp_sharding_strategy", together),
-      only_read("fsdp_config.fsdp_offload_params", read_offload),
+      only_read("fsdp_config.fsdp_offload_params", read_shard_offload),
       only_read("fsdp_config.fsdp_auto_wrap_policy", together),
       only_read("fsdp_config.fsdp_transformer_layer_cls_to_wrap", together),
   };
@@ -263,7 +257,7 @@ std::vector<Accepts> accepts() {
                                  {s(D::ContextKind), {"ring", "all-gather"}},
                                  {S::RankOrder, {"tp-cp-dp"}, By::Target},
                                  {S::Model, {}, By::Script},
-                                 {kOffloads},
+                                 {kOffloads, trainer_offloads()},
                                  {setting_of(Overlap::TensorParallel), {kOff}, By::Target},
                                  {setting_of(Overlap::ContextRing), {}, By::Target}};
   return joined<Accepts>({own, accepts_of_trainer()});

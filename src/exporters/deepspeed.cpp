@@ -7,6 +7,7 @@
 //   (runtime/config.py refuses mics_shard_size since 0.19.8)
 // Pipeline and tensor degrees are given in code there: --to megatron-deepspeed.
 #include "exporters/megatron_model.hpp"
+#include "exporters/offload_words.hpp"
 
 namespace plansearch::exporters {
 namespace {
@@ -167,7 +168,7 @@ Exporter deepspeed_exporter() {
                       {S::Model, {}, By::Script},
                       {S::Checkpoints, {}, By::Script},
                       {kMainGradients, {"bf16", "fp16", "fp32"}},
-                      {kOffload},
+                      {kOffload, deepspeed_offloads()},
                       {setting_of(plansearch::Setting::Implementation), {}, By::Script},
                       {setting_of(plansearch::Setting::Kernels), {}, By::Script},
                       {setting_of(plansearch::Setting::LoraRank), {}, By::Script},

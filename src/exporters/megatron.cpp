@@ -15,6 +15,7 @@
 #include "exporters/megatron_model.hpp"
 #include "exporters/megatron_reading.hpp"
 #include "exporters/megatron_words.hpp"
+#include "exporters/offload_words.hpp"
 #include "plansearch/degree_table.hpp"
 #include "schedule/table.hpp"
 
@@ -336,7 +337,7 @@ Exporter megatron_exporter() {
                {kRecipe, {"tensorwise", "delayed", "block", "mxfp8"}},
                {kGraphs, {"0", "1"}},
                {kStates, {"fp32", "bf16", "fp16", "fp8"}},
-               {kOffload},
+               {kOffload, megatron_offloads()},
                {kModules},
                {setting_of(D::Dispatcher)},
                {kRouting, {"balanced", "auxiliary", "real"}},

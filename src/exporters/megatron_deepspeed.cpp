@@ -12,6 +12,7 @@
 #include "base/names.hpp"
 #include "exporters/megatron_model.hpp"
 #include "exporters/megatron_reading.hpp"
+#include "exporters/offload_words.hpp"
 
 namespace plansearch::exporters {
 namespace {
@@ -206,7 +207,7 @@ Exporter megatron_deepspeed_exporter() {
                       {S::RankOrder, {"tp-cp-dp-pp"}, By::Target},
                       {S::Layers, {kOwnSplit}, By::Target},
                       {kMainGradients, {"bf16", "fp16", "fp32"}},
-                      {kOffload}},
+                      {kOffload, deepspeed_offloads()}},
           .documents = {{.keys = deepspeed_keys(), .write = write_json, .file = "ds_config.json"},
                         {.keys = joined<Key>({parallel_keys(), model_keys(), other_keys()}),
                          .array = "MEGATRON_ARGS"}},

@@ -82,6 +82,12 @@ std::string text_in(const Value& value) {
   return shown(value);
 }
 
+void read_shard_offload(Reading& reading, const Value& value) {
+  if (!is_on(value)) return;
+  reading.offload("optimizer");
+  reading.offload("parameters");
+}
+
 std::vector<std::string> texts_in(const Value& value) {
   if (!value.is_array()) return {text_in(value)};
   std::vector<std::string> texts;

@@ -84,7 +84,7 @@ std::vector<Key> state_keys() {
        [](Reading& r, const Value& v) { if (!is_on(v)) r.hide(Overlap::PipelineSend, false); }},
       {"--tp_comm_overlap", {setting_of(Overlap::TensorParallel)},
        [](const ExportRequest& h) { return spelled_out(hides_tensor_messages(h)); },
-       [](Reading& r, const Value& v) { r.hide(Overlap::TensorParallel, is_on(v)); }},
+       [](Reading& r, const Value& v) { if (is_on(v)) r.hide(Overlap::TensorParallel, true); }},
       {"--optimizer_cpu_offload", {kOffload}, [](const ExportRequest& h) { return if_on(offloads_optimizer(h)); },
        [](Reading& r, const Value& v) { if (is_on(v)) r.offload("optimizer"); }},
       {"--use_precision_aware_optimizer", {kOffload, kMoments, kMainGradients},

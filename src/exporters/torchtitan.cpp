@@ -7,6 +7,7 @@
 //   torchtitan/distributed/parallel_dims.py: ParallelDims._validate (mesh orders)
 //   torchtitan/distributed/pipeline_parallel.py: _get_pipeline_metadata
 //   torchtitan/distributed/activation_checkpoint.py: ActivationCheckpointingConfig (subcommands)
+#include "exporters/offload_words.hpp"
 #include "exporters/torchtitan_keys.hpp"
 #include "exporters/torchtitan_reading.hpp"
 
@@ -61,7 +62,7 @@ std::vector<Key> training_keys() {
        together},
       {"--training.enable_cpu_offload", {setting_of(plansearch::Setting::Offload)},
        [](const ExportRequest& h) { return flag(h.problem.framework->on_host.parameters); },
-       [](Reading& r, const Value& v) { if (is_on(v)) { r.offload("optimizer"); r.offload("parameters"); } }},
+       read_shard_offload},
       {"--parallelism.data_parallel_replicate_degree", {s(D::ShardGroup), s(D::Data), S::Gpus},
        [](const ExportRequest& h) { return Value(h.degrees.data / h.shard_ranks()); },
        together},
@@ -207,7 +208,7 @@ std::vector<Accepts> torchtitan_accepts() {
           {S::Attention, {"flash"}, By::Target},
           {S::RankOrder, {"tp-cp-dp-pp"}, By::Target},
           {S::Model, {}, By::Script},
-          {setting_of(plansearch::Setting::Offload)},
+          {setting_of(plansearch::Setting::Offload), shard_offloads()},
           {setting_of(Overlap::GradientReduction), {kOn}, By::Target},
           {setting_of(Overlap::ParameterGather), {kOn}, By::Target},
           {setting_of(Overlap::PipelineSend), {}, By::Target},

@@ -7,6 +7,7 @@
 //   torchtitan/distributed/pipeline_parallel.py: build_pipeline_schedule
 #include <fmt/format.h>
 
+#include "exporters/offload_words.hpp"
 #include "exporters/torchtitan_keys.hpp"
 #include "exporters/torchtitan_reading.hpp"
 
@@ -61,6 +62,9 @@ std::vector<Key> training_keys() {
       // Names of earlier versions.
       only_read("training.batch_size", together),
       only_read("parallelism.pipeline_parallel_layers_per_stage", together),
+      {"training.enable_cpu_offload", {setting_of(plansearch::Setting::Offload)},
+       [](const ExportRequest& h) { return h.problem.framework->on_host.parameters ? Value(true) : Value(); },
+       read_shard_offload},
       {"training.mixed_precision_param", {S::Precision},
        [](const ExportRequest& h) { return Value(torch_name(h.problem.precision)); },
        read_torch_precision},

@@ -139,7 +139,7 @@ std::vector<Key> megatron_keys() {
        [](Reading& r, const Value& v) { if (!is_on(v)) r.asked.main_grads = "bf16"; }},
       {"+actor_rollout_ref.actor.megatron.override_transformer_config.tp_comm_overlap", {setting_of(Overlap::TensorParallel)},
        [](const ExportRequest& h) { return if_on(hides_tensor_messages(h)); },
-       [](Reading& r, const Value& v) { r.hide(Overlap::TensorParallel, is_on(v)); }},
+       [](Reading& r, const Value& v) { if (is_on(v)) r.hide(Overlap::TensorParallel, true); }},
   };
 }
 

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::array<Choice<GradientsToHost>, 2> kGradientsToHost{
     {{"at-step", GradientsToHost::AtStep}, {"as-reduced", GradientsToHost::AsReduced}}};
-constexpr std::array<Choice<bool>, 2> kYesNo{{{"no", false}, {"yes", true}}};
+constexpr std::array<Choice<bool>, 2> kBooleans{{{"false", false}, {"true", true}}};
 /// Whether gradients are summed on the host in fp32.
 constexpr std::array<Choice<bool>, 2> kSums{{{"fp32", true}, {"as-kept", false}}};
 /// By the names of the table, whichever alias the file uses.
@@ -300,7 +300,7 @@ class Reader {
       if (framework.offloads.any()) log.given("offloads");
     });
     unlogged.with("optimizer_in_backward", [&](const Node& node) {
-      framework.has_optimizer_in_backward = node.choice<bool>(kYesNo);
+      framework.has_optimizer_in_backward = node.choice<bool>(kBooleans);
       log.given("optimizer_in_backward");
     });
     fields.take("optimizer_start", framework.optimizer_start, words_of<OptimizerStart, 3>());

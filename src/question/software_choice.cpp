@@ -191,11 +191,11 @@ constexpr std::array<OffloadWord, 3> kOffloadWords{
                    "these keep them on the host: " + frameworks_that(can));
 }
 
-void take_offload_word(Framework& framework, const std::string& word) {
+void take_offload_word(const Framework& framework, const std::string& word, HostTensors& taken) {
   for (const OffloadWord& known : kOffloadWords) {
     if (known.word != word) continue;
     if (!known.can(framework)) refuse_offload(framework, word, known.can);
-    framework.on_host.*known.asked = true;
+    taken.*known.asked = true;
     return;
   }
   const auto module = find_layer_module(word);
@@ -209,19 +209,22 @@ void take_offload_word(Framework& framework, const std::string& word) {
   }
   const auto can = [&](const Framework& f) { return (f.offloads.modules & bit_of(*module)).any(); };
   if (!can(framework)) refuse_offload(framework, word, can);
-  framework.on_host.modules |= bit_of(*module);
+  taken.modules |= bit_of(*module);
 }
 
 }  // namespace
 
 void apply_offload(Framework& framework, const Cluster& machine, const std::string& text) {
   if (text.empty() || text == "none" || text == "0") return;
-  for (const std::string& word : words_of(text, " ,+")) take_offload_word(framework, word);
-  if (machine.host) return;
-  throw InputError({},
-                   fmt::format("--offload {}: {} says nothing of its hosts", text, machine.name),
-                   "add host: {memory, memory_bandwidth, to_device, from_device} to the profile "
-                   "(docs/hardware_profiles.md)");
+  HostTensors taken;
+  for (const std::string& word : words_of(text, " ,+")) take_offload_word(framework, word, taken);
+  if (!machine.host) {
+    throw InputError({},
+                     fmt::format("--offload {}: {} says nothing of its hosts", text, machine.name),
+                     "add host: {memory, memory_bandwidth, to_device, from_device} to the profile "
+                     "(docs/hardware_profiles.md)");
+  }
+  framework.on_host = taken;
 }
 
 void apply_optimizer_in_backward(Framework& framework, const std::string& text) {

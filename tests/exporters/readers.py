@@ -373,7 +373,7 @@ def read_torchtitan(words, world):
     return result
 
 
-TITAN_TOML = """model.name model.flavor training.seq_len training.local_batch_size
+TITAN_TOML = """model.name model.flavor training.enable_cpu_offload training.seq_len training.local_batch_size
   training.global_batch_size training.mixed_precision_param
   parallelism.data_parallel_replicate_degree parallelism.data_parallel_shard_degree
   parallelism.fsdp_reshard_after_forward parallelism.tensor_parallel_degree

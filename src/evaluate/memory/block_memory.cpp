@@ -66,7 +66,7 @@ class ActivationCounter {
     std::vector<Bytes> parts;
     for_each_part([&](std::size_t op, const Saved* saved) {
       const Bytes bytes = saved == nullptr ? attention_copies(op) : size_of(*saved);
-      parts.push_back(goes_to_host(op) ? Bytes(0) : bytes);
+      parts.push_back(goes_to_host(op, saved) ? Bytes(0) : bytes);
     });
     return parts;
   }
@@ -105,10 +105,8 @@ class ActivationCounter {
     }
   }
 
-  [[nodiscard]] bool goes_to_host(std::size_t op) const {
-    const HostTensors& host = context_.problem.framework->on_host;
-    if (!is_layer(block_.kind)) return false;
-    return host.activations || (block_.operators[op].modules & host.modules).any();
+  [[nodiscard]] bool goes_to_host(std::size_t op, const Saved* saved) const {
+    return waits_on_host(context_.problem.framework->on_host, block_, op, saved);
   }
 
   /// A block's own tensors are back while its backward runs, and the next one's on their way.
@@ -119,9 +117,10 @@ class ActivationCounter {
     } else if (host.modules.any() && !repeats_whole(block_, level)) {
       const std::vector<double>& repeated = local_.repeated[static_cast<std::size_t>(level)];
       Bytes bytes;
-      for (std::size_t i = 0; i < block_.operators.size(); ++i) {
-        if (goes_to_host(i) && repeated[i] == 0.0) bytes += saved_by(i);
-      }
+      for_each_part([&](std::size_t i, const Saved* saved) {
+        if (repeated[i] > 0.0 || !goes_to_host(i, saved)) return;
+        bytes += saved == nullptr ? attention_copies(i) : size_of(*saved);
+      });
       memory.offloaded = std::min(bytes, memory.saved);
     }
     memory.saved -= memory.offloaded;
@@ -160,7 +159,7 @@ class ActivationCounter {
     Bytes bytes;
     for (std::size_t i = 0; i < block_.operators.size(); ++i) {
       for (const Saved& saved : block_.operators[i].saved) {
-        if (saved.tensor != id || saved.as != SavedAs::Itself || goes_to_host(i)) continue;
+        if (saved.tensor != id || saved.as != SavedAs::Itself || goes_to_host(i, &saved)) continue;
         bool gone = false;
         if (selective && modules) gone = comes_back(saved, i, selective_.modules, repeated);
         if (selective && !modules) gone = repeated[i] > 0.0 && is_dropped(block_, repeated, i, id);

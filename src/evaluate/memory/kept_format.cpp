@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "plan/stages/layer_distribution.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch {
@@ -24,6 +25,20 @@ bool only_products_read_again(const Block& block, const BlockIndex& index, Tenso
     const OperatorTraits& row = traits(op);
     return !reads || row.multiplies_weight() || op.passes == MemoryBound::Activation ||
            op.passes == MemoryBound::GatedActivation || !(row.reads_inputs() || saves(op, id));
+  });
+}
+
+bool waits_on_host(const HostTensors& host, const Block& block, std::size_t op,
+                   const Saved* saved) {
+  if (!is_layer(block.kind)) return false;
+  if (host.activations) return true;
+  if (host.modules.none()) return false;
+  const auto named = [&](const Operator& one) { return (one.modules & host.modules).any(); };
+  if (named(block.operators[op])) return true;
+  if (saved == nullptr || saved->as != SavedAs::Itself) return false;
+  return std::any_of(block.operators.begin(), block.operators.end(), [&](const Operator& one) {
+    return named(one) &&
+           std::find(one.inputs.begin(), one.inputs.end(), saved->tensor) != one.inputs.end();
   });
 }
 
