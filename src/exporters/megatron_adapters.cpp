@@ -54,7 +54,9 @@ void read_megatron_adapters(Reading& r, const std::string& rank, const std::stri
     else
       throw WrongValue(fmt::format("'{}' is not a module that is known (--lora-targets)", word));
   }
-  if (words.empty()) add("all-linear");
+  // Both products of attention and both of the MLP: whatever the model calls them.
+  constexpr std::size_t kModules = 7;
+  if (words.empty() || targets.size() == kModules) targets = {"all-linear"};
   r.asked.lora_targets = fmt::format("{}", fmt::join(targets, ","));
 }
 
