@@ -51,7 +51,7 @@ std::vector<Key> parallel_keys() {
   return {
       {"--tensor-model-parallel-size", {s(D::TensorOut)}, degree<&PlanDegrees::tensor_out>},
       {"--sequence-parallel", {s(D::SequenceParallel)}, flag_of<&ExportRequest::spreads_tokens>,
-       [](Reading& r, const Value& v) { r.degrees.sequence_parallel = is_on(v) ? SequenceParallel::On : SequenceParallel::Off; }},
+       read_sequence_parallel},
       {"--pipeline-model-parallel-size", {s(D::Pipeline), s(D::Schedule)}, degree<&PlanDegrees::pipeline>},
       {"--num-layers-per-virtual-pipeline-stage", {s(D::Chunks), s(D::Schedule)},
        [](const ExportRequest& h) {

@@ -14,6 +14,12 @@ namespace plansearch::exporters {
 /// "parameters,optimizer" as "optimizer,parameters"; words that nobody knows stay.
 [[nodiscard]] std::string ordered_offload(const std::string& text);
 
+/// True where it lies on the host, else null.
+template <bool HostTensors::*What>
+[[nodiscard]] Value if_on_host(const ExportRequest& request) {
+  return request.problem.framework->on_host.*What ? Value(true) : Value();
+}
+
 /// FSDP's CPU offload, where it is on: all of a shard.
 void read_shard_offload(Reading& reading, const Value& value);
 

@@ -82,6 +82,10 @@ std::string text_in(const Value& value) {
   return shown(value);
 }
 
+void read_sequence_parallel(Reading& reading, const Value& value) {
+  reading.degrees.sequence_parallel = is_on(value) ? SequenceParallel::On : SequenceParallel::Off;
+}
+
 void read_shard_offload(Reading& reading, const Value& value) {
   if (!is_on(value)) return;
   reading.offload("optimizer");

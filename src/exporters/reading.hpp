@@ -75,6 +75,8 @@ struct Reading {
 [[nodiscard]] std::string text_in(const Value& value);
 /// The words of a list, or the one that stands alone.
 [[nodiscard]] std::vector<std::string> texts_in(const Value& value);
+/// A switch: on or off.
+void read_sequence_parallel(Reading& reading, const Value& value);
 /// "auto", "none" and "null" of configurations that leave a value to others.
 [[nodiscard]] bool is_left_open(const Value& value);
 

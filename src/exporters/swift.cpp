@@ -37,7 +37,7 @@ std::vector<Key> parallel_keys() {
       {"--tensor_model_parallel_size", {s(D::TensorOut)}, degree<&PlanDegrees::tensor_out>},
       {"--sequence_parallel", {s(D::SequenceParallel)},
        [](const ExportRequest& h) { return spelled_out(h.spreads_tokens()); },
-       [](Reading& r, const Value& v) { r.degrees.sequence_parallel = is_on(v) ? SequenceParallel::On : SequenceParallel::Off; }},
+       read_sequence_parallel},
       {"--pipeline_model_parallel_size", {s(D::Pipeline), s(D::Schedule)}, degree<&PlanDegrees::pipeline>},
       {"--virtual_pipeline_model_parallel_size", {s(D::Chunks), s(D::Schedule)},
        [](const ExportRequest& h) { return h.degrees.chunks > 1 && is_even(h.stages) ? Value(h.degrees.chunks) : Value(); }, together},

@@ -63,7 +63,7 @@ std::vector<Key> training_keys() {
       only_read("training.batch_size", together),
       only_read("parallelism.pipeline_parallel_layers_per_stage", together),
       {"training.enable_cpu_offload", {setting_of(plansearch::Setting::Offload)},
-       [](const ExportRequest& h) { return h.problem.framework->on_host.parameters ? Value(true) : Value(); },
+       if_on_host<&HostTensors::parameters>,
        read_shard_offload},
       {"training.mixed_precision_param", {S::Precision},
        [](const ExportRequest& h) { return Value(torch_name(h.problem.precision)); },

@@ -112,7 +112,7 @@ std::vector<Key> megatron_keys() {
       {"actor_rollout_ref.actor.megatron.tensor_model_parallel_size", {s(D::TensorOut)}, degree<&PlanDegrees::tensor_out>},
       {"actor_rollout_ref.actor.megatron.sequence_parallel", {s(D::SequenceParallel)},
        [](const ExportRequest& h) { return spelled_out(h.spreads_tokens()); },
-       [](Reading& r, const Value& v) { r.degrees.sequence_parallel = is_on(v) ? SequenceParallel::On : SequenceParallel::Off; }},
+       read_sequence_parallel},
       {"actor_rollout_ref.actor.megatron.pipeline_model_parallel_size", {s(D::Pipeline), s(D::Schedule)}, degree<&PlanDegrees::pipeline>},
       {"actor_rollout_ref.actor.megatron.virtual_pipeline_model_parallel_size", {s(D::Chunks), s(D::Schedule)},
        [](const ExportRequest& h) { return number_or_null(h.degrees.chunks > 1, h.degrees.chunks); }, together},

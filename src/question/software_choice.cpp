@@ -103,19 +103,30 @@ void apply_graphs(Framework& framework, const std::string& text) {
   c.host_launch = c.collective_skew = c.collective_skew_across_nodes = Seconds(0);
 }
 
+/// What a framework may be able to do, and does where somebody asks for it with 1.
+struct Switch {
+  std::string_view flag;
+  bool Framework::*can;
+  bool Framework::*does;
+  std::string_view otherwise;  ///< what a framework does that cannot
+  std::string_view others;     ///< before the names of those that can
+};
 /// Beside pairs of a forward and a backward; legality asks for an order that has them.
-void apply_delay(Framework& framework, const std::string& text) {
-  if (text == "0" || text == "none") return;
-  if (text != "1") refuse_word("--delay-wgrad", text, {"0", "1"});
-  if (!framework.can_delay_weight_gradients) {
-    throw InputError(
-        {},
-        fmt::format("--delay-wgrad 1: {} runs weight gradients with their passes", framework.name),
-        "these can run them later: " + frameworks_that([](const Framework& other) {
-          return other.can_delay_weight_gradients;
-        }));
+constexpr Switch kDelay{"--delay-wgrad", &Framework::can_delay_weight_gradients,
+                        &Framework::delays_weight_gradients,
+                        "runs weight gradients with their passes", "these can run them later: "};
+constexpr Switch kInBackward{"--optimizer-in-backward", &Framework::has_optimizer_in_backward,
+                             &Framework::optimizer_in_backward, "updates parameters after backward",
+                             "these update them in it: "};
+
+void apply_switch(Framework& framework, const Switch& row, const std::string& text) {
+  if (text != "0" && text != "1") refuse_word(row.flag, text, {"0", "1"});
+  if (text == "1" && !(framework.*row.can)) {
+    const auto can = [&](const Framework& other) { return other.*row.can; };
+    throw InputError({}, fmt::format("{} 1: {} {}", row.flag, framework.name, row.otherwise),
+                     std::string(row.others) + frameworks_that(can));
   }
-  framework.delays_weight_gradients = true;
+  framework.*row.does = text == "1";
 }
 
 void apply_operators(Framework& framework, const std::optional<std::string>& set,
@@ -228,16 +239,7 @@ void apply_offload(Framework& framework, const Cluster& machine, const std::stri
 }
 
 void apply_optimizer_in_backward(Framework& framework, const std::string& text) {
-  if (text != "0" && text != "1") refuse_word("--optimizer-in-backward", text, {"0", "1"});
-  if (text == "1" && !framework.has_optimizer_in_backward) {
-    throw InputError({},
-                     fmt::format("--optimizer-in-backward 1: {} updates parameters after backward",
-                                 framework.name),
-                     "these update them in it: " + frameworks_that([](const Framework& other) {
-                       return other.has_optimizer_in_backward;
-                     }));
-  }
-  framework.optimizer_in_backward = text == "1";
+  apply_switch(framework, kInBackward, text);
 }
 
 void check_recompute_modules(const Framework& framework, const ModelDescription& model,
@@ -326,7 +328,9 @@ void apply_software(Framework& framework, const SoftwareStack& machine,
     apply_optimizer_in_backward(framework, *choice.optimizer_in_backward);
   }
   if (choice.cuda_graphs) apply_graphs(framework, *choice.cuda_graphs);
-  if (choice.delay_wgrad) apply_delay(framework, *choice.delay_wgrad);
+  if (choice.delay_wgrad && *choice.delay_wgrad != "none") {
+    apply_switch(framework, kDelay, *choice.delay_wgrad);
+  }
 }
 
 }  // namespace plansearch

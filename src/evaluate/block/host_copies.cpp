@@ -37,6 +37,7 @@ HostCopies host_copies(const PricingContext& context, Bytes offloaded,
 }
 
 void wait_for_copies(const HostCopies& copies, BlockTimes& times) {
+  if (copies.forward == Seconds(0) && copies.backward == Seconds(0)) return;
   wait(excess(copies.forward, times.forward.device()), times.forward);
   const Seconds again = times.recompute.device();
   wait(excess(copies.backward, again + times.backward.device()), times.backward);

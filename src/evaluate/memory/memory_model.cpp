@@ -186,16 +186,19 @@ bool may_keep_most(const PricingInput& view, int position) {
   return view.kind_of(position) != view.kind_of(position - 1);
 }
 
+void take_worse(const DeviceMemory& device, DeviceMemory& worst) {
+  const Bytes on_host = std::max(device.on_host, worst.on_host);
+  if (device.device == 0 || device.memory.total() > worst.memory.total()) worst = device;
+  worst.on_host = on_host;
+}
+
 DeviceMemory worst_device_memory(const PricingInput& view, EvaluationWorkspace& workspace) {
   DeviceMemory worst;
-  Bytes on_host;
   for (int position = 0; position < view.assignment().stages(); ++position) {
     if (!may_keep_most(view, position)) continue;
     const DeviceMemory memory = device_memory(view, position, workspace);
-    on_host = std::max(on_host, memory.on_host);
-    if (position == 0 || memory.memory.total() > worst.memory.total()) worst = memory;
+    take_worse(memory, worst);
   }
-  worst.on_host = on_host;
   return worst;
 }
 

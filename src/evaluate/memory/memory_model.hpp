@@ -9,6 +9,9 @@
 
 namespace plansearch {
 
+/// Keeps of two devices the one that needs more, and the most that either has in memory of its
+/// host.
+void take_worse(const DeviceMemory& device, DeviceMemory& worst);
 /// The device that needs most.
 [[nodiscard]] DeviceMemory worst_device_memory(const PricingInput& view,
                                                EvaluationWorkspace& workspace);

@@ -22,6 +22,13 @@ namespace {
 
 using Keys = FixedVector<std::string_view, 16>;
 
+/// Whether a parameter that several blocks use is met for the first time.
+bool is_new(std::string_view key, Keys& seen) {
+  if (std::find(seen.begin(), seen.end(), key) != seen.end()) return false;
+  seen.push_back(key);
+  return true;
+}
+
 double optimizer_traffic(const ParameterCount& count, const ModelStatePolicy& statics) {
   return count.trainable_dense * statics.dense.optimizer_traffic +
          count.trainable_expert * statics.expert.optimizer_traffic;
@@ -149,9 +156,7 @@ Bytes gradients_in_backward(const PricingInput& view, int position) {
     for_each_block(view, view.content(content), [&](const BlockProfile& block, double) {
       largest = std::max(largest, bytes(block.parameters));
       for (const SharedCount& one : block.shared) {
-        if (std::find(seen.begin(), seen.end(), one.key) != seen.end()) continue;
-        seen.push_back(one.key);
-        shared += bytes(one.count);
+        if (is_new(one.key, seen)) shared += bytes(one.count);
       }
     });
   }
@@ -164,7 +169,9 @@ StageClassStates statics_of(const PricingInput& view, int position) {
     add_states(view, view.ground.transforms[static_cast<std::size_t>(transform)],
                parameters_at(view, position, transform), statics);
   });
-  statics.gradient_bytes += gradients_in_backward(view, position);
+  if (view.problem.framework->optimizer_in_backward) {
+    statics.gradient_bytes = gradients_in_backward(view, position);
+  }
   statics.gathered_parameters = gathered_parameters(view, position);
   statics.host = host_time(view, position);
   return statics;
@@ -255,9 +262,7 @@ ParameterCount parameters_at(const PricingInput& view, int position, int transfo
     for_each_block(view, view.content(index), [&](const BlockProfile& block, double copies) {
       total += block.parameters * copies;
       for (const SharedCount& shared : block.shared) {
-        if (std::find(seen.begin(), seen.end(), shared.key) != seen.end()) continue;
-        seen.push_back(shared.key);
-        total += shared.count;
+        if (is_new(shared.key, seen)) total += shared.count;
       }
     });
   }

@@ -146,15 +146,12 @@ bool is_listed(const Problem& problem) {
 DeviceMemory listed_device_memory(const PricingInput& view, EvaluationWorkspace& workspace) {
   const std::vector<Bytes> peaks = peak_bytes(priced_program(view, {}, workspace));
   DeviceMemory worst;
-  Bytes on_host;
   for (int p = 0; p < view.assignment().stages(); ++p) {
     DeviceMemory device = device_memory(view, p, workspace);
     const Bytes messages = peaks[static_cast<std::size_t>(p)] - device.memory.activations;
     device.memory.buffers += std::max(messages, Bytes(0));
-    on_host = std::max(on_host, device.on_host);
-    if (p == 0 || device.memory.total() > worst.memory.total()) worst = device;
+    take_worse(device, worst);
   }
-  worst.on_host = on_host;
   return worst;
 }
 

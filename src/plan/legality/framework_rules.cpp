@@ -370,15 +370,10 @@ std::optional<Infeasible> check_rule(const FrameworkRule& rule, const RuleCase& 
                 [&] { return fmt::format("{}: {}", c.framework.name, rule.message); });
 }
 
-DegreeSet degrees_of_rule(const FrameworkRule& rule) {
-  const Rule* known = find_rule(rule.name);
-  return known == nullptr ? DegreeSet{} : known->reads;
-}
-
 std::optional<KnownRule> known_rule(const FrameworkRule& rule) {
   const Rule* known = find_rule(rule.name);
   if (known == nullptr) return std::nullopt;
-  return KnownRule{known->broken, rule.limit, known->obstacle};
+  return KnownRule{known->reads, known->broken, rule.limit, known->obstacle};
 }
 
 }  // namespace legality

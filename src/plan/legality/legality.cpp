@@ -457,11 +457,11 @@ std::optional<BrokenRule> rule_broken_by(const PinnedDegrees& decided, const Net
   }
   const PlanDegrees plan = with_pinned({}, decided);
   for (const FrameworkRule& rule : framework.rules) {
-    const DegreeSet reads = legality::degrees_of_rule(rule);
-    if (!((reads | known) == known)) continue;
+    const auto row = legality::known_rule(rule);
+    if (!row || !((row->reads | known) == known)) continue;
     auto why =
         legality::check_rule(rule, {plan, network, framework, precision}, legality::Wording::Full);
-    if (why) return BrokenRule{reads, *std::move(why)};
+    if (why) return BrokenRule{row->reads, *std::move(why)};
   }
   return std::nullopt;
 }
@@ -481,7 +481,7 @@ std::vector<LegalityCondition> legality_conditions(const Network& network,
   for (const FrameworkRule& rule : framework.rules) {
     const auto known = legality::known_rule(rule);
     if (!known) continue;
-    conditions.push_back({legality::degrees_of_rule(rule),
+    conditions.push_back({known->reads,
                           [&network, &framework, precision,
                            known = *known](const PlanDegrees& plan) -> std::optional<Obstacle> {
                             const legality::RuleCase c{plan, network, framework, precision};

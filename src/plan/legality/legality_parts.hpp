@@ -62,9 +62,9 @@ struct RuleCase {
 /// One rule of a framework file; one that is not in the vocabulary forbids nothing.
 [[nodiscard]] std::optional<Infeasible> check_rule(const FrameworkRule& rule, const RuleCase& c,
                                                    Wording wording);
-[[nodiscard]] DegreeSet degrees_of_rule(const FrameworkRule& rule);
 /// The same rule, found by its name once; absent where it is not in the vocabulary.
 struct KnownRule {
+  DegreeSet reads;
   bool (*broken)(const RuleCase& c, double limit);
   double limit;
   Obstacle obstacle;

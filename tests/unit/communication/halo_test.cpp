@@ -45,21 +45,7 @@ struct Convolution {
   }
 
   [[nodiscard]] std::vector<Communication> messages() const {
-    PlanDegrees plan;
-    for (const int factor : placements.factors) plan.tensor_out *= factor;
-    const Framework framework = test::plain_framework();
-    DeviceMesh mesh =
-        with_factors(make_device_mesh(plan, framework.rank_order), placements.factors);
-    const PlacementRules rules = placement_rules(network, plan, mesh, framework, &placements);
-    const BlockIndex index = index_block(network, network.blocks[0]);
-    const BlockPlacement placement = place_block(network, network.blocks[0], rules);
-    const TensorPolicies policies = tensor_policies(plan, mesh, framework, DataType::Bf16);
-    const DerivationScratchPtr scratch = make_derivation_scratch();
-    std::vector<Communication> found;
-    derive_operator_communication(
-        {network, network.blocks[0], index, rules, placement, policies, framework.sharding},
-        *scratch, found);
-    return found;
+    return test::operator_messages(network, placements);
   }
 
   DimId batch{}, y{}, x{}, v{}, u{}, p{}, q{}, c{}, d{};

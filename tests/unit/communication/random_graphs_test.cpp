@@ -388,24 +388,6 @@ class Expected {
   BruteForce& best_;
 };
 
-std::vector<Communication> derived(const Network& network, const Placements& placements) {
-  PlanDegrees plan;
-  for (const int factor : placements.factors) plan.tensor_out *= factor;
-  const Framework framework = test::plain_framework();
-  const DeviceMesh mesh =
-      with_factors(make_device_mesh(plan, framework.rank_order), placements.factors);
-  const PlacementRules rules = placement_rules(network, plan, mesh, framework, &placements);
-  const BlockIndex index = index_block(network, network.blocks[0]);
-  const BlockPlacement placement = place_block(network, network.blocks[0], rules);
-  const TensorPolicies policies = tensor_policies(plan, mesh, framework, DataType::Bf16);
-  const DerivationScratchPtr scratch = make_derivation_scratch();
-  std::vector<Communication> messages;
-  derive_operator_communication(
-      {network, network.blocks[0], index, rules, placement, policies, framework.sharding}, *scratch,
-      messages);
-  return messages;
-}
-
 struct Sent {
   std::map<TensorId, double> forward, backward;
   std::map<std::size_t, double> halo;  ///< by operator, forward
@@ -439,7 +421,7 @@ TEST_SUITE("unit") {
       const int factors = graphs % 10 == 9 ? 3 : 1 + graphs % 2;
       RandomGraph graph(random, factors);
       const Network network = graph.network();
-      const auto messages = derived(network, graph.placements());
+      const auto messages = test::operator_messages(network, graph.placements());
       Sent sent = sent_by(messages);
       Expected expected(network, graph, best.try_emplace(factors, factors).first->second);
       CAPTURE(graphs);
@@ -468,7 +450,7 @@ TEST_SUITE("unit") {
         dimension.name = "no" + dimension.name;
         dimension.role = DimRole::Other;
       }
-      CHECK(derived(other, graph.placements()) == messages);
+      CHECK(test::operator_messages(other, graph.placements()) == messages);
     }
     CHECK(longer < all / 10);
     CHECK(sums > 1000);

@@ -191,6 +191,26 @@ inline std::vector<Communication> derive_communication(const Network& network, c
   return demands;
 }
 
+/// What operators of the first block send where single operators are placed on factors.
+inline std::vector<Communication> operator_messages(const Network& network,
+                                                    const Placements& placements) {
+  PlanDegrees plan;
+  for (const int factor : placements.factors) plan.tensor_out *= factor;
+  const Framework framework = plain_framework();
+  const DeviceMesh mesh =
+      with_factors(make_device_mesh(plan, framework.rank_order), placements.factors);
+  const PlacementRules rules = placement_rules(network, plan, mesh, framework, &placements);
+  const BlockIndex index = index_block(network, network.blocks[0]);
+  const BlockPlacement placement = place_block(network, network.blocks[0], rules);
+  const TensorPolicies policies = tensor_policies(plan, mesh, framework, DataType::Bf16);
+  const DerivationScratchPtr scratch = make_derivation_scratch();
+  std::vector<Communication> messages;
+  derive_operator_communication(
+      {network, network.blocks[0], index, rules, placement, policies, framework.sharding}, *scratch,
+      messages);
+  return messages;
+}
+
 inline std::vector<Communication> derive(const Network& network, const PlanDegrees& plan,
                                          const Framework& framework = plain_framework()) {
   const DeviceMesh mesh = make_device_mesh(plan, framework.rank_order);

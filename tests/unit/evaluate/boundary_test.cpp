@@ -6,18 +6,12 @@
 
 #include <variant>
 
-#include "plan/stages/expand.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "support/toy_problem.hpp"
+#include "support/uniform_plan.hpp"
 
 namespace plansearch {
 namespace {
-
-ParallelPlan plan_of(const Problem& problem, const PlanDegrees& degrees) {
-  auto plan = expand(degrees, *problem.network, *problem.framework);
-  REQUIRE(std::holds_alternative<ParallelPlan>(plan));
-  return std::get<ParallelPlan>(std::move(plan));
-}
 
 PlanDegrees stages_of_tensor(int pipeline, int tensor) {
   PlanDegrees degrees;
@@ -38,7 +32,7 @@ TEST_SUITE("unit") {
   TEST_CASE("of neighbours on single ranks every eighth leaves its node") {
     // Ranks 0 .. 15, nodes 0-7 and 8-15: only 7 -> 8 crosses.
     const Problem problem = problem_on(16);
-    const ParallelPlan plan = plan_of(problem, stages_of_tensor(16, 1));
+    const ParallelPlan plan = test::uniform_plan(problem, stages_of_tensor(16, 1));
     for (int stage = 0; stage + 1 < 16; ++stage) {
       CHECK(boundary_route(*problem.cluster, plan, stage, stage + 1).left_domain ==
             (stage == 7 ? 8 : 0));
@@ -49,7 +43,7 @@ TEST_SUITE("unit") {
     // Stages 0-2, 3-5, 6-8, 9-11, 12-14 of tensor 3: pairs r, r + 3. 3-5 -> 6-8 has 5 -> 8,
     // 6-8 -> 9-11 has 6 -> 9, the others stay inside 0-7 or 8-15.
     const Problem problem = problem_on(15);
-    const ParallelPlan plan = plan_of(problem, stages_of_tensor(5, 3));
+    const ParallelPlan plan = test::uniform_plan(problem, stages_of_tensor(5, 3));
     const std::vector<int> expected{0, 8, 8, 0};
     for (int stage = 0; stage < 4; ++stage) {
       CHECK(boundary_route(*problem.cluster, plan, stage, stage + 1).left_domain ==

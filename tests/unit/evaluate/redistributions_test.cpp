@@ -5,18 +5,12 @@
 #include <algorithm>
 #include <string>
 
-#include "plan/stages/expand.hpp"
 #include "plansearch/evaluator.hpp"
 #include "support/toy_class.hpp"
+#include "support/uniform_plan.hpp"
 
 namespace plansearch {
 namespace {
-
-ParallelPlan plan_of(const Problem& problem, const PlanDegrees& degrees) {
-  auto plan = expand(degrees, *problem.network, *problem.framework);
-  REQUIRE(std::holds_alternative<ParallelPlan>(plan));
-  return std::get<ParallelPlan>(std::move(plan));
-}
 
 PlanDegrees two_stages() {
   PlanDegrees degrees;
@@ -31,7 +25,7 @@ TEST_SUITE("unit") {
   TEST_CASE("redistributions take as long as the messages of the price") {
     const Problem problem = test::toy_problem();
     const PlanEvaluator evaluator(problem);
-    const ParallelPlan plan = plan_of(problem, two_stages());
+    const ParallelPlan plan = test::uniform_plan(problem, two_stages());
     const auto all = evaluator.redistributions(plan);
     REQUIRE(!all.empty());
     Seconds told;
@@ -65,7 +59,8 @@ TEST_SUITE("unit") {
 
   TEST_CASE("a gather of tokens: where from, where to, its links and bytes") {
     const Problem problem = test::toy_problem();
-    const auto all = PlanEvaluator(problem).redistributions(plan_of(problem, two_stages()));
+    const auto all =
+        PlanEvaluator(problem).redistributions(test::uniform_plan(problem, two_stages()));
     const auto gather = std::find_if(all.begin(), all.end(), [](const Redistribution& r) {
       return r.from.starts_with("decoder") && r.pass == "forward" &&
              r.path.front().kind == CommunicationKind::AllGather;

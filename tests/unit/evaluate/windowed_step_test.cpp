@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "cost/collective/collective_cost.hpp"
-#include "plan/stages/expand.hpp"
 #include "plan/stages/gangs.hpp"
 #include "support/toy_class.hpp"
+#include "support/uniform_plan.hpp"
 
 namespace plansearch {
 namespace {
@@ -38,14 +38,9 @@ PlanDegrees stages(int pipeline, int tensor, int micro_batches) {
   return degrees;
 }
 
-ParallelPlan plain(const Problem& problem, const PlanDegrees& degrees) {
-  auto plan = expand(degrees, *problem.network, *problem.framework);
-  REQUIRE(std::holds_alternative<ParallelPlan>(plan));
-  return std::get<ParallelPlan>(std::move(plan));
-}
-
 ParallelPlan shared(const Problem& problem, const PlanDegrees& degrees) {
-  auto plan = with_gangs(plain(problem, degrees), kEnds, *problem.network, *problem.framework);
+  auto plan =
+      with_gangs(test::uniform_plan(problem, degrees), kEnds, *problem.network, *problem.framework);
   REQUIRE(std::holds_alternative<ParallelPlan>(plan));
   return std::get<ParallelPlan>(std::move(plan));
 }
@@ -149,7 +144,7 @@ TEST_SUITE("unit") {
     problem = test::with_framework(problem, [](Framework& framework) {
       framework.overlap[static_cast<std::size_t>(Overlap::PipelineSend)].share = 1.0;
     });
-    ParallelPlan plan = plain(problem, stages(4, 1, 16));
+    ParallelPlan plan = test::uniform_plan(problem, stages(4, 1, 16));
     const Priced ordered = price(problem, plan);
     plan.order.window = true;
     const Priced found = price(problem, plan);
@@ -180,7 +175,7 @@ TEST_SUITE("unit") {
   TEST_CASE("embedding and head are a share of every device, and of no device more") {
     const Problem problem = problem_of(4, 16);
     const PlanDegrees degrees = stages(4, 1, 16);
-    const Priced apart = price(problem, plain(problem, degrees));
+    const Priced apart = price(problem, test::uniform_plan(problem, degrees));
     const Priced together = price(problem, shared(problem, degrees));
     // 2 layers of 12 H^2 and a quarter of the vocabulary of 51,200, padded to 128 x 4, by 18 bytes
     // a parameter; biases, norms and positions are small.

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "plan/stages/expand.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "schedule/table.hpp"
 #include "support/toy_class.hpp"
+#include "support/uniform_plan.hpp"
 
 namespace plansearch {
 namespace {
@@ -35,12 +35,6 @@ PlanDegrees degrees_of(int data, int pipeline, int tensor) {
   degrees.tensor_out = tensor;
   degrees.micro_batches = 32 / data;
   return degrees;
-}
-
-ParallelPlan plain(const Problem& problem, const PlanDegrees& degrees) {
-  auto plan = expand(degrees, *problem.network, *problem.framework);
-  REQUIRE(std::holds_alternative<ParallelPlan>(plan));
-  return std::get<ParallelPlan>(std::move(plan));
 }
 
 ParallelPlan shared(const Problem& problem, const ParallelPlan& plan,
@@ -79,7 +73,7 @@ TEST_SUITE("unit") {
   // free.
   TEST_CASE("the devices of a replica are one tensor group of the blocks on all stages") {
     const Problem problem = shared_problem(16);
-    const ParallelPlan before = plain(problem, degrees_of(2, 4, 2));
+    const ParallelPlan before = test::uniform_plan(problem, degrees_of(2, 4, 2));
     const ParallelPlan plan = shared(problem, before);
     CHECK_FALSE(check_plan(plan, *problem.network, *problem.framework, 16, 32, problem.precision));
     const Assignment& held = *plan.assignment;
@@ -122,7 +116,7 @@ TEST_SUITE("unit") {
     PlanDegrees degrees = degrees_of(1, 4, 1);
     degrees.schedule = *find_schedule("interleaved");
     degrees.chunks = 2;
-    const ParallelPlan before = plain(problem, degrees);
+    const ParallelPlan before = test::uniform_plan(problem, degrees);
     const ParallelPlan plan = shared(problem, before, {"head"});
     CHECK_FALSE(check_plan(plan, *problem.network, *problem.framework, 4, 32, problem.precision));
     REQUIRE(plan.assignment->gangs.size() == 1);
@@ -154,14 +148,15 @@ TEST_SUITE("unit") {
 
   TEST_CASE("plans without room for it say why; one stage is all devices already") {
     const Problem problem = shared_problem(8);
-    const ParallelPlan one = plain(problem, degrees_of(2, 1, 4));
+    const ParallelPlan one = test::uniform_plan(problem, degrees_of(2, 1, 4));
     CHECK(shared(problem, one) == one);
     PlanDegrees context = degrees_of(1, 4, 1);
     context.context = 2;
-    CHECK(says(refusal(problem, plain(problem, context)), "split over data and one tensor axis"));
+    CHECK(says(refusal(problem, test::uniform_plan(problem, context)),
+               "split over data and one tensor axis"));
     PlanDegrees split = degrees_of(1, 4, 1);
     split.schedule = *find_schedule("zb-h1");
-    CHECK(says(refusal(problem, plain(problem, split)), "zb-h1 orders no blocks"));
+    CHECK(says(refusal(problem, test::uniform_plan(problem, split)), "zb-h1 orders no blocks"));
     // Bridges among the layers of one stage would leave it in two parts.
     Problem bridged = problem;
     Network network = *problem.network;
@@ -171,14 +166,14 @@ TEST_SUITE("unit") {
     network.blocks.push_back(bridge);
     network.order = {{0, 1}, {1, 3}, {3, 1}, {1, 5}, {2, 1}};
     bridged.network = std::make_shared<const Network>(network);
-    CHECK(says(refusal(bridged, plain(bridged, degrees_of(1, 2, 1)), {"bridge"}),
+    CHECK(says(refusal(bridged, test::uniform_plan(bridged, degrees_of(1, 2, 1)), {"bridge"}),
                "bridge lies in the middle of a stage"));
   }
 
   TEST_CASE("blocks are split as their own sizes allow") {
     const Problem problem = shared_problem(6);
     PlanDegrees degrees = degrees_of(1, 2, 1);
-    ParallelPlan plan = shared(problem, plain(problem, degrees));
+    ParallelPlan plan = shared(problem, test::uniform_plan(problem, degrees));
     plan.transforms.back().degrees.data = 2;  // another batch than the stages
     CHECK(check_plan(plan, *problem.network, *problem.framework, 2, 32, problem.precision));
     // 16 heads are no concern of embedding and head: twelve devices share the vocabulary.
@@ -188,7 +183,7 @@ TEST_SUITE("unit") {
     options.layers = 12;
     Problem layers = twelve;
     layers.network = test::toy_problem(options).network;
-    const ParallelPlan wide = shared(layers, plain(layers, degrees_of(1, 12, 1)));
+    const ParallelPlan wide = shared(layers, test::uniform_plan(layers, degrees_of(1, 12, 1)));
     CHECK_FALSE(check_plan(wide, *layers.network, *layers.framework, 12, 32, layers.precision));
   }
 

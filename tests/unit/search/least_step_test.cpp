@@ -3,21 +3,15 @@
 
 #include <doctest/doctest.h>
 
-#include "plan/stages/expand.hpp"
 #include "plansearch/evaluator.hpp"
 #include "search/strategies/partition/group_degrees.hpp"
 #include "search/strategies/partition/partition_planner.hpp"
 #include "support/tensor_group.hpp"
 #include "support/toy_problem.hpp"
+#include "support/uniform_plan.hpp"
 
 namespace plansearch {
 namespace {
-
-ParallelPlan stages_of(const Problem& problem, const PlanDegrees& degrees) {
-  auto made = expand(degrees, *problem.network, *problem.framework);
-  REQUIRE(std::holds_alternative<ParallelPlan>(made));
-  return std::get<ParallelPlan>(std::move(made));
-}
 
 /// Tensor groups of two ranks in a pipeline.
 PlanDegrees pipelines(const Problem& problem, int tensor, int stages, int micro_batch) {
@@ -37,7 +31,7 @@ TEST_SUITE("unit") {
     kernels[problem.network->order.back().block] = Seconds(2.0);
     kernels[layer] = Seconds(1.0);
     const auto least = [&](const PlanDegrees& degrees) {
-      return least_step(kernels, stages_of(problem, degrees)).value();
+      return least_step(kernels, test::uniform_plan(problem, degrees)).value();
     };
     // One stage: 10.5 s for each of four micro-batches.
     PlanDegrees degrees = pipelines(problem, 2, 1, 1);
@@ -68,7 +62,7 @@ TEST_SUITE("unit") {
           const PartitionPlanner planner({problem, degrees});
           const std::vector<Seconds> kernels = planner.bound(level).kernels;
           for (const Seconds block : kernels) CHECK(block > Seconds(0));  // embedding and head too
-          const Seconds least = least_step(kernels, stages_of(problem, degrees));
+          const Seconds least = least_step(kernels, test::uniform_plan(problem, degrees));
           for (const Rings rings : {Rings::Hidden, Rings::Exposed}) {
             const auto choice = planner.best(level, rings, 0.0);
             REQUIRE(choice.has_value());
