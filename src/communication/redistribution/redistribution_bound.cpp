@@ -6,6 +6,8 @@
 // Assumes: tiles are never smaller than with all cuts of here and of the goal at once.
 // Units: elements that a device sends, a small charge per step.
 // Checked by: tests/unit/communication/redistribution_test.cpp (the same costs without it)
+#include <algorithm>
+
 #include "communication/redistribution/redistribution_pattern.hpp"
 
 namespace plansearch {
@@ -49,8 +51,30 @@ class Left {
 
   /// Two dimensions that exchange cuts: what lands inside a cut that has yet to leave blocks it, so
   /// that the cuts of one of them are gathered and those of the other sent in larger tiles.
+  /// A permutation of the cuts, for a tile, leaves each free to go.
   [[nodiscard]] double tiles(std::size_t rank) const {
-    double sum = (dropped_ - 1.0) + (scattered - 1.0) + (summed ? 1.0 : 0.0) + reordered_ + freed_;
+    const double always = (dropped_ - 1.0) + (scattered - 1.0) + (summed ? 1.0 : 0.0);
+    return always + std::min(blocked(rank), 1.0 + free(rank));
+  }
+
+  [[nodiscard]] int steps() const {
+    const int ordered = reordered_ + freed_dims_ > 0 ? 1 : 0;
+    return (dropped_ > 1.0 ? 1 : 0) + (scattered > 1.0 ? 1 : 0) + (summed ? 1 : 0) + sliced +
+           std::max(exchanges_, ordered);
+  }
+
+ private:
+  /// Cuts that change their dimension, with nothing in their way.
+  [[nodiscard]] double free(std::size_t rank) const {
+    double sum = 0.0;
+    for (std::size_t a = 0; a < rank; ++a) {
+      for (std::size_t b = 0; b < rank; ++b) sum += 1.0 - 1.0 / exchanged_[a][b].pieces;
+    }
+    return sum;
+  }
+
+  [[nodiscard]] double blocked(std::size_t rank) const {
+    double sum = reordered_ + freed_;
     if (exchanges_ == 0) return sum;
     const auto crossed = [](const Exchange& one, const Exchange& other) {
       return (one.pieces - 1.0) + one.pieces * (1.0 - 1.0 / other.pieces);
@@ -67,12 +91,6 @@ class Left {
     return sum;
   }
 
-  [[nodiscard]] int steps() const {
-    return (dropped_ > 1.0 ? 1 : 0) + (scattered > 1.0 ? 1 : 0) + (summed ? 1 : 0) + reordered_ +
-           sliced + freed_dims_ + exchanges_;
-  }
-
- private:
   /// Cuts that go from one dimension to another.
   struct Exchange {
     double pieces = 1.0;

@@ -47,10 +47,6 @@ LayoutState RedistributionPattern::after(LayoutState state, const WayMove& move)
   const auto dim = [&](std::int8_t number) -> LayoutCuts& {
     return state.dims[static_cast<std::size_t>(number)];
   };
-  if (move.kind == CommunicationKind::Permute) {
-    dim(move.to_dim) = goal.dims[static_cast<std::size_t>(move.to_dim)];
-    return state;
-  }
   state.partial &= ~move.units;
   if (move.from_dim >= 0) {
     LayoutCuts& cuts = dim(move.from_dim);
@@ -64,16 +60,10 @@ LayoutState RedistributionPattern::after(LayoutState state, const WayMove& move)
   return state;
 }
 
-int RedistributionPattern::group_size(const WayMove& move, const LayoutState& before) const {
-  switch (move.kind) {
-    case CommunicationKind::AllReduce:
-    case CommunicationKind::ReduceScatter:
-      return product(ranks, move.units);
-    case CommunicationKind::Permute:
-      return slices(before.dims[static_cast<std::size_t>(move.from_dim)]);
-    default:
-      return product(pieces, move.units);
-  }
+int RedistributionPattern::group_size(const WayMove& move) const {
+  const bool sums =
+      move.kind == CommunicationKind::AllReduce || move.kind == CommunicationKind::ReduceScatter;
+  return product(sums ? ranks : pieces, move.units);
 }
 
 double RedistributionPattern::message(const WayMove& move, double local) const {

@@ -65,9 +65,15 @@ struct LayoutState {
 /// One step, without its sizes.
 struct WayMove {
   CommunicationKind kind = CommunicationKind::Slice;
-  std::int8_t from_dim = -1;
+  std::int8_t from_dim = -1;  ///< none where cuts are rearranged
   std::int8_t to_dim = -1;
   std::uint32_t units = 0;  ///< one bit each
+};
+
+/// And the layout that it leads to.
+struct WayStep {
+  WayMove move;
+  LayoutState after;
 };
 
 /// Units are digits, or factors of one tensor group that are side by side at both ends, or what
@@ -107,9 +113,10 @@ struct RedistributionPattern {
   }
   /// Product over some units.
   [[nodiscard]] int product(const std::array<int, kMostUnits>& of, std::uint32_t some) const;
+  /// A permutation says itself what it leads to.
   [[nodiscard]] LayoutState after(LayoutState state, const WayMove& move) const;
   /// Ranks and elements of a step, as RedistributionStep has them.
-  [[nodiscard]] int group_size(const WayMove& move, const LayoutState& before) const;
+  [[nodiscard]] int group_size(const WayMove& move) const;
   [[nodiscard]] double message(const WayMove& move, double local) const;
   /// No way from a layout to the goal sends less, in elements and charges per step.
   [[nodiscard]] double least_left(const LayoutState& state, double charge) const;

@@ -8,6 +8,7 @@
 #include "communication/redistribution/redistribution_search.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 
@@ -28,14 +29,6 @@ std::size_t hash_of(const LayoutState& state) {
     sum ^= sum >> 29U;
   }
   return static_cast<std::size_t>(sum);
-}
-
-/// Over all cuts of the dimension, those that stay included.
-void name_permutation(const SliceMap& map, RedistributionStep& step) {
-  step.axes = one_group(map.digits().begin(), map.digits().end())
-                  ? map.axes()
-                  : AxisSet{map.digits().back().terms[0].axis};
-  step.group_size = map.slices();
 }
 
 }  // namespace
@@ -65,34 +58,28 @@ void RedistributionSearch::run(const DeviceMesh& mesh, std::span<const double> e
   units_.set(mesh, extents, from, to, factors);
   if (remember_ == Remember::No || !units_.pattern().key(key_)) {
     search_.run(units_.pattern(), factors, moves_);
-    return write(moves_, from, steps);
+    return write(moves_, steps);
   }
   const auto [place, is_new] = known_.try_emplace(key_);
   if (is_new) {
     search_.run(units_.pattern(), factors, moves_);
     place->second = moves_;
   }
-  write(place->second, from, steps);
+  write(place->second, steps);
 }
 
-void RedistributionSearch::write(const RedistributionSearcher::Moves& moves, const Layout& from,
+void RedistributionSearch::write(const RedistributionSearcher::Moves& moves,
                                  std::vector<RedistributionStep>& steps) const {
   const RedistributionPattern& pattern = units_.pattern();
-  LayoutState state = pattern.start;
-  const Layout* before = &from;
+  const LayoutState* before = &pattern.start;
   steps.reserve(steps.size() + moves.size());
-  for (const WayMove& move : moves) {
-    const double local = pattern.local_elements(state) * units_.scale();
-    const int ranks = pattern.group_size(move, state);
-    state = pattern.after(state, move);
-    RedistributionStep& step = steps.emplace_back(RedistributionStep{
-        move.kind, units_.axes(move.units), ranks, pattern.message(move, local),
-        static_cast<std::int8_t>(units_.dim(move.from_dim)),
-        static_cast<std::int8_t>(units_.dim(move.to_dim)), units_.layout(state)});
-    if (move.kind == CommunicationKind::Permute) {
-      name_permutation(before->dims[static_cast<std::size_t>(step.from_dim)], step);
-    }
-    before = &step.result;
+  for (const auto& [move, after] : moves) {
+    const double local = pattern.local_elements(*before) * units_.scale();
+    steps.push_back({move.kind, units_.axes(move.units), pattern.group_size(move),
+                     pattern.message(move, local),
+                     static_cast<std::int8_t>(units_.dim(move.from_dim)),
+                     static_cast<std::int8_t>(units_.dim(move.to_dim)), units_.layout(after)});
+    before = &after;
   }
 }
 
@@ -110,7 +97,7 @@ void RedistributionSearcher::run(const RedistributionPattern& pattern, WayFactor
   order_ = Order::Sent;
   moves.clear();
   for (std::uint32_t node = find_goal(); node != 0; node = nodes_[node].parent) {
-    moves.push_back(nodes_[node].move);
+    moves.push_back({nodes_[node].move, nodes_[node].state});
   }
   std::reverse(moves.begin(), moves.end());
 }
@@ -144,6 +131,7 @@ void RedistributionSearcher::expand(std::uint32_t node) {
     remove_cuts(dim);
     slice(dim);
   }
+  permute();
 }
 
 /// Sums the parts along one axis, or along several factors of a tensor group in one go.
@@ -175,21 +163,17 @@ void RedistributionSearcher::reduce(std::uint32_t units) {
   }
 }
 
-/// Gathers the innermost cuts of `dim`, moves them to another dimension, or reorders the cuts.
-/// Several at a time where they are factors of one tensor group.
+/// Gathers the innermost cuts of `dim`, or moves them to another dimension. Several at a time where
+/// they are factors of one tensor group.
 void RedistributionSearcher::remove_cuts(std::size_t dim) {
   const LayoutCuts& cuts = here_.dims[dim];
-  const LayoutCuts& wanted = pattern_->goal.dims[dim];
   const int size = cuts.size();
-  const int kept = cuts.common(wanted);
+  const int kept = cuts.common(pattern_->goal.dims[dim]);
   const auto is_factor = [&](int place) { return (pattern_->factors >> cuts[place] & 1U) != 0; };
   for (int count = 1; count <= size - kept; ++count) {
     if (count > 1 && !(is_factor(size - 1) && is_factor(size - count))) break;
     remove_cuts(dim, count);
   }
-  if (size == kept || size != wanted.size() || cuts.units() != wanted.units()) return;
-  const auto number = static_cast<std::int8_t>(dim);
-  push({CommunicationKind::Permute, number, number, cuts.units()});
 }
 
 void RedistributionSearcher::remove_cuts(std::size_t dim, int count) {
@@ -214,6 +198,51 @@ void RedistributionSearcher::slice(std::size_t dim) {
   }
 }
 
+/// Every device takes the tile of another, so that in every dimension the cuts of the goal come
+/// first, in its order, and those that leave stand inside them.
+void RedistributionSearcher::permute() {
+  LayoutState after = here_;
+  for (std::size_t dim = 0; dim < pattern_->rank; ++dim) put_in_order(dim, after.dims[dim]);
+  const std::uint32_t units = moved(after);
+  if (units != 0) push({CommunicationKind::Permute, -1, -1, units}, after);
+}
+
+void RedistributionSearcher::put_in_order(std::size_t dim, LayoutCuts& cuts) const {
+  const LayoutCuts& wanted = pattern_->goal.dims[dim];
+  const LayoutCuts before = cuts;
+  const std::uint32_t own = before.units();
+  cuts = {};
+  for (int i = 0; i < wanted.size(); ++i) {
+    if ((own >> wanted[i] & 1U) != 0) cuts.push_back(wanted[i]);
+  }
+  for (int i = 0; i < before.size(); ++i) {
+    if ((wanted.units() >> before[i] & 1U) == 0) cuts.push_back(before[i]);
+  }
+}
+
+/// The cuts inside which another number of slices stands than before: of the others every device
+/// has the one it needs.
+std::uint32_t RedistributionSearcher::moved(const LayoutState& after) const {
+  std::uint32_t units = 0;
+  for (std::size_t dim = 0; dim < pattern_->rank; ++dim) {
+    if (here_.dims[dim] == after.dims[dim]) continue;
+    std::array<int, RedistributionPattern::kMostUnits> inside{};
+    const auto visit = [&](const LayoutCuts& cuts, auto change) {
+      int slices = 1;
+      for (int i = cuts.size(); i-- > 0;) {
+        const auto unit = static_cast<std::size_t>(cuts[i]);
+        change(unit, slices);
+        slices *= pattern_->pieces[unit];
+      }
+    };
+    visit(here_.dims[dim], [&](std::size_t unit, int slices) { inside[unit] = slices; });
+    visit(after.dims[dim], [&](std::size_t unit, int slices) {
+      if (inside[unit] != slices) units |= 1U << unit;
+    });
+  }
+  return units;
+}
+
 /// Where the number of a state's node stands, or belongs.
 std::uint32_t* RedistributionSearcher::place_of(const LayoutState& state) {
   const std::size_t mask = places_.size() - 1;
@@ -229,18 +258,20 @@ void RedistributionSearcher::grow() {
 
 /// Whether a dimension has room for the cuts it gets.
 bool RedistributionSearcher::lands(const WayMove& move) const {
-  if (move.to_dim < 0 || move.kind == CommunicationKind::Permute) return true;
+  if (move.to_dim < 0) return true;
   return here_.dims[static_cast<std::size_t>(move.to_dim)].size() + std::popcount(move.units) <=
          LayoutCuts::kMost;
 }
 
 void RedistributionSearcher::push(const WayMove& move) {
-  if (!lands(move)) return;
+  if (lands(move)) push(move, pattern_->after(here_, move));
+}
+
+void RedistributionSearcher::push(const WayMove& move, const LayoutState& state) {
   const double price =
-      elements_moved(move.kind, pattern_->group_size(move, here_), pattern_->message(move, local_));
+      elements_moved(move.kind, pattern_->group_size(move), pattern_->message(move, local_));
   const double cost = nodes_[here_number_].cost + price + kStepCharge;
   if (cost > limit_) return;
-  const LayoutState state = pattern_->after(here_, move);
   std::uint32_t* place = place_of(state);
   std::uint32_t number = *place;
   if (number == 0) {

@@ -21,7 +21,7 @@ namespace plansearch {
 /// The cheapest moves from the start of a pattern to its goal. Keeps its buffers.
 class RedistributionSearcher {
  public:
-  using Moves = std::vector<WayMove>;
+  using Moves = std::vector<WayStep>;
   /// `many`: layouts on no way of least cost are left out.
   void run(const RedistributionPattern& pattern, WayFactors factors, Moves& moves);
 
@@ -53,7 +53,11 @@ class RedistributionSearcher {
   void remove_cuts(std::size_t dim);
   void remove_cuts(std::size_t dim, int count);
   void slice(std::size_t dim);
+  void permute();
+  void put_in_order(std::size_t dim, LayoutCuts& cuts) const;
+  [[nodiscard]] std::uint32_t moved(const LayoutState& after) const;
   void push(const WayMove& move);
+  void push(const WayMove& move, const LayoutState& after);
   [[nodiscard]] bool lands(const WayMove& move) const;
   [[nodiscard]] std::uint32_t* place_of(const LayoutState& state);
   void grow();
@@ -85,7 +89,7 @@ class RedistributionSearch {
            const Layout& to, WayFactors factors, std::vector<RedistributionStep>& steps);
 
  private:
-  void write(const RedistributionSearcher::Moves& moves, const Layout& from,
+  void write(const RedistributionSearcher::Moves& moves,
              std::vector<RedistributionStep>& steps) const;
 
   Remember remember_;

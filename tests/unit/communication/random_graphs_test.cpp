@@ -452,7 +452,7 @@ TEST_SUITE("unit") {
       }
       CHECK(test::operator_messages(other, graph.placements()) == messages);
     }
-    CHECK(longer < all / 10);
+    CHECK(longer < all / 15);
     CHECK(sums > 1000);
     CHECK(halos > 200);
   }

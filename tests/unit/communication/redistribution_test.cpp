@@ -146,10 +146,7 @@ class Devices {
                              int c) const {
     const bool reduces =
         step.kind == CommunicationKind::AllReduce || step.kind == CommunicationKind::ReduceScatter;
-    AxisSet group = step.axes;
-    if (step.kind == CommunicationKind::Permute) {
-      group = step.result.dims[static_cast<std::size_t>(step.to_dim)].axes();
-    }
+    const AxisSet group = step.axes;
     double sum = 0.0;
     int found = 0;
     for_each_device([&](const Coordinates& other) {
@@ -338,6 +335,33 @@ TEST_SUITE("unit") {
       CHECK(steps[0].axes == AxisSet{Axis::Factor0, Axis::Factor1});
       CHECK(steps[0].elements == expected.elements);
     }
+  }
+
+  TEST_CASE("redistribution: cuts that stay are put before those that leave, then these gathered") {
+    // Rows over (0, 1), wanted over 1: a quarter of the rows to another device, then half gathered,
+    // where gathering both and keeping half sends three quarters.
+    const DeviceMesh mesh = factor_mesh();
+    const Layout both = factor_layout(mesh, {0, 1}, {});
+    const Layout one = factor_layout(mesh, {1}, {});
+    const auto steps = redistribute(mesh, kExtents, both, one);
+    REQUIRE(steps.size() == 2);
+    CHECK(steps[0].kind == CommunicationKind::Permute);
+    CHECK(steps[0].axes == AxisSet{Axis::Factor0, Axis::Factor1});
+    CHECK(steps[0].elements == 36);
+    CHECK(steps[1].kind == CommunicationKind::AllGather);
+    CHECK(steps[1].axes == AxisSet{Axis::Factor0});
+    CHECK(price_of(steps) == 36 + 36);
+  }
+
+  TEST_CASE("redistribution: a permutation leaves out the cuts whose slices stay where they are") {
+    // Of (0, 1, 2) with 2 of three slices, 0 and 1 change places around the same slices of 2.
+    const DeviceMesh mesh = factor_mesh();
+    const auto steps = redistribute(mesh, kExtents, factor_layout(mesh, {0, 1, 2}, {}),
+                                    factor_layout(mesh, {1, 0, 2}, {}));
+    REQUIRE(steps.size() == 1);
+    CHECK(steps[0].kind == CommunicationKind::Permute);
+    CHECK(steps[0].axes == AxisSet{Axis::Factor0, Axis::Factor1});
+    CHECK(steps[0].group_size == 4);
   }
 
   TEST_CASE("redistribution: random cuts over three factors give the right data on 24 devices") {
