@@ -6,12 +6,9 @@
 //         DeepSpeed-Domino (deepspeed/runtime/domino/transformer.py: inter_layer_overlap_forward);
 //         weight gradients that run later: NVIDIA/Megatron-LM@d98e8a64 (2026-08-22) models/common,
 //         TransformerLayerSchedulePlan.run, TransformerLayerNode.backward_dw: no message waits.
-// Assumes: of a pair the forward has the first turn (Megatron-LM posts the backward's combine
-// first,
-//          which hides more than measured pairs gain: docs/mixtures.md); an operator forms its
-//          input gradient before its weight gradient; messages of one set of axes and one direction
-//          of parameters queue behind each other; what delayed weight gradients read is not
-//          counted.
+// Assumes: of a pair the forward has the first turn (docs/mixtures.md); an operator forms its input
+//          gradient before its weight gradient; messages of one set of axes and one direction of
+//          parameters queue behind each other; what delayed weight gradients read is not counted.
 // Units: seconds.
 // Checked by: tests/unit/evaluate/block_program_test.cpp
 #include "evaluate/block/block_program.hpp"
