@@ -63,7 +63,7 @@ class SearchPass {
              const SearchOptions& options, MemoryLimits limits)
       : parts_(parts),
         ranking_(evaluator, limits, options.top,
-                 tied_ratio(evaluator.problem().framework->constants.paired_sigma)),
+                 tied_ratio(evaluator.problem().framework->constants.paired_sigma), options.front),
         task_{evaluator, options, ranking_, result_} {}
 
   [[nodiscard]] SearchResult run() {

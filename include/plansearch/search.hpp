@@ -34,6 +34,10 @@ struct SearchOptions {
   int threads = 1;
   Pruning pruning = Pruning::On;
   std::size_t misses = 5;  ///< nearest misses to name when nothing fits
+  /// Whether the Pareto front is asked for. Plans that rank are the same without.
+  bool front = true;
+  /// Whether plans are asked for that run all layers again and may rank where fewer do.
+  bool recomputing = false;
   /// Told how far the search is, between batches, from the calling thread.
   std::function<void(const SearchProgress&)> progress{};
   /// Told every plan that is priced, once, simulated, in an order that does not depend on threads;
@@ -92,7 +96,10 @@ struct SearchResult {
   MemoryFit admitted = MemoryFit::Fits;  ///< what is ranked: Tight where nothing fits
   std::optional<PlanCandidate> tight;    ///< the fastest tight plan, where it beats all that fit
   std::vector<PlanCandidate> front;      ///< Pareto front over step time and memory
-  std::vector<NearMiss> misses;          ///< plans that exceed memory least, when nothing fits
+  /// Of plans that run all layers again, where they are asked for: those that may rank where fewer
+  /// do, unless another such plan is better in step, memory and the bound of those with fewer.
+  std::vector<PlanCandidate> recomputing;
+  std::vector<NearMiss> misses;  ///< plans that exceed memory least, when nothing fits
   SearchCounts counts;
   std::int64_t families = 0;  ///< groups of plans looked into: the work it took, on any machine
   Completeness completeness = Completeness::Optimal;

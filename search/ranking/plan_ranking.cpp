@@ -19,6 +19,17 @@ namespace {
 /// up.
 constexpr double kExact = 1.0 - 1e-12;
 
+/// Whether a member of a Pareto front, fastest first, is faster and needs no more memory.
+bool is_beaten(const PlanBound& bound, const std::vector<PlanCandidate>& front) {
+  // Of plans that are as fast and need as much memory, degrees decide which one the front keeps.
+  const Seconds least = bound.step_time * kExact;
+  // Of those that are faster the slowest needs the least memory.
+  const auto slower = std::partition_point(
+      front.begin(), front.end(),
+      [&](const PlanCandidate& member) { return member.estimate.step.total() < least; });
+  return slower != front.begin() && (slower - 1)->estimate.memory.total() <= bound.memory;
+}
+
 void sort_by_promise(std::vector<RankedCandidate>& contenders) {
   std::sort(contenders.begin(), contenders.end(),
             [](const RankedCandidate& a, const RankedCandidate& b) {
@@ -29,14 +40,17 @@ void sort_by_promise(std::vector<RankedCandidate>& contenders) {
 }  // namespace
 
 bool Thresholds::exclude(const PlanBound& bound) const {
-  // Of plans that are as fast and need as much memory, degrees decide which one the front keeps.
-  const Seconds least = bound.step_time * kExact;
-  if (!time || least <= *time) return false;
-  // Of those that are faster the slowest needs the least memory.
-  const auto slower = std::partition_point(
-      front.begin(), front.end(),
-      [&](const PlanCandidate& member) { return member.estimate.step.total() < least; });
-  return slower != front.begin() && (slower - 1)->estimate.memory.total() <= bound.memory;
+  if (!time || bound.step_time * kExact <= *time) return false;
+  return !keeps_front || is_beaten(bound, front);
+}
+
+bool Thresholds::exclude_recomputing(const PlanBound& bound, Seconds fewer) const {
+  if (time && fewer * kExact > *time) return true;
+  return std::any_of(recomputing.begin(), recomputing.end(), [&](const RecomputingPlan& known) {
+    const Estimate& estimate = known.candidate.estimate;
+    return known.fewer <= fewer && estimate.step.total() < bound.step_time * kExact &&
+           estimate.memory.total() <= bound.memory;
+  });
 }
 
 std::optional<Seconds> PlanRanking::fastest() const {
@@ -68,15 +82,20 @@ void PlanRanking::take(std::vector<RankedCandidate> contenders) {
 
 void PlanRanking::take(PlanCandidate simulated, const PlanFamily& family) {
   if (simulated.estimate.memory.total() > limits_.fits) return take_tight(std::move(simulated));
-  add_to_front(thresholds_.front, simulated);
+  if (thresholds_.keeps_front) add_to_front(thresholds_.front, simulated);
   if (is_known(simulated)) return;
   insert(std::move(simulated), family);
 }
 
 void PlanRanking::take_fitting(std::vector<RankedCandidate> contenders) {
-  std::vector<PlanCandidate> pool = std::move(thresholds_.front);
-  for (const RankedCandidate& contender : contenders) pool.push_back(contender.candidate);
-  thresholds_.front = pareto_front(std::move(pool));
+  if (thresholds_.keeps_front) {
+    std::vector<PlanCandidate> pool = std::move(thresholds_.front);
+    for (const RankedCandidate& contender : contenders) pool.push_back(contender.candidate);
+    thresholds_.front = pareto_front(std::move(pool));
+  }
+  for (const RankedCandidate& contender : contenders) {
+    if (contender.fewer) note_recomputing(contender);
+  }
   const auto is_late = [&](const RankedCandidate& contender) {
     return thresholds_.time && contender.bound > *thresholds_.time;
   };
@@ -171,15 +190,41 @@ void PlanRanking::note_leader(const PlanFamily& family, Seconds time) {
   leader_times_.insert(std::upper_bound(leader_times_.begin(), leader_times_.end(), time), time);
 }
 
-void PlanRanking::conclude(SearchResult& result) {
-  result.counts.simulated += simulations_;
-  std::erase_if(thresholds_.front, [&](PlanCandidate& member) {
+void PlanRanking::note_recomputing(const RankedCandidate& contender) {
+  std::vector<RecomputingPlan>& known = thresholds_.recomputing;
+  const RecomputingPlan plan{contender.candidate, *contender.fewer};
+  const auto beats = [](const RecomputingPlan& a, const RecomputingPlan& b) {
+    const bool no_worse = a.fewer <= b.fewer && ranks_before(a.candidate, b.candidate);
+    return no_worse && a.candidate.estimate.memory.total() <= b.candidate.estimate.memory.total();
+  };
+  const auto is_better = [&](const RecomputingPlan& other) { return beats(other, plan); };
+  if (std::any_of(known.begin(), known.end(), is_better)) return;
+  std::erase_if(known, [&](const RecomputingPlan& other) {
+    return other.candidate.plan == plan.candidate.plan || beats(plan, other);
+  });
+  known.push_back(plan);
+}
+
+std::vector<PlanCandidate> PlanRanking::simulated(std::vector<PlanCandidate> plans) {
+  std::erase_if(plans, [&](PlanCandidate& member) {
     if (member.written) return false;
     auto candidate = simulated(member.plan);
     if (candidate) member = *std::move(candidate);
     return !candidate.has_value();
   });
-  result.front = pareto_front(std::move(thresholds_.front));
+  return plans;
+}
+
+void PlanRanking::conclude(SearchResult& result) {
+  result.counts.simulated += simulations_;
+  result.front = pareto_front(simulated(std::move(thresholds_.front)));
+  std::vector<PlanCandidate> recomputing;
+  for (RecomputingPlan& known : thresholds_.recomputing) {
+    const bool may_rank = !thresholds_.time || known.fewer * kExact <= *thresholds_.time;
+    if (may_rank) recomputing.push_back(std::move(known.candidate));
+  }
+  result.recomputing = simulated(std::move(recomputing));
+  std::sort(result.recomputing.begin(), result.recomputing.end(), ranks_before);
   const bool faster = tight_ && (best_.empty() || tight_->estimate.step.total() < *fastest());
   if (faster) result.tight = std::move(tight_);
   for (Ranked& ranked : best_) result.ranked.push_back(std::move(ranked.candidate));

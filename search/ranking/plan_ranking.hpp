@@ -21,15 +21,26 @@ struct MemoryLimits {
   Bytes tight;
 };
 
+/// A plan that runs all layers again, and what those like it that run fewer take at least.
+struct RecomputingPlan {
+  PlanCandidate candidate;
+  Seconds fewer;
+};
+
 /// What a plan must beat to enter the answer. Frozen while a batch runs, so that the same plans
 /// are pruned whatever the number of threads.
 struct Thresholds {
   std::optional<Seconds> time;       ///< up to which the best K families have their variants
   std::vector<PlanCandidate> front;  ///< the Pareto front so far, fastest first
   std::optional<Seconds> best;       ///< the best simulated step time, of tight plans too
+  bool keeps_front = true;           ///< whether somebody asks for it
+  std::vector<RecomputingPlan> recomputing;  ///< those that may rank with fewer layers, so far
 
   /// True when neither the ranking nor the front can change through a plan with this bound.
   [[nodiscard]] bool exclude(const PlanBound& bound) const;
+  /// True when plans that run fewer layers again than one with this bound, and take `fewer` or
+  /// more, cannot rank, or another is better to start from in every respect.
+  [[nodiscard]] bool exclude_recomputing(const PlanBound& bound, Seconds fewer) const;
   /// The same of a plan that is tight: it is of interest only when it is faster than all that fit.
   [[nodiscard]] bool exclude_tight(Seconds bound) const { return best && bound > *best; }
 };
@@ -39,6 +50,8 @@ struct RankedCandidate {
   PlanCandidate candidate;  ///< priced by closed form
   Seconds bound;
   MemoryFit fit = MemoryFit::Fits;  ///< or Tight
+  /// Of plans that run all layers again: what those that run fewer take at least, if they may rank.
+  std::optional<Seconds> fewer{};
 };
 
 /// Plans of which the answer lists the fastest, and of plans of degrees the variants that tie.
@@ -54,11 +67,11 @@ class PlanRanking {
  public:
   /// Keeps the best `top` families, and every plan of degrees that is at most `slack` times as slow
   /// as the last of their leaders. The evaluator is referenced.
-  PlanRanking(const PlanEvaluator& evaluator, MemoryLimits limits, std::size_t top, double slack)
-      : evaluator_(evaluator),
-        limits_(limits),
-        top_(std::max<std::size_t>(top, 1)),
-        slack_(slack) {}
+  PlanRanking(const PlanEvaluator& evaluator, MemoryLimits limits, std::size_t top, double slack,
+              bool keeps_front = true)
+      : evaluator_(evaluator), limits_(limits), top_(std::max<std::size_t>(top, 1)), slack_(slack) {
+    thresholds_.keeps_front = keeps_front;
+  }
 
   [[nodiscard]] const MemoryLimits& limits() const { return limits_; }
   [[nodiscard]] const Thresholds& thresholds() const { return thresholds_; }
@@ -82,7 +95,7 @@ class PlanRanking {
   /// The part that the fastest plan comes from; 0 where there is none.
   [[nodiscard]] std::size_t part_of_first() const { return best_.empty() ? 0 : best_[0].part; }
 
-  /// Fills `ranked`, `front`, `tight` and adds the number of simulations.
+  /// Fills `ranked`, `front`, `recomputing`, `tight` and adds the number of simulations.
   void conclude(SearchResult& result);
 
  private:
@@ -97,6 +110,9 @@ class PlanRanking {
   void take_tight(PlanCandidate simulated);
   /// Nothing where the plan has a closed form but is too long to simulate.
   [[nodiscard]] std::optional<PlanCandidate> simulated(const PlanDegrees& plan);
+  /// Those that are not too long to simulate, as they are simulated.
+  [[nodiscard]] std::vector<PlanCandidate> simulated(std::vector<PlanCandidate> plans);
+  void note_recomputing(const RankedCandidate& contender);
   /// Of any plan that fits or is tight.
   void note_time(const PlanCandidate& candidate);
   [[nodiscard]] bool is_known(const PlanDegrees& plan) const;

@@ -47,6 +47,7 @@ bool Offers::excludes(const PlanFamily& family, const PlanBound& bound) const {
   if (thresholds.exclude(bound)) return true;
   const auto known = task_.ranking.leader_of(family);
   if (!known || bound.step_time < *known * kSame) return false;
+  if (!thresholds.keeps_front) return true;
   return std::any_of(thresholds.front.begin(), thresholds.front.end(), [&](const auto& member) {
     return member.estimate.step.total() * kSame <= bound.step_time &&
            member.estimate.memory.total() <= bound.memory;

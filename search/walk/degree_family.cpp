@@ -35,6 +35,9 @@ class FamilyPricer::Worker {
         several_dispatchers_(dispatchers_.size() > 1),
         pruning_(task.options.pruning),
         keeps_priced_(static_cast<bool>(task.options.priced)),
+        recomputing_(task.options.recomputing &&
+                     task.evaluator.problem().framework->partial_recompute !=
+                         PartialRecompute::None),
         limits_(task.limits()),
         workspace_(PlanEvaluator::make_workspace()) {
     const Problem& problem = evaluator_.problem();
@@ -90,6 +93,7 @@ class FamilyPricer::Worker {
   /// What plans of one micro-batch share whose orders join passes, or do not.
   struct Shared {
     Seconds least;
+    Seconds fewer;  ///< the same of those that run fewer layers again
     bool pruned = false;
     std::shared_ptr<const ClassProfile> profile;
   };
@@ -111,6 +115,18 @@ class FamilyPricer::Worker {
     return *least;
   }
 
+  [[nodiscard]] Shared shared_of(const PlanDegrees& batching, const PlanBound& least,
+                                 ScheduleId schedule) {
+    Shared shared{least.step_time, least.step_time, false, {}};
+    if (runs_all_again(batching)) {
+      PlanDegrees none = batching;
+      none.recompute = Recompute::None;
+      shared.fewer = least_of(none, schedule).step_time;
+    }
+    shared.pruned = is_pruned(batching, least, shared.fewer);
+    return shared;
+  }
+
   /// Orders that join passes hide exchanges of tokens, and have a bound of their own.
   void visit_micro_batches(const PlanDegrees& batching) {
     std::array<Shared, 2> shared;
@@ -119,8 +135,8 @@ class FamilyPricer::Worker {
     const bool pairs = !joining_.empty() && batching.expert > 1;
     if (pairs) joined = least_of(batching, joining_.front());
     best_ = {};
-    shared[0] = {plain.step_time, is_pruned(plain), {}};
-    shared[1] = {joined.step_time, is_pruned(joined), {}};
+    shared[0] = shared_of(batching, plain, kDefaultSchedule);
+    shared[1] = pairs ? shared_of(batching, joined, joining_.front()) : shared[0];
     if (shared[0].pruned && shared[1].pruned) {
       result_.counts.pruned += counter_.below(level_ + 1, batching);
       ++result_.counts.subtrees;
@@ -158,15 +174,15 @@ class FamilyPricer::Worker {
     if (!shared.profile || several_dispatchers_) {
       const Bytes memory = evaluator_.memory_bound(plan, *workspace_);
       if (memory > limits_.tight) return refuse_for_memory(plan);
-      if (is_pruned({shared.least, memory}) ||
-          is_pruned({evaluator_.kernel_bound(plan, *workspace_), memory})) {
+      if (is_pruned(plan, {shared.least, memory}, shared.fewer) ||
+          is_pruned(plan, {evaluator_.kernel_bound(plan, *workspace_), memory}, shared.fewer)) {
         ++result_.counts.pruned;
         return;
       }
       shared.profile = evaluator_.profile(plan);
       ++result_.counts.classes;
     }
-    if (!price_plan(*shared.profile, plan, limits_.tight)) refuse_for_memory(plan);
+    if (!price_plan(*shared.profile, plan, limits_.tight, shared.fewer)) refuse_for_memory(plan);
   }
 
   /// No modules where the plan fits without; else the cheapest with which it does, or may. A plan
@@ -221,11 +237,13 @@ class FamilyPricer::Worker {
     return std::find(too_large_.begin(), too_large_.end(), form_of(plan)) != too_large_.end();
   }
 
-  /// False where the plan needs more memory than that.
-  [[nodiscard]] bool price_plan(const ClassProfile& profile, const PlanDegrees& plan, Bytes limit) {
+  /// False where the plan needs more memory than that. `fewer`: of those that run all layers again,
+  /// a bound of their like that run fewer.
+  [[nodiscard]] bool price_plan(const ClassProfile& profile, const PlanDegrees& plan, Bytes limit,
+                                Seconds fewer = {}) {
     const PlanBound bound = evaluator_.bound(profile, plan, *workspace_);
     if (bound.memory > limit) return false;
-    if (is_pruned(bound)) {
+    if (is_pruned(plan, bound, fewer)) {
       ++result_.counts.pruned;
       return true;
     }
@@ -242,8 +260,26 @@ class FamilyPricer::Worker {
     }
     ++result_.counts.evaluated;
     const MemoryFit fit = memory > limits_.fits ? MemoryFit::Tight : MemoryFit::Fits;
-    result_.contenders.push_back({{plan, estimate}, bound.step_time, fit});
+    result_.contenders.push_back(
+        {{plan, estimate},
+         bound.step_time,
+         fit,
+         may_recompute_less(plan, bound, fewer) ? std::optional(fewer) : std::nullopt});
     return true;
+  }
+
+  [[nodiscard]] bool runs_all_again(const PlanDegrees& plan) const {
+    return recomputing_ && plan.recompute == Recompute::Full && plan.recompute_layers == 0;
+  }
+  /// Whether the plan runs all layers again, and one that runs fewer may rank.
+  [[nodiscard]] bool may_recompute_less(const PlanDegrees& plan, const PlanBound& bound,
+                                        Seconds fewer) const {
+    return runs_all_again(plan) && bound.memory <= limits_.fits &&
+           !thresholds_->exclude_recomputing(bound, fewer);
+  }
+  [[nodiscard]] bool is_pruned(const PlanDegrees& plan, const PlanBound& bound,
+                               Seconds fewer) const {
+    return is_pruned(bound) && !may_recompute_less(plan, bound, fewer);
   }
 
   /// A bound beyond what fits is that of a tight plan, or of plans that all are.
@@ -267,6 +303,7 @@ class FamilyPricer::Worker {
   std::vector<ScheduleId> joining_;  ///< orders that join passes
   Pruning pruning_;
   bool keeps_priced_;
+  bool recomputing_;  ///< whether plans that run all layers again are looked for
   MemoryLimits limits_;
   EvaluationWorkspacePtr workspace_;
   const Thresholds* thresholds_ = nullptr;  ///< of the families at hand

@@ -3,7 +3,8 @@
 // Source: every recomputed layer takes time and gives memory back: of plans that differ in their
 //         number alone, the one with the fewest that fit is the fastest. Found by bisection.
 // Assumes: a good plan of this kind is near a good one that recomputes all layers and has no room
-//          for recomputing none: only those that were ranked or are on the front are looked into.
+//          for recomputing none: of those that were not ranked, only what no other beats in both
+//          step time and memory is looked into.
 // Units: layers, bytes, seconds.
 // Checked by: tests/unit/search/fewest_layers_test.cpp, against every number of layers
 #include "search/walk/fewest_layers.hpp"
@@ -77,7 +78,7 @@ bool recomputes_all(const PlanCandidate& candidate) {
 int add_fewest_layers(const PlanEvaluator& evaluator, SearchResult& result) {
   if (evaluator.problem().framework->partial_recompute == PartialRecompute::None) return 0;
   std::vector<PlanCandidate> all;
-  for (const auto* plans : {&result.ranked, &result.front}) {
+  for (const auto* plans : {&result.ranked, &result.recomputing}) {
     std::copy_if(plans->begin(), plans->end(), std::back_inserter(all), recomputes_all);
   }
   const StopPoll poll;

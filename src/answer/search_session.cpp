@@ -85,6 +85,11 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
   const PlanEvaluator evaluator(with_gpus(asked, gpus));
   SearchOptions wanted = options_;
   if (misses == NameMisses::No) wanted.misses = 0;
+  const bool layers_open = is_open(request, Degree::Recompute) &&
+                           is_open(request, Degree::RecomputeLayers) && request.target.empty() &&
+                           !asked.decides_plans();
+  wanted.front = front_ == FrontShown::Yes || all_ != nullptr;
+  wanted.recomputing = layers_open;
   if (all_ != nullptr) {
     const QuestionReport question = question_report(asked, evaluator.problem());
     wanted.priced = [this, question, &evaluator](std::span<const PlanCandidate> priced) {
@@ -97,14 +102,11 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
   auto& result = std::get<SearchResult>(found);
   if (result.completeness == Completeness::Stopped) stopped_ = true;
   if (all_ != nullptr) all_->add(result.counts);
-  const bool layers_open = is_open(request, Degree::Recompute) &&
-                           is_open(request, Degree::RecomputeLayers) && request.target.empty() &&
-                           !asked.decides_plans();
   const bool fewest = layers_open && add_fewest_layers(evaluator, result) > 0;
   SearchReport report = make_report(asked, evaluator, result, options_.top, front_);
   if (fewest) {
     report.counts.left_out.emplace_back(
-        "partial recomputation of plans other than those that rank or are on the front");
+        "partial recomputation of plans that others, recomputed in full, beat in step and memory");
   }
   if (request.space.empty() && request.target.empty() && is_open(request, Degree::Schedule) &&
       !asked.decides_plans() && !stopped_) {
@@ -125,6 +127,7 @@ std::optional<PlanCandidate> SearchSession::best(const ResolvedQuestion& asked,
   SearchOptions wanted = options_;
   wanted.top = 1;
   wanted.misses = 0;
+  wanted.front = false;
   const PlanEvaluator evaluator(with_gpus(asked, gpus));
   // Beside a question about stages, plans of degrees are tried: they take milliseconds.
   const std::string_view space = space_of(request, *evaluator.problem().framework);

@@ -4,12 +4,11 @@
 //         all-gather (axonn/intra_layer/fully_connected.py), FSDP's prefetch (PyTorch FSDP, VLDB
 //         2023), Megatron's asynchronous reduction of input gradients; pieces in turns:
 //         DeepSpeed-Domino (deepspeed/runtime/domino/transformer.py: inter_layer_overlap_forward);
-//         weight gradients that run later: NVIDIA/Megatron-LM@d98e8a64 (2026-08-22)
-//         models/common/model_chunk_schedule_plan.py: TransformerLayerSchedulePlan.run, and
-//         utils.py: TransformerLayerNode.backward_dw, which no message waits for.
-// Assumes: an operator forms its input gradient before its weight gradient; messages of one set of
-//          axes and one direction of parameters queue behind each other. Weight gradients that run
-//          later do so behind the next exchange of their backward; what they read is not counted.
+//         weight gradients that run later: NVIDIA/Megatron-LM@d98e8a64 (2026-08-22) models/common,
+//         TransformerLayerSchedulePlan.run, TransformerLayerNode.backward_dw: no message waits.
+// Assumes: of a pair the forward has the first turn (docs/mixtures.md); an operator forms its input
+//          gradient before its weight gradient; messages of one set of axes and one direction of
+//          parameters queue behind each other; what delayed weight gradients read is not counted.
 // Units: seconds.
 // Checked by: tests/unit/evaluate/block_program_test.cpp
 #include "evaluate/block/block_program.hpp"

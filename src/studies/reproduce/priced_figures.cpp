@@ -191,6 +191,8 @@ std::optional<PlanCandidate> best_plan(const PlanEvaluator& evaluator,
   SearchOptions options;
   options.top = 1;
   options.threads = threads;
+  options.front = false;
+  options.recomputing = !request.degrees.has(Degree::Recompute);
   auto found = search(evaluator, request.space, {request.degrees, request.limits}, options);
   check_stop();
   auto* result = std::get_if<SearchResult>(&found);

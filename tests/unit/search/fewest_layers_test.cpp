@@ -76,6 +76,36 @@ TEST_SUITE("unit") {
     CHECK(added > 0);
   }
 
+  TEST_CASE("no plan that runs all layers again leads to a faster one with fewer than the answer") {
+    int behind = 0;  // the best one to start from would not rank by itself
+    for (const double memory : {4.2, 4.6, 5.0, 5.4, 6.5, 8.0}) {
+      CAPTURE(memory);
+      const PlanEvaluator evaluator(tight_problem(memory));
+      const auto space = make_space("megatron", evaluator.problem(), {});
+      SearchOptions asked;
+      asked.top = 1;
+      asked.front = false;
+      asked.recomputing = true;
+      SearchResult result = search(evaluator, std::get<SearchSpace>(space), asked);
+      if (result.ranked.empty() || result.admitted != MemoryFit::Fits) continue;
+      const Seconds last = result.ranked.back().estimate.step.total();
+      add_fewest_layers(evaluator, result);
+      SearchOptions all = asked;
+      all.top = 100'000;
+      all.pruning = Pruning::Off;
+      for (const PlanCandidate& other :
+           search(evaluator, std::get<SearchSpace>(space), all).ranked) {
+        if (other.plan.recompute != Recompute::Full) continue;
+        const auto best =
+            brute(evaluator, other.plan, 12 / (other.plan.pipeline * other.plan.chunks));
+        if (!best) continue;
+        CHECK(result.ranked.front().estimate.step.total() <= best->estimate.step.total());
+        behind += *best == result.ranked.front() && other.estimate.step.total() > last ? 1 : 0;
+      }
+    }
+    CHECK(behind > 0);
+  }
+
   TEST_CASE("where a framework recomputes all layers or none, nothing is added") {
     Problem problem = tight_problem(8.0);
     Framework framework = *problem.framework;

@@ -13,6 +13,7 @@
 
 #include "plansearch/stop_token.hpp"
 #include "support/spaces.hpp"
+#include "support/toy_class.hpp"
 #include "support/toy_problem.hpp"
 
 namespace plansearch {
@@ -213,6 +214,40 @@ TEST_SUITE("differential") {
       CHECK(all.counts.pruned == 0);
       if (memory > 50.0) CHECK(pruned.counts.pruned > 0);
     }
+  }
+
+  TEST_CASE(
+      "a front that nobody asks for changes neither the ranking nor what is recomputed less") {
+    int recomputing = 0;
+    for (const double memory : {3.0, 4.0, 6.0, 12.0, 80.0}) {
+      CAPTURE(memory);
+      test::ToyOptions toy;
+      toy.memory_gib = memory;
+      const PlanEvaluator evaluator(
+          test::with_framework(test::toy_problem(toy), [](Framework& framework) {
+            framework.partial_recompute = PartialRecompute::FirstLayers;
+          }));
+      const SearchSpace space = toy_space(evaluator.problem());
+      SearchOptions asked = options(Pruning::On, 1);
+      asked.recomputing = true;
+      const SearchResult whole = search(evaluator, space, asked);
+      CHECK(whole.ranked == search(evaluator, space, options(Pruning::On, 1)).ranked);
+      SearchOptions every = asked;
+      every.pruning = Pruning::Off;
+      CHECK(search(evaluator, space, every).recomputing == whole.recomputing);
+      for (const int threads : {1, 3}) {
+        asked.front = false;
+        asked.threads = threads;
+        const SearchResult part = search(evaluator, space, asked);
+        CHECK(part.ranked == whole.ranked);
+        CHECK(part.tight == whole.tight);
+        CHECK(part.recomputing == whole.recomputing);
+        CHECK(part.front.empty());
+        CHECK(part.counts.evaluated <= whole.counts.evaluated);
+      }
+      recomputing += static_cast<int>(whole.recomputing.size());
+    }
+    CHECK(recomputing > 0);
   }
 
   TEST_CASE("every plan of the space is counted once: evaluated, pruned or rejected") {
