@@ -372,7 +372,8 @@ class Page:
             + f" (run on {self.left_out.get('laboratories_date', self.left_out['date'])}).\n\n"
             + table(["site", "laboratory", "rows", "mean %", "bias %", "inside %"], rows, 2)
             + f"Median of the sites {percent(figures['middle'])} %, bias {signed(figures['bias'])} %, inside "
-            f"{percent(figures['inside'], 0)} %, {percent(figures['narrow'], 0)} % of the sites below 40 %.\n\n")
+            f"{percent(figures['inside'], 0)} %, {percent(figures['narrow'], 0)} % of the sites below 40 %. "
+            + self.left_out.get("common_fit", "") + "\n\n")
 
     def ablation_section(self):
         if not self.ablation:
