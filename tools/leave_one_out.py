@@ -191,18 +191,23 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--binary", required=True)
     parser.add_argument("--table", required=True)
-    parser.add_argument("--also", action="append", default=[], help="later runs, in no fit")
+    parser.add_argument("--also", action="append", default=[], help="later runs, for `laboratories`")
     parser.add_argument("--suspect", action="append", default=[])
     parser.add_argument("--study", action="append",
                         help="only studies whose title has this text (or `laboratories`)")
+    parser.add_argument("--scope", default="", help="which runs the tables lack, for the page")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "validation/leave_one_out.json")
     args = parser.parse_args()
 
     def asked(title):
         return not args.study or any(text in title for text in args.study)
 
-    result = {"schema": "plansearch/leave-one-out/v1", "date": datetime.date.today().isoformat(),
-              "method": METHOD, "studies": [], "laboratories": []}
+    today = datetime.date.today().isoformat()
+    result = {"schema": "plansearch/leave-one-out/v1", "date": today, "method": METHOD, "studies": [],
+              "laboratories": []}
+    if args.study and args.out.exists():  # what is not asked for stays
+        result |= json.loads(args.out.read_text(encoding="utf-8"))
+        result["studies"] = [s for s in result["studies"] if not asked(s["title"])]
     for entry in [entry for entry in STUDIES if asked(entry[0])]:
         study = Study(args, entry)
         try:
@@ -212,7 +217,8 @@ def main():
     if asked("laboratories"):
         study = LaboratoryStudy(args)
         try:
-            result["laboratories"] = study.run()
+            result["laboratories"], result["laboratories_date"] = study.run(), today
+            result["scope"] = args.scope
         finally:
             study.close()
     args.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

@@ -26,6 +26,7 @@ out of the fit; --rounds N; --write puts the result into the data directory. too
 without one group of runs at a time. Only the standard library is needed.
 """
 import argparse
+import concurrent.futures
 import csv
 import json
 import math
@@ -212,16 +213,17 @@ class Bench:
 
     def rows(self, values):
         self.put(values)
-        rows = []
-        for table in self.args.table:
-            done = subprocess.run(
-                [self.args.binary, "validate", table, "--site", "tuned", "--format", "json", "--quiet",
-                 "--threads", "1"], env=dict(os.environ, PLANSEARCH_DATA=self.root),
-                capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                raise RuntimeError(done.stderr.strip())
-            rows += json.loads(done.stdout)["rows"]
-        return rows
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            return [row for rows in pool.map(self.rows_of, self.args.table) for row in rows]
+
+    def rows_of(self, table):
+        done = subprocess.run(
+            [self.args.binary, "validate", table, "--site", "tuned", "--format", "json", "--quiet",
+             "--threads", "1"], env=dict(os.environ, PLANSEARCH_DATA=self.root),
+            capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr.strip())
+        return json.loads(done.stdout)["rows"]
 
 
 class Selection:

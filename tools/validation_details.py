@@ -10,7 +10,9 @@ def details_text(page, generated):
             "`tools/validation_page.py`.\n\n"
             + sites(page) + step_times(page) + memories(page) + rankings(page)
             + "## What can run\n\n" + feasibility_table(page.summary)
-            + kernels(page) + combinations(page) + folds(page) + ablation(page)).rstrip() + "\n"
+            + page.risks() + page.largest_runs() + page.slow_mode() + page.kernel_section() + kernels(page)
+            + page.overlap_section() + combinations(page) + page.left_out_section() + folds(page)
+            + page.ablation_section() + ablation(page)).rstrip() + "\n"
 
 
 def sites(page):
@@ -47,17 +49,17 @@ def rankings(page):
 def kernels(page):
     if not page.kernels:
         return ""
-    return "## Kernels and collectives\n\n" + page.kernel_table(page.kernels["rows"])
+    return "All subsets:\n\n" + page.kernel_table(page.kernels["rows"])
 
 
 def combinations(page):
-    return "## Kernels, messages and copies at once\n\n" + page.overlap_table(("parts",))
+    return "By combination:\n\n" + page.overlap_table(("parts",))
 
 
 def folds(page):
     if not page.left_out:
         return ""
-    words = "## Held out\n\n"
+    words = ""
     for study in page.left_out["studies"]:
         words += (f"**{study['title']}** ({len(study['constants'])} constants: "
                   + ", ".join(f"`{name}`" for name in study["constants"]) + ")\n\n"
@@ -68,4 +70,4 @@ def folds(page):
 def ablation(page):
     if not page.ablation:
         return ""
-    return "## What each mechanism bought\n\n" + page.ablation_table(list(page.ablation["baseline"]))
+    return "By source:\n\n" + page.ablation_table(list(page.ablation["baseline"]))

@@ -4,7 +4,7 @@
 
   python3 tools/validation_page.py --binary build/release/plansearch
   python3 tools/validation_page.py --binary B --also runs.csv --suspect suspect.csv
-                                   [--also-later more.csv --suspect-later suspect_more.csv]
+                                   [--also-later more.csv ... --suspect-later suspect_more.csv]
                                    [--also-memory memory.csv] [--also-risk more.csv ...] [--kernels TABLE.csv ...]
 
 The first form needs nothing but this repository. The second also predicts larger tables that do not
@@ -31,6 +31,10 @@ LABELS = (("multi-node", "vTrain, several nodes"), ("single-node", "vTrain, one 
           ("Megatron-Bridge", "Megatron-Bridge"), ("MLPerf", "MLPerf Training"),
           ("NeMo Framework", "NeMo"), ("Jean Zay", "Jean Zay V100"), ("torchao", "torchao (FSDP)"),
           ("Megatron-LM functional", "Megatron-LM tests"), ("arXiv", "papers"))
+
+
+#: What `--also-later` brings, table by table.
+LATER = ("Sources that came later", "Sources that came last")
 
 
 def validate(binary, table, suspect=None, more=()):
@@ -108,7 +112,7 @@ def sites_of(args, title, table, suspect):
     """Errors by site of the runs above 2 % utilisation, without what else a group holds."""
     answer = validate(args.binary, table, suspect, ("--min-mfu", "0.02"))
     return {"title": title, "rows": len(answer["rows"]),
-            "summary": [{key: group[key] for key in ("set", "by", "value", "at_sites")}
+            "summary": [{key: group[key] for key in ("set", "by", "value", "at_sites", "memory")}
                         for group in rounded(answer["summary"])
                         if group["by"] in ("all", "source")]}
 
@@ -125,9 +129,8 @@ def write_full_results(args, path):
     if args.also_memory:
         results["memory"] = summary_of(validate(args.binary, args.also_memory, args.suspect))
     results["sites"] = [sites_of(args, "Sources that constants were fitted to", args.also, args.suspect)]
-    if args.also_later:
-        results["sites"].append(sites_of(args, "Sources that came later", args.also_later,
-                                         args.suspect_later))
+    for table, title in zip(args.also_later, LATER):
+        results["sites"].append(sites_of(args, title, table, args.suspect_later))
     kernels = {}
     for table in args.kernels or ():
         answer = validate(args.binary, table)
@@ -165,7 +168,8 @@ def main():
     parser.add_argument("--also-risk", action="append",
                         help="further tables of runs of which memory risks are summarised only")
     parser.add_argument("--suspect", help="CSV (id, why) of rows of these tables to report apart")
-    parser.add_argument("--also-later", help="a table of runs that no constant has seen")
+    parser.add_argument("--also-later", action="append", default=[],
+                        help="tables of runs that no constant has seen, in the order in which they came")
     parser.add_argument("--suspect-later", help="CSV (id, why) of its rows to report apart")
     parser.add_argument("--kernels", action="append", help="tables of kernels, summarised only")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs")

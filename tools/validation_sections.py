@@ -2,6 +2,8 @@
 """The sections of docs/validation.md, from the answers of `plansearch validate --format json`."""
 import os
 
+from statistics import median
+
 from validation_details import details_text
 from validation_markdown import (error_table, feasibility_table, groups, left_out_words,
                                  memory_table, percent, ranking_table, risk_table, signed, site_table, table)
@@ -21,11 +23,9 @@ class Page:
         self.table = "full table" if full else "shipped table"
 
     def text(self):
-        sections = [self.opening(), self.sites(), self.headline(), self.regimes(), self.largest_runs(),
-                    self.slow_mode(), self.memories(),
-                    self.rankings(), self.feasibility(), self.kernel_section(), self.overlap_section(),
-                    self.left_out_section(), self.ablation_section(), self.weaknesses(),
-                    self.closing()]
+        sections = [self.opening(), self.in_short(), self.laboratories(), self.memories(),
+                    self.rankings(), self.sites(), self.headline(), self.regimes(), self.feasibility(),
+                    self.weaknesses(), self.closing()]
         return GENERATED + "".join(sections).rstrip() + "\n"
 
     def details(self):
@@ -34,31 +34,89 @@ class Page:
     def opening(self):
         words = (
             "# Validation\n\n"
-            "How far predictions are from what real clusters measured. This page is written by\n\n"
-            "    python3 tools/validation_page.py --binary build/release/plansearch\n\n"
-            f"from [`validation/published_runs.csv`](../validation/published_runs.csv) "
-            f"({len(self.runs['rows'])} training runs) and "
-            "[`validation/published_memory.csv`](../validation/published_memory.csv) "
-            f"({len(self.memory['rows'])} memory peaks): published figures, each with its source "
-            "and place.")
+            "How far predictions are from what real clusters measured: first where nobody tuned, in sample "
+            "below. Written by `tools/validation_page.py` from "
+            f"[`published_runs.csv`](../validation/published_runs.csv) ({len(self.runs['rows'])} training runs) "
+            f"and [`published_memory.csv`](../validation/published_memory.csv) ({len(self.memory['rows'])} "
+            "memory peaks): published figures, each with its source and place.")
         if self.full:
             words += (
-                f"\n\nThe shipped table is a sample; the summary of the full table it was drawn from "
-                f"({self.full['runs']['rows']} runs; predicted on {self.full['date']} at commit "
+                " They are a sample, not drawn by results; what the whole tables gave "
+                f"({sum(part['rows'] for part in self.full['sites'])} runs, on {self.full['date']} at commit "
                 f"`{self.full['commit']}`) is kept in "
-                "[`validation/results_full.json`](../validation/results_full.json). ")
+                "[`results_full.json`](../validation/results_full.json).")
         return words + (
-            "`plansearch validate YOUR_TABLE.csv` makes the same comparison for your runs. "
-            "[validation_details.md](validation_details.md) has every table by source.\n\n"
-            "| word | meaning |\n|---|---|\n"
-            "| *error* | absolute value of predicted / measured - 1 |\n"
-            "| *bias* | the same with its sign; below zero: predicted too fast |\n"
-            "| *inside* | share of measured times between p10 and p90; 80 % would be right |\n"
-            "| columns with * | without rows that contradict identical or neighbouring rows, listed with "
-            "the reason in [`published_suspect.csv`](../validation/published_suspect.csv) |\n\n"
-            "Constants were fitted to rows of most of these sources; see [held out](#held-out). No "
-            "constant was fitted to the rows of MT-NLG, BLOOM and Llama 3, nor to Table 2 of PTD-P (one "
-            "network efficiency saw its Table 1).\n\n")
+            " [By source](validation_details.md); [constants](validation_constants.md) with value, data and "
+            "residual. `plansearch validate YOUR_TABLE.csv` judges your own runs.\n\n"
+            "*Error*: absolute value of predicted / measured - 1; *bias*: with its sign, below zero is too fast. "
+            "*Inside*: measured times between p10 and p90, 80 % would be right. *: without rows that contradict "
+            "identical or neighbouring ones ([why](../validation/published_suspect.csv)).\n\n")
+
+    def in_short(self):
+        """The figures, and the commands that give them on the tables that ship."""
+        left_out = self.left_out_figures()
+        rows = []
+        if left_out:
+            rows += [["laboratory left out, all constants refitted: median of its sites, bias",
+                      f"{percent(left_out['middle'])} %, {signed(left_out['bias'])} %", "L"],
+                     ["... measured times inside p10 - p90, sites alike; sites below 40 %",
+                      f"{percent(left_out['inside'], 0)} %; {percent(left_out['narrow'], 0)} %", "L"]]
+        for part in self.later_parts():
+            total = groups(part["summary"], "all", "without_suspects")[0]["at_sites"]["left_out"]["sources_alike"]
+            rows.append([f"{part['title'].lower()}, in no fit: mean of sources, bias; inside",
+                         f"{percent(total['mean_absolute_error'])} %, {signed(total['bias'])} %; "
+                         f"{percent(total['within_p10_p90'], 0)} %", "V"])
+        memory = self.memory_by_source()
+        if memory:
+            rows.append([f"peak memory: median of {len(memory)} sources",
+                         f"{percent(median(memory))} %", "M"])
+        ranking = groups(self.summary, "all", "without_suspects")[0]["ranking"]
+        rows.append(["regret of the plan predicted fastest: mean*, median*",
+                     f"{percent(ranking['mean_regret'])} %, {percent(ranking['median_regret'])} %", "V"])
+        own = self.in_sample()
+        if own:
+            rows.append(["in sample: own site, sources alike; inside",
+                         f"{percent(own['mean_absolute_error'])} %; {percent(own['within_p10_p90'], 0)} %", "V"])
+        return (
+            "## In short\n\n" + table(["", self.table.replace("table", "tables"), "command"], rows, 1)
+            + "On the tables that ship:\n\n"
+            "- L: `tools/leave_one_out.py --binary BINARY --table validation/published_runs.csv --suspect "
+            "validation/published_suspect.csv --study laboratories --out left_out.json`\n"
+            "- V: `plansearch validate validation/published_runs.csv --suspect "
+            "validation/published_suspect.csv --min-mfu 0.02`\n"
+            "- M: `plansearch validate validation/published_memory.csv`, and V\n\n")
+
+    def later_parts(self):
+        return (self.full or {}).get("sites", ())[1:]
+
+    def in_sample(self):
+        """Of the tables that constants were fitted to, sources alike, with the factors of their own sites."""
+        parts = (self.full or {}).get("sites", ())
+        summary = parts[0]["summary"] if parts else self.runs["summary"]
+        return groups(summary, "all", "without_suspects")[0]["at_sites"]["own_site"]["sources_alike"]
+
+    def memory_by_source(self):
+        """Mean errors of the peaks of every source, whatever was read of them."""
+        summaries = [self.summary] + [part["summary"] for part in self.later_parts()]
+        summaries += [self.full["memory"]["summary"]] if self.full and "memory" in self.full else [
+            self.memory["summary"]]
+        errors = []
+        for summary in summaries:
+            for group in groups(summary, "source"):
+                kinds = (group.get("memory") or {}).values()
+                rows = sum(kind["rows"] for kind in kinds)
+                if rows:
+                    errors.append(sum(k["rows"] * k["mean_absolute_error"] for k in kinds) / rows)
+        return errors
+
+    def left_out_figures(self):
+        found = (self.left_out or {}).get("laboratories", [])
+        if not found:
+            return None
+        return {"middle": median([f["error"] for f in found]),
+                "bias": sum(f["bias"] for f in found) / len(found),
+                "inside": sum(f["inside"] for f in found) / len(found),
+                "narrow": sum(f["inside"] < 0.4 for f in found) / len(found)}
 
     def largest_runs(self):
         words = (
@@ -92,22 +150,15 @@ class Page:
             "cover them.\n\n")
 
     def sites(self):
-        """The headline: what a laboratory can expect that nobody has measured."""
         words = (
-            "## Sites\n\n"
+            "## By site, constants as shipped\n\n"
             "The same plan on the same machine takes longer in one laboratory than in another. Every answer "
-            "is for a *typical* site: the prediction times the mean factor of the measured sites "
-            "([`validation/sites.yaml`](../validation/sites.yaml), written by `tools/sites.py`; mean + site "
-            "+ residual of logarithms, moment estimator). p10 - p90 include the spread of sites.\n\n"
-            "- *Own site*: with the factor of the row's own site, in sample.\n"
-            "- *Typical*: with the mean factor.\n"
-            "- *Left out*: typical, computed without the sites of the row's laboratory. Constants of "
-            "kernels, links and frameworks that were fitted to its runs "
-            "([validation_constants.md](validation_constants.md)) stay; [below](#held-out) frameworks are "
-            "refitted without a source.\n\n"
-            "Levels of the accelerator and of the framework between mean and site predict left-out "
-            "laboratories no better. Rows without a time, under suspicion or below 2 % utilisation are "
-            "left out.\n\n")
+            "is for a *typical* site: times the mean factor of the measured sites "
+            "([`sites.yaml`](../validation/sites.yaml), `tools/sites.py`; mean + site + residual of logarithms, "
+            "moment estimator), with their spread in p10 - p90. *Own*: with the factor of the row's own site, in "
+            "sample. *Left out*: typical without the sites of the row's laboratory, while constants that were "
+            "fitted to its runs stay. No constant was fitted to the rows of MT-NLG, BLOOM and Llama 3, nor to "
+            "Table 2 of PTD-P. Rows without a time, under suspicion or below 2 % utilisation are left out.\n\n")
         found = (self.full or {}).get("sites", ())
         if not found:
             which = self.runs["summary"]
@@ -175,7 +226,7 @@ class Page:
                  "counted above, whatever memory says.\n\n" + feasibility_table(self.summary, ("all",)))
         for reason, count in sorted(reasons.items()):
             words += f"- cannot be expressed ({count}): {reason}\n"
-        return words + ("\n" if reasons else "") + self.risks()
+        return words + ("\n" if reasons else "")
 
     def risks(self):
         """Stated risks against failures, of the sources that published failures."""
@@ -185,7 +236,7 @@ class Page:
                   if group["memory_risk"]["failed"] > 1]
         if not found:
             return ""
-        return ("\n### Risk of running out of memory\n\n"
+        return ("## Risk of running out of memory\n\n"
                 "A plan has a probability of not fitting (`memory_error_*` of the framework files, fitted to "
                 "measured peaks, not to failures). The table has legal rows that ran or failed in four bins "
                 "of the stated risk: the failures, and the mean stated risk.\n\n"
@@ -202,8 +253,7 @@ class Page:
         if not self.kernels:
             return ""
         words = ("## Kernels and collectives\n\n" + self.kernels["method"] + "\n\n"
-                 "Shapes of training steps and left-out message sizes; [the other "
-                 "subsets](validation_details.md#kernels-and-collectives).\n\n"
+                 "Shapes of training steps and left-out message sizes:\n\n"
                  + self.kernel_table([r for r in self.kernels["rows"] if self.is_main(r)]))
         rows = []
         for group in self.collectives["summary"]:
@@ -269,8 +319,7 @@ class Page:
             "its 4,834 rows).\n\nCombinations are predicted from the times of their parts alone and the rates "
             "of [the accelerator](hardware_profiles.md#what-runs-at-once): five coefficients for the A100, "
             "six for the V100, fitted to a random 70 % of the combinations (`tools/fit_concurrency.py`). "
-            "The table holds the other 30 %; [by combination]"
-            "(validation_details.md#kernels-messages-and-copies-at-once). With nothing shared, times would be "
+            "The table holds the other 30 %. With nothing shared, times would be "
             "19 % (A100) and 45 % (V100) too short.\n\n"
             + self.overlap_table(("all", "gpu"))
             + "- Copies of the V100 wait for kernels and messages, as copies of pageable memory do; those of "
@@ -296,8 +345,7 @@ class Page:
         words = ("## Held out\n\n" + self.left_out["method"] + "\n\n")
         words += self.fold_table([[study["title"].replace(": a ", ", a "), study["folds"][-1]]
                                   for study in self.left_out["studies"]])
-        words += "[Every fold, with the constants that were refitted](validation_details.md#held-out).\n\n"
-        return words + self.laboratories()
+        return words
 
     @staticmethod
     def fold_table(named):
@@ -308,32 +356,31 @@ class Page:
 
     def laboratories(self):
         """Sites predicted by what the other laboratories leave, every constant refitted."""
-        found = self.left_out.get("laboratories", [])
-        if not found:
+        figures = self.left_out_figures()
+        if not figures:
             return ""
         rows = [[f["site"], f["laboratory"], f["rows"], percent(f["error"]), signed(f["bias"]),
-                 percent(f["inside"], 0)] for f in found]
-        errors = sorted(f["error"] for f in found)
-        middle = (errors[(len(errors) - 1) // 2] + errors[len(errors) // 2]) / 2
-        bias = sum(f["bias"] for f in found) / len(found)
+                 percent(f["inside"], 0)] for f in self.left_out["laboratories"]]
         return (
-            "**A laboratory left out.** All constants of "
-            "[`validation/fitted_constants.yaml`](../validation/fitted_constants.yaml) are refitted without "
-            "the runs of one laboratory, those of chips, attention kernels and fabrics that came from steps "
-            "included (`tools/leave_one_out.py`: from the common optimum, with its slopes). The factors of "
-            "the other sites are computed again. The laboratory's runs are predicted for a typical site. "
-            "Laboratories whose runs came later are in no fit: their *left out* [above](#sites) is the same "
-            "figure.\n\n"
+            "## Laboratories left out\n\n"
+            "Split: all constants of [`fitted_constants.yaml`](../validation/fitted_constants.yaml), those of "
+            "chips, attention kernels and fabrics that came from steps included, are refitted without the runs "
+            "of one laboratory (from the common optimum, with its slopes), the factors of all other sites are "
+            "computed again, and its runs are predicted for a typical site. Curves of kernels and links, which "
+            "are measured alone, stay. Sites of five runs or more above 2 % utilisation, without suspects"
+            + (f"; {self.left_out['scope']}" if self.left_out.get("scope") else "")
+            + f" (run on {self.left_out.get('laboratories_date', self.left_out['date'])}).\n\n"
             + table(["site", "laboratory", "rows", "mean %", "bias %", "inside %"], rows, 2)
-            + f"Median of the sites {percent(middle)} %, bias {signed(bias)} %.\n\n")
+            + f"Median of the sites {percent(figures['middle'])} %, bias {signed(figures['bias'])} %, inside "
+            f"{percent(figures['inside'], 0)} %, {percent(figures['narrow'], 0)} % of the sites below 40 %. "
+            + self.left_out.get("common_fit", "") + "\n\n")
 
     def ablation_section(self):
         if not self.ablation:
             return ""
         return ("## What each mechanism bought\n\n" + self.ablation["method"] + "\n\n"
                 + self.ablation_table(list(self.ablation["baseline"])[:1])
-                + "Bold: more than two percentage points worse. [By source](validation_details.md"
-                "#what-each-mechanism-bought). A mechanism that costs nothing to remove here is either "
+                + "Bold: more than two percentage points worse. A mechanism that costs nothing to remove here is either "
                 "carried by other constants, or not exercised by these runs.\n\n")
 
     def ablation_table(self, names):

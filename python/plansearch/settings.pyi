@@ -35,7 +35,7 @@ class Settings(TypedDict, total=False):
     routing: Words  # how tokens spread: balanced, auxiliary, real, or tokens of the fullest rank over the mean, such as 1.3
     lora_rank: Numbers  # train adapters of this rank beside frozen weights
     lora_targets: Words  # modules with an adapter, such as q,v or all-linear (default: q,v)
-    base_precision: Words  # format in which weights beside adapters are kept (fp32|bf16|fp16|fp8|int8|nf4)
+    base_precision: Words  # format in which weights beside adapters are kept (fp32|bf16|fp16|fp8|int8|nf4|int4)
     optimizer_states: Words  # format of the optimizer's moments (fp32|bf16|fp16|fp8|int8)
     tokens: float | str  # to train on: adds days, GPU-hours, energy and price
     site: Words  # whose runs: typical (default), vendor or laboratory (typical of these), tuned (factor 1), or a measured laboratory

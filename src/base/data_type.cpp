@@ -9,12 +9,12 @@ namespace plansearch {
 namespace {
 
 constexpr std::array<std::string_view, kStoredTypeCount> kNames = {
-    "fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "mxfp8", "nvfp4", "int8", "nf4"};
+    "fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "mxfp8", "nvfp4", "int8", "nf4", "int4"};
 
 // Bits per element; block formats add their scales: 8 + 8/32, 4 + 8/16, 8 + 32/256 (bitsandbytes
-// functional.py: quantize_blockwise) and 4 + 8/64 + 32/(64 x 256).
+// functional.py: quantize_blockwise), 4 + 8/64 + 32/(64 x 256) and 4 + (16 + 4)/128 (AutoGPTQ).
 constexpr std::array<double, kStoredTypeCount> kBits = {
-    64, 32, 32, 16, 16, 8, 8.25, 4.5, 8.125, 4.0 + 8.0 / 64 + 32.0 / (64 * 256)};
+    64, 32, 32, 16, 16, 8, 8.25, 4.5, 8.125, 4.0 + 8.0 / 64 + 32.0 / (64 * 256), 4.0 + 20.0 / 128};
 
 constexpr std::array<std::pair<std::string_view, DataType>, 13> kAliases = {{
     {"float64", DataType::Fp64},
@@ -61,6 +61,7 @@ std::optional<DataType> parse_data_type(std::string_view text) {
 std::optional<DataType> parse_stored_type(std::string_view text) {
   const std::string name = canonical_name(text);
   if (name == "int8" || name == "8-bit" || name == "8bit") return DataType::Int8;
+  if (name == "int4" || name == "gptq" || name == "gptq-int4") return DataType::Int4;
   if (name == "nf4" || name == "4-bit" || name == "4bit") return DataType::Nf4;
   return parse_data_type(text);
 }

@@ -72,9 +72,10 @@ void apply_states(Framework& framework, const std::string& text) {
 void apply_base(Framework& framework, const std::string& text) {
   const auto type = parse_stored_type(text);
   const bool plain = type == DataType::Fp32 || type == DataType::Bf16 || type == DataType::Fp16;
-  const bool narrow = type == DataType::Fp8 || type == DataType::Int8 || type == DataType::Nf4;
+  const bool narrow = type == DataType::Fp8 || type == DataType::Int8 || type == DataType::Nf4 ||
+                      type == DataType::Int4;
   if (!plain && !narrow) {
-    refuse_word("--base-precision", text, {"fp32", "bf16", "fp16", "fp8", "int8", "nf4"});
+    refuse_word("--base-precision", text, {"fp32", "bf16", "fp16", "fp8", "int8", "nf4", "int4"});
   }
   for (auto& [precision, policy] : framework.precision) {
     policy.frozen = plain ? *type : policy.activation;

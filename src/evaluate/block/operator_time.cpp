@@ -16,6 +16,7 @@
 #include "communication/derive/tensor_policy.hpp"
 #include "cost/kernels/compute_cost.hpp"
 #include "cost/kernels/kernel_shape.hpp"
+#include "cost/kernels/weight_expansion.hpp"
 #include "evaluate/block/price_memo.hpp"
 #include "plansearch/error.hpp"
 #include "workload/operator_traits.hpp"
@@ -78,6 +79,8 @@ class OperatorPricer {
     const Operator& op = block_.operators[index];
     OperatorTime time = kernels(index, op);
     time.forward_kernels = op.forward_kernels;
+    time.backward_kernels = op.backward_kernels;
+    add_expansion(time, index, op);
     // Attention prices its own steps; what it launches is one kernel to its framework, or one for
     // each piece.
     const bool one_kernel = traits(op).cost == CostClass::FusedAttention;
@@ -89,7 +92,6 @@ class OperatorPricer {
       time.backward_kernels = 0;
       return time;
     }
-    time.backward_kernels = op.backward_kernels * steps;
     // One of the two products of a linear operator; an operator that forms no weight gradient of
     // its own has none.
     if (time.weight_gradient > Seconds(0)) {
@@ -108,6 +110,7 @@ class OperatorPricer {
     time.backward *= steps;
     time.weight_gradient *= steps;
     time.forward_kernels *= steps;
+    time.backward_kernels *= steps;
   }
 
   OperatorTime kernels(std::size_t index, const Operator& op) {
@@ -251,23 +254,20 @@ class OperatorPricer {
   }
 
   /// Weights kept in a smaller format than the product's are expanded before every product that
-  /// reads them, in a kernel of its own: read, written in the activation format. The launches are
-  /// the host's. Source: bitsandbytes autograd/_functions.py: MatMul4Bit.
-  [[nodiscard]] Seconds expansion(std::size_t index, const Operator& op, DataType product) const {
+  /// reads them, whichever launch it is part of.
+  void add_expansion(OperatorTime& time, std::size_t index, const Operator& op) const {
     const auto& kept = context_.precision.quantised;
-    if (!kept || *kept == product || op.parameters.empty()) return Seconds(0);
+    if (!kept || *kept == matmul_type(op) || op.parameters.empty()) return;
     const ParameterId weight = op.parameters.front();
-    if (!is_quantisable(network(), block_, op, weight)) return Seconds(0);
-    const Bytes moved = (element_size(*kept) + element_size(context_.precision.activation)) *
-                        sizes_.parameter(index, weight);
-    return moved / (chip().memory_bandwidth * chip().kernels.stream.efficiency);
-  }
-
-  void add_expansion(OperatorTime& time, std::size_t index, const Operator& op,
-                     DataType product) const {
-    const Seconds once = expansion(index, op, product);
+    if (!is_quantisable(network(), block_, op, weight)) return;
+    const WeightExpansion expansion = weight_expansion(*kept, context_.precision.activation);
+    const Seconds once = expansion.moved * sizes_.parameter(index, weight) /
+                         (chip().memory_bandwidth * chip().kernels.stream.efficiency);
     time.forward += once;
-    if (needs_input_gradient(block_, op)) time.backward += once;
+    time.forward_kernels += expansion.calls;
+    if (expansion.kept_for_backward || !needs_input_gradient(block_, op)) return;
+    time.backward += once;
+    time.backward_kernels += expansion.calls;
   }
 
   OperatorTime linear(std::size_t index, const Operator& op) {
@@ -291,7 +291,6 @@ class OperatorPricer {
     if (needs_input_gradient(block_, op) && sums(op.inputs.front(), inputs)) {
       time.backward += sum_up(steps, inputs);
     }
-    add_expansion(time, index, op, type);
     return time;
   }
 
@@ -329,7 +328,6 @@ class OperatorPricer {
       time.weight_gradient = weight_gradient(type, shape) * slow + launch;
     }
     time.backward += time.weight_gradient;
-    add_expansion(time, index, op, type);
     return time;
   }
 

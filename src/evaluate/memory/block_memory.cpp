@@ -13,6 +13,7 @@
 #include "cost/kernels/kernel_shape.hpp"
 #include "evaluate/block/local_work.hpp"
 #include "evaluate/block/module_choices.hpp"
+#include "evaluate/memory/expanded_weights.hpp"
 #include "evaluate/memory/kept_format.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "plan/stages/layer_distribution.hpp"
@@ -57,6 +58,7 @@ class ActivationCounter {
           most_of_piece_ + travelling();
       leave_to_host(static_cast<Recompute>(level), memory[level]);
       keep_weights(static_cast<Recompute>(level), memory[level]);
+      add_expanded_weights(context_, local_, static_cast<Recompute>(level), memory[level]);
     }
     return memory;
   }

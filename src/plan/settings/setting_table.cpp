@@ -174,7 +174,7 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
     row<&R::lora_targets>(S::LoraTargets, "lora_targets", K::Text, "LIST",
                           "modules with an adapter, such as q,v or all-linear (default: q,v)"),
     row<&R::base_precision>(S::BasePrecision, "base_precision", K::Format,
-                            "fp32|bf16|fp16|fp8|int8|nf4",
+                            "fp32|bf16|fp16|fp8|int8|nf4|int4",
                             "format in which weights beside adapters are kept"),
     row<&R::optimizer_states>(S::OptimizerStates, "optimizer_states", K::Format,
                               "fp32|bf16|fp16|fp8|int8", "format of the optimizer's moments"),

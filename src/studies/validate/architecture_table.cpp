@@ -123,6 +123,7 @@ ArchitectureEntry read_entry(const Node& node, const ModelFinder& find_model) {
   if (const auto model = node.find("model")) entry.like = find_model(model->text());
   if (const auto facts = node.find("facts")) read_facts(*facts, entry);
   if (const auto settings = node.find("settings")) read_settings(*settings, entry);
+  if (const auto replaces = node.find("replaces")) entry.replaces = replaces->boolean();
   return entry;
 }
 

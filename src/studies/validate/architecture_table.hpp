@@ -37,6 +37,7 @@ struct ArchitectureEntry {
   bool unfused_only = false;  ///< its attention, whatever the column says
   /// Of columns that the row leaves empty: settings with their values as flags have them, degrees.
   std::vector<std::pair<const SettingRow*, std::string>> settings;
+  bool replaces = false;  ///< the settings hold whatever the row says: its table has them wrong
   PinnedDegrees degrees;
   std::map<std::string, std::string, std::less<>> others{};  ///< of kOtherColumns
   std::string inexpressible;                                 ///< not empty: why no description fits

@@ -79,15 +79,18 @@ ModelDescription switches_of(const ModelDescription& like, const ModelDescriptio
   return model;
 }
 
-/// What an entry says of columns that the row leaves empty.
+/// What an entry says of columns that the row leaves empty, or has otherwise than its source.
 void fill_settings(const RunRecord& run, const ArchitectureEntry& entry, RunCase& result) {
   for (const auto& [column, value] : entry.others) {
     if (run.cell(column).empty()) result.filled.push_back(fmt::format("{} {}", column, value));
   }
   for (const auto& [setting, value] : entry.settings) {
-    if (!run.cell(setting->column).empty()) continue;
+    const std::string said = run.cell(setting->column);
+    if (!said.empty() && (!entry.replaces || said == value)) continue;
     setting->set(result.question, value);
-    result.filled.push_back(fmt::format("{} {}", setting->column, value));
+    result.filled.push_back(said.empty()
+                                ? fmt::format("{} {}", setting->column, value)
+                                : fmt::format("{} {}, not {}", setting->column, value, said));
   }
 }
 

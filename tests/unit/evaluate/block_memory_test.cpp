@@ -111,6 +111,36 @@ TEST_SUITE("unit") {
           doctest::Approx(10.0 * kTokens * kHidden * (2.0 - 1.0 - 4.0 / 128.0)));
   }
 
+  TEST_CASE("quantised weights are there in the format of their products while these run") {
+    // Products of a layer: 12 h^2 elements, the largest 4 h^2; 2 bytes of bf16, 4 + 1 of the shift
+    // and its cast.
+    const auto of = [](std::optional<DataType> kept, Recompute level) {
+      const auto freeze = [](Network& network) {
+        for (Block& block : network.blocks) {
+          for (Parameter& parameter : block.parameters) parameter.trainable = Trainable::No;
+        }
+      };
+      const Problem problem = test::with_framework(
+          test::with_network(test::toy_problem(), freeze),
+          [&](Framework& framework) { framework.precision.at(DataType::Bf16).quantised = kept; });
+      return test::ToyClass(problem, plan_of(1, SequenceParallel::Off, level))
+          .profile("decoder")
+          .memory;
+    };
+    const double weight = kHidden * kHidden;
+    for (const Recompute level : {Recompute::None, Recompute::Full}) {
+      const BlockMemory plain = of(std::nullopt, level);
+      const BlockMemory nf4 = of(DataType::Nf4, level);
+      const BlockMemory int4 = of(DataType::Int4, level);
+      CHECK(nf4.saved == plain.saved);
+      CHECK(nf4.working_set - plain.working_set == Bytes(2 * 4 * weight));
+      const bool again = level == Recompute::Full;
+      CHECK(int4.saved - plain.saved == Bytes(again ? 0.0 : 2 * 12 * weight));
+      CHECK(int4.working_set - plain.working_set ==
+            Bytes(5 * 4 * weight + (again ? 2 * 12 * weight : 0.0)));
+    }
+  }
+
   TEST_CASE("full recompute keeps the input; the rest is the working set of its own backward") {
     const test::ToyClass none(test::toy_problem(), plan_of(1, SequenceParallel::Off));
     const test::ToyClass full(test::toy_problem(),

@@ -74,11 +74,13 @@ TEST_SUITE("unit") {
       }
     };
     const Problem frozen = test::with_network(test::toy_problem(), freeze);
-    const Problem quantised = test::with_framework(frozen, [](Framework& framework) {
-      framework.precision.at(DataType::Bf16).quantised = DataType::Nf4;
-    });
+    const auto kept_in = [&](DataType type) {
+      return test::with_framework(frozen, [&](Framework& framework) {
+        framework.precision.at(DataType::Bf16).quantised = type;
+      });
+    };
     const test::ToyClass before(frozen, tensor_plan());
-    const test::ToyClass after(quantised, tensor_plan());
+    const test::ToyClass after(kept_in(DataType::Nf4), tensor_plan());
     const Seconds pass =
         Bytes(bytes) / (after.chip().memory_bandwidth * after.chip().kernels.stream.efficiency);
     const OperatorTime plain = before.time("decoder", "mlp_in");
@@ -87,6 +89,14 @@ TEST_SUITE("unit") {
     CHECK(microseconds(expanded.backward - plain.backward) == doctest::Approx(microseconds(pass)));
     CHECK(after.time("decoder", "mlp_out").forward == before.time("decoder", "mlp_out").forward);
     CHECK(after.time("head", "logits").forward == before.time("head", "logits").forward);
+    CHECK(expanded.forward_kernels == plain.forward_kernels + 1);
+    CHECK(expanded.backward_kernels == plain.backward_kernels + 1);
+    // Tensor operations move 16 bytes beside the 4.156 bits, once: autograd keeps their result.
+    const test::ToyClass by_operations(kept_in(DataType::Int4), tensor_plan());
+    const OperatorTime kept = by_operations.time("decoder", "mlp_in");
+    CHECK(kept.backward == plain.backward);
+    CHECK((kept.forward - plain.forward) / pass ==
+          doctest::Approx((16.0 + (4.0 + 20.0 / 128) / 8) * 1024 * 2048 / bytes));
   }
 
   TEST_CASE("products whose rows are no multiple of 16 bytes take longer, whatever the tokens") {

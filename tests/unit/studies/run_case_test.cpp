@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "run_tables.hpp"
 #include "support/schedules.hpp"
 
@@ -63,6 +65,23 @@ TEST_SUITE("unit") {
     CHECK(case_of(stated, "maxtext").question.degrees.get(Degree::Recompute) ==
           static_cast<int>(Recompute::None));
     CHECK(case_of(stated).open_micro_batch);  // Megatron-LM does
+  }
+
+  TEST_CASE("a source's own configuration replaces what a table has otherwise") {
+    const test::Cells adapters{{"source", "QwenLM/Qwen fine-tuning profile"},
+                               {"lora_rank", "64"},
+                               {"precision", "bf16"},
+                               {"zero", ""},
+                               {"sp", ""},
+                               {"tp", "1"},
+                               {"pp", "1"},
+                               {"dp", "16"},
+                               {"base_precision", "nf4"}};
+    const RunCase run = case_of(adapters, "deepspeed");
+    CHECK(run.question.base_precision == "int4");
+    CHECK(run.question.precision == "fp16");
+    CHECK(run.plan.zero == ZeroStage::Gradients);
+    CHECK(std::count(run.filled.begin(), run.filled.end(), "base_precision int4, not nf4") == 1);
   }
 
   TEST_CASE("dp is what the other degrees leave") {

@@ -58,6 +58,8 @@ inline const std::vector<std::pair<std::string, std::string>>& good_row() {
                                                                      {"schedule", ""},
                                                                      {"release", ""},
                                                                      {"stage_layers", ""},
+                                                                     {"lora_rank", ""},
+                                                                     {"base_precision", ""},
                                                                      {"step_time_s", "0.5"},
                                                                      {"peak_mem_gib", "12"},
                                                                      {"mem_kind", "allocated"},
