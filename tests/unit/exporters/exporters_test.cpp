@@ -28,11 +28,12 @@ ExportRequest request_of(const PlanDegrees& degrees, const std::string& model = 
   h.problem = with_gpus(settled, degrees.devices());
   const auto plan = expand(degrees, *h.problem.network, *h.problem.framework);
   REQUIRE(std::holds_alternative<ParallelPlan>(plan));
-  const auto equal =
-      equal_stages(std::get<ParallelPlan>(plan), *h.problem.network, *h.problem.framework);
-  REQUIRE(std::holds_alternative<EqualStages>(equal));
-  h.degrees = std::get<EqualStages>(equal).degrees;
-  h.stages = std::get<EqualStages>(equal).stages;
+  const auto found =
+      plan_stages(std::get<ParallelPlan>(plan), *h.problem.network, *h.problem.framework);
+  REQUIRE(std::holds_alternative<PlanStages>(found));
+  h.degrees = std::get<PlanStages>(found).degrees;
+  h.stages = std::get<PlanStages>(found).stages;
+  h.positions = std::get<PlanStages>(found).positions;
   h.own_stages = h.stages;
   h.optimizer = "adam";
   h.attention = "flash";
