@@ -7,6 +7,7 @@
 
 #include "base/units.hpp"
 #include "plansearch/ranking.hpp"
+#include "question/framework_flags.hpp"
 #include "question/gpu_count.hpp"
 #include "report/plan_cells.hpp"
 
@@ -48,6 +49,30 @@ std::optional<std::string> fewer_gpus(const ProblemRequest& request, const Resol
     if (gpus > asked.problem.cluster->accelerators()) continue;
     found = fmt::format("use {}: {} GPUs are not slower, {} takes {}", grouped(gpus), grouped(gpus),
                         short_plan(best->plan), to_text(best->estimate.step.total()));
+  }
+  return found;
+}
+
+/// What a framework of all that is priced gains by tensors on the host: less to recompute or to
+/// shard. Of programs it is asked (--offload).
+std::optional<std::string> faster_by_host(const ProblemRequest& request,
+                                          const ResolvedQuestion& asked, const SearchReport& report,
+                                          SearchSession& session) {
+  const Framework& framework = *asked.problem.framework;
+  if (framework.has_program || request.offload) return std::nullopt;
+  const double tie = tied_ratio(framework.constants.paired_sigma);
+  Seconds least = report.plans.front().estimate.step.total() / tie;
+  std::optional<std::string> found;
+  for (const std::string& choice : host_choices(framework, *asked.problem.cluster)) {
+    ProblemRequest changed = request;
+    changed.offload = choice;
+    const ResolvedQuestion settled = resolve_question(changed, asked.files);
+    const auto best =
+        session.best(settled, changed, report.question.gpus, fmt::format("--offload {}", choice));
+    if (!best || best->estimate.step.total() >= least) continue;
+    least = best->estimate.step.total();
+    found = fmt::format("with --offload {} {} takes {}", choice, short_plan(best->plan),
+                        to_text(least));
   }
   return found;
 }
@@ -107,6 +132,11 @@ std::vector<std::string> find_advice(const ProblemRequest& request, const Resolv
       advice.push_back(*std::move(text));
     }
     if (auto text = fewer_gpus(request, asked, report, session)) advice.push_back(*std::move(text));
+  });
+  session.ask_aside(advice, "tensors on the host", [&] {
+    if (auto text = faster_by_host(request, asked, report, session)) {
+      advice.push_back(*std::move(text));
+    }
   });
   return advice;
 }

@@ -185,4 +185,25 @@ std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& give
   return ExportResult{std::move(exported.text), std::move(exported.notes)};
 }
 
+std::optional<std::string> command_to_run(const ResolvedQuestion& asked, const PricedPlan& first,
+                                          const std::string& version) {
+  const std::string& own = asked.problem.framework->name;
+  const Exporter* target = exporters::find_exporter(own);
+  if (target == nullptr) {  // a variant: torchtitan-async-tp is torchtitan
+    for (const Exporter& exporter : exporters::exporter_table()) {
+      if (exporter.framework.empty() || !own.starts_with(exporter.framework)) continue;
+      target = &exporter;
+      break;
+    }
+  }
+  if (target == nullptr || first.plan.transforms.empty()) return std::nullopt;
+  ResolvedPlan given{asked, first.problem, first.plan, {}, {}, {}, {}};
+  const auto exported = export_question(given, {std::string(target->name), {}}, version);
+  if (!std::holds_alternative<ExportResult>(exported)) return std::nullopt;
+  return fmt::format(
+      "plan 1 runs by plansearch export ANSWER.json#1 --to {} --launch slurm; ANSWER.json is this "
+      "answer (--format json --out ANSWER.json)",
+      target->name);
+}
+
 }  // namespace plansearch
