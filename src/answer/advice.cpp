@@ -54,15 +54,13 @@ std::optional<std::string> fewer_gpus(const ProblemRequest& request, const Resol
 }
 
 /// What a framework of all that is priced gains by tensors on the host: less to recompute or to
-/// shard. Of programs it is asked (--offload).
-std::optional<std::string> faster_by_host(const ProblemRequest& request,
-                                          const ResolvedQuestion& asked, const SearchReport& report,
-                                          SearchSession& session) {
+/// shard. Of programs it is asked (--offload). `found` is the best so far.
+void faster_by_host(const ProblemRequest& request, const ResolvedQuestion& asked,
+                    const SearchReport& report, SearchSession& session, std::string& found) {
   const Framework& framework = *asked.problem.framework;
-  if (framework.has_program || request.offload) return std::nullopt;
+  if (framework.has_program || request.offload) return;
   const double tie = tied_ratio(framework.constants.paired_sigma);
   Seconds least = report.plans.front().estimate.step.total() / tie;
-  std::optional<std::string> found;
   for (const std::string& choice : host_choices(framework, *asked.problem.cluster)) {
     ProblemRequest changed = request;
     changed.offload = choice;
@@ -74,7 +72,6 @@ std::optional<std::string> faster_by_host(const ProblemRequest& request,
     found = fmt::format("with --offload {} {} takes {}", choice, short_plan(best->plan),
                         to_text(least));
   }
-  return found;
 }
 
 }  // namespace
@@ -133,11 +130,10 @@ std::vector<std::string> find_advice(const ProblemRequest& request, const Resolv
     }
     if (auto text = fewer_gpus(request, asked, report, session)) advice.push_back(*std::move(text));
   });
-  session.ask_aside(advice, "tensors on the host", [&] {
-    if (auto text = faster_by_host(request, asked, report, session)) {
-      advice.push_back(*std::move(text));
-    }
-  });
+  std::string on_host;
+  session.ask_aside(advice, "tensors on the host",
+                    [&] { faster_by_host(request, asked, report, session, on_host); });
+  if (!on_host.empty()) advice.push_back(std::move(on_host));
   return advice;
 }
 

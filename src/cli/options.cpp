@@ -65,7 +65,7 @@ bool is_digit(char letter) {
 
 /// Squares are placements of operators, which a space of degrees does not hold.
 [[noreturn]] void refuse_squares(std::string_view flag, std::string_view text) {
-  throw InputError({}, fmt::format("{} {}: squares of devices are no degree", flag, text),
+  throw InputError({}, fmt::format("{} {}: squares of devices are not a degree", flag, text),
                    "in a search --space temporal or full finds them, under --framework primepar or "
                    "any; plansearch predict prices one");
 }

@@ -124,7 +124,7 @@ class Usage(Case):
         self.refuse("list", "hw", "--tp", "2", expect=["list takes no --tp"])
         self.refuse("explain", "--hw", "dgx-h100", "--write-plan", "x.yaml",
                     expect=["explain takes no --write-plan", "taken by predict"])
-        self.refuse("search", "--hw", "dgx-h100", "--temporal", "2x2", expect=["--temporal 2x2", "one of none, ring"])
+        self.refuse("search", "--hw", "dgx-h100", "--temporal", "2x2", expect=["--temporal 2x2", "not a degree"])
         self.refuse("--tp", "2", "predict", "--tp", "4", expect=["--tp: given more than once"])
 
     def test_models_from_a_folder_and_from_standard_input(self):
@@ -2700,7 +2700,7 @@ class Comparisons(Case):
                            expect=["search takes no --memory-cap", "taken by predict, explain"])
         self.assertNotIn("did you mean", told)
         told = self.refuse("--hw", "perlmutter", "--model", "gpt2-xl", "--gpus", "64", "--temporal", "2x2",
-                           expect=["--temporal 2x2: squares of devices are no degree", "--space temporal or full finds them"])
+                           expect=["--temporal 2x2: squares of devices are not a degree", "--space temporal or full finds them"])
 
     def test_passes_in_a_search(self):
         """Alpa's lists under all passes: another plan is the fastest, each is priced as predict does, pruning loses none."""
@@ -2747,7 +2747,11 @@ class Comparisons(Case):
         self.assertIn("no plan fits", run(*question, "--gpus", "8", "--offload", "none").stdout)
         self.assertNotIn("--offload", run(*question, "--gpus", "8", "--offload", "none").stdout)
         self.assertNotIn("--offload", self.succeed(*question, "--gpus", "64"))
-        said = re.search(r"with --offload (\S+) .* takes (\S+) s", run(*question, "--gpus", "16", "--framework", "any").stdout)
+        text = run(*question, "--gpus", "16", "--framework", "any").stdout
+        said = re.search(r"with --offload (\S+) .* takes (\S+) s", text)
+        if said is None:  # a slow machine
+            self.assertIn("there was no time to try all tensors on the host", text)
+            return
         asked = self.answer(*question, "--gpus", "16", "--framework", "any", "--offload", said[1], "--space", "framework")["plans"][0]
         self.assertAlmostEqual(asked["step_time_s"], float(said[2]), delta=0.06)
 
