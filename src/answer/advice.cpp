@@ -60,7 +60,9 @@ void faster_by_host(const ProblemRequest& request, const ResolvedQuestion& asked
   const Framework& framework = *asked.problem.framework;
   if (framework.has_program || request.offload) return;
   const double tie = tied_ratio(framework.constants.paired_sigma);
-  Seconds least = report.plans.front().estimate.step.total() / tie;
+  const StepTimeBreakdown& step = report.plans.front().estimate.step;
+  if (step.compute * tie >= step.total() - step.site) return;  // kernels are all there is
+  Seconds least = step.total() / tie;
   for (const std::string& choice : host_choices(framework, *asked.problem.cluster)) {
     ProblemRequest changed = request;
     changed.offload = choice;
