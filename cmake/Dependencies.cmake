@@ -2,6 +2,7 @@
 # Every dependency is a Debian 12 package; nothing is downloaded at configure time.
 find_package(Threads REQUIRED)
 find_package(Boost 1.74 REQUIRED)
+find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 set(ZLIB_USE_STATIC_LIBS ${PLANSEARCH_STATIC})

@@ -12,6 +12,11 @@ class Mistake(NamedTuple):
 
 
 MISTAKES = [
+    Mistake("passes-bound", "sends that passes take away still hold up their device in a bound",
+            "src/evaluate/step/step_model.cpp",
+            "  if (view.problem.passes) shape.transfers = TransferMode::Asynchronous;  // at best\n", ""),
+    Mistake("alpa-axes", "operators are split over the first axis of a logical mesh, the batch over the second",
+            "src/exporters/alpa.cpp", "return Value{d.data, d.tensor_out};", "return Value{d.tensor_out, d.data};"),
     Mistake("ring-factor", "a ring all-reduce sends everything once, not twice",
             "src/cost/collective/select.cpp",
             "      return 2.0 * (ranks - 1.0) / ranks;", "      return (ranks - 1.0) / ranks;"),

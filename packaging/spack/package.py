@@ -18,6 +18,7 @@ class Plansearch(CMakePackage):
     depends_on("ninja", type="build")
     depends_on("cli11@2.1:", type="build")
     depends_on("boost@1.74:+graph", type="build")
+    depends_on("eigen@3.4:", type="build")
     depends_on("nlohmann-json@3.11:", type="build")
     depends_on("fmt@9:")
     depends_on("yaml-cpp@0.7:")

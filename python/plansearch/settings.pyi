@@ -41,6 +41,7 @@ class Settings(TypedDict, total=False):
     site: Words  # whose runs: typical (default), vendor or laboratory (typical of these), tuned (factor 1), or a measured laboratory
     mem_reserve: Words  # memory to keep free, such as "2 GiB"
     mem_risk: float  # accepted risk of running out of memory (default: 0.1)
+    passes: Words  # over the instructions of a step: all, none, or a list such as early-sends
     set: Words  # another value in a data file, such as tiers.nvlink.bandwidth=225GB/s, framework.KEY=VALUE or model.KEY=VALUE; several times, or between ';'
     operators: File  # file of stubs, for unknown operators of an imported network
 

@@ -63,11 +63,12 @@ exporters::Prediction predict(const ResolvedPlan& given) {
 
 /// The stages the target makes of these degrees by itself.
 std::vector<exporters::StageContent> own_stages(const ExportRequest& h, const Framework& target) {
+  if (!h.differ.empty()) return {};
   const auto plan = expand(h.degrees, *h.problem.network, target);
   const auto* made = std::get_if<ParallelPlan>(&plan);
   if (made == nullptr) return {};
-  const auto equal = exporters::equal_stages(*made, *h.problem.network, target);
-  const auto* stages = std::get_if<exporters::EqualStages>(&equal);
+  const auto found = exporters::plan_stages(*made, *h.problem.network, target);
+  const auto* stages = std::get_if<exporters::PlanStages>(&found);
   return stages == nullptr ? std::vector<exporters::StageContent>{} : stages->stages;
 }
 
@@ -144,11 +145,11 @@ std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& give
   if (given.plan.order.window) {
     return refuse(exporter, {"its order is found for the plan, and no schedule"}, {});
   }
-  const auto equal =
-      exporters::equal_stages(given.plan, *given.problem.network, *given.problem.framework);
-  if (const auto* differs = std::get_if<std::string>(&equal))
-    return refuse(exporter, {*differs}, {});
-  const auto& stages = std::get<exporters::EqualStages>(equal);
+  const auto found =
+      exporters::plan_stages(given.plan, *given.problem.network, *given.problem.framework);
+  if (const auto* elsewhere = std::get_if<std::string>(&found))
+    return refuse(exporter, {*elsewhere}, {});
+  const auto& stages = std::get<exporters::PlanStages>(found);
   ExportRequest request{given.problem,
                         stages.degrees,
                         stages.stages,
@@ -159,7 +160,10 @@ std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& give
                         predict(given),
                         plan_identity(given),
                         version,
-                        {options.sbatch, options.image, options.checkpoints, options.save_every}};
+                        {options.sbatch, options.image, options.checkpoints, options.save_every},
+                        stages.positions,
+                        stages.differ,
+                        stages.difference};
   std::optional<std::string> rule;
   if (!exporter.framework.empty()) {
     const Framework rules = shipped_data().framework(std::string(exporter.framework));
@@ -179,6 +183,27 @@ std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& give
   exporters::Exported exported =
       exporters::export_plan(exporter, request, exporters::find_launcher(options.launcher));
   return ExportResult{std::move(exported.text), std::move(exported.notes)};
+}
+
+std::optional<std::string> command_to_run(const ResolvedQuestion& asked, const PricedPlan& first,
+                                          const std::string& version) {
+  const std::string& own = asked.problem.framework->name;
+  const Exporter* target = exporters::find_exporter(own);
+  if (target == nullptr) {  // a variant: torchtitan-async-tp is torchtitan
+    for (const Exporter& exporter : exporters::exporter_table()) {
+      if (exporter.framework.empty() || !own.starts_with(exporter.framework)) continue;
+      target = &exporter;
+      break;
+    }
+  }
+  if (target == nullptr || first.plan.transforms.empty()) return std::nullopt;
+  ResolvedPlan given{asked, first.problem, first.plan, {}, {}, {}, {}};
+  const auto exported = export_question(given, {std::string(target->name), {}}, version);
+  if (!std::holds_alternative<ExportResult>(exported)) return std::nullopt;
+  return fmt::format(
+      "plan 1 runs by plansearch export ANSWER.json#1 --to {} --launch slurm; ANSWER.json is this "
+      "answer (--format json --out ANSWER.json)",
+      target->name);
 }
 
 }  // namespace plansearch

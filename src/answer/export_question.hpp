@@ -2,10 +2,12 @@
 // From a given plan to the configuration of another program.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "answer/write_page.hpp"
 #include "question/resolve_plan.hpp"
 
 namespace plansearch {
@@ -40,5 +42,11 @@ struct RefusedPlan {
 [[nodiscard]] std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& given,
                                                                       const ExportOptions& options,
                                                                       const std::string& version);
+
+/// The command that hands plan 1 of an answer to the program it was priced as; nothing where no
+/// target is that program or it cannot express the plan.
+[[nodiscard]] std::optional<std::string> command_to_run(const ResolvedQuestion& asked,
+                                                        const PricedPlan& first,
+                                                        const std::string& version);
 
 }  // namespace plansearch

@@ -9,6 +9,7 @@
 #include "answer/ladder.hpp"
 #include "base/units.hpp"
 #include "plansearch/degree_table.hpp"
+#include "question/framework_flags.hpp"
 #include "report/plan_cells.hpp"
 
 namespace plansearch {
@@ -64,6 +65,16 @@ std::optional<Change> by_loss(const ProblemRequest& request, const ResolvedQuest
   return change;
 }
 
+/// Tensors on the host, the fewest first, where nobody has said which.
+void add_host(const ProblemRequest& request, const ResolvedQuestion& asked,
+              std::vector<Change>& changes) {
+  if (request.offload) return;
+  for (std::string& choice : host_choices(*asked.problem.framework, *asked.problem.cluster)) {
+    changes.push_back({fmt::format("with --offload {}", choice), request});
+    changes.back().request.offload = std::move(choice);
+  }
+}
+
 std::vector<Change> possible_changes(const ProblemRequest& request, const ResolvedQuestion& asked) {
   std::vector<Change> changes;
   if (auto loss = by_loss(request, asked)) changes.push_back(*std::move(loss));
@@ -83,6 +94,7 @@ std::vector<Change> possible_changes(const ProblemRequest& request, const Resolv
     changes.push_back({"without --space data", request});
     changes.back().request.space.clear();
   }
+  add_host(request, asked, changes);
   if (asked.problem.model->training.optimizer == OptimizerKind::Adam) {
     changes.push_back({"with --optimizer muon, one moment instead of two,", request});
     changes.back().request.optimizer = "muon";
@@ -175,7 +187,14 @@ std::vector<std::string> find_remedies(const ProblemRequest& request, const Reso
     }
   };
   session.ask_aside(remedies, "changes that may help", [&] {
-    for (const Change& change : possible_changes(request, asked)) attempt(change);
+    bool has_room = false;  // with tensors on the host: the fewest will do
+    for (const Change& change : possible_changes(request, asked)) {
+      const bool host = change.request.offload != request.offload;
+      if (host && has_room) continue;
+      const std::size_t before = remedies.size();
+      attempt(change);
+      has_room = has_room || (host && remedies.size() > before);
+    }
     const auto free = unpinned(request);
     if (remedies.empty() && free) attempt({"with other degrees", *free});
     if (std::string more = remedy_by_gpus(asked, request, gpus, session); !more.empty()) {

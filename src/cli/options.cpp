@@ -38,14 +38,13 @@ std::string number_choices(int low, int high) {
   return text;
 }
 
-/// Of one step, where one plan is priced: the commands that do add them.
-constexpr std::array kStepSettings{Setting::Passes, Setting::MemoryCap};
+/// Of one step, where one plan is priced: the commands that do add it.
+constexpr Setting kStepSetting = Setting::MemoryCap;
 
 void add_question(CLI::App& app, Options& o) {
   app.option_defaults()->group("Question");
   for (const SettingRow& row : setting_table()) {
-    const auto* step = std::find(kStepSettings.begin(), kStepSettings.end(), row.setting);
-    if (step != kStepSettings.end()) continue;
+    if (row.setting == kStepSetting) continue;
     if (row.setting == Setting::Set) {
       add_set(app, o);
       continue;
@@ -64,6 +63,13 @@ bool is_digit(char letter) {
   return letter >= '0' && letter <= '9';
 }
 
+/// Squares are placements of operators, which a space of degrees does not hold.
+[[noreturn]] void refuse_squares(std::string_view flag, std::string_view text) {
+  throw InputError({}, fmt::format("{} {}: squares of devices are not a degree", flag, text),
+                   "in a search --space temporal or full finds them, under --framework primepar or "
+                   "any; plansearch predict prices one");
+}
+
 /// A degree, its bounds where it is a number, and what it may be.
 void add_degree(CLI::App& app, Options& o, Degree degree, std::string_view key,
                 std::string_view help) {
@@ -73,7 +79,8 @@ void add_degree(CLI::App& app, Options& o, Degree degree, std::string_view key,
   CLI::Option* option = app.add_option_function<std::string>(
       flag,
       [&o, degree, flag, squares](const std::string& text) {
-        if (squares && !text.empty() && is_digit(text.front())) {
+        if (degree == Degree::Temporal && !text.empty() && is_digit(text.front())) {
+          if (!squares) refuse_squares(flag, text);
           o.square = text;
           return;
         }
@@ -190,7 +197,7 @@ void add_trace(CLI::App& app, Options& o) {
 
 /// What one step is priced with and shown as, beyond the plan.
 void add_step(CLI::App& app, Options& o) {
-  for (const Setting setting : kStepSettings) add_setting(app, o, setting);
+  add_setting(app, o, kStepSetting);
   app.add_flag("--timeline", o.timeline, "draw the whole step: work, messages, memory");
   add_plots(app, o);
   add_trace(app, o);

@@ -6,6 +6,7 @@
 
 #include "answer/advice.hpp"
 #include "answer/compare_questions.hpp"
+#include "answer/export_question.hpp"
 #include "answer/ladder.hpp"
 #include "answer/published_plans.hpp"
 #include "answer/without_features.hpp"
@@ -60,6 +61,11 @@ int search_one(const Options& options, const ResolvedQuestion& inputs, const Out
   }
   add_without(options, inputs, run, report);
   if (!run.stopped()) add_published(options, inputs, report);
+  if (found && !options.framework.empty()) {
+    if (auto how = command_to_run(inputs, priced_plan(inputs, report), PLANSEARCH_VERSION)) {
+      report.advice.push_back(*std::move(how));
+    }
+  }
   run.conclude_all(options);
   write_page(options.page, inputs, report);
   write_plots(options.plots, inputs, report);

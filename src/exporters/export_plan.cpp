@@ -25,15 +25,26 @@ std::string text_of(Setting setting, const ExportRequest& request) {
   return fmt::format("{} {}", name_of(setting), value_of(setting, request));
 }
 
+/// "dp 2, 4, 4 by stage"
+std::string by_stage_text(const DegreeRow& row, const ExportRequest& request) {
+  std::vector<std::string> values;
+  for (const PlanDegrees& degrees : request.positions) {
+    values.push_back(value_text(row.degree, row.get(degrees)));
+  }
+  return fmt::format("{} {} by stage", name_of(setting_of(row.degree)), fmt::join(values, ", "));
+}
+
 /// The degrees that are not neutral, and how the batch is cut.
 std::string plan_text(const ExportRequest& request) {
   std::vector<std::string> words;
   for (const DegreeRow& row : degree_table()) {
     const Setting setting = setting_of(row.degree);
     if (!matters(setting, request)) continue;
-    if (value_of(setting, request) == neutral_value(setting) && row.degree != Degree::MicroBatch)
+    if (value_of(setting, request) == neutral_value(setting) && row.degree != Degree::MicroBatch &&
+        !request.differ.contains(row.degree))
       continue;
-    words.push_back(text_of(setting, request));
+    words.push_back(request.differ.contains(row.degree) ? by_stage_text(row, request)
+                                                        : text_of(setting, request));
   }
   words.push_back(text_of(Setting::MicroBatches, request));
   if (!is_even(request.stages)) {

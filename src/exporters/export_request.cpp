@@ -174,17 +174,26 @@ PlanDegrees own_degrees(PlanDegrees degrees) {
   return degrees;
 }
 
-std::optional<std::string> difference(const ParallelPlan& plan) {
+/// The degrees of which the positions have several values, and the first of them in words.
+void find_differences(PlanStages& found) {
   for (const DegreeRow& row : degree_table()) {
     std::set<std::string> values;
-    for (int p = 0; p < plan.assignment->stages(); ++p) {
-      values.insert(value_text(row.degree, row.get(own_degrees(plan.transform_at(p).degrees))));
+    for (const PlanDegrees& degrees : found.positions) {
+      values.insert(value_text(row.degree, row.get(own_degrees(degrees))));
     }
-    if (values.size() > 1) {
-      return fmt::format("the stages differ in {}: {}", row.key, fmt::join(values, ", "));
+    if (values.size() == 1) continue;
+    found.differ.insert(row.degree);
+    if (found.difference.empty()) {
+      found.difference =
+          fmt::format("the stages differ in {}: {}", row.key, fmt::join(values, ", "));
     }
   }
-  return std::nullopt;
+  // Ranks that differ share one micro-batch of the pipeline.
+  const auto has_first = [&](const PlanDegrees& d) {
+    return d.micro_batch == found.positions.front().micro_batch;
+  };
+  if (!std::all_of(found.positions.begin(), found.positions.end(), has_first))
+    found.differ.insert(Degree::MicroBatch);
 }
 
 }  // namespace
@@ -216,21 +225,24 @@ int ExportRequest::shard_ranks() const {
   return degrees.shard_group > 0 ? degrees.shard_group : degrees.data;
 }
 
-std::variant<EqualStages, std::string> equal_stages(const ParallelPlan& plan,
-                                                    const Network& network,
-                                                    const Framework& framework) {
-  if (auto differs = difference(plan)) return *differs;
-  EqualStages equal;
+std::variant<PlanStages, std::string> plan_stages(const ParallelPlan& plan, const Network& network,
+                                                  const Framework& framework) {
+  PlanStages found;
   const Assignment& assignment = *plan.assignment;
-  equal.degrees = plan.transform_at(0).degrees;
-  equal.degrees.pipeline = assignment.stages();
-  equal.degrees.chunks = assignment.chunks;
-  equal.degrees.schedule = plan.order.schedule;
-  equal.degrees.micro_batches = plan.order.micro_batches;
+  found.degrees = plan.transform_at(0).degrees;
+  found.degrees.pipeline = assignment.stages();
+  found.degrees.chunks = assignment.chunks;
+  found.degrees.schedule = plan.order.schedule;
+  found.degrees.micro_batches = plan.order.micro_batches;
   for (const OperatorGroup& group : assignment.groups) {
-    equal.stages.push_back(content_of(group, network));
+    found.stages.push_back(content_of(group, network));
   }
-  const DeviceMesh mesh = make_device_mesh(equal.degrees, framework.rank_order);
+  for (int p = 0; p < assignment.stages(); ++p) {
+    found.positions.push_back(plan.transform_at(p).degrees);
+  }
+  find_differences(found);
+  if (!found.differ.empty()) return found;
+  const DeviceMesh mesh = make_device_mesh(found.degrees, framework.rank_order);
   for (int p = 0; p < assignment.stages(); ++p) {
     const int natural = p * mesh.neighbour_distance(Axis::Pipeline);
     if (assignment.positions[static_cast<std::size_t>(p)].first != natural) {
@@ -238,7 +250,7 @@ std::variant<EqualStages, std::string> equal_stages(const ParallelPlan& plan,
                          assignment.positions[static_cast<std::size_t>(p)].first, natural);
     }
   }
-  return equal;
+  return found;
 }
 
 bool matters(Setting setting, const ExportRequest& request) {

@@ -80,7 +80,7 @@ struct JobOptions {
 
 struct ExportRequest {
   Problem problem;
-  PlanDegrees degrees;               ///< of every stage
+  PlanDegrees degrees;               ///< of every stage, or of the first
   std::vector<StageContent> stages;  ///< virtual ones, in the order micro-batches pass them
   /// As the target itself would split the layers; empty where it cannot.
   std::vector<StageContent> own_stages;
@@ -91,6 +91,9 @@ struct ExportRequest {
   std::string identity;  ///< hash of the plan and of what it was made for
   std::string version;   ///< of this program
   JobOptions job{};
+  std::vector<PlanDegrees> positions{};  ///< degrees of each pipeline position
+  DegreeSet differ{};                    ///< degrees of which positions have several values
+  std::string difference{};              ///< "the stages differ in tp: 2, 4"; empty: they do not
 
   [[nodiscard]] const ModelDescription& model() const { return *problem.model; }
   [[nodiscard]] int nodes() const;
@@ -108,14 +111,18 @@ struct ExportRequest {
   [[nodiscard]] int shard_ranks() const;
 };
 
-/// The plan as equal stages, or what differs between them ("stages differ in tp: 2, 4").
-struct EqualStages {
-  PlanDegrees degrees;
-  std::vector<StageContent> stages;
+/// The stages of a plan, which may differ in degrees.
+struct PlanStages {
+  PlanDegrees degrees;               ///< of the first position, with the pipeline's own
+  std::vector<StageContent> stages;  ///< virtual ones
+  std::vector<PlanDegrees> positions;
+  DegreeSet differ;        ///< degrees of which the positions have several values
+  std::string difference;  ///< "the stages differ in tp: 2, 4"; empty where they are equal
 };
-[[nodiscard]] std::variant<EqualStages, std::string> equal_stages(const ParallelPlan& plan,
-                                                                  const Network& network,
-                                                                  const Framework& framework);
+/// Equal positions lie where the rank order puts them, or the answer is what lies elsewhere.
+[[nodiscard]] std::variant<PlanStages, std::string> plan_stages(const ParallelPlan& plan,
+                                                                const Network& network,
+                                                                const Framework& framework);
 
 /// Whether it makes a difference: the schedule of one stage does not, nor what hides the
 /// communication of an axis with one rank.

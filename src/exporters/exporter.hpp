@@ -249,6 +249,7 @@ struct Exporter {
   Launch launch;  ///< from a function: g++ 12 frees a nested list twice when a later member throws
   std::vector<Trait> lacks{};
   std::vector<Conflict> conflicts{};
+  DegreeSet by_stage{};  ///< degrees of which every stage may have its own value
   /// What the user must add or know, beside the settings of the script.
   std::vector<std::string> (*notes)(const ExportRequest&) = nullptr;
   /// What the target does where its configuration says nothing; absent: it is not read.

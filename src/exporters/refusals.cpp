@@ -70,6 +70,7 @@ Settings said_by_keys(const Exporter& exporter, const ExportRequest& request) {
 
 std::vector<Refusal> refusals(const Exporter& exporter, const ExportRequest& request) {
   std::vector<Refusal> result;
+  if ((exporter.by_stage | request.differ) != exporter.by_stage) return {{request.difference, {}}};
   const Settings said = said_by_keys(exporter, request);
   for (std::size_t s = 0; s < kSettingCount; ++s) {
     if (auto refusal = refusal_of(static_cast<Setting>(s), exporter, request, said))

@@ -25,6 +25,7 @@ Exporter swift_exporter();
 Exporter verl_exporter();
 Exporter verl_fsdp_exporter();
 Exporter maxtext_exporter();
+Exporter alpa_exporter();
 
 namespace {
 
@@ -61,7 +62,8 @@ constexpr std::array kRows{Row{"megatron", megatron_exporter},
                            Row{"ms-swift", swift_exporter},
                            Row{"verl", verl_exporter},
                            Row{"verl-fsdp", verl_fsdp_exporter},
-                           Row{"maxtext", maxtext_exporter}};
+                           Row{"maxtext", maxtext_exporter},
+                           Row{"alpa", alpa_exporter}};
 
 }  // namespace
 

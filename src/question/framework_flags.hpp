@@ -49,6 +49,10 @@ void refuse_contradictions(const ProblemRequest& choice, std::string_view attent
 /// layer. InputError for other words, frameworks that cannot and machines of whose hosts nothing is
 /// known.
 void apply_offload(Framework& framework, const Cluster& machine, const std::string& text);
+/// Values of --offload that the framework knows on this machine, the fewest tensors first. Modules
+/// by name are left out.
+[[nodiscard]] std::vector<std::string> host_choices(const Framework& framework,
+                                                    const Cluster& machine);
 /// "1": parameters are updated in backward. InputError for other words and frameworks that cannot.
 void apply_optimizer_in_backward(Framework& framework, const std::string& text);
 

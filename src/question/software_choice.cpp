@@ -226,6 +226,24 @@ void take_offload_word(const Framework& framework, const std::string& word, Host
 
 }  // namespace
 
+std::vector<std::string> host_choices(const Framework& framework, const Cluster& machine) {
+  std::vector<std::string> known;
+  for (const OffloadWord& one : kOffloadWords) {
+    if (machine.host && one.can(framework)) known.emplace_back(one.word);
+  }
+  std::vector<std::string> choices;
+  for (std::size_t count = 1; count <= known.size(); ++count) {
+    for (std::size_t set = 1; set < std::size_t{1} << known.size(); ++set) {
+      std::vector<std::string> words;
+      for (std::size_t i = 0; i < known.size(); ++i) {
+        if ((set >> i & 1U) != 0) words.push_back(known[i]);
+      }
+      if (words.size() == count) choices.push_back(fmt::format("{}", fmt::join(words, ",")));
+    }
+  }
+  return choices;
+}
+
 void apply_offload(Framework& framework, const Cluster& machine, const std::string& text) {
   if (text.empty() || text == "none" || text == "0") return;
   HostTensors taken;

@@ -124,7 +124,7 @@ class Usage(Case):
         self.refuse("list", "hw", "--tp", "2", expect=["list takes no --tp"])
         self.refuse("explain", "--hw", "dgx-h100", "--write-plan", "x.yaml",
                     expect=["explain takes no --write-plan", "taken by predict"])
-        self.refuse("search", "--hw", "dgx-h100", "--temporal", "2x2", expect=["--temporal 2x2", "one of none, ring"])
+        self.refuse("search", "--hw", "dgx-h100", "--temporal", "2x2", expect=["--temporal 2x2", "not a degree"])
         self.refuse("--tp", "2", "predict", "--tp", "4", expect=["--tp: given more than once"])
 
     def test_models_from_a_folder_and_from_standard_input(self):
@@ -2696,9 +2696,64 @@ class Comparisons(Case):
         self.refuse(*axonn, "gpt2-xl", "--tp", "2", "--sp", "1", expect=["--tp 2, --sp 1: axonn:", "leave one of them out"])
         self.refuse("--hw", "perlmutter", "--model", "gpt2-xl", "--gpus", "64", "--temporal", "ring",
                     expect=["--temporal ring: megatron runs no operator in steps"])
-        told = self.refuse("--hw", "perlmutter", "--model", "gpt2-xl", "--gpus", "64", "--passes", "all",
-                           expect=["search takes no --passes", "taken by predict, explain"])
+        told = self.refuse("--hw", "perlmutter", "--model", "gpt2-xl", "--gpus", "64", "--memory-cap", "4",
+                           expect=["search takes no --memory-cap", "taken by predict, explain"])
         self.assertNotIn("did you mean", told)
+        told = self.refuse("--hw", "perlmutter", "--model", "gpt2-xl", "--gpus", "64", "--temporal", "2x2",
+                           expect=["--temporal 2x2: squares of devices are not a degree", "--space temporal or full finds them"])
+
+    def test_passes_in_a_search(self):
+        """Alpa's lists under all passes: another plan is the fastest, each is priced as predict does, pruning loses none."""
+        question = ["--hw", "aws-p3", "--model", "gpt2-xl", "--gpus", "64", "--batch", "1024", "--precision", "fp16", "--framework", "alpa",
+                    "--recompute", "full"]
+        lists = self.answer(*question)["plans"][0]
+        answer = self.answer(*question, "--passes", "all")
+        first = answer["plans"][0]
+        self.assertEqual((lists["config"]["pp"], first["config"]["pp"]), (1, 4))
+        self.assertLess(first["step_time_s"], lists["step_time_s"])
+        self.assertIn("passes over its lists take ", " ".join(first["why"]))
+        self.assertEqual(self.answer(*question, "--passes", "all", "--exhaustive")["plans"][0], first)
+        path = self.directory / "passes.json"
+        path.write_text(json.dumps(answer))
+        again = json.loads(self.succeed("predict", "--plan", f"{path}#1", "--format", "json"))["plans"][0]
+        self.assertEqual(again["step_time_s"], first["step_time_s"])
+        alone = json.loads(self.succeed("predict", "--plan", f"{path}#1", "--passes", "none", "--format", "json"))["plans"][0]
+        self.assertGreater(alone["step_time_s"], lists["step_time_s"])
+
+    def test_command_to_run(self):
+        """Where the framework is asked for by name, the answer ends with the export that was tried; frameworks of papers alone have none."""
+        question = ["--hw", "perlmutter", "--model", "gpt2-xl", "--gpus", "64", "--batch", "512", "--framework"]
+        for framework, target in (("axonn", "axonn"), ("alpa", "alpa"), ("torchtitan-async-tp", "torchtitan"), ("nnscaler", "nnscaler")):
+            answer = self.directory / "ANSWER.json"
+            self.succeed(*question, framework, "--format", "json", "--out", str(answer))
+            advice = json.loads(answer.read_text())["advice"][-1]
+            self.assertIn(f"ANSWER.json#1 --to {target} --launch slurm", advice)
+            command = re.search(r"plansearch (export .*?);", advice)[1].replace("ANSWER.json", str(answer)).split()
+            exported = run(*command)  # with notes on standard error
+            self.assertEqual(exported.returncode, 0, exported.stderr)
+            self.assertIn("#SBATCH --nodes=16", exported.stdout)
+        for framework in ("primepar", "tensor3d", "any"):
+            self.assertNotIn("plan 1 runs by", self.succeed(*question, framework))
+        self.assertNotIn("plan 1 runs by", self.succeed(*question[:-1]))
+        self.assertNotIn("plan 1 runs by", self.succeed(*question, "alpa", "--recompute", "full", "--passes", "all"))
+
+    def test_tensors_on_the_host(self):
+        """A remedy where nothing fits, the fewest that make room; tried unasked where all that is priced may be taken."""
+        question = ["--hw", "dgx-h100", "--model", "llama3-70b", "--batch", "64"]
+        told = run(*question, "--gpus", "8")
+        self.assertEqual(told.returncode, 3)
+        self.assertRegex(told.stdout, r"hint: with --offload optimizer it fits: ")
+        self.assertEqual(told.stdout.count("--offload"), 1)
+        self.assertIn("no plan fits", run(*question, "--gpus", "8", "--offload", "none").stdout)
+        self.assertNotIn("--offload", run(*question, "--gpus", "8", "--offload", "none").stdout)
+        self.assertNotIn("--offload", self.succeed(*question, "--gpus", "64"))
+        text = run(*question, "--gpus", "16", "--framework", "any").stdout
+        said = re.search(r"with --offload (\S+) .* takes (\S+) s", text)
+        if said is None:  # a slow machine
+            self.assertIn("there was no time to try all tensors on the host", text)
+            return
+        asked = self.answer(*question, "--gpus", "16", "--framework", "any", "--offload", said[1], "--space", "framework")["plans"][0]
+        self.assertAlmostEqual(asked["step_time_s"], float(said[2]), delta=0.06)
 
     def test_intervals_and_unmeasured_machines(self):
         text = self.succeed("compare", "--hw", "h100,mi355x-8", "--model", "llama3-8b", "--gpus", "8")

@@ -423,6 +423,57 @@ class ByHand(Case):
         self.assertEqual((read["pas_policy"], read["compute_config.plan_ngpus"], read["micro_batch_size"]), ("dp", 1, 2))
         self.assertNotIn("compute_config.pas_config.pipeline_nstages", read)
 
+    def test_alpa(self):
+        """Stages over whole hosts, parts of one, and stages that differ; launched on a Ray cluster."""
+        path = self.plan_file({"hardware": "aws-p3", "model": "gpt2-xl", "framework": "alpa", "gpus": 64, "batch": 1024, "precision": "fp16",
+                               "degrees": {"dp": 16, "pp": 4, "zero": 1, "micro_batch": 2, "recompute": "full"}})
+        read = readers.read_alpa(self.export(path, "alpa"))
+        stages = read["ManualStageOption"]
+        self.assertEqual(stages["forward_stage_layer_ids"], [list(range(at, at + 12)) for at in (0, 12, 24, 36)])
+        self.assertEqual((stages["submesh_physical_shapes"], stages["submesh_logical_shapes"]), ([[2, 8]] * 4, [[16, 1]] * 4))
+        self.assertEqual(stages["submesh_autosharding_option_dicts"], [{"force_batch_dim_to_mesh_dim": 0}] * 4)
+        self.assertEqual(read["PipeshardParallel"]["num_micro_batches"], 32)  # 1024 / (16 * 2)
+        self.assertEqual(read["PipeshardParallel"]["pipeline_schedule"], "1f1b")
+        self.assertEqual((read["ManualLayerOption"], read["AutoShardingOption"]), ({"remat_layer": True}, {"prefer_reduce_scatter": True}))
+        self.assertEqual(read["init"], {"cluster": "ray", "num_nodes": 8, "num_devices_per_node": 8})
+
+        uneven = self.directory / "uneven.yaml"
+        uneven.write_text(
+            "schema: plansearch/plan/v1\nhardware: aws-p3\nmodel: gpt2-xl\nframework: alpa\nbatch: 256\nprecision: fp16\n"
+            "order: {schedule: eager-1f1b, micro_batches: 64}\nstages:\n"
+            "  - {layers: 5, dp: 2, zero: 1, recompute: full, first_rank: 12}\n  - {layers: 11, dp: 4, zero: 0, first_rank: 0}\n"
+            "  - {layers: 14, dp: 4, zero: 1, first_rank: 4}\n  - {layers: 7, dp: 2, zero: 1, recompute: full, first_rank: 14}\n"
+            "  - {layers: 11, dp: 4, zero: 1, recompute: full, first_rank: 8}\n")
+        text = self.export(uneven, "alpa")
+        self.assertIn("dp 2, 4, 4, 2, 4 by stage", text)
+        self.assertIn("flax.linen.remat of layers 0 to 4, 30 to 36, 37 to 47", text)
+        read = readers.read_alpa(text)
+        stages = read["ManualStageOption"]
+        self.assertEqual([len(ids) for ids in stages["forward_stage_layer_ids"]], [5, 11, 14, 7, 11])
+        self.assertEqual(stages["submesh_physical_shapes"], [[1, 2], [1, 4], [1, 4], [1, 2], [1, 4]])
+        self.assertEqual(stages["submesh_logical_shapes"], [[2, 1], [4, 1], [4, 1], [2, 1], [4, 1]])
+        self.assertEqual([options.get("prefer_reduce_scatter") for options in stages["submesh_autosharding_option_dicts"]],
+                         [None, False, None, None, None])
+        self.assertEqual((read["PipeshardParallel"]["pipeline_schedule"], read["ManualLayerOption"]["remat_layer"]),
+                         ("1f1b_overlap_friendly", False))
+        refused = run("export", uneven, "--to", "megatron")
+        self.assertEqual(refused.returncode, 4)
+        self.assertIn("the stages differ in dp: 2, 4", refused.stderr)
+        self.assertIn("--to alpa can express this one", refused.stderr)
+        # Two stages of six devices do not lie in hosts of eight.
+        gaps = self.directory / "gaps.yaml"
+        gaps.write_text(
+            "schema: plansearch/plan/v1\nhardware: aws-p3\nmodel: gpt2-xl\nframework: alpa\nbatch: 96\nprecision: fp16\n"
+            "order: {schedule: 1f1b, micro_batches: 8}\nstages:\n"
+            "  - {layers: 20, dp: 6}\n  - {layers: 20, dp: 6}\n  - {layers: 8, dp: 4}\n")
+        refused = run("export", gaps, "--to", "alpa")
+        self.assertEqual(refused.returncode, 4, refused.stderr)
+        self.assertIn("submeshes that do not fill hosts", refused.stderr)
+        started = shell.run_script(self.export(path, "alpa", "--launch", "slurm"), self.directory, 8)
+        self.assertEqual(len(started), 1)  # the others join its cluster
+        self.assertEqual((started[0]["program"], started[0]["arguments"][0]), ("python3", "train.py"))
+        self.assertEqual(readers.read_alpa(pathlib.Path(started[0]["arguments"][1]).read_text())["PipeshardParallel"]["num_micro_batches"], 32)
+
     def test_pytorch_csv(self):
         degrees = {"dp": 16, "pp": 4, "zero": 0, "micro_batch": 1}
         path = self.plan_file(BASE | {"batch": 64, "degrees": degrees})

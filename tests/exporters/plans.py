@@ -65,6 +65,9 @@ ADAPTERS = {"axolotl": ["q,v", "attention", "all-linear", "q,v,down,head"], "lla
 FAVOUR["axonn"] = {"framework": ["axonn"], "vpp": [1], "ep": [1], "cp": [1], "cp_kind": ["ring"], "zero": [0],
                    "sp": [False], "recompute": ["none", "full"], "schedule": ["1f1b"],
                    "models": ["gpt3-175b", "gpt2-xl"]}
+FAVOUR["alpa"] = {"framework": ["alpa"], "vpp": [1], "ep": [1], "cp": [1], "cp_kind": ["ring"], "zero": [0, 1], "sp": [False],
+                  "tp": [1, 1, 2, 4], "recompute": ["none", "full"], "schedule": ["1f1b", "gpipe"],
+                  "models": ["gpt3-175b", "gpt2-xl", "llama2-13b", "pythia-6.9b"]}
 
 
 def draw(rng, target):

@@ -4,7 +4,10 @@ a reader does not know is an error, so that nothing is written that nobody check
 
 import json
 import re
+import sys
 import tomllib
+import types
+from unittest import mock
 
 
 class Unknown(AssertionError):
@@ -496,3 +499,35 @@ def read_accelerate(text, world):
             "zero": 3 if c["fsdp_config.fsdp_reshard_after_forward"] else 2,
             "recompute": "full" if c["fsdp_config.fsdp_activation_checkpointing"] else "none",
             "precision": c["mixed_precision"].replace("no", "fp32"), **script_settings(header)}
+
+
+def read_alpa(text):
+    """The calls of the module, by class: {"PipeshardParallel": {"num_micro_batches": 8, ...}, "init": ...}."""
+    def recorder(name, known):
+        def call(**arguments):
+            if set(arguments) != set(known.split()):
+                raise Unknown(f"{name}{sorted(arguments)}")
+            calls[name] = arguments
+            return arguments
+        return call
+
+    calls = {}
+    alpa = types.SimpleNamespace(**{name: recorder(name, known) for name, known in {
+        "init": "cluster num_nodes num_devices_per_node", "AutoShardingOption": "prefer_reduce_scatter",
+        "ManualLayerOption": "remat_layer", "PipeshardParallel": "num_micro_batches pipeline_schedule default_auto_sharding_option "
+        "layer_option stage_option", "ManualStageOption": "forward_stage_layer_ids submesh_physical_shapes submesh_logical_shapes "
+        "submesh_autosharding_option_dicts"}.items()})
+    nodes = []  # one joins whenever somebody asks
+
+    def joined():
+        nodes.append({"Alive": True})
+        return nodes
+
+    stand_ins = {"alpa": alpa, "ray": types.SimpleNamespace(init=recorder("ray.init", "address namespace"), nodes=joined),
+                 "time": types.SimpleNamespace(sleep=lambda _: None)}
+    with mock.patch.dict(sys.modules, stand_ins):
+        members = {}
+        exec(compile(text, "alpa_plan.py", "exec"), members)
+    assert members["parallel_method"] is calls["PipeshardParallel"]
+    assert len(nodes) == calls["init"]["num_nodes"]
+    return calls

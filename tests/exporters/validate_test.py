@@ -23,7 +23,7 @@ SCRIPTS = {"megatron": "check_megatron.py", "deepspeed": "check_deepspeed.py",
            "torchtitan": "check_torchtitan.py", "torchtitan-0.2": "check_torchtitan_toml.py",
            "nanotron": "check_nanotron.py", "accelerate": "check_accelerate.py", "axonn": "check_axonn.py", "galvatron": "check_galvatron.py",
            "axolotl": "check_axolotl.py", "llama-factory": "check_llama_factory.py", "maxtext": "check_maxtext.py",
-           "ms-swift": "check_swift.py", "verl": "check_verl.py", "verl-fsdp": "check_verl.py"}
+           "alpa": "check_alpa.py", "ms-swift": "check_swift.py", "verl": "check_verl.py", "verl-fsdp": "check_verl.py"}
 BY_COMMAND_LINE = ("megatron", "torchtitan", "axonn", "maxtext", "ms-swift", "verl", "verl-fsdp")
 PROGRAMS = ("pretrain_gpt.py", "torchtitan.train", "src/maxtext/configs/base.yml", "swift/cli/_megatron/sft.py",
             "verl.trainer.main_ppo")

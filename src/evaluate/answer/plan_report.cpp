@@ -7,12 +7,16 @@
 // Checked by: tests/unit/evaluate/plan_report_test.cpp
 #include "plansearch/plan_report.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 
+#include "base/units.hpp"
 #include "evaluate/answer/slow_mode.hpp"
 #include "evaluate/step/priced_program.hpp"
 #include "plan/legality/legality.hpp"
@@ -60,6 +64,28 @@ std::vector<PassReport> passes_of(const PricedProgram& program) {
     for (const Bytes peak : outcome.peaks) report.peak = std::max(report.peak, peak);
   }
   return reports;
+}
+
+/// "passes over its lists take 3.31 s off: group-transfers 1.52 s, late-waits 763 ms"
+std::string passes_text(const std::vector<PassReport>& passes) {
+  std::vector<const PassReport*> gains;
+  Seconds sum;
+  for (const PassReport& pass : passes) {
+    if (!pass.kept || pass.after >= pass.before) continue;
+    gains.push_back(&pass);
+    sum += pass.before - pass.after;
+  }
+  if (gains.empty()) return {};
+  std::stable_sort(gains.begin(), gains.end(), [](const PassReport* a, const PassReport* b) {
+    return a->before - a->after > b->before - b->after;
+  });
+  constexpr std::size_t kNamed = 3;
+  std::vector<std::string> names;
+  for (const PassReport* pass : gains) {
+    if (names.size() == kNamed) break;
+    names.push_back(fmt::format("{} {}", pass->name, to_text(pass->before - pass->after)));
+  }
+  return fmt::format("passes over its lists take {} off: {}", to_text(sum), fmt::join(names, ", "));
 }
 
 /// Also where it does not fit memory; nothing for a plan that cannot run.
@@ -210,8 +236,11 @@ PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
   if (auto pieces = pieces_text(evaluator, plan, report.estimate.step)) {
     report.why.push_back(*std::move(pieces));
   }
-  if (evaluator.problem().passes && !plan.order.window)
+  if (evaluator.problem().passes && !plan.order.window) {
     report.passes = passes_of(*evaluator.program(plan));
+    std::string passes = passes_text(report.passes);
+    if (!passes.empty()) report.why.push_back(std::move(passes));
+  }
   return report;
 }
 

@@ -193,8 +193,10 @@ Ticks least_pipeline(const PricingInput& view, OptimizerStart start,
                      EvaluationWorkspace& workspace) {
   if (view.order.window) return least_window_step(view, start, workspace);
   const PipelineTimes times = workspace.durations.view();
-  return start == OptimizerStart::PostValidated ? span_bound(view.shape(), times)
-                                                : order_bound(view.shape(), times);
+  PipelineShape shape = view.shape();
+  if (view.problem.passes) shape.transfers = TransferMode::Asynchronous;  // at best
+  return start == OptimizerStart::PostValidated ? span_bound(shape, times)
+                                                : order_bound(shape, times);
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include "schedule/window/block_plan.hpp"
 
 #include <algorithm>
+#include <boost/graph/bellman_ford_shortest_paths.hpp>
+#include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <optional>
 #include <utility>
 
@@ -44,22 +46,31 @@ std::vector<Ticks> tails_of(const BlockPlan& plan, const std::vector<NodeId>& or
   return tails;
 }
 
+/// Rules as a graph of blocks; what an edge weighs is told by its rule.
+using Rules =
+    boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, std::int64_t>;
+template <typename Weight>
+Rules graph_of(const BlockPlan& plan, Weight weight) {
+  std::vector<std::pair<NodeId, NodeId>> ends;
+  std::vector<std::int64_t> weights;
+  for (const BeforeRule& rule : plan.rules) {
+    ends.emplace_back(rule.first, rule.second);
+    weights.push_back(weight(rule));
+  }
+  return {boost::edges_are_unsorted_multi_pass, ends.begin(), ends.end(), weights.begin(),
+          plan.blocks.size()};
+}
+
 /// Whether any rules lead in a circle without a later micro-batch: a circle of negative length,
-/// where every rule is a little shorter than its shift (Bellman and Ford).
+/// where every rule is a little shorter than its shift.
 bool contradicts_itself(const BlockPlan& plan) {
   const auto count = static_cast<std::int64_t>(plan.blocks.size());
-  std::vector<std::int64_t> reached(plan.blocks.size(), 0);
-  for (std::int64_t i = 0; i <= count; ++i) {
-    bool changed = false;
-    for (const BeforeRule& rule : plan.rules) {
-      const std::int64_t there = reached[rule.first] + rule.later * (count + 1) - 1;
-      if (there >= reached[rule.second]) continue;
-      reached[rule.second] = there;
-      changed = true;
-    }
-    if (!changed) return false;
-  }
-  return true;
+  const Rules rules =
+      graph_of(plan, [&](const BeforeRule& rule) { return rule.later * (count + 1) - 1; });
+  std::vector<std::int64_t> reached(plan.blocks.size(), 0);  // from anywhere
+  return !boost::bellman_ford_shortest_paths(
+      rules, plan.blocks.size(),
+      boost::weight_map(boost::get(boost::edge_bundle, rules)).distance_map(reached.data()));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
 
@@ -30,30 +31,8 @@ constexpr double kLongestStep = 0.5;
 constexpr double kFarthest = 1.6;
 constexpr double kScanned = 0.2;
 
-using Matrix = std::vector<std::vector<double>>;
-
-/// Inverse of a symmetric positive definite matrix, by elimination without pivots.
-Matrix inverse(Matrix a) {
-  const std::size_t n = a.size();
-  Matrix result(n, std::vector<double>(n, 0.0));
-  for (std::size_t i = 0; i < n; ++i) result[i][i] = 1.0;
-  for (std::size_t i = 0; i < n; ++i) {
-    const double pivot = a[i][i];
-    for (std::size_t j = 0; j < n; ++j) {
-      a[i][j] /= pivot;
-      result[i][j] /= pivot;
-    }
-    for (std::size_t row = 0; row < n; ++row) {
-      if (row == i) continue;
-      const double factor = a[row][i];
-      for (std::size_t j = 0; j < n; ++j) {
-        a[row][j] -= factor * a[i][j];
-        result[row][j] -= factor * result[i][j];
-      }
-    }
-  }
-  return result;
-}
+using Matrix = Eigen::MatrixXd;
+using Vector = Eigen::VectorXd;
 
 /// What is left of every row at a point, and how rows depend on the parameters there.
 struct Point {
@@ -74,21 +53,20 @@ class Descent {
     // A link that does not bind at the start has no slope there.
     for (std::size_t i = 0; i < problem_.parameters; ++i) scan(i);
     for (int step = 0; step < kSteps; ++step) {
-      const Matrix covariance = inverse(curvature());
-      std::vector<double> direction(problem_.parameters, 0.0);
-      double longest = 0.0;
-      for (std::size_t i = 0; i < direction.size(); ++i) {
-        for (std::size_t j = 0; j < direction.size(); ++j) {
-          direction[i] += covariance[i][j] * slope_[j];
-        }
-        longest = std::max(longest, std::abs(direction[i]));
-      }
+      const Normal normal = normal_equations();
+      const Vector direction = normal.curvature.llt().solve(normal.slope);
+      const double longest = direction.lpNorm<Eigen::Infinity>();
       if (longest < 1e-6 || !descend(direction, std::min(1.0, kLongestStep / longest))) return;
     }
   }
 
   [[nodiscard]] const Point& point() const { return point_; }
-  [[nodiscard]] Matrix covariance() { return inverse(curvature()); }
+  /// Standard deviation of every parameter for rows that scatter by 1.
+  [[nodiscard]] Vector spread() {
+    const Matrix curvature = normal_equations().curvature;
+    const Matrix none = Matrix::Identity(curvature.rows(), curvature.cols());
+    return curvature.llt().solve(none).diagonal().cwiseSqrt();
+  }
 
  private:
   void move_to(std::vector<double> at) {
@@ -119,12 +97,12 @@ class Descent {
     }
   }
 
-  bool descend(const std::vector<double>& direction, double length) {
+  bool descend(const Vector& direction, double length) {
     const Point before = point_;
     const double value = value_;
     for (int halving = 0; halving < 6; ++halving, length *= 0.5) {
       std::vector<double> at = before.at;
-      for (std::size_t i = 0; i < at.size(); ++i) at[i] += length * direction[i];
+      Eigen::Map<Vector>(at.data(), direction.size()) += length * direction;
       move_to(std::move(at));
       if (value_ < value) return true;
     }
@@ -133,36 +111,35 @@ class Descent {
     return false;
   }
 
-  /// Of half the sum of squares at the point, with the slope against it beside.
-  Matrix curvature() {
-    const std::size_t n = problem_.parameters;
-    Matrix slopes;  // of the prediction, by parameter
-    for (std::size_t i = 0; i < n; ++i) {
+  /// Of half the sum of squares at a point: its second derivatives, and its slope downwards.
+  struct Normal {
+    Matrix curvature;
+    Vector slope;
+  };
+  [[nodiscard]] Normal normal_equations() const {
+    const auto parameters = static_cast<Eigen::Index>(problem_.parameters);
+    const auto rows = static_cast<Eigen::Index>(kept_.size());
+    Matrix slopes(rows, parameters);  // of the prediction
+    Vector weights(rows), left(rows);
+    for (Eigen::Index row = 0; row < rows; ++row) {
+      const auto kept = static_cast<std::size_t>(row);
+      weights[row] = weight(kept);
+      left[row] = point_.left[kept_[kept]];
+    }
+    for (Eigen::Index i = 0; i < parameters; ++i) {
       std::vector<double> at = point_.at;
-      at[i] += kDifference;
+      at[static_cast<std::size_t>(i)] += kDifference;
       const std::vector<double> moved = problem_.predict(at);
-      std::vector<double> slope;
-      for (const std::size_t row : kept_) {
-        const double here = problem_.measured[row] - point_.left[row];
-        slope.push_back((moved[row] - here) / kDifference);
+      for (Eigen::Index row = 0; row < rows; ++row) {
+        const std::size_t kept = kept_[static_cast<std::size_t>(row)];
+        const double here = problem_.measured[kept] - point_.left[kept];
+        slopes(row, i) = (moved[kept] - here) / kDifference;
       }
-      slopes.push_back(std::move(slope));
     }
-    Matrix result(n, std::vector<double>(n, 0.0));
-    slope_.assign(n, 0.0);
-    for (std::size_t i = 0; i < n; ++i) {
-      for (std::size_t j = 0; j < n; ++j) {
-        for (std::size_t row = 0; row < kept_.size(); ++row) {
-          result[i][j] += weight(row) * slopes[i][row] * slopes[j][row];
-        }
-      }
-      result[i][i] += prior_;
-      for (std::size_t row = 0; row < kept_.size(); ++row) {
-        slope_[i] += weight(row) * slopes[i][row] * point_.left[kept_[row]];
-      }
-      slope_[i] -= prior_ * point_.at[i];
-    }
-    return result;
+    const Matrix weighted = weights.asDiagonal() * slopes;
+    const Eigen::Map<const Vector> at(point_.at.data(), parameters);
+    return {slopes.transpose() * weighted + prior_ * Matrix::Identity(parameters, parameters),
+            weighted.transpose() * left - prior_ * at};
   }
 
   [[nodiscard]] double weight(std::size_t row) const {
@@ -176,7 +153,6 @@ class Descent {
   double linear_;
   Point point_;
   double value_ = 0.0;
-  std::vector<double> slope_;
 };
 
 void split_outliers(const std::vector<double>& left, double usual, CurveFit& fit) {
@@ -243,11 +219,8 @@ std::variant<CurveFit, CurveFitRefusal> fit_curve(const CurveProblem& problem) {
     fit.moved = descent.point().at;
     fit.scatter = scatter_of(left, fit, problem.usual);
     if (round == 0) noise = std::max(1.0, fit.scatter / problem.usual);
-    const Matrix covariance = descent.covariance();
-    fit.spread.clear();
-    for (std::size_t i = 0; i < problem.parameters; ++i) {
-      fit.spread.push_back(fit.scatter * std::sqrt(covariance[i][i]));
-    }
+    const Vector spread = fit.scatter * descent.spread();
+    fit.spread.assign(spread.begin(), spread.end());
   }
   fit.error_before = median_error(unchanged.left, fit.kept);
   fit.error_after = median_error(left, fit.kept);

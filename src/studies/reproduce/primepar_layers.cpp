@@ -88,7 +88,7 @@ PlanDegrees degrees_of(const Problem& problem, const LayerDegrees& asked) {
   const std::int64_t pieces = std::int64_t{1} * asked.data * asked.micro_batches;
   degrees.micro_batch =
       problem.global_batch % pieces == 0 ? static_cast<int>(problem.global_batch / pieces) : 0;
-  degrees.recompute = Recompute::None;
+  degrees.recompute = asked.recompute;
   return degrees;
 }
 
@@ -217,7 +217,8 @@ std::optional<LayerPrice> layer_price(const LayerProblems& problems, const Layer
                     one(b.tiles, a.tiles),
                     one(b.exposed_tiles, a.exposed_tiles),
                     one(b.stored, a.stored),
-                    one(b.all, a.all)};
+                    one(b.all, a.all),
+                    a.all - one(b.all, a.all) * double(kFew)};
 }
 
 std::vector<LayerPlan> megatron_plans(int gpus) {

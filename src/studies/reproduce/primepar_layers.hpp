@@ -38,6 +38,7 @@ struct LayerDegrees {
   int tensor = 1;
   int pipeline = 1;
   int micro_batches = 1;
+  Recompute recompute = Recompute::None;
 };
 
 /// Layers cut by role, as Megatron cuts them, or as placements say.
@@ -57,6 +58,7 @@ struct LayerPrice {
   Seconds exposed_tiles;   ///< not hidden, and what it costs the kernels beside it
   Bytes stored;            ///< parameters and what forward keeps for backward
   Bytes all;               ///< with gradients, optimizer states, working set and buffers
+  Bytes ends;              ///< of all: what the network has beside its layers
 };
 
 /// The question about `layers` of them, in fp32 and with 2,048 tokens.

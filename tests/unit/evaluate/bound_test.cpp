@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "random_plans.hpp"
+#include "schedule/passes/pass.hpp"
 #include "schedule/table.hpp"
 #include "support/toy_class.hpp"
 
@@ -71,6 +72,16 @@ Count check_bounds(const Problem& problem, unsigned seed, Change change) {
     count.pipelines += plan->pipeline > 1;
   }
   return count;
+}
+
+/// Alpa's lists and all passes over them: slower and faster than the estimate.
+Problem with_passes(PassSet passes) {
+  Problem problem = test::with_framework(test::toy_problem(), [&](Framework& framework) {
+    framework.overlap.fill({0.0, MessageWait::AtOnce, {}, 1});
+    framework.pipeline_lists = PipelineLists::JustInTime;
+  });
+  problem.passes = passes;
+  return problem;
 }
 
 Count check_bounds(const Problem& problem, unsigned seed) {
@@ -143,6 +154,31 @@ TEST_SUITE("property") {
       for (const MessageWait others : {MessageWait::AtOnce, MessageWait::Use}) {
         CHECK(check_bounds(with_pairs(share, others), seed++, in_pairs).plans > 30);
       }
+    }
+  }
+
+  TEST_CASE("bound <= simulation under passes over the lists of a step") {
+    for (const PassSet passes : {PassSet{0}, all_passes()}) {
+      const PlanEvaluator evaluator(with_passes(passes));
+      const auto workspace = PlanEvaluator::make_workspace();
+      std::mt19937 engine(61);
+      int faster = 0;
+      int slower = 0;
+      for (int i = 0; i < 1500; ++i) {
+        const auto plan = test::random_plan(engine, evaluator);
+        if (!plan || evaluator.legality(*plan)) continue;
+        const auto profile = evaluator.profile(*plan);
+        const PlanBound bound = evaluator.bound(*profile, *plan, *workspace);
+        const Estimate estimate = evaluator.estimate(*profile, *plan, *workspace);
+        const Estimate simulated = evaluator.simulate(*profile, *plan, *workspace);
+        INFO(test::describe(*plan));
+        CHECK(bound.step_time <= simulated.step.total() * (1.0 + 1e-9));
+        CHECK(bound.memory <= simulated.memory.total() * (1.0 + 1e-12));
+        faster += simulated.step.total() < estimate.step.total() * (1.0 - 1e-6);
+        slower += simulated.step.total() > estimate.step.total() * (1.0 + 1e-6);
+      }
+      CHECK(slower > 10);
+      CHECK((faster > 10) == (passes != 0));
     }
   }
 

@@ -28,11 +28,12 @@ ExportRequest request_of(const PlanDegrees& degrees, const std::string& model = 
   h.problem = with_gpus(settled, degrees.devices());
   const auto plan = expand(degrees, *h.problem.network, *h.problem.framework);
   REQUIRE(std::holds_alternative<ParallelPlan>(plan));
-  const auto equal =
-      equal_stages(std::get<ParallelPlan>(plan), *h.problem.network, *h.problem.framework);
-  REQUIRE(std::holds_alternative<EqualStages>(equal));
-  h.degrees = std::get<EqualStages>(equal).degrees;
-  h.stages = std::get<EqualStages>(equal).stages;
+  const auto found =
+      plan_stages(std::get<ParallelPlan>(plan), *h.problem.network, *h.problem.framework);
+  REQUIRE(std::holds_alternative<PlanStages>(found));
+  h.degrees = std::get<PlanStages>(found).degrees;
+  h.stages = std::get<PlanStages>(found).stages;
+  h.positions = std::get<PlanStages>(found).positions;
   h.own_stages = h.stages;
   h.optimizer = "adam";
   h.attention = "flash";
@@ -226,6 +227,35 @@ TEST_CASE("exporters: a setting that somebody chose is claimed or refused by nam
       CHECK(refused != script);  // no key says "word"
     }
   }
+}
+
+TEST_CASE("exporters: submeshes of Alpa are parts of a host, or whole hosts") {
+  const Exporter& alpa = *find_exporter("alpa");
+  const auto value = [&](const ExportRequest& request, std::string_view name) {
+    for (const Key& key : alpa.documents.front().keys) {
+      if (key.name == name) return key.value(request).dump();
+    }
+    return std::string();
+  };
+  PlanDegrees d;  // two stages of 4 x 2 GPUs, hosts of 8
+  d.data = 4;
+  d.tensor_out = 2;
+  d.pipeline = 2;
+  ExportRequest request = request_of(d);
+  CHECK(value(request, "stage_option.submesh_physical_shapes") == "[[1,8],[1,8]]");
+  CHECK(value(request, "stage_option.submesh_logical_shapes") == "[[4,2],[4,2]]");
+  CHECK(refusals(alpa, request).empty());
+  d.data = 8;  // of 8 x 2: two hosts each
+  request = request_of(d);
+  CHECK(value(request, "stage_option.submesh_physical_shapes") == "[[2,8],[2,8]]");
+  CHECK(value(request, "stage_option.submesh_logical_shapes") == "[[8,2],[8,2]]");
+  // Stages that differ are for targets that say so.
+  request.positions.back().data = 4;
+  request.differ.insert(Degree::Data);
+  request.difference = "the stages differ in dp: 4, 8";
+  CHECK(value(request, "stage_option.submesh_logical_shapes") == "[[8,2],[4,2]]");
+  CHECK_FALSE(mentions(refusals(alpa, request), "differ"));
+  CHECK(mentions(refusals(*find_exporter("megatron"), request), "the stages differ in dp: 4, 8"));
 }
 
 TEST_CASE("exporters: torchtitan's registered network, or none") {

@@ -191,6 +191,19 @@ TEST_SUITE("unit") {
           std::string::npos);
   }
 
+  TEST_CASE("choices of tensors on the host: what the framework knows, the fewest first") {
+    Framework framework = *test::toy_problem().framework;
+    Cluster machine = *test::toy_problem().cluster;
+    machine.host = Host{};
+    CHECK(host_choices(framework, machine).empty());
+    framework.optimizer_offload = OptimizerOffload{};
+    framework.offloads.activations = true;
+    CHECK(host_choices(framework, machine) ==
+          std::vector<std::string>{"optimizer", "activations", "optimizer,activations"});
+    machine.host.reset();  // nothing is known of it
+    CHECK(host_choices(framework, machine).empty());
+  }
+
   TEST_CASE("weight gradients that run later: the framework must be able to") {
     Framework framework = *test::toy_problem().framework;
     const auto ask = [&](const char* value) {
