@@ -146,7 +146,7 @@ void check_rules(const PinnedDegrees& pinned, const Problem& problem) {
   std::vector<std::string> asked;
   std::string hint = "plansearch compare --framework LIST tells which frameworks do";
   for (const DegreeRow& row : degree_table()) {
-    if (!broken->reads.contains(row.degree)) continue;
+    if (!broken->reads.contains(row.degree) || !pinned.has(row.degree)) continue;
     asked.push_back(fmt::format("{} {}", flag_of(key_of(row.degree, pinned)),
                                 value_text(row.degree, *pinned.get(row.degree))));
     hint = asked.size() == 1 ? lawful_values(row.degree, pinned, problem) : "leave one of them out";

@@ -2696,6 +2696,9 @@ class Comparisons(Case):
         self.refuse(*axonn, "gpt2-xl", "--tp", "2", "--sp", "1", expect=["--tp 2, --sp 1: axonn:", "leave one of them out"])
         self.refuse("--hw", "perlmutter", "--model", "gpt2-xl", "--gpus", "64", "--temporal", "ring",
                     expect=["--temporal ring: megatron runs no operator in steps"])
+        for question in (["pairs"], ["interleaved-pairs", "--pp", "4"]):
+            self.refuse("--hw", "dgx-h100", "--model", "mixtral-8x7b", "--gpus", "64", "--recompute", "full", "--schedule", *question,
+                        expect=[f"--recompute full, --schedule {question[0]}: ", "transformer_config.py: disable full recomputation", "leave one of them out"])
         told = self.refuse("--hw", "perlmutter", "--model", "gpt2-xl", "--gpus", "64", "--memory-cap", "4",
                            expect=["search takes no --memory-cap", "taken by predict, explain"])
         self.assertNotIn("did you mean", told)

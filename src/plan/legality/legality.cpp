@@ -456,6 +456,8 @@ std::optional<BrokenRule> rule_broken_by(const PinnedDegrees& decided, const Net
     if (decided.has(row.degree)) known.insert(row.degree);
   }
   const PlanDegrees plan = with_pinned({}, decided);
+  const bool has_modules = plan.recompute == Recompute::Selective;
+  if (decided.has(Degree::Recompute) && !has_modules) known.insert(Degree::RecomputeModules);
   for (const FrameworkRule& rule : framework.rules) {
     const auto row = legality::known_rule(rule);
     if (!row || !((row->reads | known) == known)) continue;
