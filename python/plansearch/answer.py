@@ -114,6 +114,8 @@ class Answer(Record):
             fields = row.to_dict()
             config = fields.get("config", fields)
             cells = {"rank": fields.get("rank"), **{key: config.get(key) for key in degrees}}
+            if config.get("recompute_layers"):
+                cells["recompute"] = f"first {config['recompute_layers']}"  # of every chunk
             for key in ("step_time_s", "peak_memory_bytes"):
                 parts = unit_of(key)
                 if fields.get(key) is not None and parts:
