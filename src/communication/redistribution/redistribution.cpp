@@ -45,12 +45,7 @@ RedistributionStep permutation(const DeviceMesh& mesh, std::span<const double> e
   const auto moved =
       moved_axes({from.dims.begin(), from.dims.size()}, {to.dims.begin(), to.dims.size()}, mesh);
   if (moved && !moved->empty()) axes = *moved;
-  return {CommunicationKind::Permute,
-          axes,
-          mesh.size(axes),
-          local_elements(from, mesh, extents),
-          -1,
-          -1,
+  return {CommunicationKind::Permute, axes, mesh.size(axes), local_elements(from, mesh, extents),
           to};
 }
 
@@ -92,24 +87,21 @@ std::optional<RedistributionStep> single_step(const DeviceMesh& mesh,
   }
   const AxisSet summed = from.partial - to.partial;
   const double local = local_elements(from, mesh, extents);
-  const auto dim = static_cast<std::int8_t>(changed);
   if (changed == from.dims.size()) {
     if (summed.count() != 1 && !(summed - kFactorAxes).empty()) return std::nullopt;
-    return RedistributionStep{
-        CommunicationKind::AllReduce, summed, mesh.size(summed), local, -1, -1, to};
+    return RedistributionStep{CommunicationKind::AllReduce, summed, mesh.size(summed), local, to};
   }
   const SliceMap& before = from.dims[changed];
   const SliceMap& after = to.dims[changed];
   if (summed.empty()) {
     const auto lost = added_cuts(mesh, after, before);
     if (!lost) return std::nullopt;
-    return RedistributionStep{
-        CommunicationKind::AllGather, lost->axes, lost->pieces, local * lost->pieces, dim, -1, to};
+    return RedistributionStep{CommunicationKind::AllGather, lost->axes, lost->pieces,
+                              local * lost->pieces, to};
   }
   const auto gained = added_cuts(mesh, before, after);
   if (!gained || !(gained->axes == summed) || !gained->full) return std::nullopt;
-  return RedistributionStep{
-      CommunicationKind::ReduceScatter, summed, gained->pieces, local, -1, dim, to};
+  return RedistributionStep{CommunicationKind::ReduceScatter, summed, gained->pieces, local, to};
 }
 
 /// Leading cuts that both layouts share stay where they are, skewed ones too: `from` and `to`

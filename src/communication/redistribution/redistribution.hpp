@@ -22,9 +22,7 @@ struct RedistributionStep {
   AxisSet axes;
   int group_size = 1;
   double elements = 0.0;
-  std::int8_t from_dim = -1;  ///< tensor dimension that loses a cut, -1: none
-  std::int8_t to_dim = -1;    ///< tensor dimension that gains a cut, -1: none
-  Layout result;              ///< the layout after the step
+  Layout result;  ///< the layout after the step
   bool operator==(const RedistributionStep&) const = default;
 };
 

@@ -49,8 +49,6 @@ class Left {
     freed_dims_ += gathered > 1.0 ? 1 : 0;
   }
 
-  /// Two dimensions that exchange cuts: what lands inside a cut that has yet to leave blocks it, so
-  /// that the cuts of one of them are gathered and those of the other sent in larger tiles.
   /// A permutation of the cuts, for a tile, leaves each free to go.
   [[nodiscard]] double tiles(std::size_t rank) const {
     const double always = (dropped_ - 1.0) + (scattered - 1.0) + (summed ? 1.0 : 0.0);
@@ -73,6 +71,8 @@ class Left {
     return sum;
   }
 
+  /// Two dimensions that exchange cuts: what lands inside a cut that has yet to leave blocks it, so
+  /// that the cuts of one of them are gathered and those of the other sent in larger tiles.
   [[nodiscard]] double blocked(std::size_t rank) const {
     double sum = reordered_ + freed_;
     if (exchanges_ == 0) return sum;

@@ -76,9 +76,7 @@ void RedistributionSearch::write(const RedistributionSearcher::Moves& moves,
   for (const auto& [move, after] : moves) {
     const double local = pattern.local_elements(*before) * units_.scale();
     steps.push_back({move.kind, units_.axes(move.units), pattern.group_size(move),
-                     pattern.message(move, local),
-                     static_cast<std::int8_t>(units_.dim(move.from_dim)),
-                     static_cast<std::int8_t>(units_.dim(move.to_dim)), units_.layout(after)});
+                     pattern.message(move, local), units_.layout(after)});
     before = &after;
   }
 }

@@ -26,10 +26,6 @@ class RedistributionUnits {
   [[nodiscard]] double scale() const { return scale_; }
   [[nodiscard]] Layout layout(const LayoutState& state) const;
   [[nodiscard]] AxisSet axes(std::uint32_t units) const;
-  /// Of the tensor, by dimension of a state.
-  [[nodiscard]] int dim(int place) const {
-    return place < 0 ? -1 : dims_[static_cast<std::size_t>(place)];
-  }
 
  private:
   struct Unit {

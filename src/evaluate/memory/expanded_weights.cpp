@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: memory of quantised weights that products read in another format.
-// Source: cost/kernels/weight_expansion.hpp: what autograd keeps is there from the last forward
-// pass
-//         of a layer to its backward.
+// Source: cost/kernels/weight_expansion.hpp: what autograd keeps is there from the last
+//         forward pass of a layer to its backward.
 // Assumes: products run one after the other, so that one weight at a time is being expanded.
 // Units: bytes, elements.
 // Checked by: tests/unit/evaluate/block_memory_test.cpp; Qwen's published QLoRA peaks
-// (docs/lora.md)
+//             (docs/lora.md)
 #include "evaluate/memory/expanded_weights.hpp"
 
 #include <algorithm>

@@ -30,6 +30,19 @@ void check_alone(const Problem& problem, const PlanDegrees& plan, const Estimate
   CHECK(alone.memory == among.memory);
 }
 
+/// A plan by its bound, by the closed form and piece by piece.
+struct Priced {
+  PlanBound bound;
+  Estimate estimate;
+  Estimate simulated;
+};
+Priced priced(const PlanEvaluator& evaluator, const PlanDegrees& plan,
+              EvaluationWorkspace& workspace) {
+  const auto profile = evaluator.profile(plan);
+  return {evaluator.bound(*profile, plan, workspace), evaluator.estimate(*profile, plan, workspace),
+          evaluator.simulate(*profile, plan, workspace)};
+}
+
 /// `change` makes another plan of a drawn one, or none.
 template <typename Change>
 Count check_bounds(const Problem& problem, unsigned seed, Change change) {
@@ -41,10 +54,7 @@ Count check_bounds(const Problem& problem, unsigned seed, Change change) {
     auto plan = test::random_plan(engine, evaluator);
     if (plan) plan = change(*plan, engine);
     if (!plan || evaluator.legality(*plan)) continue;
-    const auto profile = evaluator.profile(*plan);
-    const PlanBound bound = evaluator.bound(*profile, *plan, *workspace);
-    const Estimate estimate = evaluator.estimate(*profile, *plan, *workspace);
-    const Estimate simulated = evaluator.simulate(*profile, *plan, *workspace);
+    const auto [bound, estimate, simulated] = priced(evaluator, *plan, *workspace);
     INFO(test::describe(*plan));
     CHECK(bound.step_time <= estimate.step.total() * (1.0 + 1e-9));
     CHECK(bound.step_time <= simulated.step.total() * (1.0 + 1e-9));
@@ -167,10 +177,7 @@ TEST_SUITE("property") {
       for (int i = 0; i < 1500; ++i) {
         const auto plan = test::random_plan(engine, evaluator);
         if (!plan || evaluator.legality(*plan)) continue;
-        const auto profile = evaluator.profile(*plan);
-        const PlanBound bound = evaluator.bound(*profile, *plan, *workspace);
-        const Estimate estimate = evaluator.estimate(*profile, *plan, *workspace);
-        const Estimate simulated = evaluator.simulate(*profile, *plan, *workspace);
+        const auto [bound, estimate, simulated] = priced(evaluator, *plan, *workspace);
         INFO(test::describe(*plan));
         CHECK(bound.step_time <= simulated.step.total() * (1.0 + 1e-9));
         CHECK(bound.memory <= simulated.memory.total() * (1.0 + 1e-12));
