@@ -10,21 +10,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "communication/redistribution/step_rates.hpp"
 #include "cost/collective/place.hpp"
 
 namespace plansearch {
 namespace {
-
-/// All sets of the axes in `axes`.
-std::vector<AxisSet> subsets(AxisSet axes) {
-  std::vector<AxisSet> found{{}};
-  for_each_axis(axes, [&](Axis axis) {
-    for (std::size_t i = 0, count = found.size(); i < count; ++i) {
-      found.push_back(found[i] | AxisSet{axis});
-    }
-  });
-  return found;
-}
 
 /// Roles beside the factors and what they make up together, of equal ones the first.
 AxisSet other_roles(const DeviceMesh& mesh) {

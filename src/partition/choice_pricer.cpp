@@ -67,6 +67,7 @@ ChoicePricer::ChoicePricer(const Problem& problem, const PlanDegrees& degrees, s
       degrees_(without_pipeline(degrees)),
       context_(pricing_context(problem_)),
       mesh_(factored_mesh(problem_, degrees, factors)),
+      rates_(context_, mesh_),
       placements_(all_whole(*problem_.network, factors)),
       rules_(placement_rules(*problem_.network, of_one_sequence(degrees_), mesh_,
                              *problem_.framework, &placements_)),
@@ -107,7 +108,8 @@ DerivationInput ChoicePricer::input() const {
           placement_,
           policies_,
           problem_.framework->sharding,
-          dispatcher_of(*problem_.framework, degrees_.dispatcher).path};
+          dispatcher_of(*problem_.framework, degrees_.dispatcher).path,
+          rates_.of_paths()};
 }
 
 Seconds ChoicePricer::time(const Communication& demand) const {
@@ -296,6 +298,7 @@ void ChoicePricer::add_moved(TensorId tensor) {
   demand.index = static_cast<std::uint32_t>(tensor);
   const bool grows = grows_with_micro_batch(*problem_.network, block_, demand);
   made.subject = moves_->subject(elements, demand.wire, grows ? degrees_.micro_batch : 1);
+  made.rates = rates_.of_paths();
   made.price = [this, demand](CommunicationKind kind, AxisSet axes, double size) {
     Communication message = demand;
     message.kind = kind;

@@ -12,6 +12,7 @@
 
 #include "communication/derive/tensor_layouts.hpp"
 #include "evaluate/block/class_profile.hpp"
+#include "evaluate/block/link_rates.hpp"
 #include "partition/move_prices.hpp"
 #include "partition/partition_options.hpp"
 
@@ -116,6 +117,7 @@ class ChoicePricer {
   PlanDegrees degrees_;
   PricingContext context_;
   DeviceMesh mesh_;
+  LinkRates rates_;
   Placements placements_;
   PlacementRules rules_;
   std::vector<double> extents_;  ///< of a micro-batch; those of the rules are of one sequence

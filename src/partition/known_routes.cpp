@@ -141,25 +141,32 @@ std::uint32_t& KnownRoutes::pair(std::uint32_t from, std::uint32_t to) {
 }
 
 std::uint32_t KnownRoutes::route(const std::vector<double>& extents, const NumberedLayout& from,
-                                 const NumberedLayout& to) {
+                                 const NumberedLayout& to, const StepRates* rates) {
   if (from.number == to.number) return 0;
   std::uint32_t& known = pair(from.number, to.number);
-  if (known == 0) known = 1 + find_route(extents, from, to);
+  if (known == 0) known = 1 + find_route(extents, from, to, rates);
   return known - 1;
 }
 
 std::uint32_t KnownRoutes::find_route(const std::vector<double>& extents,
-                                      const NumberedLayout& from, const NumberedLayout& to) {
+                                      const NumberedLayout& from, const NumberedLayout& to,
+                                      const StepRates* rates) {
   const Known& start = known_[from.number];
   const Known& goal = known_[to.number];
   Key key;
   key.frames = static_cast<std::uint32_t>(start.frame) << 16U | goal.frame;
   FactorOrder order = start.order;
+  const auto run = [&](std::uint8_t factor) { return rates == nullptr ? 0 : alike_.first[factor]; };
   for (std::size_t i = 0; i < factors_; ++i) {
     const std::uint8_t factor = order[i];
     const auto roles = static_cast<std::uint32_t>(start.roles[factor]) << 16U | goal.roles[factor];
+    const auto comes_first = [&](std::size_t other) {
+      const auto first = run(factor);
+      const auto second = run(order[other]);
+      return first != second ? first < second : roles < key.roles[other];
+    };
     std::size_t place = i;
-    for (; place > 0 && key.roles[place - 1] > roles; --place) {
+    for (; place > 0 && comes_first(place - 1); --place) {
       key.roles[place] = key.roles[place - 1];
       order[place] = order[place - 1];
     }
@@ -169,7 +176,7 @@ std::uint32_t KnownRoutes::find_route(const std::vector<double>& extents,
   const std::size_t hash = key.hash();
   std::uint32_t number = find(key, hash).path;
   if (number == 0) {
-    add_path(key, order, extents, from, to);
+    add_path(key, order, {mesh_, extents, from.layout, to.layout, rates});
     number = static_cast<std::uint32_t>(paths_.size());
     find(key, hash) = {hash, number};
     if (2 * paths_.size() > places_.size()) grow();
@@ -177,12 +184,11 @@ std::uint32_t KnownRoutes::find_route(const std::vector<double>& extents,
   return named_route(paths_[number - 1], order);
 }
 
-void KnownRoutes::add_path(const Key& key, const FactorOrder& order,
-                           const std::vector<double>& extents, const NumberedLayout& from,
-                           const NumberedLayout& to) {
-  const double elements = std::accumulate(extents.begin(), extents.end(), 1.0, std::multiplies<>());
-  redistribute(mesh_, extents, from.layout, to.layout, *scratch_, found_);
-  write_path(found_, mesh_, extents, path_);
+void KnownRoutes::add_path(const Key& key, const FactorOrder& order, const TensorMove& move) {
+  const double elements =
+      std::accumulate(move.extents.begin(), move.extents.end(), 1.0, std::multiplies<>());
+  redistribute(move, *scratch_, found_);
+  write_path(found_, move, path_);
   KnownPath path{key, length_of(path_) / elements, static_cast<std::uint32_t>(steps_.size())};
   for (const PathStep& step : path_) {
     RouteStep made;
@@ -196,8 +202,8 @@ void KnownRoutes::add_path(const Key& key, const FactorOrder& order,
     steps_.push_back(made);
   }
   path.last = path.again = path.again_in_context = static_cast<std::uint32_t>(steps_.size());
-  if (from.layout.partial.empty()) {
-    const double held = local_elements(from.layout, mesh_, extents);
+  if (move.from.partial.empty()) {
+    const double held = local_elements(move.from, mesh_, move.extents);
     const auto repeated = [&](ReadsAgain reader) {
       return static_cast<std::uint32_t>(steps_again(reader, held, path_).size());
     };

@@ -57,9 +57,10 @@ class KnownRoutes {
   [[nodiscard]] std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
   /// The same layout with its number.
   [[nodiscard]] NumberedLayout numbered(Layout layout);
-  /// Both layouts have numbers from here; `extents` of the tensor.
+  /// Both layouts have numbers from here; `extents` of the tensor. `rates`: those of every caller,
+  /// none where not every sequence of steps is tried.
   [[nodiscard]] std::uint32_t route(const std::vector<double>& extents, const NumberedLayout& from,
-                                    const NumberedLayout& to);
+                                    const NumberedLayout& to, const StepRates* rates);
   [[nodiscard]] std::size_t count() const { return routes_.size(); }
   [[nodiscard]] const Route& operator[](std::uint32_t number) const { return *routes_[number]; }
   [[nodiscard]] const RouteMessage& message(std::uint32_t number) const {
@@ -74,8 +75,8 @@ class KnownRoutes {
     FactorOrder order{};      ///< factors by their roles
     std::uint16_t frame = 0;  ///< what other axes do
   };
-  /// What the factors do at both ends, sorted. The order of parts counts: paths of equal length
-  /// differ by it.
+  /// What the factors do at both ends, sorted; where paths go by rates, by runs of alike factors
+  /// first. The order of parts counts: paths of equal length differ by it.
   struct Key {
     ByFactor<std::uint32_t> roles{};
     std::uint32_t frames = 0;
@@ -114,9 +115,9 @@ class KnownRoutes {
   [[nodiscard]] Place& find(const Key& key, std::size_t hash);
   void grow();
   [[nodiscard]] std::uint32_t find_route(const std::vector<double>& extents,
-                                         const NumberedLayout& from, const NumberedLayout& to);
-  void add_path(const Key& key, const FactorOrder& order, const std::vector<double>& extents,
-                const NumberedLayout& from, const NumberedLayout& to);
+                                         const NumberedLayout& from, const NumberedLayout& to,
+                                         const StepRates* rates);
+  void add_path(const Key& key, const FactorOrder& order, const TensorMove& move);
   [[nodiscard]] std::uint32_t named_route(KnownPath& path, const FactorOrder& order);
   [[nodiscard]] std::uint32_t number_of(Route route);
 

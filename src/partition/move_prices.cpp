@@ -73,7 +73,7 @@ ReshardingCosts ReshardingPrices::priced(const ReshardedTensor& tensor, const La
   moves.pairs.reserve(pairs == Pairs::All ? from.size() * to.size() : from.size());
   std::vector<std::uint32_t> number;  // of the cost of a route, from 1
   const auto add = [&](const NumberedLayout& start, const NumberedLayout& goal) {
-    const std::uint32_t route = routes_->route(tensor.extents, start, goal);
+    const std::uint32_t route = routes_->route(tensor.extents, start, goal, tensor.rates);
     if (route >= number.size()) number.resize(routes_->count(), 0);
     if (number[route] == 0) {
       costs->push_back(price((*routes_)[route], tensor, reader));

@@ -20,6 +20,7 @@ struct ReshardedTensor {
   std::uint32_t subject = 0;  ///< a small number for its elements in all and what one of them costs
   std::vector<double> extents{};
   std::function<Seconds(CommunicationKind kind, AxisSet axes, double elements)> price{};
+  const StepRates* rates = nullptr;  ///< what paths go by; as DerivationInput has them
 };
 
 struct ReshardingCost {

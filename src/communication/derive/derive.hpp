@@ -8,6 +8,7 @@
 
 #include "communication/derive/placement.hpp"
 #include "communication/derive/tensor_policy.hpp"
+#include "communication/redistribution/step_rates.hpp"
 #include "plansearch/communication.hpp"
 
 namespace plansearch {
@@ -37,6 +38,7 @@ struct DerivationInput {
   const TensorPolicies& policies;
   const ShardingRules& sharding;
   TokenPath tokens = TokenPath::Pairs;
+  const StepRates* rates = nullptr;  ///< without: every element moved costs the same
 };
 
 /// Communication between the operators of one copy of a block and inside them: activations and

@@ -251,9 +251,9 @@ class TensorDeriver {
 
   /// The steps from one layout to another, until the next path is asked for.
   [[nodiscard]] const Path& path(const NumberedLayout& from, const NumberedLayout& to) const {
-    redistribute(context_.mesh(), extents_span(), from.layout, to.layout,
-                 *context_.scratch.redistribution, context_.scratch.steps);
-    write_path(context_.scratch.steps, context_.mesh(), extents_span(), context_.scratch.path);
+    const TensorMove move{context_.mesh(), extents_span(), from.layout, to.layout, context_.rates};
+    redistribute(move, *context_.scratch.redistribution, context_.scratch.steps);
+    write_path(context_.scratch.steps, move, context_.scratch.path);
     return context_.scratch.path;
   }
 
@@ -329,7 +329,7 @@ ReaderLayouts reader_layouts(const DerivationInput& input, std::size_t op, Tenso
 double length_of(const Path& path) {
   double sum = 0.0;
   for (const PathStep& step : path) {
-    sum += elements_moved(step.kind, step.group_size, step.elements);
+    sum += step.length;
   }
   return sum;
 }

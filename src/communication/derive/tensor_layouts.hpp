@@ -39,7 +39,7 @@ struct TensorLayouts {
                                            TensorId tensor);
 
 /// A tensor that exists in several layouts comes from the nearest one, of equals from the first: by
-/// elements that a device sends.
+/// elements that a device sends, at their rates.
 [[nodiscard]] double length_of(const Path& path);
 
 [[nodiscard]] ReadsAgain reads_again(const Block& block, const BlockIndex& index, std::size_t op);

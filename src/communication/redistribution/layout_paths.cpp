@@ -37,12 +37,14 @@ std::string key_of(const Layout& layout) {
 
 }  // namespace
 
-void write_path(const std::vector<RedistributionStep>& steps, const DeviceMesh& mesh,
-                std::span<const double> extents, Path& path) {
+void write_path(const std::vector<RedistributionStep>& steps, const TensorMove& move, Path& path) {
   path.clear();
   for (const RedistributionStep& step : steps) {
+    const bool priced = move.rates != nullptr && step.kind != CommunicationKind::Slice;
+    const double rate = priced ? move.rates->rate(step.kind, step.axes) : 1.0;
     path.push_back({step.kind, step.axes, step.group_size, step.elements,
-                    local_elements(step.result, mesh, extents)});
+                    local_elements(step.result, move.mesh, move.extents),
+                    elements_moved(step.kind, step.group_size, step.elements) * rate});
   }
 }
 

@@ -19,7 +19,8 @@ struct PathStep {
   AxisSet axes;
   int group_size = 1;
   double elements = 0.0;
-  double after = 0.0;  ///< elements that one device holds when it is over
+  double after = 0.0;   ///< elements that one device holds when it is over
+  double length = 0.0;  ///< elements that one device sends, by their rates
 };
 using Path = std::vector<PathStep>;
 
@@ -44,7 +45,6 @@ class LayoutNumbers {
 };
 
 /// The steps of a way as a derivation wants them.
-void write_path(const std::vector<RedistributionStep>& steps, const DeviceMesh& mesh,
-                std::span<const double> extents, Path& path);
+void write_path(const std::vector<RedistributionStep>& steps, const TensorMove& move, Path& path);
 
 }  // namespace plansearch

@@ -159,21 +159,26 @@ class SharedCuts {
   FixedVector<double, kMaxTensorRank> extents_;
 };
 
-void find_steps(const DeviceMesh& mesh, std::span<const double> extents, const Layout& from,
-                const Layout& to, RedistributionSearch& search,
+/// Whether nothing is cheaper: several steps send no less, at the lowest rate.
+bool is_cheapest(const RedistributionStep& step, const StepRates* rates) {
+  return rates == nullptr || step.axes.count() <= 1 ||
+         rates->rate(step.kind, step.axes) <= rates->least(step.axes, step.axes);
+}
+
+void find_steps(const TensorMove& move, RedistributionSearch& search,
                 std::vector<RedistributionStep>& steps) {
+  const auto& [mesh, extents, from, to, rates] = move;
   steps.clear();
   if (from == to) return;
   PLANSEARCH_CHECK(from.dims.size() == to.dims.size() && (to.partial - from.partial).empty());
   PLANSEARCH_CHECK(from.flat == to.flat);
-  if (const auto step = single_step(mesh, extents, from, to)) {
+  const bool plain = is_plain(from) && is_plain(to);
+  const auto step = single_step(mesh, extents, from, to);
+  if (step && (!plain || is_cheapest(*step, rates))) {
     steps.push_back(*step);
     return;
   }
-  if (is_plain(from) && is_plain(to)) {
-    search.run(mesh, extents, from, to, steps);
-    return;
-  }
+  if (plain) return search.run(move, steps);
   const SharedCuts own(extents, from, to);
   const bool skewed_from = !is_plain(own.from());
   const bool skewed_to = !is_plain(own.to());
@@ -183,13 +188,17 @@ void find_steps(const DeviceMesh& mesh, std::span<const double> extents, const L
     steps.push_back(permutation(mesh, own.extents(), own.from(), own.to()));
   } else {
     if (skewed_from) steps.push_back(permutation(mesh, own.extents(), own.from(), start));
-    search.run(mesh, own.extents(), start, goal, steps);
+    search.run({mesh, own.extents(), start, goal, rates}, steps);
     if (skewed_to) steps.push_back(permutation(mesh, own.extents(), goal, own.to()));
   }
   own.put_back(steps);
 }
 
 }  // namespace
+
+bool tries_all(const DeviceMesh& mesh) {
+  return mesh.active(kFactorAxes).count() <= kTriedFactors;
+}
 
 class RedistributionScratch {
  public:
@@ -205,10 +214,9 @@ RedistributionScratchPtr make_redistribution_scratch(Remember remember) {
   return RedistributionScratchPtr(new RedistributionScratch(remember));
 }
 
-void redistribute(const DeviceMesh& mesh, std::span<const double> extents, const Layout& from,
-                  const Layout& to, RedistributionScratch& scratch,
+void redistribute(const TensorMove& move, RedistributionScratch& scratch,
                   std::vector<RedistributionStep>& steps) {
-  find_steps(mesh, extents, from, to, scratch.search, steps);
+  find_steps(move, scratch.search, steps);
 }
 
 double elements_moved(CommunicationKind kind, int group_size, double elements) {
@@ -229,12 +237,10 @@ double elements_moved(CommunicationKind kind, int group_size, double elements) {
   throw InternalError("unknown communication kind");
 }
 
-std::vector<RedistributionStep> redistribute(const DeviceMesh& mesh,
-                                             std::span<const double> extents, const Layout& from,
-                                             const Layout& to) {
+std::vector<RedistributionStep> redistribute(const TensorMove& move) {
   RedistributionSearch search;
   std::vector<RedistributionStep> steps;
-  find_steps(mesh, extents, from, to, search, steps);
+  find_steps(move, search, steps);
   return steps;
 }
 

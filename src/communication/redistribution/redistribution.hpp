@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "communication/redistribution/step_rates.hpp"
 #include "communication/slices/layout.hpp"
 #include "plansearch/communication_kind.hpp"
 
@@ -26,7 +27,13 @@ struct RedistributionStep {
   bool operator==(const RedistributionStep&) const = default;
 };
 
-/// Whether ways are kept: those between layouts that differ only in the names of axes are one.
+/// Every sequence of steps is tried in tensor groups of so many factors: 16 devices, if each is
+/// two. In groups of more each cut goes straight to where the goal has it.
+inline constexpr int kTriedFactors = 4;
+[[nodiscard]] bool tries_all(const DeviceMesh& mesh);
+
+/// Whether paths by elements are kept, for very many pairs of layouts: those between layouts that
+/// differ only in the names of axes are one.
 enum class Remember : std::uint8_t { No, Yes };
 
 /// Buffers that one thread keeps from one search to the next.
@@ -42,14 +49,20 @@ using RedistributionScratchPtr =
 /// Elements one device sends with the ring or pairwise algorithm.
 [[nodiscard]] double elements_moved(CommunicationKind kind, int group_size, double elements);
 
-/// The cheapest sequence of steps: elements moved plus a small charge per step. `from` and `to`
-/// hold the same tensor; `to.partial` must be a subset of `from.partial`, and neither has a flat
-/// cut (see TensorPolicy for those). Empty when the layouts are equal.
-[[nodiscard]] std::vector<RedistributionStep> redistribute(const DeviceMesh& mesh,
-                                                           std::span<const double> extents,
-                                                           const Layout& from, const Layout& to);
+/// A tensor of these extents in two layouts of one mesh. `to.partial` must be a subset of
+/// `from.partial`, and neither has a flat cut (see TensorPolicy for those). All outlive the move.
+struct TensorMove {
+  const DeviceMesh& mesh;
+  std::span<const double> extents;
+  const Layout& from;
+  const Layout& to;
+  const StepRates* rates = nullptr;  ///< without: 1 per element moved, over any links
+};
+
+/// The cheapest sequence of steps: elements moved at their rates, plus a small charge per step.
+/// Empty when the layouts are equal.
+[[nodiscard]] std::vector<RedistributionStep> redistribute(const TensorMove& move);
 /// The same into `steps`, which loses what it held: no allocation once the buffers have grown.
-void redistribute(const DeviceMesh& mesh, std::span<const double> extents, const Layout& from,
-                  const Layout& to, RedistributionScratch& scratch,
+void redistribute(const TensorMove& move, RedistributionScratch& scratch,
                   std::vector<RedistributionStep>& steps);
 }  // namespace plansearch

@@ -5,7 +5,7 @@
 //         for A* (Hart, Nilsson, Raphael 1968).
 // Assumes: tiles are never smaller than with all cuts of here and of the goal at once.
 // Units: elements that a device sends, a small charge per step.
-// Checked by: tests/unit/communication/redistribution_test.cpp (the same costs without it)
+// Checked by: tests/unit/communication/directed_paths_test.cpp (the same costs without it)
 #include <algorithm>
 
 #include "communication/redistribution/redistribution_pattern.hpp"

@@ -21,18 +21,9 @@ bool power_of_two(int value) {
 }  // namespace
 
 double RedistributionPattern::local_elements(const LayoutState& state) const {
-  if (elements > 0.0) {
-    int cut = 1;
-    for (std::size_t dim = 0; dim < rank; ++dim) cut *= slices(state.dims[dim]);
-    return elements * start_slices / cut;
-  }
-  double count = 1.0;
-  for (const Dimension& dimension : dimensions) {
-    const int cut =
-        dimension.place < 0 ? 1 : slices(state.dims[static_cast<std::size_t>(dimension.place)]);
-    count *= dimension.extent / static_cast<double>(dimension.shared * cut);
-  }
-  return count / flat;
+  int cut = 1;
+  for (std::size_t dim = 0; dim < rank; ++dim) cut *= slices(state.dims[dim]);
+  return elements * start_slices / cut;
 }
 
 int RedistributionPattern::product(const std::array<int, kMostUnits>& of,
@@ -53,9 +44,13 @@ LayoutState RedistributionPattern::after(LayoutState state, const WayMove& move)
     cuts = cuts.first(cuts.size() - std::popcount(move.units));
   }
   if (move.to_dim < 0) return state;
+  // What belongs there first, in the order of the goal; what leaves again inside it.
   const LayoutCuts& wanted = goal.dims[static_cast<std::size_t>(move.to_dim)];
   for (int i = 0; i < wanted.size(); ++i) {
     if ((move.units >> wanted[i] & 1U) != 0) dim(move.to_dim).push_back(wanted[i]);
+  }
+  for (std::uint32_t rest = move.units & ~wanted.units(); rest != 0; rest &= rest - 1U) {
+    dim(move.to_dim).push_back(std::countr_zero(rest));
   }
   return state;
 }
@@ -73,7 +68,7 @@ double RedistributionPattern::message(const WayMove& move, double local) const {
 bool RedistributionPattern::key(std::string& bytes) const {
   if (flat != 1) return false;
   bytes.clear();
-  put(bytes, elements > 0.0 ? elements : local_elements(start));
+  put(bytes, elements);
   for (std::size_t dim = 0; dim < rank; ++dim) {
     put(bytes, start.dims[dim].bytes());
     put(bytes, goal.dims[dim].bytes());

@@ -60,12 +60,26 @@ struct LayoutState {
   std::array<LayoutCuts, kMaxTensorRank> dims{};
   std::uint32_t partial = 0;  ///< one bit per unit
   bool operator==(const LayoutState&) const = default;
+  /// Units that cut it, one bit each.
+  [[nodiscard]] std::uint32_t cut_units() const {
+    std::uint32_t all = 0;
+    for (const LayoutCuts& cuts : dims) all |= cuts.units();
+    return all;
+  }
+  [[nodiscard]] std::size_t hash() const {
+    std::uint64_t sum = partial;
+    for (const LayoutCuts& cuts : dims) {
+      sum = (sum ^ cuts.bytes()) * 0x9E3779B97F4A7C15ULL;
+      sum ^= sum >> 29U;
+    }
+    return static_cast<std::size_t>(sum);
+  }
 };
 
 /// One step, without its sizes.
 struct WayMove {
   CommunicationKind kind = CommunicationKind::Slice;
-  std::int8_t from_dim = -1;  ///< none where cuts are rearranged
+  std::int8_t from_dim = -1;  ///< none where a permutation rearranges cuts
   std::int8_t to_dim = -1;
   std::uint32_t units = 0;  ///< one bit each
 };
@@ -80,13 +94,6 @@ struct WayStep {
 /// holds parts.
 struct RedistributionPattern {
   static constexpr std::size_t kMostUnits = 31;
-  /// A dimension of the tensor. Those that are the same at both ends have no place in a state.
-  struct Dimension {
-    double extent = 1.0;
-    int shared = 1;  ///< slices of the cuts that both ends begin with
-    int place = -1;
-  };
-
   std::size_t rank = 0;  ///< dimensions that differ
   LayoutState start;
   LayoutState goal;
@@ -99,9 +106,8 @@ struct RedistributionPattern {
   std::uint32_t factors = 0;                          ///< units of a tensor group
   std::uint32_t taken = 0;                            ///< units along axes of shared cuts
   FixedVector<std::uint8_t, kMostUnits> parts;        ///< units of parts, in the order of axes
-  FixedVector<Dimension, kMaxTensorRank> dimensions;
-  int flat = 1;           ///< slices of the flat cut
-  double elements = 0.0;  ///< of a tile at the start, if only its ratio to others matters; 0: exact
+  int flat = 1;                                       ///< slices of the flat cut
+  double elements = 1.0;  ///< of a tile at the start, as only its ratio to others matters
   int start_slices = 1;
 
   /// Of one device.
@@ -118,7 +124,8 @@ struct RedistributionPattern {
   /// Ranks and elements of a step, as RedistributionStep has them.
   [[nodiscard]] int group_size(const WayMove& move) const;
   [[nodiscard]] double message(const WayMove& move, double local) const;
-  /// No way from a layout to the goal sends less, in elements and charges per step.
+  /// No path from a layout to the goal on which cuts and parts go to where the goal has them sends
+  /// less, in elements and charges per step.
   [[nodiscard]] double least_left(const LayoutState& state, double charge) const;
   /// All of it as bytes. False where tiles may be rounded in ways of their own.
   [[nodiscard]] bool key(std::string& bytes) const;

@@ -8,8 +8,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "communication/redistribution/layout_graph.hpp"
 #include "communication/redistribution/redistribution.hpp"
 #include "communication/redistribution/redistribution_units.hpp"
+#include "communication/redistribution/unit_rates.hpp"
 
 namespace plansearch {
 
@@ -18,12 +20,12 @@ namespace plansearch {
 /// Digits that two cuts begin with alike.
 [[nodiscard]] std::size_t common_prefix(const SliceDigits& a, const SliceDigits& b);
 
-/// The cheapest moves from the start of a pattern to its goal. Keeps its buffers.
-class RedistributionSearcher {
+/// The cheapest moves from the start of a pattern to its goal, cuts and parts each straight to
+/// where the goal has them. Keeps its buffers.
+class RedistributionSearcher : private LayoutMoves {
  public:
   using Moves = std::vector<WayStep>;
-  /// `many`: layouts on no way of least cost are left out.
-  void run(const RedistributionPattern& pattern, WayFactors factors, Moves& moves);
+  void run(const RedistributionPattern& pattern, Moves& moves);
 
  private:
   struct Node {
@@ -46,47 +48,34 @@ class RedistributionSearcher {
     return order_ == Order::Sent ? node.cost : node.cost + node.left;
   }
 
-  std::uint32_t find_goal();
-  void expand(std::uint32_t node);
-  void reduce_partials();
-  void reduce(std::uint32_t units);
-  void remove_cuts(std::size_t dim);
-  void remove_cuts(std::size_t dim, int count);
-  void slice(std::size_t dim);
-  void permute();
-  void put_in_order(std::size_t dim, LayoutCuts& cuts) const;
-  [[nodiscard]] std::uint32_t moved(const LayoutState& after) const;
-  void push(const WayMove& move);
-  void push(const WayMove& move, const LayoutState& after);
-  [[nodiscard]] bool lands(const WayMove& move) const;
+  [[nodiscard]] std::uint32_t find_goal();
+  void reach(const WayMove& move, const LayoutState& after) override;
   [[nodiscard]] std::uint32_t* place_of(const LayoutState& state);
   void grow();
 
   const RedistributionPattern* pattern_ = nullptr;
-  WayFactors factors_ = WayFactors::Few;
   Order order_ = Order::Sent;
   double limit_ = 0.0;  ///< ways that cost more are left out
   std::vector<Node> nodes_;
   std::vector<Open> open_;             ///< a heap; entries of nodes that got cheaper are stale
   std::vector<std::uint32_t> places_;  ///< nodes by hash of their state, from 1; 0: none
   std::uint32_t here_number_ = 0;      ///< the node that is expanded
-  LayoutState here_;
   double local_ = 0.0;
-  std::uint32_t held_ = 0;  ///< units that cut it
 };
 
 /// Keeps its buffers from one search to the next.
 class RedistributionSearch {
  public:
-  explicit RedistributionSearch(Remember remember = Remember::No) : remember_(remember) {}
+  explicit RedistributionSearch(Remember remember = Remember::No)
+      : remember_(remember),
+        graphs_(remember == Remember::Yes ? LayoutGraphs::Keep::Distances
+                                          : LayoutGraphs::Keep::Graphs) {}
 
   /// Appends the steps. Both layouts are plain and have the same flat cut; parts that `to` has,
   /// `from` has too.
-  void run(const DeviceMesh& mesh, std::span<const double> extents, const Layout& from,
-           const Layout& to, std::vector<RedistributionStep>& steps);
+  void run(const TensorMove& move, std::vector<RedistributionStep>& steps);
   /// The same as for so many factors.
-  void run(const DeviceMesh& mesh, std::span<const double> extents, const Layout& from,
-           const Layout& to, WayFactors factors, std::vector<RedistributionStep>& steps);
+  void run(const TensorMove& move, WayFactors factors, std::vector<RedistributionStep>& steps);
 
  private:
   void write(const RedistributionSearcher::Moves& moves,
@@ -94,6 +83,8 @@ class RedistributionSearch {
 
   Remember remember_;
   RedistributionUnits units_;
+  UnitRates rates_;
+  LayoutGraphs graphs_;
   RedistributionSearcher search_;
   std::unordered_map<std::string, RedistributionSearcher::Moves> known_;  ///< by pattern
   std::string key_;

@@ -19,30 +19,30 @@ constexpr double kManyElements = 1 << 30;
 
 }  // namespace
 
-void RedistributionUnits::set(const DeviceMesh& mesh, std::span<const double> extents,
-                              const Layout& from, const Layout& to, WayFactors factors) {
-  mesh_ = &mesh;
-  from_ = &from;
-  to_ = &to;
+void RedistributionUnits::set(const TensorMove& move, WayFactors factors) {
+  mesh_ = &move.mesh;
+  from_ = &move.from;
+  to_ = &move.to;
   factors_ = factors;
   units_.clear();
   pattern_ = {};
-  add_dimensions(extents);
-  find_places(from, places_from_);
-  find_places(to, places_to_);
+  add_dimensions();
+  find_places(move.from, places_from_);
+  find_places(move.to, places_to_);
   for (std::size_t place = 0; place < pattern_.rank; ++place) {
     const auto dim = static_cast<std::size_t>(dims_[place]);
-    pattern_.start.dims[place] = encode(dim, from.dims[dim].digits());
+    pattern_.start.dims[place] = encode(dim, move.from.dims[dim].digits());
   }
   for (std::size_t place = 0; place < pattern_.rank; ++place) {
     const auto dim = static_cast<std::size_t>(dims_[place]);
-    pattern_.goal.dims[place] = encode(dim, to.dims[dim].digits());
+    pattern_.goal.dims[place] = encode(dim, move.to.dims[dim].digits());
   }
   add_parts();
   finish();
+  scale_ = local_elements(move.from, move.mesh, move.extents) / kManyElements;
 }
 
-void RedistributionUnits::add_dimensions(std::span<const double> extents) {
+void RedistributionUnits::add_dimensions() {
   shared_.clear();
   dims_.clear();
   shared_axes_ = {};
@@ -55,8 +55,6 @@ void RedistributionUnits::add_dimensions(std::span<const double> extents) {
     shared_.push_back(shared);
     shared_axes_ = shared_axes_ | shared.axes();
     const bool same = count == before.size() && count == after.size();
-    pattern_.dimensions.push_back(
-        {extents[dim], shared.slices(), same ? -1 : static_cast<int>(dims_.size())});
     if (!same) dims_.push_back(static_cast<int>(dim));
   }
   pattern_.rank = dims_.size();
@@ -135,13 +133,15 @@ void RedistributionUnits::add_part(Axis axis, std::array<int, 2>& together) {
   const bool factor = factors_ == WayFactors::Many && kFactorAxes.contains(axis);
   int& known = together[to_->partial.contains(axis) ? 1 : 0];
   if (factor && known >= 0) {
-    units_[static_cast<std::size_t>(known)].axes.insert(axis);
+    Unit& unit = units_[static_cast<std::size_t>(known)];
+    unit.axes.insert(axis);
+    unit.digits.push_back(SliceMap::shard(*mesh_, {axis}).digits()[0]);
     return;
   }
   PLANSEARCH_CHECK(units_.size() < RedistributionPattern::kMostUnits);
   if (factor) known = static_cast<int>(units_.size());
   pattern_.parts.push_back(static_cast<std::uint8_t>(units_.size()));
-  units_.push_back({{}, {axis}});
+  units_.push_back({SliceMap::shard(*mesh_, {axis}).digits(), {axis}});
 }
 
 /// Units of parts: those that cut the goal have numbers already.
@@ -163,7 +163,7 @@ void RedistributionUnits::finish() {
     const std::uint32_t bit = 1U << unit;
     const int ranks = mesh_->size(axes);
     pattern_.ranks[unit] = ranks;
-    if (units_[unit].digits.empty()) pattern_.pieces[unit] = ranks;
+    if (pattern_.pieces[unit] == 0) pattern_.pieces[unit] = ranks;  // of parts alone
     if (pattern_.pieces[unit] == ranks) pattern_.full |= bit;
     if ((axes - kFactorAxes).empty()) pattern_.factors |= bit;
     if (!(axes & shared_axes_).empty()) pattern_.taken |= bit;
@@ -177,9 +177,6 @@ void RedistributionUnits::finish() {
       pattern_.goal_dim[static_cast<std::size_t>(cuts[i])] = static_cast<int>(place);
     }
   }
-  scale_ = 1.0;
-  if (factors_ == WayFactors::Few) return;
-  scale_ = pattern_.local_elements(pattern_.start) / kManyElements;
   pattern_.elements = kManyElements;
   for (std::size_t place = 0; place < pattern_.rank; ++place) {
     pattern_.start_slices *= pattern_.slices(pattern_.start.dims[place]);

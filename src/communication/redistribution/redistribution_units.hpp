@@ -6,21 +6,20 @@
 #include <span>
 #include <vector>
 
+#include "communication/redistribution/redistribution.hpp"
 #include "communication/redistribution/redistribution_pattern.hpp"
 #include "communication/slices/layout.hpp"
 
 namespace plansearch {
 
-/// Many: factors that stay side by side count as one unit, tiles have a size of their own. Few:
-/// every digit is a unit.
+/// Few: every digit is a unit. Many: factors that stay side by side count as one.
 enum class WayFactors : std::uint8_t { Few, Many };
 
 /// Keeps its buffers from one pair of layouts to the next.
 class RedistributionUnits {
  public:
   /// Both layouts are plain and outlive what is asked about them.
-  void set(const DeviceMesh& mesh, std::span<const double> extents, const Layout& from,
-           const Layout& to, WayFactors factors);
+  void set(const TensorMove& move, WayFactors factors);
   [[nodiscard]] const RedistributionPattern& pattern() const { return pattern_; }
   /// Elements of the tensor per element of the pattern.
   [[nodiscard]] double scale() const { return scale_; }
@@ -42,7 +41,7 @@ class RedistributionUnits {
   };
   using Places = std::array<Place, kAxisCount>;
 
-  void add_dimensions(std::span<const double> extents);
+  void add_dimensions();
   void find_places(const Layout& layout, Places& places) const;
   [[nodiscard]] bool stay_together(const SliceDigit& first, const SliceDigit& second) const;
   [[nodiscard]] LayoutCuts encode(std::size_t dim, const SliceDigits& digits);
@@ -57,7 +56,7 @@ class RedistributionUnits {
   WayFactors factors_ = WayFactors::Few;
   FixedVector<SliceMap, kMaxTensorRank> shared_;  ///< what both begin with, by dimension
   AxisSet shared_axes_;
-  FixedVector<int, kMaxTensorRank> dims_;
+  FixedVector<int, kMaxTensorRank> dims_;  ///< that differ
   Places places_from_{};
   Places places_to_{};
   std::vector<Unit> units_;

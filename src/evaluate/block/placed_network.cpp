@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <span>
 
+#include "evaluate/block/link_rates.hpp"
 #include "plan/primitives/recompute.hpp"
 
 namespace plansearch {
@@ -94,12 +95,14 @@ ParameterCount operator*(ParameterCount count, double copies) {
           count.frozen_dense * copies,    count.frozen_expert * copies};
 }
 
-PlacedBlocks place_blocks(const Problem& problem, const NetworkIndex& index,
+PlacedBlocks place_blocks(const PricingContext& context, const NetworkIndex& index,
                           const PlanDegrees& plan, const DeviceMesh& mesh,
                           const Placements* placements) {
   thread_local DerivationBuffers scratch;
+  const Problem& problem = context.problem;
   const Network& network = *problem.network;
   const Framework& framework = *problem.framework;
+  const LinkRates rates(context, mesh);
   PlacedBlocks result{plan, mesh, std::vector<PlacedBlock>(network.blocks.size())};
   result.plan.micro_batch = 1;
   const PlacementRules rules = placement_rules(network, result.plan, mesh, framework, placements);
@@ -116,7 +119,8 @@ PlacedBlocks place_blocks(const Problem& problem, const NetworkIndex& index,
     scratch.demands.clear();
     derive_operator_communication(
         {network, block, index[b], rules, scratch.placement, policies, framework.sharding,
-         dispatcher_of(framework, plan.dispatcher).path},
+         dispatcher_of(framework, plan.dispatcher).path,
+         placements == nullptr ? nullptr : rates.of_paths()},
         *scratch.derivation, scratch.demands);
     placed.messages.reserve(scratch.demands.size());
     for (const Communication& demand : scratch.demands) {

@@ -12,6 +12,7 @@
 
 #include "communication/derive/derive.hpp"
 #include "communication/slices/local_sizes.hpp"
+#include "evaluate/block/phase_message.hpp"
 #include "plansearch/problem.hpp"
 
 namespace plansearch {
@@ -88,8 +89,8 @@ struct PlacedNetwork {
   [[nodiscard]] const std::vector<PlacedBlock>& blocks() const { return shared->blocks; }
 };
 
-/// Sizes of groups decide, not where their ranks lie.
-[[nodiscard]] PlacedBlocks place_blocks(const Problem& problem, const NetworkIndex& index,
+/// Sizes of groups decide, and, between placements of single operators, where their ranks lie.
+[[nodiscard]] PlacedBlocks place_blocks(const PricingContext& context, const NetworkIndex& index,
                                         const PlanDegrees& plan, const DeviceMesh& mesh,
                                         const Placements* placements = nullptr);
 

@@ -117,9 +117,10 @@ std::shared_ptr<const PlacedNetwork> ProfileMaker::placed(const StatesKey& key,
   return placed_.get(own, [&] {
     StatesKey sizes = own;
     sizes.axes = {};
-    auto blocks = blocks_.get(sizes, [&] {
+    // Between cuts of single operators tensors take paths by the links where the ranks lie.
+    auto blocks = blocks_.get(placements == nullptr ? sizes : own, [&] {
       return std::make_shared<const PlacedBlocks>(
-          place_blocks(context_.problem, index_, plan, mesh, placements));
+          place_blocks(context_, index_, plan, mesh, placements));
     });
     return std::make_shared<const PlacedNetwork>(
         PlacedNetwork{mesh, std::move(blocks), number_of_sizes(sizes)});

@@ -356,7 +356,7 @@ TEST_SUITE("unit") {
           }
           double received = 0.0;
           for (const RedistributionStep& step :
-               redistribute(mesh, extents, layout(from), layout(to))) {
+               redistribute({mesh, extents, layout(from), layout(to)})) {
             received += elements_moved(step.kind, step.group_size, step.elements);
           }
           CAPTURE(n);

@@ -179,14 +179,6 @@ double price_of(const std::vector<RedistributionStep>& steps) {
 }
 
 /// A tensor group of 2 x 2 x 3 and two data ranks.
-/// Factors of two devices.
-DeviceMesh bit_mesh(int bits) {
-  PlanDegrees plan;
-  plan.tensor_out = 1 << bits;
-  return with_factors(make_device_mesh(plan, std::array{Axis::Out}),
-                      std::vector<int>(static_cast<std::size_t>(bits), 2));
-}
-
 DeviceMesh factor_mesh() {
   PlanDegrees plan;
   plan.tensor_out = 12;
@@ -237,14 +229,14 @@ TEST_SUITE("unit") {
         {{3, 1, 2}, {0, 1, 2}, CommunicationKind::AllReduce, 24},
     };
     for (const Expected& expected : cases) {
-      const auto steps = redistribute(mesh, kExtents, layout_of(mesh, expected.from),
-                                      layout_of(mesh, expected.to));
+      const auto steps = redistribute(
+          {mesh, kExtents, layout_of(mesh, expected.from), layout_of(mesh, expected.to)});
       REQUIRE(steps.size() == 1);
       CHECK(steps[0].kind == expected.kind);
       CHECK(steps[0].elements == expected.elements);
       CHECK(steps[0].group_size == 2);
     }
-    CHECK(redistribute(mesh, kExtents, layout_of(mesh, {1, 2, 0}), layout_of(mesh, {1, 2, 0}))
+    CHECK(redistribute({mesh, kExtents, layout_of(mesh, {1, 2, 0}), layout_of(mesh, {1, 2, 0})})
               .empty());
   }
 
@@ -268,7 +260,7 @@ TEST_SUITE("unit") {
         if (!possible) continue;
         const Layout source = layout_of(mesh, a);
         const Layout target = layout_of(mesh, b);
-        const auto steps = redistribute(mesh, kExtents, source, target);
+        const auto steps = redistribute({mesh, kExtents, source, target});
         Devices devices(mesh, source);
         double local = local_elements(source, mesh, kExtents);
         for (const RedistributionStep& step : steps) {
@@ -304,9 +296,9 @@ TEST_SUITE("unit") {
       }
       const Layout from = layout_of(mesh, a);
       const Layout to = layout_of(mesh, b);
-      const double direct = price_of(redistribute(mesh, kExtents, from, to));
-      const double detour = price_of(redistribute(mesh, kExtents, from, whole)) +
-                            price_of(redistribute(mesh, kExtents, whole, to));
+      const double direct = price_of(redistribute({mesh, kExtents, from, to}));
+      const double detour = price_of(redistribute({mesh, kExtents, from, whole})) +
+                            price_of(redistribute({mesh, kExtents, whole, to}));
       CHECK(direct <= detour + 1e-9);
     }
   }
@@ -328,7 +320,7 @@ TEST_SUITE("unit") {
                                      Expected{parts, rows, CommunicationKind::ReduceScatter, 144},
                                      Expected{rows, whole, CommunicationKind::AllGather, 144},
                                      Expected{rows, columns, CommunicationKind::AllToAll, 36}}) {
-      const auto steps = redistribute(mesh, kExtents, expected.from, expected.to);
+      const auto steps = redistribute({mesh, kExtents, expected.from, expected.to});
       REQUIRE(steps.size() == 1);
       CHECK(steps[0].kind == expected.kind);
       CHECK(steps[0].group_size == 4);
@@ -343,7 +335,7 @@ TEST_SUITE("unit") {
     const DeviceMesh mesh = factor_mesh();
     const Layout both = factor_layout(mesh, {0, 1}, {});
     const Layout one = factor_layout(mesh, {1}, {});
-    const auto steps = redistribute(mesh, kExtents, both, one);
+    const auto steps = redistribute({mesh, kExtents, both, one});
     REQUIRE(steps.size() == 2);
     CHECK(steps[0].kind == CommunicationKind::Permute);
     CHECK(steps[0].axes == AxisSet{Axis::Factor0, Axis::Factor1});
@@ -356,8 +348,8 @@ TEST_SUITE("unit") {
   TEST_CASE("redistribution: a permutation leaves out the cuts whose slices stay where they are") {
     // Of (0, 1, 2) with 2 of three slices, 0 and 1 change places around the same slices of 2.
     const DeviceMesh mesh = factor_mesh();
-    const auto steps = redistribute(mesh, kExtents, factor_layout(mesh, {0, 1, 2}, {}),
-                                    factor_layout(mesh, {1, 0, 2}, {}));
+    const auto steps = redistribute(
+        {mesh, kExtents, factor_layout(mesh, {0, 1, 2}, {}), factor_layout(mesh, {1, 0, 2}, {})});
     REQUIRE(steps.size() == 1);
     CHECK(steps[0].kind == CommunicationKind::Permute);
     CHECK(steps[0].axes == AxisSet{Axis::Factor0, Axis::Factor1});
@@ -373,7 +365,7 @@ TEST_SUITE("unit") {
       for_each_axis(kFactorAxes - from.axes(), [&](Axis axis) {
         if (mesh[axis].size > 1 && random() % 2 == 0) from.partial.insert(axis);
       });
-      const auto steps = redistribute(mesh, kExtents, from, to);
+      const auto steps = redistribute({mesh, kExtents, from, to});
       Devices devices(mesh, from, {Axis::Factor0, Axis::Factor1, Axis::Factor2, Axis::Data});
       for (const RedistributionStep& step : steps) devices.apply(step);
       CAPTURE(to_text(from));
@@ -382,13 +374,15 @@ TEST_SUITE("unit") {
     }
   }
 
-  TEST_CASE("redistribution: ways over many factors send as little, and the right data") {
-    // The search for many factors on three: with factors side by side as one and a bound
-    // on what is left it finds ways of the same cost, and with names left out it finds them again.
+  TEST_CASE("redistribution: paths over many factors bring the right data, no cheaper than all") {
+    // The search for many factors on three: with factors side by side as one, each straight to
+    // where the goal has it. With names left out it finds them again.
     const DeviceMesh mesh = factor_mesh();
     std::mt19937 random(6);
     RedistributionSearch search;
     RedistributionSearch remembering(Remember::Yes);
+    double cheapest = 0.0;
+    double directed = 0.0;
     for (int round = 0; round < 300; ++round) {
       Layout from = random_factor_layout(mesh, random);
       const Layout to = random_factor_layout(mesh, random);
@@ -398,49 +392,23 @@ TEST_SUITE("unit") {
       std::vector<RedistributionStep> few;
       std::vector<RedistributionStep> many;
       std::vector<RedistributionStep> again;
-      search.run(mesh, kExtents, from, to, WayFactors::Few, few);
-      search.run(mesh, kExtents, from, to, WayFactors::Many, many);
+      search.run({mesh, kExtents, from, to}, WayFactors::Few, few);
+      search.run({mesh, kExtents, from, to}, WayFactors::Many, many);
       for (int time = 0; time < 2; ++time) {
         again.clear();
-        remembering.run(mesh, kExtents, from, to, WayFactors::Many, again);
+        remembering.run({mesh, kExtents, from, to}, WayFactors::Many, again);
         CHECK(again == many);
       }
       CAPTURE(to_text(from));
       CAPTURE(to_text(to));
-      CHECK(price_of(many) == doctest::Approx(price_of(few)).epsilon(1e-9));
+      CHECK(price_of(many) >= price_of(few) * (1.0 - 1e-9));
+      cheapest += price_of(few);
+      directed += price_of(many);
       Devices devices(mesh, from, {Axis::Factor0, Axis::Factor1, Axis::Factor2, Axis::Data});
       for (const RedistributionStep& step : many) devices.apply(step);
       CHECK(devices.matches(to));
     }
-  }
-
-  TEST_CASE("redistribution: a bound on what is left changes no cost over six factors") {
-    const DeviceMesh mesh = bit_mesh(6);
-    std::mt19937 random(7);
-    RedistributionSearch search;
-    const auto draw = [&](int places) {
-      Layout layout;
-      for (int dim = 0; dim < 3; ++dim) layout.dims.push_back({});
-      for (std::size_t bit = 6; bit-- > 0;) {
-        const auto place = random() % static_cast<unsigned>(places);
-        const Axis axis = factor_axis(bit);
-        if (place < 3) layout.dims[place].push_back(SliceMap::shard(mesh, {axis}).digits()[0]);
-        if (place == 4) layout.partial.insert(axis);
-      }
-      return layout;
-    };
-    for (int round = 0; round < 100; ++round) {
-      const Layout from = draw(round % 2 == 0 ? 3 : 5);
-      const Layout to = draw(round % 3 == 0 ? 4 : 3);
-      std::vector<RedistributionStep> few;
-      std::vector<RedistributionStep> many;
-      constexpr std::array<double, 3> kLarge{64.0, 4096.0, 8192.0};
-      search.run(mesh, kLarge, from, to, WayFactors::Few, few);
-      search.run(mesh, kLarge, from, to, WayFactors::Many, many);
-      CAPTURE(to_text(from));
-      CAPTURE(to_text(to));
-      CHECK(price_of(many) == doctest::Approx(price_of(few)).epsilon(1e-12));
-    }
+    CHECK(directed < 1.1 * cheapest);
   }
 
   TEST_CASE("products of matrices cut over factors arrive whole wherever they are needed") {
@@ -485,7 +453,7 @@ TEST_SUITE("unit") {
           mesh, produced, axes,
           [&](const Coordinates& device, int r, int c) { return product(r, c, &loop[2], device); },
           [&](int r, int c) { return product(r, c, nullptr, {}); });
-      for (const RedistributionStep& step : redistribute(mesh, kExtents, produced, needed)) {
+      for (const RedistributionStep& step : redistribute({mesh, kExtents, produced, needed})) {
         devices.apply(step);
       }
       CAPTURE(to_text(produced));
@@ -507,7 +475,7 @@ TEST_SUITE("unit") {
     digit.terms = {{Axis::In, 1}, {Axis::Out, 1}};
     skewed.dims[1] = SliceMap{};
     skewed.dims[1].push_back(digit);
-    const auto steps = redistribute(mesh, kExtents, straight, skewed);
+    const auto steps = redistribute({mesh, kExtents, straight, skewed});
     REQUIRE(steps.size() == 1);
     CHECK(steps[0].kind == CommunicationKind::Permute);
     CHECK(steps[0].elements == 16);

@@ -69,49 +69,69 @@ ReshardingPrices::Layouts all_of(const std::vector<NumberedLayout>& layouts) {
   return all;
 }
 
+/// Two factors in a node, two between nodes: only how many of each a group holds counts.
+double by_tier(CommunicationKind kind, AxisSet axes) {
+  const auto inside = (axes & AxisSet{Axis::Factor0, Axis::Factor1}).count();
+  const auto across = (axes & AxisSet{Axis::Factor2, Axis::Factor3}).count();
+  return (1.0 + static_cast<double>(kind)) * (inside + 7 * across);
+}
+
+class TierRates final : public StepRates {
+  [[nodiscard]] double find(CommunicationKind kind, AxisSet axes) const override {
+    return by_tier(kind, axes);
+  }
+};
+
 TEST_SUITE("unit") {
   TEST_CASE("move prices: every pair of layouts of a product's operands as its own search says") {
     // From inputs to outputs of all products over four bits, 306 x 306, parts along what is
     // contracted.
+    // By elements, and by rates over two tiers.
     const DeviceMesh mesh = mesh_of(4);
-    ReshardingPrices prices(std::make_shared<KnownRoutes>(mesh));
-    const ReshardedTensor tensor{
-        prices.subject(65536.0, WireClass::Activation, 1), {8.0, 64.0, 128.0}, price_of};
-    const auto [starts, ends] = ends_of_products(mesh, prices);
-    const auto [from, to] = std::pair(all_of(starts), all_of(ends));
-    const ReshardingCosts costs =
-        *prices.price_all(tensor, from, to, Pairs::All, ReadsAgain::Never);
-    std::size_t pair = 0;
-    for (const NumberedLayout& start : starts) {
-      for (const NumberedLayout& end : ends) {
-        const auto steps = redistribute(mesh, tensor.extents, start.layout, end.layout);
-        Path path;
-        write_path(steps, mesh, tensor.extents, path);
-        double expected = 0.0;
-        for (const PathStep& step : path) {
-          if (step.kind == CommunicationKind::Slice) continue;
-          expected += price_of(step.kind, step.axes, step.elements).value();
+    const TierRates tiers;
+    for (const StepRates* rates :
+         {static_cast<const StepRates*>(nullptr), static_cast<const StepRates*>(&tiers)}) {
+      ReshardingPrices prices(std::make_shared<KnownRoutes>(mesh));
+      const ReshardedTensor tensor{
+          prices.subject(65536.0, WireClass::Activation, 1), {8.0, 64.0, 128.0}, price_of, rates};
+      const auto [starts, ends] = ends_of_products(mesh, prices);
+      const ReshardingCosts costs =
+          *prices.price_all(tensor, all_of(starts), all_of(ends), Pairs::All, ReadsAgain::Never);
+      const RedistributionScratchPtr scratch = make_redistribution_scratch();
+      std::size_t pair = 0;
+      for (const NumberedLayout& start : starts) {
+        for (const NumberedLayout& end : ends) {
+          const TensorMove move{mesh, tensor.extents, start.layout, end.layout, rates};
+          std::vector<RedistributionStep> steps;
+          redistribute(move, *scratch, steps);
+          Path path;
+          write_path(steps, move, path);
+          double expected = 0.0;
+          for (const PathStep& step : path) {
+            if (step.kind == CommunicationKind::Slice) continue;
+            expected += price_of(step.kind, step.axes, step.elements).value();
+          }
+          const ReshardingCost& cost = costs[pair++];
+          CHECK(cost.time == doctest::Approx(expected).epsilon(1e-12));
+          CHECK(cost.length * 65536.0 == length_of(path));
         }
-        const ReshardingCost& cost = costs[pair++];
-        CHECK(cost.time == doctest::Approx(expected).epsilon(1e-12));
-        CHECK(cost.length * 65536.0 == length_of(path));
       }
     }
   }
 
   TEST_CASE("move prices: paths that differ in alike factors alone cost what each path costs") {
-    // Two factors in a node, two between nodes: only how many of each a group holds counts.
     const DeviceMesh mesh = mesh_of(4);
+    const TierRates rates;
     const auto price_by_tier = [](CommunicationKind kind, AxisSet axes, double elements) {
-      const auto inside = (axes & AxisSet{Axis::Factor0, Axis::Factor1}).count();
-      const auto across = (axes & AxisSet{Axis::Factor2, Axis::Factor3}).count();
-      return Seconds(1e-9 * elements * (1.0 + static_cast<double>(kind)) * (inside + 7 * across));
+      return Seconds(1e-9 * elements * by_tier(kind, axes));
     };
     const auto costs_of = [&](const AlikeFactors& alike) {
       const auto routes = std::make_shared<KnownRoutes>(mesh, alike);
       ReshardingPrices prices(routes);
-      const ReshardedTensor tensor{
-          prices.subject(65536.0, WireClass::Activation, 1), {8.0, 64.0, 128.0}, price_by_tier};
+      const ReshardedTensor tensor{prices.subject(65536.0, WireClass::Activation, 1),
+                                   {8.0, 64.0, 128.0},
+                                   price_by_tier,
+                                   &rates};
       const auto [starts, ends] = ends_of_products(mesh, prices);
       const ReshardingCosts costs =
           *prices.price_all(tensor, all_of(starts), all_of(ends), Pairs::All, ReadsAgain::Always);

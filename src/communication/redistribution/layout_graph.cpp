@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: the cheapest of all sequences of collectives between two layouts of a few units.
+// Source: Dijkstra from the goal over all layouts.
+// Assumes: what a layout is cut over alone decides what a step sends; a unit that cuts neither end
+//          is not sliced over.
+// Units: shares of the tensor that a device sends, by their rates, and a small charge per step.
+// Checked by: tests/unit/communication/layout_paths_test.cpp (all sequences of steps)
+#include "communication/redistribution/layout_graph.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "communication/redistribution/redistribution.hpp"
+#include "plansearch/error.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr double kMostLayouts = 4096;
+constexpr std::size_t kMostUnits = 8;
+constexpr double kNever = std::numeric_limits<double>::infinity();
+/// Of all graphs that one search keeps: 100 bytes each.
+constexpr std::size_t kMostSteps = 2'000'000;
+
+template <typename T>
+void put(std::string& bytes, T value) {
+  bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+}  // namespace
+
+/// Any of the units in any order, divided among the dimensions; of the others each may have parts.
+bool LayoutGraph::covers(const RedistributionPattern& pattern) {
+  if (pattern.units > kMostUnits) return false;
+  const double others = pattern.start.partial == 0 ? 1.0 : 2.0;
+  double ordered = 1.0;  // ways to choose and order so many units, and to divide them
+  double layouts = 0.0;
+  for (std::size_t held = 0; held <= pattern.units; ++held) {
+    double with_parts = ordered;
+    for (std::size_t i = held; i < pattern.units; ++i) with_parts *= others;
+    layouts += with_parts;
+    if (layouts > kMostLayouts) return false;
+    ordered *= static_cast<double>(pattern.units - held) *
+               static_cast<double>(pattern.rank + held) / static_cast<double>(held + 1);
+  }
+  return true;
+}
+
+void LayoutGraph::put_shape(const RedistributionPattern& pattern, std::string& bytes) {
+  put(bytes, static_cast<std::uint8_t>(pattern.rank));
+  put(bytes, static_cast<std::uint8_t>(pattern.units));
+  put(bytes, pattern.start.partial);
+  put(bytes, pattern.full);
+  put(bytes, pattern.factors);
+  put(bytes, pattern.taken);
+  for (std::size_t unit = 0; unit < pattern.units; ++unit) {
+    put(bytes, pattern.pieces[unit]);
+    put(bytes, pattern.ranks[unit]);
+    put(bytes, pattern.same_axes[unit]);
+  }
+}
+
+LayoutGraph::LayoutGraph(const RedistributionPattern& shape) : shape_(shape) {
+  const std::uint32_t parts = shape.start.partial;
+  shape_.start = shape_.goal = {};
+  shape_.elements = 1.0;
+  shape_.start_slices = 1;
+  std::sort(shape_.parts.begin(), shape_.parts.end());
+  places_.assign(64, 0);
+  LayoutState none;
+  shape_.start.partial = parts;
+  add_states(none, 0);
+  shape_.start.partial = 0;
+  set(shape_, Landing::Anywhere);
+  for (here_ = 0; here_ < states_.size(); ++here_) {
+    first_.push_back(static_cast<std::uint32_t>(steps_.size()));
+    const LayoutState here = states_[here_];
+    local_ = shape_.local_elements(here);
+    expand(here);
+  }
+  first_.push_back(static_cast<std::uint32_t>(steps_.size()));
+  turn_round();
+}
+
+/// From a unit on: in parts, nowhere, or anywhere between the cuts of a dimension.
+void LayoutGraph::add_states(LayoutState& state, std::size_t unit) {
+  if (unit == shape_.units) return add_state(state);
+  add_states(state, unit + 1);
+  if ((shape_.start.partial >> unit & 1U) != 0) {
+    state.partial |= 1U << unit;
+    add_states(state, unit + 1);
+    state.partial &= ~(1U << unit);
+  }
+  for (std::size_t dim = 0; dim < shape_.rank; ++dim) add_to(state, unit, dim);
+}
+
+void LayoutGraph::add_to(LayoutState& state, std::size_t unit, std::size_t dim) {
+  const LayoutCuts before = state.dims[dim];
+  for (int at = 0; at <= before.size(); ++at) {
+    LayoutCuts cuts = before.first(at);
+    cuts.push_back(static_cast<int>(unit));
+    for (int i = at; i < before.size(); ++i) cuts.push_back(before[i]);
+    state.dims[dim] = cuts;
+    add_states(state, unit + 1);
+  }
+  state.dims[dim] = before;
+}
+
+void LayoutGraph::add_state(const LayoutState& state) {
+  states_.push_back(state);
+  if (2 * states_.size() <= places_.size()) {
+    insert(static_cast<std::uint32_t>(states_.size()));
+    return;
+  }
+  places_.assign(places_.size() * 4, 0);
+  for (std::uint32_t i = 1; i <= states_.size(); ++i) insert(i);
+}
+
+void LayoutGraph::insert(std::uint32_t number) {
+  const std::size_t mask = places_.size() - 1;
+  std::size_t at = states_[number - 1].hash() & mask;
+  while (places_[at] != 0) at = (at + 1) & mask;
+  places_[at] = number;
+}
+
+std::uint32_t LayoutGraph::number(const LayoutState& state) const {
+  const std::size_t mask = places_.size() - 1;
+  std::size_t at = state.hash() & mask;
+  while (places_[at] != 0 && !(states_[places_[at] - 1] == state)) at = (at + 1) & mask;
+  PLANSEARCH_CHECK(places_[at] != 0);
+  return places_[at] - 1;
+}
+
+void LayoutGraph::reach(const WayMove& move, const LayoutState& after) {
+  const auto size =
+      static_cast<std::uint32_t>(std::find(sizes_.begin(), sizes_.end(), local_) - sizes_.begin());
+  if (size == sizes_.size()) sizes_.push_back(local_);
+  const std::uint32_t price =
+      (size << shape_.units | move.units) << kKindBits | static_cast<std::uint32_t>(move.kind);
+  steps_.push_back({number(after), price, move});
+}
+
+/// Steps by the layout they end in.
+void LayoutGraph::turn_round() {
+  first_back_.assign(states_.size() + 1, 0);
+  for (const Step& step : steps_) ++first_back_[step.to + 1];
+  for (std::size_t i = 1; i < first_back_.size(); ++i) first_back_[i] += first_back_[i - 1];
+  std::vector<std::uint32_t> next(first_back_.begin(), first_back_.end() - 1);
+  back_.resize(steps_.size());
+  for (std::uint32_t from = 0; from < states_.size(); ++from) {
+    for (std::uint32_t i = first_[from]; i < first_[from + 1]; ++i) {
+      back_[next[steps_[i].to]++] = {from, steps_[i].price};
+    }
+  }
+}
+
+/// `wanted`: units that cut the goal.
+double LayoutGraph::price(std::uint32_t number, std::uint32_t wanted,
+                          const UnitRates& rates) const {
+  WayMove move;
+  move.kind = static_cast<CommunicationKind>(number & ((1U << kKindBits) - 1U));
+  move.units = number >> kKindBits & ((1U << shape_.units) - 1U);
+  if (move.kind == CommunicationKind::Slice) {
+    return (move.units & ~wanted) == 0 ? kStepCharge : kNever;
+  }
+  const double local = sizes_[number >> kKindBits >> shape_.units];
+  const double moved =
+      elements_moved(move.kind, shape_.group_size(move), shape_.message(move, local));
+  return moved * rates(move.kind, move.units) + kStepCharge;
+}
+
+void LayoutGraph::find_distances(const LayoutState& goal, const UnitRates& rates,
+                                 const LayoutState* from, std::vector<double>& distances) {
+  const std::uint32_t wanted = goal.cut_units();
+  prices_.resize(sizes_.size() << shape_.units << kKindBits);
+  std::fill(prices_.begin(), prices_.end(), -1.0);
+  const auto price_of = [&](std::uint32_t number) {
+    double& known = prices_[number];
+    if (known < 0.0) known = price(number, wanted, rates);
+    return known;
+  };
+  const auto last = from == nullptr ? static_cast<std::uint32_t>(states_.size()) : number(*from);
+  distances.assign(states_.size(), kNever);
+  const auto later = [](const Open& a, const Open& b) { return a.distance > b.distance; };
+  open_.assign(1, {0.0, number(goal)});
+  distances[open_[0].state] = 0.0;
+  while (!open_.empty()) {
+    std::pop_heap(open_.begin(), open_.end(), later);
+    const Open next = open_.back();
+    open_.pop_back();
+    if (next.distance != distances[next.state]) continue;
+    if (next.state == last) return;
+    for (std::uint32_t i = first_back_[next.state]; i < first_back_[next.state + 1]; ++i) {
+      const Back& step = back_[i];
+      const double distance = next.distance + price_of(step.price);
+      if (distance >= distances[step.from]) continue;
+      distances[step.from] = distance;
+      open_.push_back({distance, step.from});
+      std::push_heap(open_.begin(), open_.end(), later);
+    }
+  }
+}
+
+void LayoutGraph::find_path(const LayoutState& start, const LayoutState& goal,
+                            const UnitRates& rates, const std::vector<double>& distances,
+                            std::vector<WayStep>& steps) const {
+  const std::uint32_t last = number(goal);
+  const std::uint32_t wanted = goal.cut_units();
+  steps.clear();
+  for (std::uint32_t here = number(start); here != last;) {
+    const Step* best = nullptr;
+    double least = kNever;
+    for (std::uint32_t i = first_[here]; i < first_[here + 1]; ++i) {
+      if (distances[steps_[i].to] >= least) continue;
+      const double left = distances[steps_[i].to] + price(steps_[i].price, wanted, rates);
+      if (left < least) {
+        least = left;
+        best = &steps_[i];
+      }
+    }
+    PLANSEARCH_CHECK(best != nullptr && distances[best->to] < distances[here]);
+    here = best->to;
+    steps.push_back({best->move, states_[here]});
+  }
+}
+
+LayoutGraphs::Known& LayoutGraphs::known(const RedistributionPattern& pattern) {
+  key_.clear();
+  LayoutGraph::put_shape(pattern, key_);
+  const auto known = graphs_.find(key_);
+  if (known != graphs_.end()) return known->second;
+  if (steps_ > kMostSteps) {
+    graphs_.clear();
+    steps_ = 0;
+  }
+  Known& made = graphs_[key_];
+  made.graph = std::make_unique<LayoutGraph>(pattern);
+  steps_ += made.graph->steps();
+  return made;
+}
+
+void LayoutGraphs::find_path(const RedistributionPattern& pattern, const UnitRates& rates,
+                             std::vector<WayStep>& steps) {
+  Known& shape = known(pattern);
+  LayoutGraph& graph = *shape.graph;
+  if (keep_ == Keep::Graphs) {
+    graph.find_distances(pattern.goal, rates, &pattern.start, distances_);
+    return graph.find_path(pattern.start, pattern.goal, rates, distances_, steps);
+  }
+  key_.clear();
+  put(key_, graph.number(pattern.goal));
+  rates.put(key_);
+  const auto [place, is_new] = shape.distances.try_emplace(key_);
+  if (is_new) graph.find_distances(pattern.goal, rates, nullptr, place->second);
+  graph.find_path(pattern.start, pattern.goal, rates, place->second, steps);
+}
+
+}  // namespace plansearch

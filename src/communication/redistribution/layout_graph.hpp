@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// All layouts of a few units with all single collectives between them; not installed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "communication/redistribution/layout_moves.hpp"
+#include "communication/redistribution/unit_rates.hpp"
+
+namespace plansearch {
+
+/// For all patterns of one shape: the same units in the same number of dimensions, the same parts.
+class LayoutGraph : private LayoutMoves {
+ public:
+  /// A charge per step breaks ties toward fewer; far below what any real message sends. A share of
+  /// the tensor.
+  static constexpr double kStepCharge = 1e-12;
+
+  /// Of more units and dimensions there are too many layouts.
+  [[nodiscard]] static bool covers(const RedistributionPattern& pattern);
+  /// All that the graph is made of, as bytes.
+  static void put_shape(const RedistributionPattern& pattern, std::string& bytes);
+
+  explicit LayoutGraph(const RedistributionPattern& shape);
+
+  /// The least costs of bringing every layout to the goal, by number: shares of the tensor that a
+  /// device sends, at their rates, with the charges. `from`: those of dearer layouts may be larger.
+  void find_distances(const LayoutState& goal, const UnitRates& rates, const LayoutState* from,
+                      std::vector<double>& distances);
+  /// The cheapest steps by such distances, of equal ones the first.
+  void find_path(const LayoutState& start, const LayoutState& goal, const UnitRates& rates,
+                 const std::vector<double>& distances, std::vector<WayStep>& steps) const;
+  [[nodiscard]] std::size_t steps() const { return steps_.size(); }
+  [[nodiscard]] std::uint32_t number(const LayoutState& state) const;
+
+ private:
+  struct Step {
+    std::uint32_t to = 0;
+    std::uint32_t price = 0;  ///< a number for the kind, the units, and the size of a tile before
+    WayMove move;
+  };
+  struct Back {
+    std::uint32_t from = 0;
+    std::uint32_t price = 0;
+  };
+  static constexpr std::uint32_t kKindBits = 3;
+  struct Open {
+    double distance;
+    std::uint32_t state;
+  };
+
+  void reach(const WayMove& move, const LayoutState& after) override;
+  void add_states(LayoutState& state, std::size_t unit);
+  void add_to(LayoutState& state, std::size_t unit, std::size_t dim);
+  void add_state(const LayoutState& state);
+  void insert(std::uint32_t number);
+  void turn_round();
+  [[nodiscard]] double price(std::uint32_t number, std::uint32_t wanted,
+                             const UnitRates& rates) const;
+
+  RedistributionPattern shape_;
+  std::vector<LayoutState> states_;
+  std::vector<std::uint32_t> places_;  ///< states by hash, from 1; 0: none
+  std::vector<Step> steps_;            ///< by the layout they start from
+  std::vector<std::uint32_t> first_;   ///< the first of a layout
+  std::vector<Back> back_;             ///< by the layout they end in
+  std::vector<std::uint32_t> first_back_;
+  std::vector<double> sizes_;   ///< of tiles: shares of the tensor
+  std::vector<double> prices_;  ///< by number
+  std::vector<Open> open_;      ///< a heap
+  std::uint32_t here_ = 0;
+  double local_ = 0.0;
+};
+
+/// Graphs by shape, and distances, which it keeps where rates are the same in every call.
+class LayoutGraphs {
+ public:
+  enum class Keep : std::uint8_t { Graphs, Distances };
+  explicit LayoutGraphs(Keep keep) : keep_(keep) {}
+
+  /// The cheapest steps from the start of a pattern, which a graph covers, to its goal.
+  void find_path(const RedistributionPattern& pattern, const UnitRates& rates,
+                 std::vector<WayStep>& steps);
+
+ private:
+  struct Known {
+    std::unique_ptr<LayoutGraph> graph;
+    std::unordered_map<std::string, std::vector<double>> distances;  ///< by goal and rates
+  };
+  [[nodiscard]] Known& known(const RedistributionPattern& pattern);
+
+  Keep keep_;
+  std::unordered_map<std::string, Known> graphs_;
+  std::size_t steps_ = 0;  ///< of all graphs
+  std::string key_;
+  std::vector<double> distances_;
+};
+
+}  // namespace plansearch
