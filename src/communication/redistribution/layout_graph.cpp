@@ -28,11 +28,20 @@ void put(std::string& bytes, T value) {
   bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
+/// Whether a unit cuts two dimensions.
+bool cuts_twice(const LayoutState& state) {
+  int cuts = 0;
+  for (const LayoutCuts& dim : state.dims) cuts += dim.size();
+  return cuts > std::popcount(state.cut_units());
+}
+
 }  // namespace
 
 /// Any of the units in any order, divided among the dimensions; of the others each may have parts.
 bool LayoutGraph::covers(const RedistributionPattern& pattern) {
-  if (pattern.units > kMostUnits) return false;
+  if (pattern.units > kMostUnits || cuts_twice(pattern.start) || cuts_twice(pattern.goal)) {
+    return false;
+  }
   const double others = pattern.start.partial == 0 ? 1.0 : 2.0;
   double ordered = 1.0;  // ways to choose and order so many units, and to divide them
   double layouts = 0.0;
