@@ -137,6 +137,8 @@ TEST_SUITE("unit") {
     CHECK(parameter_count(sd) == 859520964);
     CHECK(parameter_count(shipped("sdxl-unet")) == 2567463684);
     CHECK(parameter_count(shipped("wide-resnet50-2")) == 68883240);
+    CHECK(parameter_count(shipped("axonn-unet-550m")) == 554281318);
+    CHECK(parameter_count(shipped("axonn-unet-8b")) == 8195825606);
     int convolutions = 0;
     CHECK(convolution_products(sd, convolutions) == 221973053440.0);
     CHECK(convolutions == 98);
