@@ -98,6 +98,17 @@ constexpr std::array<OperatorTraits, kOperatorKindCount> kOperatorTraits = {{
      .backward_reads = BackwardReads::Inputs,
      .slides = true,
      .borrows_curve = true},
+    {.kind = K::DepthwiseConvolution,
+     .word = "depthwise-convolution",
+     .name = "depthwise convolution",
+     // A few products an element that it reads: bound by memory, whatever its taps.
+     .cost = CostClass::Stream,
+     .second_operand = SecondOperand::Weight,
+     .model_flops = true,
+     .leaves_partial_sums = true,
+     .backward_reads = BackwardReads::Inputs,
+     .slides = true,
+     .borrows_curve = true},
 }};
 
 namespace {
