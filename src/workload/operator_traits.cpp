@@ -127,6 +127,13 @@ static_assert(is_table());
 
 }  // namespace
 
+bool is_linear(const Operator& op) {
+  const OperatorTraits& row = traits(op);
+  if (row.multiplies_weight()) return true;
+  const bool sum = op.passes == MemoryBound::Residual || op.passes == MemoryBound::DropoutResidual;
+  return row.goes_by_element() && op.parameters.empty() && (sum || op.saved.empty());
+}
+
 const OperatorTraits* find_traits(std::string_view word) {
   const auto* found = std::find_if(kOperatorTraits.begin(), kOperatorTraits.end(),
                                    [&](const OperatorTraits& row) { return row.word == word; });

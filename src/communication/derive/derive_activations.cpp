@@ -34,12 +34,14 @@ class Touch {
     if (traits(context_.op(op_)).leaves_partial_sums) {
       layouts.made.layout.partial = parts(OperatorPhase::Forward);
     }
+    layouts.made.layout.partial = layouts.made.layout.partial | value();
     return layouts;
   }
 
   [[nodiscard]] ReaderLayouts reader() const {
     ReaderLayouts layouts{{touched(OperatorPhase::Forward, Moment::Start)},
                           {touched(OperatorPhase::InputGradient, Moment::End)}};
+    layouts.wanted.layout.partial = value();
     if (traits(context_.op(op_)).leaves_partial_sums && !crosses_orders(context_, op_, tensor_)) {
       layouts.gradient.layout.partial =
           parts(OperatorPhase::InputGradient) |
@@ -56,6 +58,9 @@ class Touch {
   }
 
  private:
+  /// The gradient of what is read in parts is that of their sum: whole on every device.
+  [[nodiscard]] AxisSet value() const { return context_.placement.operators[op_].value; }
+
   [[nodiscard]] AxisSet parts(OperatorPhase phase) const {
     return partial_axes(context_, op_, phase, carried_positions(context_, op_, tensor_),
                         context_.placement.operators[op_].stays(tensor_));
@@ -249,10 +254,20 @@ class TensorDeriver {
     if (copies) demand.elements /= static_cast<double>(context_.network.routing->top_k);
   }
 
-  /// The steps from one layout to another, until the next path is asked for.
+  /// The steps from one layout to another, until the next path is asked for. Parts that are wanted
+  /// stay parts; of what is whole one device takes the value, and the others nothing.
   [[nodiscard]] const Path& path(const NumberedLayout& from, const NumberedLayout& to) const {
-    redistribute(context_.mesh(), extents_span(), from.layout, to.layout,
-                 *context_.scratch.redistribution, context_.scratch.steps);
+    if (to.layout.partial.empty()) {
+      redistribute(context_.mesh(), extents_span(), from.layout, to.layout,
+                   *context_.scratch.redistribution, context_.scratch.steps);
+    } else {
+      Layout source = from.layout;
+      Layout target = to.layout;
+      source.partial = source.partial - target.partial;
+      target.partial = {};
+      redistribute(context_.mesh(), extents_span(), source, target,
+                   *context_.scratch.redistribution, context_.scratch.steps);
+    }
     write_path(context_.scratch.steps, context_.mesh(), extents_span(), context_.scratch.path);
     return context_.scratch.path;
   }

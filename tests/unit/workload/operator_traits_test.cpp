@@ -145,6 +145,25 @@ TEST_SUITE("unit") {
           Kinds{K::Convolution, K::DepthwiseConvolution});
   }
 
+  TEST_CASE("which operators make parts of parts") {
+    const Network network = build_network(test::gpt(2, 64, 4, 128, 32));
+    std::vector<std::string> linear;
+    for (const Operator& op : network.blocks[1].operators) {
+      if (is_linear(op)) linear.push_back(op.name);
+    }
+    // Products with weights and additions; no norm, no activation function, no attention.
+    CHECK(linear == std::vector<std::string>{"query", "key", "value", "projection", "residual1",
+                                             "mlp_in", "mlp_out", "residual2"});
+    Operator copy;
+    copy.kind = K::Elementwise;
+    CHECK(is_linear(copy));
+    copy.saved = {Saved(TensorId{0})};  // its derivative depends on what it reads
+    CHECK_FALSE(is_linear(copy));
+    copy.saved.clear();
+    copy.parameters = {ParameterId{0}};  // every device would add a bias
+    CHECK_FALSE(is_linear(copy));
+  }
+
   TEST_CASE("row statistics by kind") {
     // Sum and sum of squares in one message; backward: sum of g and of g x.
     const RowStatistics& norm = traits(K::Norm).statistics;
