@@ -164,7 +164,7 @@ TEST_SUITE("unit") {
     CHECK(says(message_for("\"f[b, v, u, d]\", weight", "\"f[b, v, u]\", weight"),
                "'f' has 4 dimensions, 3 are read"));
     CHECK(says(message_for("from: enter.h, to: leave.h", "from: leave.z, to: middle.h"),
-               "the edge leads back"));
+               "the edge closes a cycle: leave -> middle -> leave"));
     CHECK(says(message_for("to: leave.h", "to: leave.g2"), "leave reads no 'g2'"));
     CHECK(says(message_for("from: enter.h", "from: enter:1.h"), "enter has 1 copies"));
     CHECK(says(message_for("edges: [{from: enter.h, to: leave.h}]", "edges: []"),
