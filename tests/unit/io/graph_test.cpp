@@ -165,6 +165,8 @@ TEST_SUITE("unit") {
                "'f' has 4 dimensions, 3 are read"));
     CHECK(says(message_for("from: enter.h, to: leave.h", "from: leave.z, to: middle.h"),
                "the edge closes a cycle: leave -> middle -> leave"));
+    CHECK(says(message_for("y: 64", "y: seq"), "'seq' is not a number: shapes are static"));
+    CHECK(says(message_for("from: enter.h, to", "from: enter.hh, to"), "it hands out h"));
     CHECK(says(message_for("to: leave.h", "to: leave.g2"), "leave reads no 'g2'"));
     CHECK(says(message_for("from: enter.h", "from: enter:1.h"), "enter has 1 copies"));
     CHECK(says(message_for("edges: [{from: enter.h, to: leave.h}]", "edges: []"),

@@ -3,6 +3,7 @@
 // priced as predict prices it.
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <string>
 #include <variant>
 
@@ -119,6 +120,28 @@ TEST_SUITE("unit") {
         with_constraints(plan_of(kSwin + "degrees: {pp: 2}\n"), "coshard," + mine);
     CHECK(both.request.degrees.get(Degree::Zero) == 1);
     CHECK(both.request.degrees.get(Degree::Pipeline) == 2);  // the plan's own
+  }
+
+  TEST_CASE("paths are relative to the plan that names them") {
+    const test::TemporaryDirectory directory;
+    const std::string net = directory.write("net.yaml", "schema: plansearch/graph/v1\n");
+    const auto model_of = [&](const std::string& model) {
+      return complete_from_plan(
+                 {},
+                 directory.write("plan.yaml", "schema: plansearch/plan/v1\nmodel: " + model + "\n"))
+          .request.model;
+    };
+    CHECK(model_of("net.yaml") == net);
+    CHECK(model_of("./net.yaml") ==
+          (std::filesystem::path(net).parent_path() / "./net.yaml").string());
+    CHECK(model_of("gpt2-xl") == "gpt2-xl");
+    CHECK(model_of("openai-community/gpt2") == "openai-community/gpt2");
+    try {
+      static_cast<void>(model_of("nets/none.yaml"));
+      FAIL("accepted");
+    } catch (const InputError& error) {
+      CHECK(says(error.formatted(), "plan.yaml:2:8: error: model: there is no file '"));
+    }
   }
 
   TEST_CASE("3f1b orders several passes") {
