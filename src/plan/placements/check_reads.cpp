@@ -59,10 +59,12 @@ Result check_taps(const Network& network, const Block& block, const Operator& op
 
 std::optional<Infeasible> check_value(const Network& network, const Operator& op) {
   if (is_linear(op)) return std::nullopt;
+  const bool maybe_sum = traits(op).goes_by_element() && op.inputs.size() > 1;
   Infeasible bad = broken(fmt::format(
       "{}: its value is not split: it is not linear ({}), so that parts of what it reads "
-      "make no parts of its result",
-      op.name, traits(op).name));
+      "make no parts of its result{}",
+      op.name, traits(op).name,
+      maybe_sum ? "; a sum is told by passes: residual in its graph file" : ""));
   bad.legal_words = cuttable(network, op);
   bad.legal_words.emplace(bad.legal_words.begin(), "no split (replicas)");
   return bad;
