@@ -352,6 +352,151 @@ class Unet:
         return self.graph.text()
 
 
+class ImprovedUnet(Unet):
+    """UNetModel of openai/improved-diffusion, as AxoNN's authors train it: attention at `attended` sides, one product for
+    queries, keys and values, norms scaled and shifted by the time, means and variances as results."""
+
+    MULTIPLES, RESIDUALS, HEADS = (1, 2, 2, 2), 3, 4
+
+    def __init__(self, name, side, width, attended):
+        self.graph, self.name, self.side, self.width, self.attended = Graph(), name, side, width, attended
+        g = self.graph
+        for level in range(len(self.MULTIPLES)):
+            s = side >> level
+            g.dim(f"y{s}", s, "pixel"), g.dim(f"x{s}", s, "pixel")
+        for s in attended + (side >> len(self.MULTIPLES) - 1,):
+            g.dim(f"t{s}", s * s, "sequence"), g.dim(f"s{s}", s * s, "key-sequence")
+        g.dim("p3", 3, "kernel"), g.dim("q3", 3, "kernel"), g.dim("two", 2), g.dim("heads", self.HEADS, "head")
+        g.dim("phase", width), g.dim("time_width", 4 * width), g.dim("time", 4 * width)
+        self.skips = []
+
+    def enter(self):
+        block = Block("enter", "embedding")
+        block.read("image", ["b", f"y{self.side}", f"x{self.side}", self.c(3)], gradient="false")
+        block.read("phases", ["b", "phase"], gradient="false")
+        block.op("time_in", "product", "phases", "time_in[b, time_width]", weight="[phase, time_width]",
+                 bias="[time_width]")
+        block.op("time_act", "elementwise", "time_in", "time_act[b, time_width]", passes="activation")
+        temb = block.op("time_out", "product", "time_act", "time_out[b, time]", weight="[time_width, time]", bias="[time]")
+        h = convolution(block, "conv_in", Image("image", self.side, "c3"), self.c(self.width))
+        block.outs = [h.name, temb]
+        place = self.graph.add(block)
+        self.temb, self.h, self.here = f"enter.{temb}", h, f"{place}.{h.name}"
+        self.skips.append((self.here, h))
+
+    def residual(self, block, name, h, out):
+        """ResBlock with use_scale_shift_norm."""
+        equal = self.extent(h.channels) == out
+        result = h.channels if equal else self.c(out)
+        inner = self.other(result)
+        x = activation(block, f"{name}act1", norm(block, f"{name}norm1", h))
+        x = convolution(block, f"{name}conv1", x, inner)
+        time = block.op(f"{name}time_act", "elementwise", "time", f"{name}time_act[b, time]", passes="activation")
+        moves = block.op(f"{name}time_proj", "product", time, f"{name}time_proj[b, two, {inner}]",
+                         weight=at("time", "two", inner), bias=at("two", inner))
+        x = norm(block, f"{name}norm2", x)
+        made = block.op(f"{name}scale_shift", "elementwise", [x.name, moves], f"{name}scale_shift{at(*x.dims())}",
+                        forward_kernels=3, backward_kernels=3)
+        x = activation(block, f"{name}act2", Image(made, x.side, inner))
+        x = Image(block.op(f"{name}dropout", "elementwise", x.name, f"{name}dropout{at(*x.dims())}", passes="dropout",
+                           keep="[]"), x.side, inner)
+        x = convolution(block, f"{name}conv2", x, result)
+        if not equal:
+            h = convolution(block, f"{name}shortcut", h, result, taps=1)
+        return add(block, f"{name}residual", x, h)
+
+    def attention(self, block, name, h):
+        """AttentionBlock: a residual of its own."""
+        g, n = self.graph, self.extent(h.channels)
+        width, token, keys = self.other(h.channels), f"t{h.side}", f"s{h.side}"
+        size = g.dim(f"size{n // self.HEADS}", n // self.HEADS, "head-size")
+        x = norm(block, f"{name}attn_norm", h)
+        x = block.op(f"{name}tokens", "elementwise", f"{x.name}[b, {token}/{h.side}, x{h.side}, {x.channels}]",
+                     f"{name}tokens[b, {token}, {x.channels}]", keep="[]")
+        names = [block.op(f"{name}{what}", "product", x, f"{name}{what}[b, {token}, heads, {size}]",
+                          weight=at(h.channels, "heads", size), bias=at("heads", size), fused=f"{name}qkv")
+                 for what in ("query", "key", "value")]
+        core = block.op(f"{name}core", "attention", [names[0]] + [f"{n}[b, {keys}, heads, {size}]" for n in names[1:]],
+                        [f"{name}core[b, {token}, heads, {size}]", f"{name}sums[b, heads, {token}]: statistic"],
+                        flops_per_point=4)
+        x = block.op(f"{name}proj", "product", core, f"{name}proj[b, {token}, {width}]", weight=at("heads", size, width),
+                     bias=at(width))
+        place = f"{h.side}*y{h.side}+x{h.side}"
+        x = Image(block.op(f"{name}image", "elementwise", f"{x}[b, {place}, {width}]",
+                           f"{name}image{at(*h.dims()[:3], width)}", keep="[]"), h.side, width)
+        # The results of the product are the channels of what it is added to.
+        read = [f"{x.name}[b, y{h.side}, x{h.side}, {h.channels}]", h.name]
+        return Image(block.op(f"{name}attn_residual", "elementwise", read, f"{name}attn_residual{at(*h.dims())}",
+                              passes="residual"), h.side, h.channels)
+
+    def layer(self, name, out, skip=None):
+        block, h = self.start(name, skip)
+        block.read("time", ["b", "time"])
+        h = self.residual(block, "", h, out)
+        if h.side in self.attended:
+            h = self.attention(block, "", h)
+        self.graph.edge(self.temb, f"{self.finish(block, h, False, skip)}.time")
+
+    def middle(self):
+        block, h = self.start("middle")
+        block.read("time", ["b", "time"])
+        n = self.extent(h.channels)
+        h = self.residual(block, "first_", h, n)
+        h = self.residual(block, "second_", self.attention(block, "", h), n)
+        self.graph.edge(self.temb, f"{self.finish(block, h, False)}.time")
+
+    def leave(self):
+        block, h = self.start("leave")
+        block.kind = "head"
+        h = activation(block, "act_out", norm(block, "norm_out", h))
+        h = convolution(block, "conv_out", h, self.c(6))
+        block.op("loss", "elementwise", h.name, f"loss{at(*h.dims())}")
+        self.graph.add(block)
+
+    def build(self):
+        self.enter()
+        levels = len(self.MULTIPLES)
+        for level, multiple in enumerate(self.MULTIPLES):
+            for _ in range(self.RESIDUALS):
+                self.layer(f"down{level}", multiple * self.width)
+                self.skips.append((self.here, self.h))
+            if level + 1 < levels:
+                self.shrink(f"shrink{level}")
+                self.skips.append((self.here, self.h))
+        self.middle()
+        for level, multiple in reversed(list(enumerate(self.MULTIPLES))):
+            for _ in range(self.RESIDUALS + 1):
+                self.layer(f"up{level}", multiple * self.width, self.skips.pop())
+            if level > 0:
+                self.grow(f"grow{level}")
+        self.leave()
+        return self.graph.text()
+
+
+def improved_unet_parameters(width):
+    """Counted from the modules, not from the graph."""
+    time = 4 * width
+    conv = lambda a, b, taps=9: a * b * taps + b
+    block = lambda a, b: (2 * a + conv(a, b) + time * 2 * b + 2 * b + 2 * b + conv(b, b) + (conv(a, b, 1) if a != b else 0))
+    attention = lambda c: 2 * c + conv(c, 3 * c, 1) + conv(c, c, 1)
+    total, c, skips = conv(width, time, 1) + conv(time, time, 1) + conv(3, width), width, [width]
+    for level, multiple in enumerate(ImprovedUnet.MULTIPLES):
+        for _ in range(ImprovedUnet.RESIDUALS):
+            total += block(c, multiple * width) + (attention(multiple * width) if level in (1, 2) else 0)
+            c = multiple * width
+            skips.append(c)
+        if level < 3:
+            total += conv(c, c)
+            skips.append(c)
+    total += 2 * block(c, c) + attention(c)
+    for level, multiple in reversed(list(enumerate(ImprovedUnet.MULTIPLES))):
+        for _ in range(ImprovedUnet.RESIDUALS + 1):
+            total += block(c + skips.pop(), multiple * width) + (attention(multiple * width) if level in (1, 2) else 0)
+            c = multiple * width
+        total += conv(c, c) if level else 0
+    return total + 2 * c + conv(c, 6)
+
+
 def wide_resnet(depths, widths, classes):
     g = Graph()
     for side in (224, 112, 56, 28, 14, 7):
@@ -610,6 +755,10 @@ def swin_parameters(layers, width, heads):
     return total + 2 * (width << 3) + (width << 3) * 1000 + 1000
 
 
+IMPROVED = (("axonn-unet-550m", 416), ("axonn-unet-1b", 576), ("axonn-unet-2b", 800), ("axonn-unet-4b", 1120),
+            ("axonn-unet-8b", 1600))
+
+
 def models():
     sd = Unet("sd15-unet", 64, (320, 640, 1280, 1280), (1, 1, 1, 0), lambda n: 8, 77, 768, False, 0)
     xl = Unet("sdxl-unet", 128, (320, 640, 1280), (0, 2, 10), lambda n: n // 64, 77, 2048, True, 2816)
@@ -627,6 +776,12 @@ def models():
                parameters=87837696, batch=128, precision="bf16", optimizer="adam",
                forwards="3  # recycling: Lin et al., nnScaler (OSDI 2024), section 2; AlphaFold 2 draws 1 to 4 (1.10)"
                ), Evoformer(128, 256, 256, 128).build(48)
+    for name, width in IMPROVED:
+        yield dict(name=name, comment="U-Net of AxoNN's evaluation, on images of 32 x 32.",
+                   source="axonn-ai/improved-diffusion@4f20d9bd scripts/launch_per_comm_model.py, template_perlmutter.sh; "
+                   "openai/improved-diffusion improved_diffusion/unet.py",
+                   parameters=improved_unet_parameters(width), batch=2048, precision="fp16",
+                   optimizer="adam"), ImprovedUnet(name, 32, width, (16, 8)).build()
     for name, layers, width, heads in SWIN:
         yield dict(name=name, comment="Swin Transformer of nnScaler's evaluation: images of 1536 x 1536, windows of 48 x 48.",
                    source="Lin et al., nnScaler (OSDI 2024), table 9; microsoft/Swin-Transformer models/swin_transformer.py",

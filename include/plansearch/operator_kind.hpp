@@ -24,7 +24,8 @@ enum class OperatorKind : std::uint8_t {
   Dispatch,      ///< tokens to experts: (batch, sequence, ...) -> (expert, routed, ...)
   Combine,       ///< experts to tokens
   Convolution,
-  Count  ///< the number of kinds
+  DepthwiseConvolution,  ///< every channel by itself
+  Count                  ///< the number of kinds
 };
 inline constexpr auto kOperatorKindCount = static_cast<std::size_t>(OperatorKind::Count);
 

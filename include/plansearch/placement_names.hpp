@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -21,6 +22,11 @@ struct LayerRange {
   std::int64_t last = 0;
   bool operator==(const LayerRange&) const = default;
 };
+
+/// The value in cuts and splits, in place of a dimension.
+inline constexpr std::string_view kValueWord = "value";
+/// Whether a name is that word, and no dimension of the network.
+[[nodiscard]] bool means_value(const std::string& name, const Network& network);
 
 /// Numbers of factors, outermost first; absent: all of them.
 struct NamedCut {

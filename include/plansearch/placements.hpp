@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,7 +23,11 @@ using FactorList = FixedVector<std::uint8_t, 32>;
 /// two) and depth, or context.
 inline constexpr std::size_t kMostFactorsOfDimension = 5;
 
-/// One dimension, cut over factors.
+/// Stands for a dimension in the cuts of an operator: devices along its factors hold parts that add
+/// up to what it reads, and make parts of its result. Of linear operators.
+inline constexpr DimId kValue{std::numeric_limits<std::uint32_t>::max()};
+
+/// One dimension, or the value, cut over factors.
 struct DimensionCut {
   DimId dim{};
   FactorList factors;

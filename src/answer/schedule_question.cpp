@@ -40,6 +40,14 @@ int chunks_of(const ScheduleQuestion& question, const Schedule& row) {
   return chunks;
 }
 
+std::string orders_of_passes() {
+  std::vector<std::string> names;
+  for (const ScheduleId id : all_schedules()) {
+    if (schedule_row(id).several_forwards) names.emplace_back(to_text(id));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 PipelineShape shape_of(const ScheduleQuestion& question) {
   if (question.name.empty()) {
     throw InputError({}, "schedule: name is required",
@@ -64,7 +72,10 @@ PipelineShape shape_of(const ScheduleQuestion& question) {
   shape.group = question.group;
   shape.memory_cap = question.memory_cap;
   if (const auto obstacle = obstacle_of(shape)) {
-    throw InputError({}, obstacle->detail, "plansearch list schedules says what each needs");
+    throw InputError({}, obstacle->detail,
+                     shape.forwards > 1 && !row.several_forwards
+                         ? fmt::format("orders of several passes: {}", orders_of_passes())
+                         : "plansearch list schedules says what each needs");
   }
   return shape;
 }

@@ -119,8 +119,19 @@ Way way_of(const SearchReport& report, std::string words) {
   return {{report.admitted, report.plans.front().estimate.step.total()}, std::move(words)};
 }
 
+/// How many of several ways were searched to the end.
+struct WayCount {
+  std::size_t whole = 0;
+  std::size_t all = 0;
+};
+
+std::string stopped_text(const WayCount& count) {
+  return fmt::format("stopped early: the best so far, {} of {} ways were searched to the end",
+                     count.whole, count.all);
+}
+
 /// The best of several ways, and how the next ones do.
-std::string ways_text(std::vector<Way> ways, std::size_t all) {
+std::string ways_text(std::vector<Way> ways, const WayCount& count) {
   constexpr std::size_t kNamed = 3;
   std::stable_sort(ways.begin(), ways.end(),
                    [](const Way& a, const Way& b) { return a.order < b.order; });
@@ -130,8 +141,12 @@ std::string ways_text(std::vector<Way> ways, std::size_t all) {
     next.push_back(fmt::format("{}: {}{}", ways[i].words, to_text(step),
                                admitted == MemoryFit::Fits ? "" : " (tight)"));
   }
-  std::string text = fmt::format("the best of {} ways: {}", all, ways.front().words);
-  if (ways.size() < all) text += fmt::format("; {} leave no plan that fits", all - ways.size());
+  const bool all = count.whole == count.all;
+  std::string text = all ? fmt::format("the best of {} ways: {}", count.all, ways.front().words)
+                         : fmt::format("the best way so far: {}", ways.front().words);
+  if (all && ways.size() < count.all) {
+    text += fmt::format("; {} leave no plan that fits", count.all - ways.size());
+  }
   if (!next.empty()) text += fmt::format("; next: {}", fmt::join(next, "; "));
   return text;
 }
@@ -158,9 +173,12 @@ int search_partial(const Options& asked, const Output& output) {
   SearchRun run(asked);
   std::optional<SearchReport> best;
   std::vector<Way> ways;
+  WayCount count{0, parts.size()};
   for (const auto& [options, open] : parts) {
+    if (run.stopped()) break;
     SearchReport report =
         run.report(open.asked, options, *open.asked.gpus, open.words, NameMisses::Yes);
+    count.whole += run.stopped() ? 0 : 1;
     if (report.plans.empty()) continue;
     ways.push_back(way_of(report, open.words));
     const bool better = !best || ways.back().order < way_of(*best, {}).order;
@@ -173,7 +191,8 @@ int search_partial(const Options& asked, const Output& output) {
     const auto& [options, open] = parts.front();
     best = run.report(open.asked, options, *open.asked.gpus, open.words, NameMisses::Yes);
   }
-  if (found) best->advice.push_back(ways_text(std::move(ways), parts.size()));
+  if (count.whole < count.all) best->optimality = stopped_text(count);
+  if (found) best->advice.push_back(ways_text(std::move(ways), count));
   output.write(render_search(*best, format_of(asked), columns_of(asked)));
   return exit_code_after(run, asked, code);
 }

@@ -3,14 +3,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
+#include <filesystem>
 
 #include "io/document.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/setting_table.hpp"
 
 namespace plansearch {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::string_view kResultSchema = "plansearch/result/v1";
 constexpr std::string_view kPlanSchema = "plansearch/plan/v1";
@@ -52,6 +58,36 @@ io::PlanDocument read_plan(const io::Node& root, std::size_t rank) {
               fmt::format("plans come from {} and {} files", kPlanSchema, kResultSchema));
 }
 
+bool is_file(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error);
+}
+
+/// Not a name with a dot in it.
+bool reads_as_file(const fs::path& path) {
+  constexpr std::array<std::string_view, 4> kExtensions{".yaml", ".json", ".pt2", ".onnx"};
+  return path.has_parent_path() &&
+         std::find(kExtensions.begin(), kExtensions.end(), path.extension()) != kExtensions.end();
+}
+
+/// Paths are relative to the plan that names them; those of written answers to where they were
+/// asked. Names of what ships have no folder.
+void find_files(const fs::path& plan, const io::Node& root, ProblemRequest& question) {
+  for (const SettingRow& row : setting_table()) {
+    if (row.kind != SettingKind::Name) continue;
+    const fs::path written(row.get(question).value_or(""));
+    if (written.empty() || written.is_absolute()) continue;
+    const fs::path beside = plan.parent_path() / written;
+    const auto node = root.find(row.key);
+    if (is_file(beside)) {
+      row.set(question, beside.string());
+    } else if (node && reads_as_file(written) && !is_file(written)) {
+      node->fail(fmt::format("there is no file '{}'", beside.string()),
+                 "paths are relative to the plan");
+    }
+  }
+}
+
 }  // namespace
 
 PlanRequest complete_from_plan(const ProblemRequest& request, const std::string& plan) {
@@ -62,6 +98,7 @@ PlanRequest complete_from_plan(const ProblemRequest& request, const std::string&
   limits.values = 4'000'000;
   const io::Document document = io::Document::read(name.file, limits);
   io::PlanDocument read = read_plan(document.root(), name.rank);
+  find_files(name.file, document.root(), read.question);
   if (read.stages) refuse_degrees(request, read.stages->place.where);
   if (read.assign) refuse_degrees(request, read.assign->order.place.where);
   return {completed(request, read.question),

@@ -98,6 +98,17 @@ constexpr std::array<OperatorTraits, kOperatorKindCount> kOperatorTraits = {{
      .backward_reads = BackwardReads::Inputs,
      .slides = true,
      .borrows_curve = true},
+    {.kind = K::DepthwiseConvolution,
+     .word = "depthwise-convolution",
+     .name = "depthwise convolution",
+     // A few products an element that it reads: bound by memory, whatever its taps.
+     .cost = CostClass::Stream,
+     .second_operand = SecondOperand::Weight,
+     .model_flops = true,
+     .leaves_partial_sums = true,
+     .backward_reads = BackwardReads::Inputs,
+     .slides = true,
+     .borrows_curve = true},
 }};
 
 namespace {
@@ -115,6 +126,13 @@ constexpr bool is_table() {
 static_assert(is_table());
 
 }  // namespace
+
+bool is_linear(const Operator& op) {
+  const OperatorTraits& row = traits(op);
+  if (row.multiplies_weight()) return true;
+  const bool sum = op.passes == MemoryBound::Residual || op.passes == MemoryBound::DropoutResidual;
+  return row.goes_by_element() && op.parameters.empty() && (sum || op.saved.empty());
+}
 
 const OperatorTraits* find_traits(std::string_view word) {
   const auto* found = std::find_if(kOperatorTraits.begin(), kOperatorTraits.end(),

@@ -109,6 +109,11 @@ struct OperatorTraits {
 
 extern const std::array<OperatorTraits, kOperatorKindCount> kOperatorTraits;
 
+/// Whether parts that add up to what it reads make parts of its result: products with weights,
+/// whose derivative is the weight, and sums, which keep nothing for backward but the mask of a
+/// dropout.
+[[nodiscard]] bool is_linear(const Operator& op);
+
 /// By the word of graph files; null where no row has it.
 [[nodiscard]] const OperatorTraits* find_traits(std::string_view word);
 

@@ -69,6 +69,37 @@ def unet(channels, depths, text, added=0):
     return total + norm(c) + conv(c, 4, 3)
 
 
+def improved_unet(width):
+    """UNetModel of openai/improved-diffusion: 3 x 32 x 32, multiples 1, 2, 2, 2, three residual blocks, attention at 16 and
+    8, norms scaled and shifted by the time, means and variances."""
+    time, side, c = 4 * width, 32, width
+    inside = lambda a, b: norm(a) + conv(a, b, 3) + linear(time, 2 * b) + norm(b) + conv(b, b, 3) + (
+        conv(a, b, 1) if a != b else 0)
+    attention = lambda n: norm(n) + conv(n, 3 * n, 1) + conv(n, n, 1)
+    total, skips = conv(3, width, 3) + linear(width, time) + linear(time, time), [width]
+    for multiple in (1, 2, 2, 2):
+        for _ in range(3):
+            total += inside(c, multiple * width)
+            c = multiple * width
+            total += attention(c) if side in (16, 8) else 0
+            skips.append(c)
+        if side > 4:
+            total += conv(c, c, 3)
+            skips.append(c)
+            side //= 2
+    total += 2 * inside(c, c) + attention(c)
+    for multiple in (2, 2, 2, 1):
+        for _ in range(4):
+            total += inside(c + skips.pop(), multiple * width)
+            c = multiple * width
+            total += attention(c) if side in (16, 8) else 0
+        if side < 32:
+            total += conv(c, c, 3)
+            side *= 2
+    assert not skips
+    return total + norm(c) + conv(c, 6, 3)
+
+
 def wide_resnet():
     """torchvision's Bottleneck with base width 128: 1 x 1, 3 x 3, 1 x 1, no biases beside batch norms."""
     total, c = conv(3, 64, 7, False) + norm(64), 64
@@ -111,6 +142,11 @@ COUNTS = {
     "sd15-unet": (unet((320, 640, 1280, 1280), (1, 1, 1, 0), 768), 859520964),
     "sdxl-unet": (unet((320, 640, 1280), (0, 2, 10), 2048, 2816), 2567463684),
     "wide-resnet50-2": (wide_resnet(), 68883240),
+    "axonn-unet-550m": (improved_unet(416), 554281318),
+    "axonn-unet-1b": (improved_unet(576), 1062470598),
+    "axonn-unet-2b": (improved_unet(800), 2049272806),
+    "axonn-unet-4b": (improved_unet(1120), 4016220326),
+    "axonn-unet-8b": (improved_unet(1600), 8195825606),
     "alphafold2-evoformer": (48 * evoformer(256, 128), 87837696),
 }
 

@@ -34,12 +34,14 @@ class Touch {
     if (traits(context_.op(op_)).leaves_partial_sums) {
       layouts.made.layout.partial = parts(OperatorPhase::Forward);
     }
+    layouts.made.layout.partial = layouts.made.layout.partial | value();
     return layouts;
   }
 
   [[nodiscard]] ReaderLayouts reader() const {
     ReaderLayouts layouts{{touched(OperatorPhase::Forward, Moment::Start)},
                           {touched(OperatorPhase::InputGradient, Moment::End)}};
+    layouts.wanted.layout.partial = value();
     if (traits(context_.op(op_)).leaves_partial_sums && !crosses_orders(context_, op_, tensor_)) {
       layouts.gradient.layout.partial =
           parts(OperatorPhase::InputGradient) |
@@ -56,6 +58,9 @@ class Touch {
   }
 
  private:
+  /// The gradient of what is read in parts is that of their sum: whole on every device.
+  [[nodiscard]] AxisSet value() const { return context_.placement.operators[op_].value; }
+
   [[nodiscard]] AxisSet parts(OperatorPhase phase) const {
     return partial_axes(context_, op_, phase, carried_positions(context_, op_, tensor_),
                         context_.placement.operators[op_].stays(tensor_));
@@ -249,9 +254,19 @@ class TensorDeriver {
     if (copies) demand.elements /= static_cast<double>(context_.network.routing->top_k);
   }
 
-  /// The steps from one layout to another, until the next path is asked for.
+  /// The steps from one layout to another, until the next path is asked for. Parts that are wanted
+  /// stay parts; of what is whole one device takes the value, and the others nothing.
   [[nodiscard]] const Path& path(const NumberedLayout& from, const NumberedLayout& to) const {
-    const TensorMove move{context_.mesh(), extents_span(), from.layout, to.layout, context_.rates};
+    if (to.layout.partial.empty()) return path(from.layout, to.layout);
+    Layout source = from.layout;
+    Layout target = to.layout;
+    source.partial = source.partial - target.partial;
+    target.partial = {};
+    return path(source, target);
+  }
+
+  [[nodiscard]] const Path& path(const Layout& from, const Layout& to) const {
+    const TensorMove move{context_.mesh(), extents_span(), from, to, context_.rates};
     redistribute(move, *context_.scratch.redistribution, context_.scratch.steps);
     write_path(context_.scratch.steps, move, context_.scratch.path);
     return context_.scratch.path;

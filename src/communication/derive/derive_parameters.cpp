@@ -115,7 +115,7 @@ class ParameterDeriver {
     const PositionMask own = carried_positions(context_, op_, id_);
     const PositionMask summed = contracted();
     if (summed == 0 || (own & summed) != 0) {
-      return partial_axes(context_, op_, OperatorPhase::WeightGradient, own);
+      return partial_axes(context_, op_, OperatorPhase::WeightGradient, own) | value();
     }
     const AxisSet seen = partial_axes(context_, op_, OperatorPhase::WeightGradient, own | summed);
     if (context_.rules.placements != nullptr) return seen | scattered_factors(summed);
@@ -124,6 +124,9 @@ class ParameterDeriver {
                                partial_axes(context_, op_, OperatorPhase::Forward, ~summed))
                      : seen;
   }
+
+  /// Along these a product with the weight has parts of its input, whose gradient is whole.
+  [[nodiscard]] AxisSet value() const { return context_.placement.operators[op_].value; }
 
   /// Factors over which the parts of the output were summed and scattered: what reads the summed
   /// output sees a part of its rows.
@@ -141,7 +144,8 @@ class ParameterDeriver {
     for (std::size_t i = 0; i < dims.size(); ++i) {
       if (std::find(own.begin(), own.end(), dims[i]) == own.end()) axes = axes | slices[i].axes();
     }
-    return axes & kFactorAxes & partial_axes(context_, op_, OperatorPhase::Forward, ~summed);
+    const AxisSet parts = partial_axes(context_, op_, OperatorPhase::Forward, ~summed) | value();
+    return axes & kFactorAxes & parts;
   }
 
   /// Parts of the output's gradient that the operator hands on to its parameters.

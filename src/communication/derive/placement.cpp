@@ -193,6 +193,9 @@ void place_chosen(const Operator& op, const PlacementRules& rules, const FactorC
     placed.loop.push_back(
         cut_as(cuts, op.loop[p], rules.slice(placed.variant, op.loop[p]), rules.mesh));
   }
+  const FactorList* parts = find_cut(cuts, kValue);
+  if (parts == nullptr) return;
+  for (const std::uint8_t factor : *parts) placed.value.insert(factor_axis(factor));
 }
 
 }  // namespace
@@ -228,6 +231,7 @@ void place_operator(const Block& block, const BlockIndex& index, const Placement
   placed.variant = variant_of(index.operators[i], rules, op);
   for (auto& own : placed.overrides) own.clear();
   placed.loop.clear();
+  placed.value = {};
   placed.resident.clear();
   placed.chosen = placement.choice != nullptr && placement.choice->operators[i].has_value();
   if (placed.chosen) {

@@ -61,6 +61,7 @@ struct OperatorPlacement {
   std::vector<SliceMap> loop;                                        ///< forward
   int steps = 1;
   bool chosen = false;  ///< cut as the plan says, not by role
+  AxisSet value;        ///< along these it reads and makes parts that add up
   /// Activations that stay where they are and of which a step uses a part; all others hold what a
   /// step uses, and travel where that changes.
   FixedVector<TensorId, 4> resident;

@@ -5,7 +5,9 @@
 //          vocabulary and router scores stay in the activation format; padding by a compiler costs
 //          nothing; a convolution is the product of its patches, which are read as if they were
 //          written out; the weight gradient is added into the accumulation buffer; an operator in
-//          steps runs one kernel of a step's shape after the other.
+//          steps runs one kernel of a step's shape after the other. Depthwise convolutions: one
+//          kernel forward, one for each gradient, as pytorch/pytorch@00410ca9
+//          aten/src/ATen/native/cuda/DepthwiseConv2d.cu; taps of one place come out of the cache.
 // Units: seconds, bytes.
 // Checked by: tests/unit/evaluate/operator_time_test.cpp
 #include "evaluate/block/operator_time.hpp"
@@ -375,11 +377,24 @@ class OperatorPricer {
     for (const TensorId id : op.inputs) inputs += bytes(index, id);
     for (const TensorId id : op.outputs) outputs += bytes(index, id);
     if (traits(op).cost == CostClass::LookUp) inputs = outputs;  // the rows that are looked up
+    if (traits(op).multiplies_weight()) return weighted_stream(op, inputs + outputs);
     OperatorTime time;
     time.forward =
         stream_time(chip(), inputs + outputs * (1.0 + op.extra_forward_passes), op.forward_kernels);
     time.backward = stream_time(chip(), inputs + outputs * (1.0 + op.extra_backward_passes),
                                 op.backward_kernels);
+    return time;
+  }
+
+  /// A kernel forward and one for the gradient of each operand, which reads the other one: each
+  /// passes once over as much as the input and the result. The weight is small.
+  [[nodiscard]] OperatorTime weighted_stream(const Operator& op, Bytes moved) const {
+    const Seconds pass = stream_time(chip(), moved, 1);
+    OperatorTime time;
+    time.forward = pass;
+    if (needs_input_gradient(block_, op)) time.backward = pass;
+    if (trains_weight(block_, op)) time.weight_gradient = pass;
+    time.backward += time.weight_gradient;
     return time;
   }
 

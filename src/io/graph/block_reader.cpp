@@ -2,6 +2,7 @@
 #include "io/graph/block_reader.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -66,7 +67,9 @@ class BlockReader {
     if (known != dims_.end()) return known->second;
     std::vector<std::string> names;
     for (const auto& [other, id] : dims_) names.push_back(other);
-    at.fail(fmt::format("unknown dimension '{}'", name), did_you_mean(name, names));
+    std::string hint = did_you_mean(name, names);
+    if (hint.empty()) hint = fmt::format("dims has {}", fmt::join(names, ", "));
+    at.fail(fmt::format("unknown dimension '{}'", name), std::move(hint));
   }
 
   [[nodiscard]] std::vector<DimId> dim_list(const Node& list) const {

@@ -2,6 +2,7 @@
 #include "io/graph/graph_joins.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -24,6 +25,15 @@ std::optional<std::size_t> place_of(const std::vector<std::string>& names,
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) return std::nullopt;
   return static_cast<std::size_t>(found - names.begin());
+}
+
+/// What is like a name, else all that there is.
+std::string near(const std::string& name, std::string_view what,
+                 const std::vector<std::string>& known) {
+  std::string hint = did_you_mean(name, known);
+  if (!hint.empty()) return hint;
+  return known.empty() ? fmt::format("{} nothing", what)
+                       : fmt::format("{} {}", what, fmt::join(known, ", "));
 }
 
 /// "block.tensor", of copy n of the block "block:n.tensor".
@@ -133,12 +143,12 @@ class Joiner {
     const auto output = place_of(blocks_[maker].outputs, from.tensor);
     if (!output) {
       from_node.fail(fmt::format("{} hands out no '{}'", from.block, from.tensor),
-                     did_you_mean(from.tensor, blocks_[maker].outputs));
+                     near(from.tensor, "it hands out", blocks_[maker].outputs));
     }
     const auto input = place_of(blocks_[reader].inputs, to.tensor);
     if (!input) {
       to_node.fail(fmt::format("{} reads no '{}'", to.block, to.tensor),
-                   did_you_mean(to.tensor, blocks_[reader].inputs));
+                   near(to.tensor, "it reads", blocks_[reader].inputs));
     }
     const std::vector<std::int64_t> makers = copies_at(from_node, from, maker);
     if (makers.size() != 1) {
@@ -151,12 +161,60 @@ class Joiner {
     }
   }
 
-  void add_edge(const Node& at, Edge edge) {
-    if (edge.to <= edge.from) {
-      at.fail(fmt::format("the edge leads back, from position {} of the order to {}", edge.from,
-                          edge.to),
-              "a block reads what blocks before it have made");
+  /// Whether a position reads something of the one in front of it, by name.
+  [[nodiscard]] bool reads_front(std::size_t position) const {
+    const std::vector<std::string>& inputs = blocks_[copies_[position]].inputs;
+    const std::vector<std::string>& outputs = blocks_[copies_[position - 1]].outputs;
+    return std::any_of(inputs.begin(), inputs.end(), [&](const std::string& name) {
+      return place_of(outputs, name).has_value();
+    });
+  }
+
+  /// The fewest positions over which something gets from one to another, both included; empty where
+  /// nothing does. Joins lead forward.
+  [[nodiscard]] std::vector<std::size_t> way(std::size_t from, std::size_t to) const {
+    std::vector<std::optional<std::size_t>> before(to + 1);
+    std::vector<std::size_t> steps(to + 1, to + 1);
+    steps[from] = 0;
+    const auto reach = [&](std::size_t maker, std::size_t reader) {
+      if (steps[maker] > to || steps[maker] + 1 >= steps[reader]) return;
+      steps[reader] = steps[maker] + 1;
+      before[reader] = maker;
+    };
+    for (std::size_t p = from + 1; p <= to; ++p) {
+      if (reads_front(p)) reach(p - 1, p);
+      for (const Edge& edge : network_.edges) {
+        const auto place = static_cast<std::int64_t>(p);
+        const auto maker = static_cast<std::size_t>(edge.from);
+        if (maker >= from && edge.to <= place && place < edge.to + edge.readers) reach(maker, p);
+      }
     }
+    if (steps[to] > to) return {};
+    std::vector<std::size_t> found{to};
+    while (found.back() != from) found.push_back(*before[found.back()]);
+    std::reverse(found.begin(), found.end());
+    return found;
+  }
+
+  /// An edge against the order: the shortest cycle that it closes.
+  [[noreturn]] void refuse_back(const Node& at, const Edge& edge) const {
+    const auto name = [&](std::size_t position) { return names_[copies_[position]]; };
+    const auto from = static_cast<std::size_t>(edge.from);
+    const auto to = static_cast<std::size_t>(edge.to);
+    const std::vector<std::size_t> on = way(to, from);
+    if (on.empty()) {
+      at.fail(fmt::format("{} stands in front of {} in the order, which makes what it reads",
+                          name(to), name(from)),
+              fmt::format("put {} in front of {}", name(from), name(to)));
+    }
+    std::string cycle = name(from);
+    for (const std::size_t position : on) cycle += " -> " + name(position);
+    at.fail(fmt::format("the edge closes a cycle: {}", cycle),
+            "a block reads what blocks before it have made: take one of these edges out");
+  }
+
+  void add_edge(const Node& at, Edge edge) {
+    if (edge.to <= edge.from) refuse_back(at, edge);
     if (edge_to(edge.to, edge.input) != nullptr) {
       at.fail(fmt::format("two edges lead to one input of the block at position {}", edge.to));
     }

@@ -27,6 +27,14 @@ bool is_name(const std::string& text) {
          std::all_of(text.begin(), text.end(), good);
 }
 
+/// Shapes are static.
+std::int64_t read_extent(const Node& node) {
+  if (!node.is_scalar() || !is_name(node.text())) return node.integer(kLengthRange);
+  node.report(fmt::format("'{}' is not a number: shapes are static", node.text()),
+              "write one extent; plans scale the batch");
+  return 1;
+}
+
 /// Extents, or maps of extent and role.
 DimNames read_dimensions(const Node& map, Network& network) {
   DimNames names;
@@ -37,10 +45,10 @@ DimNames read_dimensions(const Node& map, Network& network) {
     }
     Dimension dimension{entry.key, DimRole::Other, 1};
     if (entry.value.is_map()) {
-      dimension.extent = entry.value.at("extent").integer(kLengthRange);
+      dimension.extent = read_extent(entry.value.at("extent"));
       Fields(entry.value).take("role", dimension.role, kRoles);
     } else {
-      dimension.extent = entry.value.integer(kLengthRange);
+      dimension.extent = read_extent(entry.value);
     }
     names.emplace(entry.key, static_cast<DimId>(network.dimensions.size()));
     network.dimensions.push_back(std::move(dimension));

@@ -77,7 +77,7 @@ std::vector<Saved> usual_saved(const Block& block, const Operator& op) {
 }
 
 double usual_flops(OperatorKind kind) {
-  return traits(kind).is_product() ? 2.0 : 0.0;
+  return traits(kind).model_flops ? 2.0 : 0.0;
 }
 
 int usual_backward_kernels(OperatorKind kind) {

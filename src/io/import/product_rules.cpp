@@ -220,6 +220,12 @@ ConvolutionChannels channels(Lowering& l, const ImportedNode& node, ImportedId w
   return found;
 }
 
+/// Whether every channel that is read is a group of its own.
+bool is_depthwise(Lowering& l, const ImportedNode& node, ImportedId weight, bool transposed) {
+  const auto groups = node.get<std::int64_t>("groups", 1);
+  return groups > 1 && l.shape(weight)[transposed ? 0 : 1] == (transposed ? groups : 1);
+}
+
 /// Along dimension i of the input.
 SlidingWindow window(Lowering& l, const ImportedNode& node, ImportedId weight, std::size_t i,
                      bool transposed) {
@@ -248,7 +254,8 @@ void lower_convolution(Lowering& l, const ImportedNode& node, const ImportedRow&
   const ImportedAxes w = l.at(weight).axes;
   const ConvolutionChannels both = channels(l, node, weight, transposed);
   meet(l, node, in, 1, both.read);
-  DraftOperator op = l.start(node, "convolution");
+  DraftOperator op = l.start(
+      node, is_depthwise(l, node, weight, transposed) ? "depthwise-convolution" : "convolution");
   op.reads.push_back(l.read(node, in));
   op.contracted = w[transposed ? 0 : 1];
   ImportedAxes made = {l.at(in).axes[0], both.made};

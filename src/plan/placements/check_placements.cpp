@@ -19,25 +19,6 @@ using legality::broken;
 
 using Result = std::optional<Infeasible>;
 
-Obstacle obstacle_of(DimRole role) {
-  switch (role) {
-    case DimRole::Batch:
-      return Obstacle::BatchNotDivisible;
-    case DimRole::Head:
-      return Obstacle::HeadsNotDivisible;
-    case DimRole::KvHead:
-      return Obstacle::KvHeadsNotDivisible;
-    case DimRole::Ffn:
-      return Obstacle::FfnNotDivisible;
-    case DimRole::Vocab:
-      return Obstacle::VocabNotDivisible;
-    case DimRole::Sequence:
-      return Obstacle::SequenceNotDivisible;
-    default:
-      return Obstacle::HiddenNotDivisible;
-  }
-}
-
 /// What one device of the tensor group would have, were nothing cut over it.
 std::int64_t extent_of(const Dimension& dimension, const PlanDegrees& degrees,
                        const Framework& framework) {
@@ -46,26 +27,6 @@ std::int64_t extent_of(const Dimension& dimension, const PlanDegrees& degrees,
   if (dimension.role != DimRole::Vocab || framework.vocab_multiple == 0) return dimension.extent;
   const std::int64_t multiple = framework.vocab_multiple * std::int64_t{degrees.tensor_out};
   return (dimension.extent + multiple - 1) / multiple * multiple;
-}
-
-/// Dimensions that a rule keeps whole, or gives to other axes.
-bool may_be_cut(DimRole role) {
-  switch (role) {
-    case DimRole::Batch:
-    case DimRole::Sequence:
-    case DimRole::Hidden:
-    case DimRole::Head:
-    case DimRole::KvHead:
-    case DimRole::Ffn:
-    case DimRole::Vocab:
-    case DimRole::Latent:
-    case DimRole::Pixel:
-    case DimRole::Channel:
-    case DimRole::Other:
-      return true;
-    default:
-      return false;
-  }
 }
 
 /// "t1 (2), t0 (4)".
@@ -144,12 +105,19 @@ bool has_role(const Network& network, const Operator& op, DimRole role) {
                      [&](DimId dim) { return network.dimension(dim).role == role; });
 }
 
+constexpr std::string_view kValueInSteps = "an operator in steps has its inputs whole in value";
+
+bool splits_value(const FactorCuts& cuts) {
+  return std::any_of(cuts.begin(), cuts.end(),
+                     [](const DimensionCut& cut) { return cut.dim == kValue; });
+}
+
 /// Query heads and the key/value heads under them.
 Result check_groups(const Network& network, const Operator& op, const FactorCuts& cuts,
                     const PlacedDegrees& plan) {
   if (has_role(network, op, DimRole::KvHead)) return std::nullopt;
   for (const DimensionCut& cut : cuts) {
-    if (network.dimension(cut.dim).role != DimRole::Head) continue;
+    if (cut.dim == kValue || network.dimension(cut.dim).role != DimRole::Head) continue;
     for (const Dimension& dimension : network.dimensions) {
       if (dimension.role != DimRole::KvHead) continue;
       if (auto bad = check_extent({{}, cut.factors}, dimension, plan, op.name, true)) return bad;
@@ -212,7 +180,7 @@ Result check_shared(const Network& network, const Placements& placements) {
 Result check_digits(const Network& network, const BlockChoice& choice) {
   const auto fits = [&](const std::optional<FactorCuts>& cuts) {
     return !cuts || std::all_of(cuts->begin(), cuts->end(), [&](const DimensionCut& cut) {
-      return network.dimension(cut.dim).role != DimRole::Batch ||
+      return cut.dim == kValue || network.dimension(cut.dim).role != DimRole::Batch ||
              cut.factors.size() <= kMostFactorsOfDimension;
     });
   };
@@ -228,14 +196,6 @@ Result check_digits(const Network& network, const BlockChoice& choice) {
 template <typename T>
 bool has(const std::vector<T>& list, T value) {
   return std::find(list.begin(), list.end(), value) != list.end();
-}
-
-int product_of(const FactorList& list, const PlacedDegrees& plan) {
-  int product = 1;
-  for (const std::uint8_t factor : list) {
-    product *= factor < plan.factors.size() ? plan.factors[factor] : 1;
-  }
-  return product;
 }
 
 Result check_block(const Network& network, std::size_t b, const BlockChoice& choice,
@@ -295,6 +255,63 @@ Result check_shape(const Block& block, const Operator& op, const SquareCut& squa
 
 }  // namespace
 
+Obstacle obstacle_of(DimRole role) {
+  switch (role) {
+    case DimRole::Batch:
+      return Obstacle::BatchNotDivisible;
+    case DimRole::Head:
+      return Obstacle::HeadsNotDivisible;
+    case DimRole::KvHead:
+      return Obstacle::KvHeadsNotDivisible;
+    case DimRole::Ffn:
+      return Obstacle::FfnNotDivisible;
+    case DimRole::Vocab:
+      return Obstacle::VocabNotDivisible;
+    case DimRole::Sequence:
+      return Obstacle::SequenceNotDivisible;
+    default:
+      return Obstacle::HiddenNotDivisible;
+  }
+}
+
+bool may_be_cut(DimRole role) {
+  switch (role) {
+    case DimRole::Batch:
+    case DimRole::Sequence:
+    case DimRole::Hidden:
+    case DimRole::Head:
+    case DimRole::KvHead:
+    case DimRole::Ffn:
+    case DimRole::Vocab:
+    case DimRole::Latent:
+    case DimRole::Pixel:
+    case DimRole::Channel:
+    case DimRole::Other:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::vector<std::string> cuttable(const Network& network, const Operator& op,
+                                  const std::vector<DimId>& but) {
+  std::vector<std::string> names;
+  for (const DimId dim : op.loop) {
+    const Dimension& dimension = network.dimension(dim);
+    const bool reduced = check_reduced(network, op, {dim, {0}}).has_value();
+    if (may_be_cut(dimension.role) && !reduced && !has(but, dim)) names.push_back(dimension.name);
+  }
+  return names;
+}
+
+int product_of(const FactorList& list, const PlacedDegrees& plan) {
+  int product = 1;
+  for (const std::uint8_t factor : list) {
+    product *= factor < plan.factors.size() ? plan.factors[factor] : 1;
+  }
+  return product;
+}
+
 std::optional<Infeasible> check_cuts(const Network& network, const Operator& op,
                                      const FactorCuts& cuts, const PlacedDegrees& plan) {
   const bool experts = has_role(network, op, DimRole::Expert) ||
@@ -305,6 +322,11 @@ std::optional<Infeasible> check_cuts(const Network& network, const Operator& op,
   }
   std::bitset<32> used;
   for (const DimensionCut& cut : cuts) {
+    if (cut.dim == kValue) {
+      if (auto bad = check_list(cut.factors, plan, used, op.name)) return bad;
+      if (auto bad = check_value(network, op)) return bad;
+      continue;
+    }
     if (std::find(op.loop.begin(), op.loop.end(), cut.dim) == op.loop.end()) {
       Infeasible bad =
           broken(fmt::format("{} has no dimension {}", op.name, network.dimension(cut.dim).name));
@@ -312,8 +334,13 @@ std::optional<Infeasible> check_cuts(const Network& network, const Operator& op,
       return bad;
     }
     if (auto bad = check_list(cut.factors, plan, used, op.name)) return bad;
-    if (auto bad = check_extent(cut, network.dimension(cut.dim), plan, op.name)) return bad;
-    if (auto bad = check_reduced(network, op, cut)) return bad;
+    const Dimension& dimension = network.dimension(cut.dim);
+    const auto reduced = check_reduced(network, op, cut);
+    auto bad = check_extent(cut, dimension, plan, op.name);
+    if (!bad) bad = reduced;
+    if (!bad) continue;
+    if (reduced || !may_be_cut(dimension.role)) bad->legal_words = cuttable(network, op, {cut.dim});
+    return bad;
   }
   return check_groups(network, op, cuts, plan);
 }
@@ -325,32 +352,6 @@ std::int64_t local_extent(const Network& network, const std::optional<FactorCuts
   return extent / std::min<std::int64_t>(extent, product_of(list, plan));
 }
 
-std::optional<Infeasible> check_windows(const Network& network, const Block& block,
-                                        const Operator& op, const FactorCuts& cuts,
-                                        const PlacedDegrees& plan) {
-  for (std::size_t i = 0; i < op.reads.size(); ++i) {
-    const Tensor& tensor = block.tensor(op.inputs[i]);
-    for (std::size_t d = 0; d < op.reads[i].size(); ++d) {
-      const IndexExpression& index = op.reads[i][d];
-      if (index.plain()) continue;
-      const DimId moving = moving_dimension(block, op, index);
-      const auto cut = std::find_if(cuts.begin(), cuts.end(),
-                                    [&](const DimensionCut& one) { return one.dim == moving; });
-      if (cut == cuts.end()) continue;
-      const Dimension& read = network.dimension(tensor.dims[d]);
-      const int pieces = product_of(cut->factors, plan);
-      if (read.extent % pieces == 0) continue;
-      return legality::refuse_indivisible(
-          legality::Wording::Full, obstacle_of(read.role), pieces, read.extent, [&] {
-            return fmt::format(
-                "{}: {} {} of {}, which it reads through a window, do not divide by {}", op.name,
-                read.extent, read.name, tensor.name, pieces);
-          });
-    }
-  }
-  return std::nullopt;
-}
-
 std::optional<Infeasible> check_squares(const Network& network, const Block& block,
                                         const Operator& op, const FactorCuts& cuts,
                                         std::span<const SquareCut> squares,
@@ -359,6 +360,7 @@ std::optional<Infeasible> check_squares(const Network& network, const Block& blo
     return broken(
         fmt::format("{} is not a product with a weight: it does not run over a square", op.name));
   }
+  if (splits_value(cuts)) return broken(fmt::format("{}: {}", op.name, kValueInSteps));
   // As one cut: the factors around, and those of the squares.
   FactorCuts rows = cuts;
   FactorCuts contracted = cuts;
@@ -394,6 +396,7 @@ std::optional<Infeasible> check_ring(const Network& network, const Block& block,
   if (!traits(op).runs_in_steps) {
     return broken(fmt::format("{} is not a product with a weight: no ring runs under it", op.name));
   }
+  if (splits_value(cuts)) return broken(fmt::format("{}: {}", op.name, kValueInSteps));
   if (auto bad = check_exist(ring.factors, plan, op.name)) return bad;
   const auto& weight = block.parameter(op.parameters.front()).dims;
   const auto& input = block.tensor(op.inputs.front()).dims;
@@ -425,6 +428,9 @@ std::optional<Infeasible> check_edge(const Network& network, const Block& block,
                                      const FactorCuts& cuts, const PlacedDegrees& plan) {
   const std::string what = fmt::format("the edge of {}", block.name);
   for (const DimensionCut& cut : cuts) {
+    if (cut.dim == kValue) {
+      return broken(fmt::format("{} is whole in its value: what a block hands on is summed", what));
+    }
     if (auto bad = check_exist(cut.factors, plan, what)) return bad;
     if (auto bad = check_extent(cut, network.dimension(cut.dim), plan, what)) return bad;
   }

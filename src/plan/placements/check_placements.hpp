@@ -4,6 +4,8 @@
 
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "plansearch/degrees.hpp"
 #include "plansearch/framework.hpp"
@@ -22,11 +24,24 @@ struct PlacedDegrees {
   std::span<const int> factors;
 };
 
+/// Whether a plan cuts it over a tensor group: others a rule keeps whole, or gives to other axes.
+[[nodiscard]] bool may_be_cut(DimRole role);
+/// The dimensions of an operator that are, but for some.
+[[nodiscard]] std::vector<std::string> cuttable(const Network& network, const Operator& op,
+                                                const std::vector<DimId>& but = {});
+/// What an extent that does not divide is to a plan.
+[[nodiscard]] Obstacle obstacle_of(DimRole role);
+/// Devices along factors, of those that there are.
+[[nodiscard]] int product_of(const FactorList& list, const PlacedDegrees& plan);
+
 /// Of one operator: dimensions it has, factors used once, extents that divide.
 [[nodiscard]] std::optional<Infeasible> check_cuts(const Network& network, const Operator& op,
                                                    const FactorCuts& cuts,
                                                    const PlacedDegrees& plan);
-/// Of an operator beside cuts that it can have: what it reads through windows divides as well.
+/// Of an operator whose value is split: it is linear.
+[[nodiscard]] std::optional<Infeasible> check_value(const Network& network, const Operator& op);
+/// Of an operator beside cuts that it can have: taps are whole, and what it reads through windows
+/// divides as well.
 [[nodiscard]] std::optional<Infeasible> check_windows(const Network& network, const Block& block,
                                                       const Operator& op, const FactorCuts& cuts,
                                                       const PlacedDegrees& plan);

@@ -165,7 +165,8 @@ class Resolver {
                                                   std::string* missing) const {
     FactorCuts cuts;
     for (const NamedCut& named : entry.cut) {
-      const auto dim = find_dimension(named.dimension, dims);
+      auto dim = find_dimension(named.dimension, dims);
+      if (!dim && means_value(named.dimension, network_)) dim = kValue;
       if (!dim) {
         *missing = named.dimension;
         return std::nullopt;
@@ -273,8 +274,9 @@ class Resolver {
   /// Of an entry that names no blocks: those of its dimensions that are there.
   [[nodiscard]] PlacementEntry as_far_as(PlacementEntry entry,
                                          const std::vector<DimId>& dims) const {
-    std::erase_if(entry.cut,
-                  [&](const NamedCut& cut) { return !find_dimension(cut.dimension, dims); });
+    std::erase_if(entry.cut, [&](const NamedCut& cut) {
+      return !find_dimension(cut.dimension, dims) && !means_value(cut.dimension, network_);
+    });
     return entry;
   }
 
@@ -353,7 +355,9 @@ class Resolver {
 std::vector<NamedCut> named(const FactorCuts& cuts, const Network& network) {
   std::vector<NamedCut> names;
   for (const DimensionCut& cut : cuts) {
-    names.push_back({network.dimension(cut.dim).name, cut.factors});
+    const bool value = cut.dim == kValue;
+    names.push_back(
+        {value ? std::string(kValueWord) : network.dimension(cut.dim).name, cut.factors});
   }
   return names;
 }
@@ -469,6 +473,12 @@ PlacementNames names_of(const Placements& placements, const Network& network) {
   }
   join_operators(names.operators);
   return names;
+}
+
+bool means_value(const std::string& name, const Network& network) {
+  return name == kValueWord &&
+         std::none_of(network.dimensions.begin(), network.dimensions.end(),
+                      [&](const Dimension& dimension) { return dimension.name == name; });
 }
 
 std::vector<int> prime_factors(int number) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: placements from transforms: which factor of the devices splits which dimension.
 // Source: transform of nnScaler (OSDI 2024, section 3.1), by the names of a network.
-// Assumes: dimensions of one operator are split over devices of their own.
+// Assumes: dimensions of one operator are split over devices of their own, its value over those
+// that
+//          leave sums of other operators in parts.
 // Units: numbers of factors.
 // Checked by: tests/unit/plan/transform_test.cpp
 #include "plan/placements/transform.hpp"
@@ -10,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/names.hpp"
 #include "plansearch/degree_table.hpp"
@@ -34,6 +37,7 @@ class Lowering {
       entry.split = named_one_by_one(entry.split);
       entry.pieces = named_one_by_one(entry.pieces);
     }
+    note_values();
     for (std::size_t e = 0; e < entries_.size(); ++e) {
       if (auto bad = check(entries_[e])) {
         bad->entry = e;
@@ -57,6 +61,26 @@ class Lowering {
     int parts = 1;
     std::vector<std::string> dimensions;
   };
+
+  /// The dimensions of operators whose value is split: over other devices than these.
+  void note_values() {
+    for (const TransformEntry& entry : entries_) {
+      const bool value =
+          std::any_of(entry.split.begin(), entry.split.end(),
+                      [&](const NamedSplit& split) { return is_value(split.dimension); });
+      if (!value) continue;
+      for (const Block& block : network_.blocks) {
+        for (const Operator& op : block.operators) {
+          if (!selects(entry.what.of, block, op)) continue;
+          for (const DimId dim : op.loop) beside_value_.insert(name(dim));
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] bool is_value(const std::string& dimension) const {
+    return means_value(dimension, network_);
+  }
 
   /// Every dimension that a pattern means; a pattern that means none stays, to be refused.
   [[nodiscard]] std::vector<NamedSplit> named_one_by_one(
@@ -83,6 +107,8 @@ class Lowering {
 
   /// Whether some operator, or some tensor between blocks, has both.
   [[nodiscard]] bool together(const std::string& a, const std::string& b) const {
+    if (is_value(a)) return beside_value_.contains(b);
+    if (is_value(b)) return beside_value_.contains(a);
     const auto both = [&](const std::vector<DimId>& dims) {
       const std::vector<std::string> names = names_of(dims);
       return contains(names, a) && contains(names, b);
@@ -102,6 +128,7 @@ class Lowering {
     }
     for (const auto* splits : {&entry.split, &entry.pieces}) {
       for (const NamedSplit& split : *splits) {
+        if (splits == &entry.split && is_value(split.dimension)) continue;
         if (auto bad = check_dimension(split.dimension)) return bad;
       }
     }
@@ -155,8 +182,7 @@ class Lowering {
   }
 
   [[nodiscard]] std::vector<NamedCut> cuts_of(const TransformEntry& entry,
-                                              const std::vector<DimId>& dims) const {
-    const std::vector<std::string> had = names_of(dims);
+                                              const std::vector<std::string>& had) const {
     std::vector<NamedCut> cuts;
     for (const NamedSplit& split : entry.split) {
       if (!contains(had, split.dimension)) continue;
@@ -206,11 +232,13 @@ class Lowering {
                         [&](const NamedSplit& split) { return contains(had, split.dimension); })) {
           region.push_back(op.name);
         }
-        std::vector<NamedCut> cuts = cuts_of(entry, op.loop);
+        std::vector<std::string> splits = had;
+        if (!contains(had, std::string(kValueWord))) splits.emplace_back(kValueWord);
+        std::vector<NamedCut> cuts = cuts_of(entry, splits);
         if (cuts.empty()) continue;
         for (const TensorId id : op.outputs) {
           if (!contains(block.outputs, id)) continue;
-          for (NamedCut& cut : cuts_of(entry, block.tensor(id).dims)) {
+          for (NamedCut& cut : cuts_of(entry, names_of(block.tensor(id).dims))) {
             if (!contains(leaving, cut)) leaving.push_back(std::move(cut));
           }
         }
@@ -238,6 +266,7 @@ class Lowering {
   const Network& network_;
   std::vector<BlockCopy> copies_;
   std::vector<Group> groups_;
+  std::set<std::string> beside_value_;
   PlacementNames names_;
 };
 

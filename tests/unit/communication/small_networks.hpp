@@ -191,23 +191,27 @@ inline std::vector<Communication> derive_communication(const Network& network, c
   return demands;
 }
 
-/// What operators of the first block send where single operators are placed on factors.
-inline std::vector<Communication> operator_messages(const Network& network,
-                                                    const Placements& placements) {
+/// All that the first block sends where single operators are placed on factors.
+inline std::vector<Communication> placed_messages(const Network& network,
+                                                  const Placements& placements) {
   PlanDegrees plan;
   for (const int factor : placements.factors) plan.tensor_out *= factor;
   const Framework framework = plain_framework();
   const DeviceMesh mesh =
       with_factors(make_device_mesh(plan, framework.rank_order), placements.factors);
   const PlacementRules rules = placement_rules(network, plan, mesh, framework, &placements);
-  const BlockIndex index = index_block(network, network.blocks[0]);
-  const BlockPlacement placement = place_block(network, network.blocks[0], rules);
-  const TensorPolicies policies = tensor_policies(plan, mesh, framework, DataType::Bf16);
-  const DerivationScratchPtr scratch = make_derivation_scratch();
-  std::vector<Communication> messages;
-  derive_operator_communication(
-      {network, network.blocks[0], index, rules, placement, policies, framework.sharding}, *scratch,
-      messages);
+  return derive_communication(
+      network, network.blocks[0], rules, place_block(network, network.blocks[0], rules),
+      tensor_policies(plan, mesh, framework, DataType::Bf16), framework.sharding);
+}
+
+/// ... but for its parameters.
+inline std::vector<Communication> operator_messages(const Network& network,
+                                                    const Placements& placements) {
+  std::vector<Communication> messages = placed_messages(network, placements);
+  std::erase_if(messages, [](const Communication& message) {
+    return message.subject == Subject::Parameter || message.subject == Subject::Gradient;
+  });
   return messages;
 }
 

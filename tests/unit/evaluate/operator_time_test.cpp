@@ -168,6 +168,54 @@ TEST_SUITE("unit") {
     CHECK(time.backward > time.forward);
   }
 
+  TEST_CASE("a depthwise convolution passes over its input and its result once a kernel") {
+    // 64 x 64 places of 320 channels, every second one: 32 x 32 are made. Two images.
+    const auto with_depthwise = [](Trainable trained, bool gradient) {
+      return test::with_network(test::toy_problem(), [&](Network& network) {
+        BlockBuilder block(network, "depthwise", BlockKind::Layer);
+        const DimId b = block.dim("batch", DimRole::Batch, 1);
+        const DimId y = block.dim("y", DimRole::Pixel, 64);
+        const DimId x = block.dim("x", DimRole::Pixel, 64);
+        const DimId v = block.dim("v", DimRole::Pixel, 32);
+        const DimId u = block.dim("u", DimRole::Pixel, 32);
+        const DimId p = block.dim("p", DimRole::Kernel, 3);
+        const DimId q = block.dim("q", DimRole::Kernel, 3);
+        const DimId c = block.dim("c", DimRole::Channel, 320);
+        Operator op;
+        op.name = "each";
+        op.kind = OperatorKind::DepthwiseConvolution;
+        op.loop = {b, v, u, c, p, q};
+        op.inputs = {block.input("image", {b, y, x, c})};
+        op.reads = {{{{{b, 1}}, 0, 1},
+                     {{{v, 2}, {p, 1}}, -1, 1},
+                     {{{u, 2}, {q, 1}}, -1, 1},
+                     {{{c, 1}}, 0, 1}}};
+        op.parameters = {block.parameter("weight", {p, q, c}, ParameterClass::Matrix)};
+        op.outputs = {block.tensor("made", {b, v, u, c})};
+        op.flops_per_point = 2.0;
+        op.backward_kernels = 2;
+        const TensorId out = block.add(op).outputs.front();
+        network.order.push_back({block.finish({out}), 1});
+        Block& made = network.blocks.back();
+        made.parameters.front().trainable = trained;
+        made.tensors.front().gradient = gradient;
+      });
+    };
+    const auto time_of = [&](Trainable trained, bool gradient) {
+      const test::ToyClass toy(with_depthwise(trained, gradient), tensor_plan());
+      return std::pair(toy.time("depthwise", "each"), toy.chip());
+    };
+    const auto [time, chip] = time_of(Trainable::Yes, true);
+    const double moved = 2.0 * 2 * 320 * (64 * 64 + 32 * 32);  // bf16
+    const double pass = microseconds(stream_time(chip, Bytes(moved), 1));
+    CHECK(microseconds(time.forward) == doctest::Approx(pass));
+    CHECK(microseconds(time.backward) == doctest::Approx(2 * pass));
+    CHECK(microseconds(time.weight_gradient) == doctest::Approx(pass));
+    CHECK(time.backward_kernels == 2);
+    CHECK(microseconds(time_of(Trainable::No, true).first.backward) == doctest::Approx(pass));
+    CHECK(microseconds(time_of(Trainable::Yes, false).first.backward) == doctest::Approx(pass));
+  }
+
   TEST_CASE("query, key and value are one product, charged once") {
     // 8 local heads of 64 each for query, key and value: 3 x 512 columns. With 4 key/value heads,
     // 2 of them local: 512 + 2 x 128.

@@ -137,6 +137,8 @@ TEST_SUITE("unit") {
     CHECK(parameter_count(sd) == 859520964);
     CHECK(parameter_count(shipped("sdxl-unet")) == 2567463684);
     CHECK(parameter_count(shipped("wide-resnet50-2")) == 68883240);
+    CHECK(parameter_count(shipped("axonn-unet-550m")) == 554281318);
+    CHECK(parameter_count(shipped("axonn-unet-8b")) == 8195825606);
     int convolutions = 0;
     CHECK(convolution_products(sd, convolutions) == 221973053440.0);
     CHECK(convolutions == 98);
@@ -162,7 +164,9 @@ TEST_SUITE("unit") {
     CHECK(says(message_for("\"f[b, v, u, d]\", weight", "\"f[b, v, u]\", weight"),
                "'f' has 4 dimensions, 3 are read"));
     CHECK(says(message_for("from: enter.h, to: leave.h", "from: leave.z, to: middle.h"),
-               "the edge leads back"));
+               "the edge closes a cycle: leave -> middle -> leave"));
+    CHECK(says(message_for("y: 64", "y: seq"), "'seq' is not a number: shapes are static"));
+    CHECK(says(message_for("from: enter.h, to", "from: enter.hh, to"), "it hands out h"));
     CHECK(says(message_for("to: leave.h", "to: leave.g2"), "leave reads no 'g2'"));
     CHECK(says(message_for("from: enter.h", "from: enter:1.h"), "enter has 1 copies"));
     CHECK(says(message_for("edges: [{from: enter.h, to: leave.h}]", "edges: []"),

@@ -69,6 +69,84 @@ TEST_SUITE("unit") {
     CHECK(made.factors == std::vector<int>{2});
   }
 
+  TEST_CASE("the value is split over the devices that leave a sum in parts, not over others") {
+    // down contracts ffn: add may read its parts. Tokens are cut over other devices, as add has
+    // them.
+    const PlacementNames made = names(
+        {{.what = {.of = {"*/norm"}}, .split = {{"sequence", 2}}},
+         {.what = {.of = {"*/up", "*/gelu", "*/down"}}, .split = {{"sequence", 2}, {"ffn", 2}}},
+         {.what = {.of = {"*/add"}}, .split = {{"sequence", 2}, {"value", 2}}}},
+        mlp());
+    CHECK(made.factors == std::vector<int>{2, 2});
+    REQUIRE(made.operators.size() == 3);
+    CHECK(made.operators[2].cut ==
+          std::vector<NamedCut>{{"sequence", FactorList{0}}, {"value", FactorList{1}}});
+    REQUIRE(made.edges.size() == 1);
+    CHECK(made.edges[0].cut == std::vector<NamedCut>{{"sequence", FactorList{0}}});
+    CHECK(says(fault({{.what = {.of = {"*"}}, .pieces = {{"value", 2}}}}, mlp()),
+               "no dimension 'value'"));
+  }
+
+  TEST_CASE("a split of the value is a placement and comes back by its name") {
+    const Network network = mlp();
+    PlanDegrees degrees;
+    degrees.tensor_out = 2;
+    const Framework framework = test::plain_framework();
+    PlacementNames asked{{2}, {}, {}, {}};
+    asked.operators = {{{"down"}, {"mlp"}, {}, {{"ffn", FactorList{0}}}},
+                       {{"add"}, {"mlp"}, {}, {{"value", FactorList{0}}}}};
+    const auto resolve = [&] { return resolve_placements(asked, network, degrees, framework); };
+    const auto made = resolve();
+    if (const auto* bad = std::get_if<PlacementFault>(&made)) FAIL(bad->message);
+    const auto& found = std::get<DistinguishedNetwork>(made);
+    const PlacementNames back = names_of(found.placements, *found.network);
+    REQUIRE(back.operators.size() == 2);
+    CHECK(back.operators[1].cut == asked.operators[1].cut);
+    // gelu of a sum is no sum of gelus; what layers hand on is whole; a factor cuts once.
+    const auto refused = [&](const std::string& part) {
+      const auto answer = resolve();
+      const auto* bad = std::get_if<PlacementFault>(&answer);
+      return bad != nullptr && says(bad->message + ": " + bad->hint, part);
+    };
+    asked.operators[1].operators = {"norm"};
+    CHECK(refused("norm: its value is not split"));
+    CHECK(refused("legal: no split (replicas), batch, sequence, hidden"));
+    asked.operators[1].operators = {"add"};
+    asked.edges = {{{}, {"mlp"}, {}, {{"value", FactorList{0}}}}};
+    CHECK(refused("the edge of mlp is whole in its value"));
+    asked.edges.clear();
+    asked.operators[1].cut.push_back({"sequence", FactorList{0}});
+    CHECK(refused("factor t0 is used twice"));
+  }
+
+  TEST_CASE("taps of a window are whole") {
+    test::BlockBuilder b;
+    const DimId y = b.dim("y", DimRole::Other, 16);
+    const DimId v = b.dim("v", DimRole::Other, 8);
+    const DimId p = b.dim("p", DimRole::Other, 4);
+    const DimId c = b.dim("c", DimRole::Other, 8);
+    const DimId d = b.dim("d", DimRole::Other, 8);
+    const TensorId in = b.tensor("in", {y, c});
+    const TensorId out = b.tensor("out", {v, d});
+    b.op("conv", OperatorKind::Convolution, {v, p, c, d}, {in}, {b.parameter("w", {p, c, d})},
+         {out});
+    b.block.operators.front().reads = {{{{{v, 2}, {p, 1}}, -1, 1}, {{{c, 1}}, 0, 1}}};
+    b.block.inputs = {in};
+    b.block.outputs = {out};
+    const Network network = b.finish();
+    PlanDegrees degrees;
+    degrees.tensor_out = 2;
+    const auto answer = [&](const std::string& dimension) {
+      const PlacementNames asked{{2}, {{{"conv"}, {}, {}, {{dimension, FactorList{0}}}}}, {}, {}};
+      const auto made = resolve_placements(asked, network, degrees, test::plain_framework());
+      const auto* bad = std::get_if<PlacementFault>(&made);
+      return bad == nullptr ? std::string("fine") : bad->message + ": " + bad->hint;
+    };
+    CHECK(says(answer("p"),
+               "conv: p counts the taps of a window, which are not cut: legal: v, c, d"));
+    for (const char* dimension : {"v", "c", "d"}) CHECK(answer(dimension) == "fine");
+  }
+
   TEST_CASE("pieces are regions") {
     const PlacementNames made =
         names({{.what = {.of = {"mlp/up", "mlp/gelu", "mlp/down"}, .layers = {{0, 3}}},

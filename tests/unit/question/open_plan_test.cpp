@@ -3,6 +3,7 @@
 // priced as predict prices it.
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <string>
 #include <variant>
 
@@ -119,6 +120,69 @@ TEST_SUITE("unit") {
         with_constraints(plan_of(kSwin + "degrees: {pp: 2}\n"), "coshard," + mine);
     CHECK(both.request.degrees.get(Degree::Zero) == 1);
     CHECK(both.request.degrees.get(Degree::Pipeline) == 2);  // the plan's own
+  }
+
+  TEST_CASE("paths are relative to the plan that names them") {
+    const test::TemporaryDirectory directory;
+    const std::string net = directory.write("net.yaml", "schema: plansearch/graph/v1\n");
+    const auto model_of = [&](const std::string& model) {
+      return complete_from_plan(
+                 {},
+                 directory.write("plan.yaml", "schema: plansearch/plan/v1\nmodel: " + model + "\n"))
+          .request.model;
+    };
+    CHECK(model_of("net.yaml") == net);
+    CHECK(model_of("./net.yaml") ==
+          (std::filesystem::path(net).parent_path() / "./net.yaml").string());
+    CHECK(model_of("gpt2-xl") == "gpt2-xl");
+    CHECK(model_of("openai-community/gpt2") == "openai-community/gpt2");
+    try {
+      static_cast<void>(model_of("nets/none.yaml"));
+      FAIL("accepted");
+    } catch (const InputError& error) {
+      CHECK(says(error.formatted(), "plan.yaml:2:8: error: model: there is no file '"));
+    }
+  }
+
+  TEST_CASE("3f1b orders several passes") {
+    const PlanRequest asked = with_constraints(
+        plan_of("schema: plansearch/plan/v1\nhardware: dgx-2-v100\nmodel: alphafold2-evoformer\n"
+                "framework: nnscaler\ngpus: 16\nbatch: 256\ndegrees: {pp: 4, dp: 4, recompute: "
+                "full}\n"),
+        "3f1b");
+    const ResolvedPlan plan = resolve_plan(asked);
+    CHECK(to_text(plan.plan.order.schedule) == "3f1b");
+    CHECK(std::holds_alternative<Estimate>(PlanEvaluator(plan.problem).evaluate(plan.plan)));
+    // Networks that are passed once have other orders.
+    CHECK_THROWS_AS(static_cast<void>(resolve_plan(
+                        with_constraints(plan_of(kSwin + "degrees: {pp: 4}\n"), "3f1b"))),
+                    InputError);
+  }
+
+  TEST_CASE("chunked-recompute keeps nothing wide of an MLP") {
+    const std::string llama =
+        "schema: plansearch/plan/v1\nhardware: dgx-h100\nmodel: llama3-8b\nframework: nnscaler\n"
+        "gpus: 8\nbatch: 64\ndegrees: {tp: 8, micro_batch: 1}\n";
+    const auto questions = open_questions(with_constraints(plan_of(llama), "chunked-recompute"));
+    REQUIRE(questions.size() == 4);
+    CHECK(questions[0].words == "sequence* whole");
+    CHECK(questions[3].words == "sequence* in 8 pieces");
+    const BlockChoice& layer = questions[3].asked.placements->blocks[1];
+    REQUIRE(layer.regions.size() == 1);
+    CHECK(layer.regions[0].pieces == 8);
+    CHECK(layer.regions[0].runs_again());
+    const auto kept = [&](const std::string& more) {
+      const ResolvedPlan plan = resolve_plan(plan_of(llama + more));
+      const Evaluation evaluation = PlanEvaluator(plan.problem).evaluate(plan.plan);
+      return std::get<Estimate>(evaluation).memory;
+    };
+    const std::string chunks =
+        "transform:\n  - {of: [\"*/mlp_*\", \"*/activation\"], pieces: {\"sequence*\": 4}, "
+        "recompute: true}\n";
+    // Of 8192 tokens on 8 devices: gate, up, SiLU of the gate and their product, as kernels one by
+    // one keep them: 4 x 14336 / 8 features of bf16 in 32 layers.
+    const double wide = 2.0 * 8192 * 4 * 14336 / 8;
+    CHECK((kept("").activations - kept(chunks).activations).value() == doctest::Approx(32 * wide));
   }
 
   TEST_CASE("what no search can take is refused at its place") {

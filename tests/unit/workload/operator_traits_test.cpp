@@ -80,11 +80,12 @@ TEST_SUITE("unit") {
   TEST_CASE("what backward reads, as the derivatives say") {
     CHECK(reading(BackwardReads::Inputs) ==
           Kinds{
-              K::Matmul,         // dW = X^T dY; dX = dY W^T reads the weight only
-              K::BatchedMatmul,  // of S = Q K^T: dQ = dS K, dK = dS^T Q
-              K::GroupedMatmul,  // dW of every expert, as of a matmul
-              K::Norm,           // native_layer_norm_backward(dy, x, mean, rstd, weight)
-              K::Convolution,    // dW correlates input and dY
+              K::Matmul,                // dW = X^T dY; dX = dY W^T reads the weight only
+              K::BatchedMatmul,         // of S = Q K^T: dQ = dS K, dK = dS^T Q
+              K::GroupedMatmul,         // dW of every expert, as of a matmul
+              K::Norm,                  // native_layer_norm_backward(dy, x, mean, rstd, weight)
+              K::Convolution,           // dW correlates input and dY
+              K::DepthwiseConvolution,  // the same, channel by channel
           });
     CHECK(reading(BackwardReads::Outputs) ==
           Kinds{
@@ -107,16 +108,18 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("which operators are products, and of what") {
-    CHECK(multiplying(SecondOperand::Weight) == Kinds{K::Matmul, K::Convolution});
+    CHECK(multiplying(SecondOperand::Weight) ==
+          Kinds{K::Matmul, K::Convolution, K::DepthwiseConvolution});
     CHECK(multiplying(SecondOperand::GroupedWeights) == Kinds{K::GroupedMatmul});
     // Queries with keys, weights with values; fused attention is both.
     CHECK(multiplying(SecondOperand::Activation) == Kinds{K::BatchedMatmul, K::Attention});
     // A weight gradient of its own: backward of the others is one product for each operand.
     CHECK(kinds_where([](const OperatorTraits& row) { return row.multiplies_weight(); }) ==
-          Kinds{K::Matmul, K::GroupedMatmul, K::Convolution});
+          Kinds{K::Matmul, K::GroupedMatmul, K::Convolution, K::DepthwiseConvolution});
     // Model FLOPs are those of products (Chowdhery et al., arXiv:2204.02311, appendix B).
     CHECK(kinds_where([](const OperatorTraits& row) { return row.model_flops; }) ==
-          Kinds{K::Matmul, K::BatchedMatmul, K::Attention, K::GroupedMatmul, K::Convolution});
+          Kinds{K::Matmul, K::BatchedMatmul, K::Attention, K::GroupedMatmul, K::Convolution,
+                K::DepthwiseConvolution});
     // Rings and squares are of linear layers: tiles of X, W and Y (docs/temporal.md).
     CHECK(kinds_where([](const OperatorTraits& row) { return row.runs_in_steps; }) ==
           Kinds{K::Matmul});
@@ -126,13 +129,39 @@ TEST_SUITE("unit") {
     // Sums over slices add up: products, sums of table rows, element-wise sums.
     CHECK(kinds_where([](const OperatorTraits& row) { return row.leaves_partial_sums; }) ==
           Kinds{K::Matmul, K::BatchedMatmul, K::Attention, K::GroupedMatmul, K::Elementwise,
-                K::Embedding, K::Route, K::Convolution});
+                K::Embedding, K::Route, K::Convolution, K::DepthwiseConvolution});
     // Means, maxima and sums of exponentials do not: they are exchanged first.
     CHECK(kinds_where([](const OperatorTraits& row) { return !row.statistics.over.empty(); }) ==
           Kinds{K::Norm, K::Softmax, K::CrossEntropy});
     // Tokens change places, nothing is summed over a dimension.
     CHECK(kinds_where([](const OperatorTraits& row) { return row.exchanges_tokens; }) ==
           Kinds{K::Dispatch, K::Combine});
+  }
+
+  TEST_CASE("windows move over the inputs of convolutions, which borrow a curve") {
+    CHECK(kinds_where([](const OperatorTraits& row) { return row.slides; }) ==
+          Kinds{K::Convolution, K::DepthwiseConvolution});
+    CHECK(kinds_where([](const OperatorTraits& row) { return row.borrows_curve; }) ==
+          Kinds{K::Convolution, K::DepthwiseConvolution});
+  }
+
+  TEST_CASE("which operators make parts of parts") {
+    const Network network = build_network(test::gpt(2, 64, 4, 128, 32));
+    std::vector<std::string> linear;
+    for (const Operator& op : network.blocks[1].operators) {
+      if (is_linear(op)) linear.push_back(op.name);
+    }
+    // Products with weights and additions; no norm, no activation function, no attention.
+    CHECK(linear == std::vector<std::string>{"query", "key", "value", "projection", "residual1",
+                                             "mlp_in", "mlp_out", "residual2"});
+    Operator copy;
+    copy.kind = K::Elementwise;
+    CHECK(is_linear(copy));
+    copy.saved = {Saved(TensorId{0})};  // its derivative depends on what it reads
+    CHECK_FALSE(is_linear(copy));
+    copy.saved.clear();
+    copy.parameters = {ParameterId{0}};  // every device would add a bias
+    CHECK_FALSE(is_linear(copy));
   }
 
   TEST_CASE("row statistics by kind") {
@@ -187,8 +216,8 @@ TEST_SUITE("unit") {
     CHECK(priced_as(CostClass::ActivationProduct) == Kinds{K::BatchedMatmul});
     CHECK(priced_as(CostClass::FusedAttention) == Kinds{K::Attention});
     CHECK(priced_as(CostClass::Loss) == Kinds{K::CrossEntropy});
-    CHECK(priced_as(CostClass::Stream) ==
-          Kinds{K::Norm, K::Softmax, K::Elementwise, K::Route, K::Dispatch, K::Combine});
+    CHECK(priced_as(CostClass::Stream) == Kinds{K::Norm, K::Softmax, K::Elementwise, K::Route,
+                                                K::Dispatch, K::Combine, K::DepthwiseConvolution});
     CHECK(priced_as(CostClass::LookUp) == Kinds{K::Embedding});
   }
 

@@ -106,6 +106,53 @@ TEST_CASE("one linear layer is a product and a pass over memory") {
   CHECK_FALSE(needs_input_gradient(block, block.operators[0]));
 }
 
+TEST_CASE("a convolution of every channel by itself is depthwise, one of groups is not") {
+  // [1, 8, 6, 6] by [16, 8 / groups, 3, 3], padded by one.
+  const auto convolution = [](int groups) {
+    std::string text = linear_program();
+    const auto put = [&](const std::string& from, const std::string& to) {
+      for (std::size_t at = text.find(from); at != std::string::npos;
+           at = text.find(from, at + to.size())) {
+        text.replace(at, from.size(), to);
+      }
+    };
+    put("linear.default", "conv2d.default");
+    put(R"({"name": "weight", "arg": {"as_tensor": {"name": "w"}}})",
+        R"({"name": "weight", "arg": {"as_tensor": {"name": "w"}}},
+           {"name": "padding", "arg": {"as_ints": [1, 1]}},
+           {"name": "groups", "arg": {"as_int": )" +
+            std::to_string(groups) + "}}");
+    const auto sizes = [](std::initializer_list<int> of) {
+      std::string list;
+      for (const int size : of) {
+        list +=
+            (list.empty() ? "" : ", ") + std::string(R"({"as_int": )") + std::to_string(size) + "}";
+      }
+      return list;
+    };
+    put(sizes({1, 8}), sizes({1, 8, 6, 6}));
+    put(sizes({4, 8}), sizes({16, 8 / groups, 3, 3}));
+    put(sizes({1, 4}), sizes({1, 16, 6, 6}));
+    return network_of(text);
+  };
+  const struct {
+    int groups;
+    OperatorKind kind;
+    std::int64_t parameters;
+  } rows[] = {{1, OperatorKind::Convolution, 16 * 8 * 9},
+              {2, OperatorKind::Convolution, 16 * 4 * 9},
+              {8, OperatorKind::DepthwiseConvolution, 16 * 9}};
+  for (const auto& row : rows) {
+    CAPTURE(row.groups);
+    const Network network = convolution(row.groups);
+    CHECK(network.blocks.front().operators.front().kind == row.kind);
+    CHECK(parameter_count(network) == row.parameters);
+    // A product for every place, tap and channel that a result reads.
+    CHECK(model_forward_flops(network).value() == 2.0 * 36 * static_cast<double>(row.parameters));
+    CHECK(test::broken_rules(network).empty());
+  }
+}
+
 TEST_CASE("published networks have their parameters, FLOPs and repeats") {
   const struct {
     const char* import;
