@@ -2705,6 +2705,19 @@ class Comparisons(Case):
         told = self.refuse("--hw", "perlmutter", "--model", "gpt2-xl", "--gpus", "64", "--temporal", "2x2",
                            expect=["--temporal 2x2: megatron runs no operator in steps over squares", "any and primepar do"])
 
+    def test_squares_in_a_search(self):
+        """Every plan over squares of devices: the first is what predict says of its degrees with the same squares."""
+        question = ["--hw", "dgx-1-v100", "--model", "opt-6.7b", "--gpus", "16", "--batch", "32", "--precision", "fp16", "--framework",
+                    "primepar", "--temporal", "2x2"]
+        plans = self.answer(*question, "--space", "framework", "--vpp", "1")["plans"]
+        self.assertTrue(all(plan["config"]["tp"] % 4 == 0 for plan in plans))
+        first = plans[0]["config"]
+        degrees = [word for key in ("dp", "pp", "tp", "zero", "micro_batch", "recompute", "schedule")
+                   for word in ("--" + key.replace("_", "-"), str(first[key]))]
+        alone = self.answer("predict", *question, *degrees)["plans"][0]
+        self.assertAlmostEqual(alone["step_time_s"], plans[0]["step_time_s"], delta=1e-9)
+        self.refuse(*question, "--tp", "2", expect=["squares of 2 x 2 devices: no tensor degree is a multiple of 4"])
+
     def test_passes_in_a_search(self):
         """Alpa's lists under all passes: another plan is the fastest, each is priced as predict does, pruning loses none."""
         question = ["--hw", "aws-p3", "--model", "gpt2-xl", "--gpus", "64", "--batch", "1024", "--precision", "fp16", "--framework", "alpa",
