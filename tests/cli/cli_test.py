@@ -124,7 +124,7 @@ class Usage(Case):
         self.refuse("list", "hw", "--tp", "2", expect=["list takes no --tp"])
         self.refuse("explain", "--hw", "dgx-h100", "--write-plan", "x.yaml",
                     expect=["explain takes no --write-plan", "taken by predict"])
-        self.refuse("search", "--hw", "dgx-h100", "--temporal", "2x2", expect=["--temporal 2x2", "not a degree"])
+        self.refuse("compare", "--hw", "dgx-h100", "--temporal", "2x2", expect=["--temporal 2x2", "search and predict take them"])
         self.refuse("--tp", "2", "predict", "--tp", "4", expect=["--tp: given more than once"])
 
     def test_models_from_a_folder_and_from_standard_input(self):
