@@ -35,7 +35,7 @@ ROWS = [
 PUBLIC = {
     "base": ["quantity", "error", "data_type", "provenance", "fixed_vector", "axis", "scope", "stop_token",
              "infeasible", "implementation", "operator_passes", "concurrency", "site",
-             "layer_module", "dispatcher", "machine_need"],
+             "layer_module", "host_tensors", "dispatcher", "machine_need"],
     "hardware": ["cluster", "concurrency_coefficients", "kernel_curves", "link_curves"],
     "workload": ["network", "operator_kind", "model_description", "transformer_builder"],
     "framework": ["framework", "framework_constants", "skip_route"],

@@ -34,8 +34,9 @@ enum class Degree : std::uint8_t {
   Schedule,
   RecomputeModules,
   Dispatcher,
+  Offload,
 };
-inline constexpr std::size_t kDegreeCount = 21;
+inline constexpr std::size_t kDegreeCount = 22;
 
 class DegreeSet {
  public:

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "plansearch/dispatcher.hpp"
+#include "plansearch/host_tensors.hpp"
 #include "plansearch/layer_module.hpp"
 #include "plansearch/schedule_id.hpp"
 
@@ -64,6 +65,7 @@ struct PlanDegrees {
   /// the framework's own policy.
   std::uint8_t modules = 0;
   DispatcherId dispatcher = kOwnDispatcher;  ///< of tokens to their experts
+  HostBits on_host = 0;                      ///< tensors in memory of the host
 
   [[nodiscard]] int tensor() const {
     return product_of_counts({tensor_in, tensor_out, tensor_depth});

@@ -14,6 +14,7 @@
 #include "plansearch/data_type.hpp"
 #include "plansearch/dispatcher.hpp"
 #include "plansearch/framework_constants.hpp"
+#include "plansearch/host_tensors.hpp"
 #include "plansearch/implementation.hpp"
 #include "plansearch/layer_module.hpp"
 #include "plansearch/operator_passes.hpp"
@@ -197,16 +198,6 @@ struct OptimizerOffload {
   bool operator==(const OptimizerOffload&) const = default;
 };
 
-/// Tensors in memory of the host between their uses.
-struct HostTensors {
-  bool optimizer = false;    ///< states, and their update
-  bool parameters = false;   ///< what a rank keeps of them; copied to the device before each gather
-  bool activations = false;  ///< everything that layers keep from forward to backward
-  LayerModules modules;      ///< or what these parts of a layer keep
-  [[nodiscard]] bool any() const { return optimizer || parameters || activations || modules.any(); }
-  bool operator==(const HostTensors&) const = default;
-};
-
 /// How inputs of fp8 products are scaled.
 enum class Fp8Recipe : std::uint8_t {
   Tensorwise,  ///< by the maximum of the tensor at hand, read once more for it
@@ -273,7 +264,6 @@ struct Framework {
   OptimizerStart optimizer_start = OptimizerStart::Together;
   std::optional<OptimizerOffload> optimizer_offload;  ///< absent: it keeps states on the device
   HostTensors offloads{};                             ///< that it can keep there besides
-  HostTensors on_host{};                              ///< asked for
   bool has_optimizer_in_backward = false;             ///< it can update in backward
   /// Asked for: a parameter is updated as soon as its gradient is whole, which is then freed.
   bool optimizer_in_backward = false;

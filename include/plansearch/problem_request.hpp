@@ -34,7 +34,6 @@ enum class Setting : std::uint8_t {
   Fp8Recipe,
   CudaGraphs,
   DelayWeightGradients,
-  Offload,
   OptimizerInBackward,
   Routing,
   LoraRank,
@@ -75,7 +74,6 @@ struct ProblemRequest {
   std::optional<std::string> fp8_recipe{};      ///< tensorwise, rowwise, delayed, block, mxfp8
   std::optional<std::string> cuda_graphs{};     ///< 0, 1
   std::optional<std::string> delay_wgrad{};     ///< 0, 1
-  std::optional<std::string> offload{};         ///< what lives on the host: none, or a list
   std::optional<std::string> optimizer_in_backward{};  ///< 0, 1
   std::optional<std::string> routing{};                ///< balanced, auxiliary, real, or a number
   std::optional<std::int64_t> lora_rank{};             ///< adapters of this rank, all else frozen
@@ -101,7 +99,7 @@ struct ProblemRequest {
   std::optional<int> memory_cap{};      ///< micro-batches that orders made for the case may keep
   std::optional<std::string> passes{};  ///< over the program of a step: all, none, or a list
 
-  std::string square{};     ///< "2x2": linear operators in steps over a square, in one given plan
+  std::string square{};     ///< "2x2": linear operators in steps over a square
   std::string space{};      ///< the plans to search, by name; default: framework
   PinnedDegrees degrees{};  ///< decided ones; the others are searched, or take their defaults
   DegreeLimits limits{};    ///< of degrees that are searched

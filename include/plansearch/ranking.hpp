@@ -44,8 +44,8 @@ inline constexpr double kTieProbability = 0.8;
 [[nodiscard]] double tied_ratio(double paired_sigma);
 
 /// The part that variants of one plan share: everything but the chunks of its pipeline, their
-/// order, how keys and values meet under context parallelism, and whether optimizer states are
-/// sharded.
+/// order, how keys and values meet under context parallelism, whether optimizer states are sharded,
+/// and what is on the host.
 [[nodiscard]] PlanDegrees plan_family(PlanDegrees plan);
 
 }  // namespace plansearch

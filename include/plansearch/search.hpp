@@ -53,6 +53,8 @@ struct SearchRequest {
   /// Of single operators in every plan, on the network of the problem: what a plan file decides.
   /// Without factors they follow the tensor degree. Null: nothing.
   std::shared_ptr<const Placements> placements{};
+  /// Side of a square of devices over which every linear operator of the layers runs; 0: none.
+  int square = 0;
   /// Selectors of blocks that lie on the devices of all stages in every plan.
   std::vector<std::string> shared_blocks{};
 

@@ -30,7 +30,6 @@ class Settings(TypedDict, total=False):
     fp8_recipe: Words  # how inputs of fp8 products are scaled (tensorwise|rowwise|delayed|block|mxfp8)
     cuda_graphs: Numbers  # 1: a captured graph issues the kernels of a step (0|1)
     delay_wgrad: Numbers  # 1: where an order joins forwards and backwards, weight gradients run while exchanges are on their way (0|1)
-    offload: Words  # what lives in host memory: optimizer (states and update), parameters, activations, or modules such as core_attn (none|LIST)
     optimizer_in_backward: Numbers  # 1: parameters are updated as backward makes their gradients (0|1)
     routing: Words  # how tokens spread: balanced, auxiliary, real, or tokens of the fullest rank over the mean, such as 1.3
     lora_rank: Numbers  # train adapters of this rank beside frozen weights
@@ -62,7 +61,7 @@ class Degrees(TypedDict, total=False):
     zero: Numbers  # 0: nothing, 1: optimizer, 2: gradients, 3: parameters (0|1|2|3)
     shard_group: Numbers  # data ranks that share one ZeRO copy (hybrid shard); 0: all
     sp: Numbers  # sequence parallelism with tp (0|1)
-    temporal: Words  # ring: gathers and scatters of sp in steps under products (none|ring)
+    temporal: Words  # ring: gathers and scatters of sp in steps under products; 2x2: linear operators over squares of the tensor group (none|ring|KxK)
     micro_batch: Numbers  # sequences per device and micro-batch
     overdecompose: Numbers  # pieces of a micro-batch: messages of one run under kernels of another
     recompute: Words  # activations computed again in backward (none|selective|full)
@@ -70,6 +69,7 @@ class Degrees(TypedDict, total=False):
     schedule: Words  # pipeline schedule (gpipe|1f1b|interleaved|zb-h1|zb-v|zb-h2|eager-1f1b|breadth-first|hanayo|v-half|v-min|chimera|dualpipe|dualpipe-v|zb-auto|interleaved-pairs|pairs|3f1b)
     recompute_modules: Words  # parts of a layer that selective recomputation runs again (own|fewest|core_attn|layernorm|mla_up_proj|mlp|moe|moe_act|shared_experts)
     dispatcher: Words  # how tokens reach their experts (own|all-to-all|all-gather|deepep|hybridep)
+    offload: Words  # | mla_up_proj | mlp | moe | moe_act | shared_experts what lives in host memory: optimizer (states and update), parameters, activations, or modules such as core_attn (none|optimizer|parameters|activations|core_attn|layernorm)
 
 class Search(Settings, Degrees, total=False):
     """A question with limits of its answer."""

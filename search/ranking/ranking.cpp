@@ -96,6 +96,7 @@ PlanDegrees plan_family(PlanDegrees plan) {
   plan.schedule = kDefaultSchedule;
   if (plan.zero == ZeroStage::None) plan.zero = ZeroStage::Optimizer;
   plan.context_kind = ContextKind::Ring;
+  plan.on_host = 0;
   return plan;
 }
 

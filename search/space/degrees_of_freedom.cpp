@@ -104,6 +104,7 @@ std::vector<SpaceDimension> dimensions_of(const Problem& problem) {
        {{Degree::Data, Degree::Zero},
         [](Plan p) { return p.data > 1 && p.zero != ZeroStage::None; }},
        0},
+      {Degree::Offload, {0}, {}},
       {Degree::Recompute, recompute_levels(problem), {}},
       {Degree::RecomputeLayers,
        {0},

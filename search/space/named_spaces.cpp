@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/divisors.hpp"
+#include "plan/primitives/offload.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/degree_table.hpp"
@@ -30,10 +31,18 @@ SearchSpace megatron(const Problem& problem) {
   return space;
 }
 
+/// Programs keep on the host what they are told to; where none is asked, the search tells.
+void find_offload(const Problem& problem, SearchSpace& space) {
+  if (problem.framework->has_program) return;
+  std::vector<int>& values = space.dimension(Degree::Offload).values;
+  for (const HostBits tensors : host_choices(*problem.framework)) values.push_back(tensors);
+}
+
 /// Orders, modules, dispatchers and rings under products, as far as the framework runs them.
 void take_what_is_listed(const Problem& problem, SearchSpace& space) {
   space.dimension(Degree::Schedule).values = order_values(*problem.framework, *problem.network);
   find_modules_and_dispatcher(problem, space);
+  find_offload(problem, space);
   if (!runs_steps(problem.framework->operator_steps, OperatorSteps::Rings)) return;
   space.dimension(Degree::Temporal).values = {static_cast<int>(Temporal::None),
                                               static_cast<int>(Temporal::Ring)};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the best plans of a space of degrees under placements and shared devices that a plan
-//           file decides.
+//           file decides, or with every linear operator over squares of devices.
 // Source: constraints of nnScaler (OSDI 2024, section 4): a search over what they leave open.
 // Assumes: orders that are found have one chunk a stage. Operators in pieces multiply and read at
 // least as much as whole ones, so that the bound
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/checked.hpp"
+#include "plan/placements/square_placements.hpp"
 #include "plan/stages/gangs.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "search/strategies/offers.hpp"
@@ -117,6 +118,7 @@ class ConstrainedSearch : public Strategy {
     const Problem& problem = task_.evaluator.problem();
     auto made = task_.evaluator.expand(degrees);
     if (std::holds_alternative<Infeasible>(made)) return made;
+    if (request_.square > 0) made = on_squares(std::get<ParallelPlan>(std::move(made)), degrees);
     if (request_.placements) made = with_placed(std::get<ParallelPlan>(std::move(made)), degrees);
     // One stage is all devices.
     if (request_.shared_blocks.empty() || degrees.pipeline == 1) return made;
@@ -133,6 +135,26 @@ class ConstrainedSearch : public Strategy {
       placements.factors = {degrees.tensor_out};
     }
     return with_placements(std::move(plan), placements, *problem.network, *problem.framework);
+  }
+
+  /// All layers of a kind are cut alike, so that the network stays as it is.
+  [[nodiscard]] std::variant<ParallelPlan, Infeasible> on_squares(
+      ParallelPlan plan, const PlanDegrees& degrees) const {
+    const Problem& problem = task_.evaluator.problem();
+    const auto refused = [](const PlacementFault& fault) {
+      return Infeasible{.obstacle = Obstacle::NoSuchFeature, .detail = fault.message};
+    };
+    const auto names = square_placements(*problem.network, degrees, request_.square);
+    if (const auto* fault = std::get_if<PlacementFault>(&names)) return refused(*fault);
+    auto made = resolve_placements(std::get<PlacementNames>(names), *problem.network, degrees,
+                                   *problem.framework);
+    if (const auto* fault = std::get_if<PlacementFault>(&made)) return refused(*fault);
+    const auto& squares = std::get<DistinguishedNetwork>(made);
+    if (squares.network->blocks.size() != problem.network->blocks.size()) {
+      return Infeasible{.obstacle = Obstacle::NoSuchFeature, .detail = "layers differ"};
+    }
+    return with_placements(std::move(plan), squares.placements, *problem.network,
+                           *problem.framework);
   }
 
   const SearchTask& task_;

@@ -159,6 +159,19 @@ constexpr std::array kStagedSpaces{
     StagedSpace{"uneven", uneven, Cuts::ByRole},
 };
 
+/// Values that plans can have whose operators are placed: squares take whole groups of devices and
+/// leave no tokens to spread; tensors go to the host where somebody says so. False where no group
+/// is left.
+[[nodiscard]] bool keep_decided(const SearchRequest& request, SearchSpace& space) {
+  if (request.is_open(Degree::Offload)) space.dimension(Degree::Offload).values = {0};
+  if (request.square == 0) return true;
+  std::vector<int>& groups = space.dimension(Degree::TensorOut).values;
+  std::erase_if(groups, [&](int ranks) { return ranks % (request.square * request.square) != 0; });
+  space.dimension(Degree::SequenceParallel).values = {static_cast<int>(SequenceParallel::Off)};
+  space.dimension(Degree::Temporal).values = {static_cast<int>(Temporal::None)};
+  return !groups.empty();
+}
+
 const StagedSpace* find(std::string_view name) {
   const auto* row = std::find_if(kStagedSpaces.begin(), kStagedSpaces.end(),
                                  [&](const StagedSpace& space) { return space.name == name; });
@@ -171,13 +184,21 @@ std::variant<SearchResult, Infeasible> search(const PlanEvaluator& evaluator,
                                               std::string_view space, const SearchRequest& request,
                                               const SearchOptions& options) {
   const StagedSpace* row = find(space);
-  if (request.placements || !request.shared_blocks.empty()) {
-    if (row != nullptr) {
+  if (request.placements || request.square > 0 || !request.shared_blocks.empty()) {
+    const bool squares = request.square > 0 && row != nullptr && row->cuts == Cuts::InSteps;
+    if (squares) space = "4d";  // and squares take the place of what finds steps
+    if (row != nullptr && !squares) {
       throw InputError({}, fmt::format("space {} finds what the plan decides", space),
                        "--space framework, megatron or 4d: what is left open is degrees");
     }
     auto made = make_space(space, evaluator.problem(), request.pinned, request.limits);
     if (auto* infeasible = std::get_if<Infeasible>(&made)) return std::move(*infeasible);
+    if (!keep_decided(request, std::get<SearchSpace>(made))) {
+      return Infeasible{.obstacle = Obstacle::DegreesDoNotMultiply,
+                        .detail = fmt::format("squares of {0} x {0} devices: no tensor degree is a "
+                                              "multiple of {1}",
+                                              request.square, request.square * request.square)};
+    }
     const auto walk =
         std::make_shared<const LegalWalk>(evaluator, std::get<SearchSpace>(std::move(made)));
     SearchResult result =

@@ -31,8 +31,9 @@ constexpr std::size_t kSamplesPerMesh = 16;
 constexpr std::size_t kRoundFamilies = 128;
 
 /// What the states of a device depend on.
-constexpr DegreeSet kStateDegrees = kMeshDegrees | DegreeSet{Degree::Expert, Degree::ExpertTensor,
-                                                             Degree::Zero, Degree::ShardGroup};
+constexpr DegreeSet kStateDegrees =
+    kMeshDegrees | DegreeSet{Degree::Expert, Degree::ExpertTensor, Degree::Zero, Degree::ShardGroup,
+                             Degree::Offload};
 
 void add(SearchCounts& to, const SearchCounts& counts) {
   to.evaluated += counts.evaluated;

@@ -7,7 +7,6 @@
 
 #include "base/units.hpp"
 #include "plansearch/ranking.hpp"
-#include "question/framework_flags.hpp"
 #include "question/gpu_count.hpp"
 #include "report/plan_cells.hpp"
 
@@ -51,29 +50,6 @@ std::optional<std::string> fewer_gpus(const ProblemRequest& request, const Resol
                         short_plan(best->plan), to_text(best->estimate.step.total()));
   }
   return found;
-}
-
-/// What a framework of all that is priced gains by tensors on the host: less to recompute or to
-/// shard. Of programs it is asked (--offload). `found` is the best so far.
-void faster_by_host(const ProblemRequest& request, const ResolvedQuestion& asked,
-                    const SearchReport& report, SearchSession& session, std::string& found) {
-  const Framework& framework = *asked.problem.framework;
-  if (framework.has_program || request.offload) return;
-  const double tie = tied_ratio(framework.constants.paired_sigma);
-  const StepTimeBreakdown& step = report.plans.front().estimate.step;
-  if (step.compute * tie >= step.total() - step.site) return;  // kernels are all there is
-  Seconds least = step.total() / tie;
-  for (const std::string& choice : host_choices(framework, *asked.problem.cluster)) {
-    ProblemRequest changed = request;
-    changed.offload = choice;
-    const ResolvedQuestion settled = resolve_question(changed, asked.files);
-    const auto best =
-        session.best(settled, changed, report.question.gpus, fmt::format("--offload {}", choice));
-    if (!best || best->estimate.step.total() >= least) continue;
-    least = best->estimate.step.total();
-    found = fmt::format("with --offload {} {} takes {}", choice, short_plan(best->plan),
-                        to_text(least));
-  }
 }
 
 }  // namespace
@@ -132,10 +108,6 @@ std::vector<std::string> find_advice(const ProblemRequest& request, const Resolv
     }
     if (auto text = fewer_gpus(request, asked, report, session)) advice.push_back(*std::move(text));
   });
-  std::string on_host;
-  session.ask_aside(advice, "tensors on the host",
-                    [&] { faster_by_host(request, asked, report, session, on_host); });
-  if (!on_host.empty()) advice.push_back(std::move(on_host));
   return advice;
 }
 

@@ -24,7 +24,7 @@ constexpr std::array kParts{
     DegreeSet{Degree::Pipeline, Degree::Chunks, Degree::Schedule},
     DegreeSet{Degree::Context, Degree::ContextKind},
     DegreeSet{Degree::Expert, Degree::ExpertTensor},
-    DegreeSet{Degree::Zero, Degree::ShardGroup},
+    DegreeSet{Degree::Zero, Degree::ShardGroup, Degree::Offload},
     DegreeSet{Degree::Recompute, Degree::RecomputeLayers},
     DegreeSet{Degree::Pieces},
 };

@@ -8,8 +8,8 @@
 
 #include "answer/ladder.hpp"
 #include "base/units.hpp"
+#include "plan/primitives/offload.hpp"
 #include "plansearch/degree_table.hpp"
-#include "question/framework_flags.hpp"
 #include "report/plan_cells.hpp"
 
 namespace plansearch {
@@ -68,10 +68,11 @@ std::optional<Change> by_loss(const ProblemRequest& request, const ResolvedQuest
 /// Tensors on the host, the fewest first, where nobody has said which.
 void add_host(const ProblemRequest& request, const ResolvedQuestion& asked,
               std::vector<Change>& changes) {
-  if (request.offload) return;
-  for (std::string& choice : host_choices(*asked.problem.framework, *asked.problem.cluster)) {
-    changes.push_back({fmt::format("with --offload {}", choice), request});
-    changes.back().request.offload = std::move(choice);
+  const Framework& framework = *asked.problem.framework;
+  if (request.degrees.has(Degree::Offload) || !framework.has_program) return;  // searched
+  for (const HostBits choice : host_choices(framework)) {
+    changes.push_back({fmt::format("with --offload {}", host_text(choice)), request});
+    changes.back().request.degrees.pin(Degree::Offload, choice);
   }
 }
 
@@ -189,7 +190,8 @@ std::vector<std::string> find_remedies(const ProblemRequest& request, const Reso
   session.ask_aside(remedies, "changes that may help", [&] {
     bool has_room = false;  // with tensors on the host: the fewest will do
     for (const Change& change : possible_changes(request, asked)) {
-      const bool host = change.request.offload != request.offload;
+      const bool host =
+          change.request.degrees.has(Degree::Offload) && !request.degrees.has(Degree::Offload);
       if (host && has_room) continue;
       const std::size_t before = remedies.size();
       attempt(change);

@@ -9,6 +9,7 @@
 #include "answer/plan_file.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/stop_token.hpp"
+#include "question/degrees.hpp"
 #include "search/ranking/variants.hpp"
 #include "search/strategies/strategy.hpp"
 #include "search/walk/fewest_layers.hpp"
@@ -31,6 +32,7 @@ SearchRequest request_of(const ResolvedQuestion& asked, const ProblemRequest& re
   SearchRequest made{request.degrees, request.limits};
   made.placements = asked.placements;
   made.shared_blocks = asked.shared_blocks;
+  made.square = square_side(request.square);
   return made;
 }
 

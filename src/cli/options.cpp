@@ -63,11 +63,10 @@ bool is_digit(char letter) {
   return letter >= '0' && letter <= '9';
 }
 
-/// Squares are placements of operators, which a space of degrees does not hold.
+/// Squares are placements of operators.
 [[noreturn]] void refuse_squares(std::string_view flag, std::string_view text) {
   throw InputError({}, fmt::format("{} {}: squares of devices are not a degree", flag, text),
-                   "in a search --space temporal or full finds them, under --framework primepar or "
-                   "any; plansearch predict prices one");
+                   "search and predict take them, under --framework primepar or any");
 }
 
 /// A degree, its bounds where it is a number, and what it may be.
@@ -75,7 +74,9 @@ void add_degree(CLI::App& app, Options& o, Degree degree, std::string_view key,
                 std::string_view help) {
   const DegreeRow& row = row_of(degree);
   const std::string flag = flag_of(key);
-  const bool squares = degree == Degree::Temporal && app.get_name() == "predict";  // placements
+  const bool squares =
+      degree == Degree::Temporal &&  // placements
+      (app.get_parent() == nullptr || app.get_name() == "predict" || app.get_name() == "search");
   CLI::Option* option = app.add_option_function<std::string>(
       flag,
       [&o, degree, flag, squares](const std::string& text) {

@@ -58,7 +58,7 @@ void read_unless_null(Reading& r, const Value& v) {
   if (!is_left_open(v)) r.degrees.*Field = count_in(v);
 }
 
-constexpr Setting kOffloads = setting_of(plansearch::Setting::Offload);
+constexpr Setting kOffloads = setting_of(Degree::Offload);
 
 constexpr int kEightBits = 8;
 template <int Bits>

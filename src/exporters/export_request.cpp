@@ -10,7 +10,6 @@
 
 #include "base/names.hpp"
 #include "base/overrides.hpp"
-#include "exporters/offload_words.hpp"
 #include "plan/stages/layer_distribution.hpp"
 #include "plansearch/degree_table.hpp"
 #include "schedule/table.hpp"
@@ -262,20 +261,6 @@ bool matters(Setting setting, const ExportRequest& request) {
   return setting != Setting::Layers || request.virtual_stages() > 1;
 }
 
-std::string ordered_offload(const std::string& text) {
-  std::vector<std::string> words = words_of(text, " ,+");
-  const auto place = [](const std::string& word) {
-    constexpr std::array<std::string_view, 3> kFirst{"optimizer", "parameters", "activations"};
-    const auto* found = std::find(kFirst.begin(), kFirst.end(), word);
-    if (found != kFirst.end()) return static_cast<std::size_t>(found - kFirst.begin());
-    const auto module = find_layer_module(word);
-    return kFirst.size() + (module ? static_cast<std::size_t>(*module) : kLayerModuleCount);
-  };
-  std::stable_sort(words.begin(), words.end(),
-                   [&](const std::string& a, const std::string& b) { return place(a) < place(b); });
-  return fmt::format("{}", fmt::join(words, ","));
-}
-
 std::string value_of(Setting setting, const ExportRequest& h) {
   if (setting == setting_of(Degree::ShardGroup))
     return h.shard_ranks() == h.degrees.data ? "0" : fmt::format("{}", h.shard_ranks());
@@ -283,10 +268,7 @@ std::string value_of(Setting setting, const ExportRequest& h) {
     return value_text(*degree, degree_value(h.degrees, *degree));
   if (const auto overlap = overlap_of(setting))
     return std::string(h.overlaps(*overlap) ? kOn : kOff);
-  if (const SettingRow* row = chosen_row(setting)) {
-    const std::string text = row->get(h.chosen).value_or("");
-    return row->setting == plansearch::Setting::Offload ? ordered_offload(text) : text;
-  }
+  if (const SettingRow* row = chosen_row(setting)) return row->get(h.chosen).value_or("");
   return question_value(setting).value(h);
 }
 
@@ -294,7 +276,6 @@ std::string neutral_value(Setting setting) {
   if (const auto degree = degree_of(setting))
     return value_text(*degree, degree_value(PlanDegrees{}, *degree));
   if (overlap_of(setting)) return std::string(kOff);
-  if (setting == setting_of(plansearch::Setting::Offload)) return "none";
   if (setting == setting_of(plansearch::Setting::CudaGraphs) ||
       setting == setting_of(plansearch::Setting::DelayWeightGradients) ||
       setting == setting_of(plansearch::Setting::OptimizerInBackward))

@@ -147,11 +147,11 @@ std::vector<Key> software_keys() {
        [](const ExportRequest& h) { return offloads_optimizer(h) ? Value(1.0) : Value(); },
        together},
       {"--fine-grained-activation-offloading", {kOffload},
-       [](const ExportRequest& h) { return flag(h.problem.framework->on_host.modules.any()); },
+       [](const ExportRequest& h) { return flag(host_tensors(h.degrees.on_host).modules.any()); },
        together},
       {"--offload-modules", {kOffload},
        [](const ExportRequest& h) {
-         const LayerModules modules = h.problem.framework->on_host.modules;
+         const LayerModules modules = host_tensors(h.degrees.on_host).modules;
          return modules.any() ? Value(words_of(to_text(modules, " "), " ")) : Value();
        },
        [](Reading& r, const Value& v) { for (const std::string& word : texts_in(v)) r.offload(word); }},

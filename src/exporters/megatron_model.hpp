@@ -28,7 +28,7 @@ void settle_deepspeed(Reading& reading);
 /// gradients added up in fp32 is BF16_Optimizer, which shards states at stage 0 too.
 [[nodiscard]] Conflict unsharded_bf16();
 void settle_unsharded_bf16(Reading& reading);
-inline constexpr Setting kOffload = setting_of(plansearch::Setting::Offload);
+inline constexpr Setting kOffload = setting_of(Degree::Offload);
 inline constexpr Setting kMainGradients = setting_of(plansearch::Setting::MainGradients);
 
 }  // namespace plansearch::exporters

@@ -33,7 +33,7 @@ bool hides_tensor_messages(const ExportRequest& h) {
 }
 
 bool offloads_optimizer(const ExportRequest& h) {
-  return h.problem.framework->on_host.optimizer;
+  return host_tensors(h.degrees.on_host).optimizer;
 }
 
 bool has_precision(const ExportRequest& h, std::initializer_list<DataType> types) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of `--offload` a target can say: lists of words, in the order in which exports compare them.
+// What of `--offload` a target can say: lists of words, in the order of host_words().
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -11,13 +10,10 @@
 
 namespace plansearch::exporters {
 
-/// "parameters,optimizer" as "optimizer,parameters"; words that nobody knows stay.
-[[nodiscard]] std::string ordered_offload(const std::string& text);
-
 /// True where it lies on the host, else null.
 template <bool HostTensors::*What>
 [[nodiscard]] Value if_on_host(const ExportRequest& request) {
-  return request.problem.framework->on_host.*What ? Value(true) : Value();
+  return host_tensors(request.degrees.on_host).*What ? Value(true) : Value();
 }
 
 /// FSDP's CPU offload, where it is on: all of a shard.

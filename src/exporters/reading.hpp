@@ -54,7 +54,7 @@ struct Reading {
   [[nodiscard]] const Value& value(std::string_view key) const;
   /// One more kind of tensor in memory of the host.
   void offload(const std::string& what) {
-    asked.offload = asked.offload ? *asked.offload + "," + what : what;
+    degrees.on_host = static_cast<HostBits>(degrees.on_host | find_host_tensors(what).value_or(0));
   }
   [[nodiscard]] int gpus() const { return asked.gpus.value_or(0); }
   void hide(Overlap overlap, bool on = true) { hides.at(static_cast<std::size_t>(overlap)) = on; }

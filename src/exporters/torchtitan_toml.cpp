@@ -62,7 +62,7 @@ std::vector<Key> training_keys() {
       // Names of earlier versions.
       only_read("training.batch_size", together),
       only_read("parallelism.pipeline_parallel_layers_per_stage", together),
-      {"training.enable_cpu_offload", {setting_of(plansearch::Setting::Offload)},
+      {"training.enable_cpu_offload", {setting_of(Degree::Offload)},
        if_on_host<&HostTensors::parameters>,
        read_shard_offload},
       {"training.mixed_precision_param", {S::Precision},

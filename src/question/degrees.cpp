@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
@@ -166,7 +167,45 @@ void check_rings_run(const PinnedDegrees& pinned, const Framework& framework) {
   }
 }
 
+/// Squares were asked for, where they are never run.
+void check_squares_run(const std::string& square, const Framework& framework) {
+  if (square_side(square) == 0) return;
+  if (const auto none = check_steps(framework, OperatorSteps::Squares)) {
+    throw InputError({}, fmt::format("--temporal {}: {}", square, none->detail),
+                     "--framework any and primepar do");
+  }
+}
+
 }  // namespace
+
+int square_side(const std::string& text) {
+  if (text.empty()) return 0;
+  constexpr int kMostSide = 64;
+  const std::size_t cross = text.find('x');
+  const auto number = [](std::string_view digits) {
+    int value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return error == std::errc() && end == digits.data() + digits.size() ? value : 0;
+  };
+  const int rows = number(std::string_view(text).substr(0, cross));
+  const int columns =
+      cross == std::string::npos ? 0 : number(std::string_view(text).substr(cross + 1));
+  if (rows < 2 || columns < 2 || rows > kMostSide || columns > kMostSide) {
+    throw InputError(
+        {}, fmt::format("--temporal {}: no square of devices", text),
+        "rows x columns, such as 2x2 or 4x4; or ring: gathers and scatters under products");
+  }
+  if (rows != columns) {
+    throw InputError({},
+                     fmt::format("--temporal {}: the phases of a product fit each other on squares "
+                                 "only (PrimePar, ASPLOS 2024)",
+                                 text),
+                     fmt::format("--temporal {0}x{0}; what is left of the tensor group cuts as "
+                                 "without it",
+                                 std::min(rows, columns)));
+  }
+  return rows;
+}
 
 void check_degrees(const PinnedDegrees& degrees, const DegreeLimits& limits) {
   for (const DegreeRow& row : degree_table()) {
@@ -220,6 +259,7 @@ void check_degrees_fit(const PinnedDegrees& degrees, const Problem& problem) {
 void check_degrees_fit(const ProblemRequest& request, const Problem& problem) {
   check_rules(request.degrees, problem);
   check_rings_run(request.degrees, *problem.framework);
+  check_squares_run(request.square, *problem.framework);
   PinnedDegrees judged = request.degrees;
   const std::string& space = request.space.empty() ? problem.framework->space : request.space;
   if (cuts_one_by_one(space, *problem.framework)) judged.release(Degree::TensorOut);

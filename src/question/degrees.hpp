@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "plansearch/degree_limits.hpp"
 #include "plansearch/degree_set.hpp"
@@ -11,6 +12,9 @@
 #include "plansearch/problem.hpp"
 
 namespace plansearch {
+
+/// The side of a square of devices: "2x2" is 2, no text 0. InputError for other texts.
+[[nodiscard]] int square_side(const std::string& text);
 
 /// Refuses contradictions that need no network to see.
 void check_degrees(const PinnedDegrees& degrees, const DegreeLimits& limits = {});

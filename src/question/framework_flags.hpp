@@ -44,15 +44,12 @@ void note_fixed_degrees(const Framework& framework, const PinnedDegrees& asked,
 void refuse_contradictions(const ProblemRequest& choice, std::string_view attention,
                            DataType precision);
 
-/// What lives in memory of the host: "none", "0", or a list of "optimizer" (states and their
-/// update), "parameters", "activations" (everything that layers keep for backward) and modules of a
-/// layer. InputError for other words, frameworks that cannot and machines of whose hosts nothing is
+/// InputError for tensors that the framework keeps on the device, and for machines of whose hosts
+/// nothing is known.
+void check_offload(const Framework& framework, const Cluster& machine, HostBits asked);
+/// The same of several sets; from then on the framework keeps nothing on hosts of which nothing is
 /// known.
-void apply_offload(Framework& framework, const Cluster& machine, const std::string& text);
-/// Values of --offload that the framework knows on this machine, the fewest tensors first. Modules
-/// by name are left out.
-[[nodiscard]] std::vector<std::string> host_choices(const Framework& framework,
-                                                    const Cluster& machine);
+void take_offloads(Framework& framework, const Cluster& machine, const std::vector<int>& asked);
 /// "1": parameters are updated in backward. InputError for other words and frameworks that cannot.
 void apply_optimizer_in_backward(Framework& framework, const std::string& text);
 

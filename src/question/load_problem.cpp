@@ -321,6 +321,7 @@ class QuestionResolver {
       check_dispatcher(framework_, model_, cluster_, static_cast<DispatcherId>(id));
     }
     leave_dispatchers_out(framework_, cluster_);
+    take_offloads(framework_, cluster_, asked_values(Degree::Offload));
     if (ids.empty() && model_.moe && framework_.dispatcher.path != TokenPath::Pairs) {
       note("dispatcher", framework_.dispatcher.name, "framework");
     }
@@ -434,11 +435,10 @@ class QuestionResolver {
   void settle_software() {
     refuse_contradictions(request_, request_.attention.value_or(""), settled_.problem.precision);
     apply_software(framework_, cluster_.software, request_, settled_.problem.precision);
-    if (request_.offload) apply_offload(framework_, cluster_, *request_.offload);
     using enum Setting;
     for (const Setting setting :
          {Set, Operators, Implementation, Kernels, MainGradients, BasePrecision, OptimizerStates,
-          Fp8Recipe, CudaGraphs, DelayWeightGradients, Offload, OptimizerInBackward}) {
+          Fp8Recipe, CudaGraphs, DelayWeightGradients, OptimizerInBackward}) {
       const SettingRow& row = row_of(setting);
       const auto value = row.get(request_);
       if (value) note(std::string(row.key), *value, request_.origin(row.key));

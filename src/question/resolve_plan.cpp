@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "plan/legality/legality.hpp"
 #include "plan/placements/check_placements.hpp"
@@ -117,41 +116,12 @@ void place_operators(const Placements& placements, const io::PlacementsDocument&
   given.inexpressible = error.formatted();
 }
 
-/// The side of a square: "2x2" is 2.
-int read_square(const std::string& text) {
-  constexpr int kMostSide = 64;
-  const std::size_t cross = text.find('x');
-  const auto number = [](std::string_view digits) {
-    int value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    return error == std::errc() && end == digits.data() + digits.size() ? value : 0;
-  };
-  const int rows = number(std::string_view(text).substr(0, cross));
-  const int columns =
-      cross == std::string::npos ? 0 : number(std::string_view(text).substr(cross + 1));
-  if (rows < 2 || columns < 2 || rows > kMostSide || columns > kMostSide) {
-    throw InputError(
-        {}, fmt::format("--temporal {}: no square of devices", text),
-        "rows x columns, such as 2x2 or 4x4; or ring: gathers and scatters under products");
-  }
-  if (rows != columns) {
-    throw InputError({},
-                     fmt::format("--temporal {}: the phases of a product fit each other on squares "
-                                 "only (PrimePar, ASPLOS 2024)",
-                                 text),
-                     fmt::format("--temporal {0}x{0}; what is left of the tensor group cuts as "
-                                 "without it",
-                                 std::min(rows, columns)));
-  }
-  return rows;
-}
-
 /// What the plan file says of operators, or what squares for all linear ones come to.
 io::PlacementsDocument placements_asked(const PlanRequest& asked, const PlanDegrees& degrees,
                                         const Problem& problem) {
   const std::string& square = asked.request.square;
   if (square.empty()) return *asked.placements;
-  auto made = square_placements(*problem.network, degrees, read_square(square));
+  auto made = square_placements(*problem.network, degrees, square_side(square));
   if (const auto* fault = std::get_if<PlacementFault>(&made)) {
     throw InputError({}, fmt::format("--temporal {}: {}", square, fault->message), fault->hint);
   }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/names.hpp"
+#include "plan/primitives/offload.hpp"
 #include "plansearch/error.hpp"
 #include "question/machine_needs.hpp"
 
@@ -180,81 +181,33 @@ void refuse_contradictions(const ProblemRequest& choice, std::string_view attent
   }
 }
 
-namespace {
-
-/// What `--offload` knows by a word. Modules are words of their own.
-struct OffloadWord {
-  std::string_view word;
-  bool HostTensors::*asked;
-  bool (*can)(const Framework&);
-};
-constexpr std::array<OffloadWord, 3> kOffloadWords{
-    {{"optimizer", &HostTensors::optimizer,
-      [](const Framework& f) { return f.optimizer_offload.has_value(); }},
-     {"parameters", &HostTensors::parameters,
-      [](const Framework& f) { return f.offloads.parameters; }},
-     {"activations", &HostTensors::activations,
-      [](const Framework& f) { return f.offloads.activations; }}}};
-
-[[noreturn]] void refuse_offload(const Framework& framework, const std::string& word,
-                                 const std::function<bool(const Framework&)>& can) {
-  throw InputError({},
-                   fmt::format("--offload {}: {} keeps them on the device", word, framework.name),
-                   "these keep them on the host: " + frameworks_that(can));
+void check_offload(const Framework& framework, const Cluster& machine, HostBits asked) {
+  for (unsigned bit = 1; bit <= asked; bit <<= 1U) {
+    const auto one = static_cast<HostBits>(asked & bit);
+    if (kept_on_device(framework, one) == 0) continue;
+    throw InputError(
+        {},
+        fmt::format("--offload {}: {} keeps them on the device", host_text(one), framework.name),
+        "these keep them on the host: " + frameworks_that([&](const Framework& other) {
+          return kept_on_device(other, one) == 0;
+        }));
+  }
+  if (asked != 0 && !machine.host) {
+    throw InputError(
+        {},
+        fmt::format("--offload {}: {} says nothing of its hosts", host_text(asked), machine.name),
+        "add host: {memory, memory_bandwidth, to_device, from_device} to the profile "
+        "(docs/hardware_profiles.md)");
+  }
 }
 
-void take_offload_word(const Framework& framework, const std::string& word, HostTensors& taken) {
-  for (const OffloadWord& known : kOffloadWords) {
-    if (known.word != word) continue;
-    if (!known.can(framework)) refuse_offload(framework, word, known.can);
-    taken.*known.asked = true;
-    return;
+void take_offloads(Framework& framework, const Cluster& machine, const std::vector<int>& asked) {
+  for (const int tensors : asked) {
+    check_offload(framework, machine, static_cast<HostBits>(tensors));
   }
-  const auto module = find_layer_module(word);
-  if (!module) {
-    std::vector<std::string> words{"none"};
-    for (const OffloadWord& known : kOffloadWords) words.emplace_back(known.word);
-    for (std::size_t i = 0; i < kLayerModuleCount; ++i) {
-      words.emplace_back(to_text(static_cast<LayerModule>(i)));
-    }
-    refuse_word("--offload", word, words);
-  }
-  const auto can = [&](const Framework& f) { return (f.offloads.modules & bit_of(*module)).any(); };
-  if (!can(framework)) refuse_offload(framework, word, can);
-  taken.modules |= bit_of(*module);
-}
-
-}  // namespace
-
-std::vector<std::string> host_choices(const Framework& framework, const Cluster& machine) {
-  std::vector<std::string> known;
-  for (const OffloadWord& one : kOffloadWords) {
-    if (machine.host && one.can(framework)) known.emplace_back(one.word);
-  }
-  std::vector<std::string> choices;
-  for (std::size_t count = 1; count <= known.size(); ++count) {
-    for (std::size_t set = 1; set < std::size_t{1} << known.size(); ++set) {
-      std::vector<std::string> words;
-      for (std::size_t i = 0; i < known.size(); ++i) {
-        if ((set >> i & 1U) != 0) words.push_back(known[i]);
-      }
-      if (words.size() == count) choices.push_back(fmt::format("{}", fmt::join(words, ",")));
-    }
-  }
-  return choices;
-}
-
-void apply_offload(Framework& framework, const Cluster& machine, const std::string& text) {
-  if (text.empty() || text == "none" || text == "0") return;
-  HostTensors taken;
-  for (const std::string& word : words_of(text, " ,+")) take_offload_word(framework, word, taken);
-  if (!machine.host) {
-    throw InputError({},
-                     fmt::format("--offload {}: {} says nothing of its hosts", text, machine.name),
-                     "add host: {memory, memory_bandwidth, to_device, from_device} to the profile "
-                     "(docs/hardware_profiles.md)");
-  }
-  framework.on_host = taken;
+  if (machine.host) return;
+  framework.optimizer_offload.reset();
+  framework.offloads = {};
 }
 
 void apply_optimizer_in_backward(Framework& framework, const std::string& text) {

@@ -90,6 +90,9 @@ std::string short_plan(const PlanSummary& plan) {
   if (plan.degrees.dispatcher != kOwnDispatcher) {
     text += fmt::format(", {}", to_text(plan.degrees.dispatcher));
   }
+  if (plan.degrees.on_host != 0) {
+    text += fmt::format(", {} on the host", host_text(plan.degrees.on_host));
+  }
   return text;
 }
 

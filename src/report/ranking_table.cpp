@@ -145,6 +145,9 @@ std::vector<PlanColumn> degree_columns() {
       degree_column(
           {"dispatcher", Align::Left}, [](Plan p) { return std::string(to_text(p.dispatcher)); },
           [](Plan p) { return p.dispatcher != kOwnDispatcher; }),
+      degree_column(
+          {"offload", Align::Left}, [](Plan p) { return std::string(host_text(p.on_host)); },
+          [](Plan p) { return p.on_host != 0; }),
       {{"schedule", Align::Left, 2}, order_cell, [](const PlanReport& p) {
          return p.plan.degrees.pipeline > 1 || schedule_row(p.plan.degrees.schedule).joins;
        }}};

@@ -65,8 +65,9 @@ ParameterPolicy make_policy(const PlanDegrees& plan, const Framework& framework,
         std::min(1.0, element_size(*precision.quantised) / element_size(precision.gather));
   }
   policy.updated_in_backward = framework.optimizer_in_backward;
-  policy.parameter.on_host = framework.on_host.parameters;
-  if (framework.on_host.optimizer) to_host(*framework.optimizer_offload, reduce, policy);
+  const HostTensors host = host_tensors(plan.on_host);
+  policy.parameter.on_host = host.parameters;
+  if (host.optimizer) to_host(*framework.optimizer_offload, reduce, policy);
   return policy;
 }
 

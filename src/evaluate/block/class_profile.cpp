@@ -178,6 +178,7 @@ std::size_t StatesKey::hash() const noexcept {
   for (const std::uint64_t axis : axes) mix(axis);
   if (placements != 0) mix(placements);
   if (plan.dispatcher != kOwnDispatcher) mix(static_cast<std::uint64_t>(plan.dispatcher));
+  if (plan.on_host != 0) mix(plan.on_host);
   return static_cast<std::size_t>(hash ^ hash >> 29U);
 }
 

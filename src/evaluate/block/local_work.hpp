@@ -106,6 +106,7 @@ struct LocalBlock {
   LocalSizes kernels;  ///< of one kernel of an operator: of a piece, where it runs in pieces
   int micro_batch = 1;
   const SelectiveRecompute& selective;
+  HostTensors host;
 };
 
 /// Kernels of a block that run again, by the share of every operator.

@@ -138,6 +138,7 @@ std::shared_ptr<const PlacedNetwork> ProfileMaker::placed(
 std::uint32_t ProfileMaker::number_of_sizes(const StatesKey& key) const {
   StatesKey sizes = key;
   sizes.plan.dispatcher = kOwnDispatcher;
+  sizes.plan.on_host = 0;
   const std::lock_guard lock(mutex_);
   return sizes_.emplace(sizes, static_cast<std::uint32_t>(sizes_.size())).first->second;
 }
@@ -161,6 +162,7 @@ void ProfileMaker::for_each_local_block(const PlacedBlocks& placed, int micro_ba
   plan.micro_batch = micro_batch;
   plan.modules = modules;
   const SelectiveRecompute selective = selective_of(*context_.problem.framework, plan);
+  const HostTensors host = host_tensors(plan.on_host);
   thread_local std::vector<double> extents;
   placed_extents(network, plan, *context_.problem.framework, extents);
   fill_fullest_rank(network, placed.mesh, micro_batch, extents);
@@ -175,7 +177,8 @@ void ProfileMaker::for_each_local_block(const PlacedBlocks& placed, int micro_ba
                      {block, index_[b], own.cuts, extents},
                      {block, index_[b], kernels, extents},
                      micro_batch,
-                     selective});
+                     selective,
+                     host});
   }
 }
 
@@ -334,7 +337,8 @@ void ProfileMaker::make_module_sets(const PlacedNetwork& placed) const {
 std::shared_ptr<const ModuleChoices> ProfileMaker::module_choices(
     const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const {
   std::call_once(sets_made_, [&] { make_module_sets(*placed); });
-  const ChoiceKey key{{placed->sizes, micro_batch}, placed->shared->plan.dispatcher};
+  const ChoiceKey key{
+      {placed->sizes, micro_batch}, placed->shared->plan.dispatcher, placed->shared->plan.on_host};
   return choices_.get(key, [&] {
     const auto local = kernels(*placed, micro_batch);
     std::vector<ModuleBlock> blocks;

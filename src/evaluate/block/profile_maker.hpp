@@ -87,6 +87,7 @@ class ProfileMaker {
   struct ChoiceKey {
     KernelKey local;
     DispatcherId dispatcher;
+    HostBits on_host;
     [[nodiscard]] std::size_t hash() const noexcept;
     bool operator==(const ChoiceKey&) const = default;
   };

@@ -108,12 +108,12 @@ class ActivationCounter {
   }
 
   [[nodiscard]] bool goes_to_host(std::size_t op, const Saved* saved) const {
-    return waits_on_host(context_.problem.framework->on_host, block_, op, saved);
+    return waits_on_host(local_.host, block_, op, saved);
   }
 
   /// A block's own tensors are back while its backward runs, and the next one's on their way.
   void leave_to_host(Recompute level, BlockMemory& memory) const {
-    const HostTensors& host = context_.problem.framework->on_host;
+    const HostTensors& host = local_.host;
     if (host.activations && is_layer(block_.kind)) {
       memory.offloaded = memory.saved;
     } else if (host.modules.any() && !repeats_whole(block_, level)) {
@@ -148,7 +148,7 @@ class ActivationCounter {
 
   /// The part of saved(level, ...) that is one tensor, as it was produced.
   [[nodiscard]] Bytes kept_of(TensorId id, Bytes at_start, Recompute level) const {
-    if (context_.problem.framework->on_host.activations && is_layer(block_.kind)) return Bytes(0);
+    if (local_.host.activations && is_layer(block_.kind)) return Bytes(0);
     if (repeats_whole(block_, level)) return at_start;
     const std::vector<double>& repeated = local_.repeated[static_cast<std::size_t>(level)];
     const bool selective = level == Recompute::Selective;

@@ -37,14 +37,13 @@ struct RankBytes {
 }  // namespace
 
 HostUpdate host_update(const PricingInput& view, const ParameterCount& count,
-                       const ModelStatePolicy& statics) {
+                       const ModelStatePolicy& statics, const HostTensors& tensors) {
   const Framework& framework = *view.problem.framework;
-  if (!framework.on_host.optimizer && !framework.on_host.parameters) return {};
+  if (!tensors.optimizer && !tensors.parameters) return {};
   const Cluster& cluster = *view.problem.cluster;
   const Host& host = cluster.host.value();
   const double ranks = std::min(cluster.accelerators_per_node, view.problem.gpus);
-  const double extra =
-      framework.on_host.optimizer ? framework.optimizer_offload.value().extra_bytes : 0.0;
+  const double extra = tensors.optimizer ? framework.optimizer_offload.value().extra_bytes : 0.0;
   RankBytes bytes;
   bytes.add(count.trainable_dense, count.frozen_dense, statics.dense, extra);
   bytes.add(count.trainable_expert, count.frozen_expert, statics.expert, extra);

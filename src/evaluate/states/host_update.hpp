@@ -7,9 +7,10 @@
 
 namespace plansearch {
 
-/// Nothing, where states are on the device. `count`: what one rank holds, before sharding.
+/// Nothing, where states and parameters are on the device (`tensors`). `count`: what one rank
+/// holds, before sharding.
 [[nodiscard]] HostUpdate host_update(const PricingInput& view, const ParameterCount& count,
-                                     const ModelStatePolicy& statics);
+                                     const ModelStatePolicy& statics, const HostTensors& tensors);
 
 /// The way of gradients to the host that no backward pass hides.
 [[nodiscard]] Seconds exposed_copies(const PricingInput& view, const HostUpdate& update,

@@ -32,7 +32,8 @@ namespace plansearch {
   const auto shared = [](const PlanDegrees& p) {
     return std::tuple(p.tensor_in, p.tensor_out, p.tensor_depth, p.context, p.context_kind,
                       p.expert, p.expert_tensor, p.sequence_parallel, p.temporal, p.micro_batch,
-                      p.pieces, p.recompute, p.recompute_layers > 0, p.modules, p.dispatcher);
+                      p.pieces, p.recompute, p.recompute_layers > 0, p.modules, p.dispatcher,
+                      p.on_host);
   };
   return shared(a) == shared(b);
 }

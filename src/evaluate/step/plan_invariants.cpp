@@ -129,16 +129,16 @@ void add_states(const PricingInput& view, const TransformInvariants& transform,
     statics.reduction_buffers +=
         Bytes((n.trainable_dense + n.trainable_expert) * view.constants.memory_reduction_bytes);
   }
-  const HostUpdate offload = host_update(view, n, transform.statics);
+  const HostTensors host = host_tensors(transform.degrees->on_host);
+  const HostUpdate offload = host_update(view, n, transform.statics, host);
   statics.offload.memory += offload.memory;
   statics.offload.update += offload.update;
   statics.offload.parameters += offload.parameters;
   statics.offload.gradients += offload.gradients;
   statics.offload.reduced += offload.reduced;
   const Bytes traffic(optimizer_traffic(n, transform.statics) * view.constants.optimizer_factor);
-  statics.optimizer += view.problem.framework->on_host.optimizer
-                           ? offload.update + offload.parameters
-                           : stream_time(view.problem.cluster->accelerator, traffic, 1);
+  statics.optimizer += host.optimizer ? offload.update + offload.parameters
+                                      : stream_time(view.problem.cluster->accelerator, traffic, 1);
 }
 
 /// Where updates are part of backward: gradients of one block, and of parameters that several

@@ -99,6 +99,15 @@ std::string_view dispatcher_word(int value) {
   return to_text(static_cast<DispatcherId>(value));
 }
 
+std::optional<int> find_host_value(std::string_view text) {
+  const auto bits = find_host_tensors(text);
+  return bits ? std::optional(static_cast<int>(*bits)) : std::nullopt;
+}
+
+std::string_view host_word(int value) {
+  return host_text(static_cast<HostBits>(value));
+}
+
 constexpr DegreeRow combined(DegreeRow row) {
   row.combines = true;
   return row;
@@ -179,7 +188,11 @@ constexpr std::array<DegreeRow, kDegreeCount> kTable{
                                  "parts of a layer that selective recomputation runs again",
                                  module_words, find_modules, modules_word)),
      words<&P::dispatcher>(D::Dispatcher, "dispatcher", "how tokens reach their experts",
-                           dispatcher_names, find_dispatcher_value, dispatcher_word)}};
+                           dispatcher_names, find_dispatcher_value, dispatcher_word),
+     combined(words<&P::on_host>(D::Offload, "offload",
+                                 "what lives in host memory: optimizer (states and update), "
+                                 "parameters, activations, or modules such as core_attn",
+                                 host_words, find_host_value, host_word))}};
 
 /// Rows are found by their place.
 constexpr bool in_order() {

@@ -323,28 +323,28 @@ constexpr Rule kRules[] = {
       "optimizer states on the host with a ZeRO stage below the limit where there are several data "
       "ranks",
       true},
-     {D::Data, D::Context, D::Zero},
+     {D::Data, D::Context, D::Zero, D::Offload},
      [](const Case& c, double limit) {
-       return c.framework.on_host.optimizer && c.plan.data * c.plan.context > 1 &&
+       return host_tensors(c.plan.on_host).optimizer && c.plan.data * c.plan.context > 1 &&
               static_cast<double>(c.plan.zero) < limit;
      }},
     {{"optimizer-offload-max-zero",
       "optimizer states on the host with a ZeRO stage above the limit", true},
-     {D::Zero},
+     {D::Zero, D::Offload},
      [](const Case& c, double limit) {
-       return c.framework.on_host.optimizer && static_cast<double>(c.plan.zero) > limit;
+       return host_tensors(c.plan.on_host).optimizer && static_cast<double>(c.plan.zero) > limit;
      }},
     {{"parameter-offload-takes-optimizer", "parameters or optimizer states on the host alone",
       false},
-     {},
+     {D::Offload},
      [](const Case& c, double) {
-       return c.framework.on_host.parameters != c.framework.on_host.optimizer;
+       return host_tensors(c.plan.on_host).parameters != host_tensors(c.plan.on_host).optimizer;
      }},
     {{"activation-offload-needs-full-recompute",
       "activations on the host without recompute of whole layers", false},
-     {D::Recompute},
+     {D::Recompute, D::Offload},
      [](const Case& c, double) {
-       return c.framework.on_host.activations && c.plan.recompute != Recompute::Full;
+       return host_tensors(c.plan.on_host).activations && c.plan.recompute != Recompute::Full;
      }},
     {{"no-zero-2", "sharding of gradients without parameters (ZeRO stage 2)", false},
      {D::Zero},

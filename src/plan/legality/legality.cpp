@@ -285,12 +285,9 @@ Result check_interleaving(const Case& c, Wording wording) {
   });
 }
 
-/// Parameters come to the device for every gather.
-Result check_fetched_parameters(const Case& c, Wording wording) {
-  if (!c.framework.on_host.parameters || c.plan.zero == ZeroStage::Parameters) return std::nullopt;
-  return refuse(wording, Obstacle::FrameworkForbids, 3, static_cast<double>(c.plan.zero), [] {
-    return std::string("parameters on the host are those that ranks share (--zero 3)");
-  });
+/// Tensors in memory of the host.
+Result check_offload(const Case& c, Wording wording) {
+  return check_kept_on_host(c, wording);
 }
 
 /// Gradients of a micro-batch are gone when the next one makes its own.
@@ -366,7 +363,7 @@ constexpr std::array kConditions{
               check_recompute_layers},
     Condition{{Degree::Recompute, Degree::RecomputeModules}, check_modules},
     Condition{{Degree::Dispatcher}, check_dispatcher},
-    Condition{{Degree::Zero}, check_fetched_parameters},
+    Condition{{Degree::Zero, Degree::Offload}, check_offload},
     Condition{kBatchDegrees, check_updates},
     Condition{{Degree::Pieces}, check_interleaving},
     Condition{{Degree::MicroBatch, Degree::Pieces}, check_pieces},

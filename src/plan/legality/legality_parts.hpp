@@ -59,6 +59,8 @@ struct RuleCase {
 [[nodiscard]] std::optional<Infeasible> check_order_listed(const RuleCase& c, Wording wording);
 /// The order runs in the shape of the plan, and suits the passes of the network.
 [[nodiscard]] std::optional<Infeasible> check_order_runs(const RuleCase& c, Wording wording);
+/// What lives in memory of the host can be kept there.
+[[nodiscard]] std::optional<Infeasible> check_kept_on_host(const RuleCase& c, Wording wording);
 /// One rule of a framework file; one that is not in the vocabulary forbids nothing.
 [[nodiscard]] std::optional<Infeasible> check_rule(const FrameworkRule& rule, const RuleCase& c,
                                                    Wording wording);

@@ -160,9 +160,6 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
     row<&R::delay_wgrad>(S::DelayWeightGradients, "delay_wgrad", K::Text, "0|1",
                          "1: where an order joins forwards and backwards, weight gradients run "
                          "while exchanges are on their way"),
-    row<&R::offload>(S::Offload, "offload", K::Text, "none|LIST",
-                     "what lives in host memory: optimizer (states and update), parameters, "
-                     "activations, or modules such as core_attn"),
     row<&R::optimizer_in_backward>(S::OptimizerInBackward, "optimizer_in_backward", K::Text, "0|1",
                                    "1: parameters are updated as backward makes their gradients"),
     row<&R::routing>(S::Routing, "routing", K::Text, "KIND",

@@ -19,6 +19,11 @@ std::optional<bool> ReproducedRow::within() const {
   return predicted && (!low || *predicted >= *low) && (!high || *predicted <= *high);
 }
 
+std::optional<bool> ReproducedRow::expected() const {
+  if (!published || !p10 || !p90) return std::nullopt;
+  return *p10 <= *published && *published <= *p90;
+}
+
 std::optional<double> ReproducedRow::error() const {
   if (!published || !predicted || *published == 0.0) return std::nullopt;
   return std::abs(*predicted / *published - 1.0);
@@ -119,6 +124,8 @@ ReproducedRow& Figures::add(std::string_view id, const Predicted& predicted,
   ReproducedRow& row = rows_.emplace_back(figure.row);
   row.predicted = predicted.at_site;
   row.tuned = predicted.at_factor_one;
+  row.p10 = predicted.p10;
+  row.p90 = predicted.p90;
   if (published) {
     row.published = published;
     PLANSEARCH_CHECK(set_band(figure.band, row));

@@ -39,6 +39,8 @@ struct Predicted {
 
   std::optional<double> at_site{};  ///< absent: no plan, or not to be had here
   std::optional<double> at_factor_one{};
+  /// Where one step decides: between these lie 80 % of outcomes at the default site.
+  std::optional<double> p10{}, p90{};
 };
 
 /// One figure. Absent bounds do not bind; without any the figure is reported, not checked.
@@ -51,6 +53,7 @@ struct ReproducedRow {
   std::optional<double> tuned{};  ///< at factor 1, where that differs
   /// What is predicted over the range of what was not published; absent where all was.
   std::optional<double> least{}, most{};
+  std::optional<double> p10{}, p90{};  ///< of what one predicted step decides: 80 % of outcomes
   std::optional<double> low{}, high{};
   std::string source{};    ///< the paper and its version, or a repository and its commit
   std::string locator{};   ///< the place in it
@@ -60,6 +63,8 @@ struct ReproducedRow {
   [[nodiscard]] std::optional<bool> within() const;
   /// |predicted / published - 1|
   [[nodiscard]] std::optional<double> error() const;
+  /// Whether what was published lies between p10 and p90.
+  [[nodiscard]] std::optional<bool> expected() const;
 };
 
 /// A line of validation/published.

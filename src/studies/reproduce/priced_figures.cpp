@@ -238,7 +238,15 @@ Predicted predicted(const Measure& measure, const Answer& answer, const Answer* 
   const double own = at(false);
   const double tuned = at(true);
   if (std::abs(own - tuned) <= kSame * std::abs(own)) return own;
-  return {own, tuned};
+  Predicted found(own, tuned);
+  if (over != nullptr) return found;  // errors of the two steps share most of their causes
+  const Estimate estimate = at_factor(answer.best->estimate, answer.problem().site.factor);
+  const double step = estimate.step.total().value();
+  const double fast = measure.of(answer, step * estimate.relative_p10);
+  const double slow = measure.of(answer, step * estimate.relative_p90);
+  found.p10 = std::min(fast, slow);
+  found.p90 = std::max(fast, slow);
+  return found;
 }
 
 }  // namespace

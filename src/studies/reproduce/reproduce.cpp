@@ -64,6 +64,9 @@ const Columns<SeedRow>& columns_of_rows() {
       {"least", [](Row r) { return or_null(r.row.least); }},
       {"most", [](Row r) { return or_null(r.row.most); }},
       {"", {}, {"range"}, [](Row r) { return interval(r.row.least, r.row.most); }},
+      {"p10", [](Row r) { return or_null(r.row.p10); }},
+      {"p90", [](Row r) { return or_null(r.row.p90); }},
+      {"", {}, {"p10 - p90"}, [](Row r) { return interval(r.row.p10, r.row.p90); }},
       {"low", [](Row r) { return or_null(r.row.low); }},
       {"high", [](Row r) { return or_null(r.row.high); }},
       {"", {}, {"band"}, [](Row r) { return interval(r.row.low, r.row.high); }},
@@ -86,7 +89,21 @@ const Columns<SeedRow>& columns_of_rows() {
   return kColumns;
 }
 
-/// "measured: 5 of 9 checked figures are within their bands; median error of 12: 14.2 %".
+/// ", 3 of 4 inside p10 - p90", of rows that have both.
+std::string coverage(FigureKind kind, const std::vector<SeedRow>& rows) {
+  std::size_t all = 0;
+  std::size_t inside = 0;
+  for (const auto& [seed, row] : rows) {
+    const auto expected = row.expected();
+    if (row.kind != kind || !expected) continue;
+    ++all;
+    inside += *expected ? 1 : 0;
+  }
+  return all == 0 ? "" : fmt::format(", {} of {} inside p10 - p90", inside, all);
+}
+
+/// "measured: 5 of 9 checked figures are within their bands; median error of 12: 14.2 %, 3 of 4
+/// inside p10 - p90".
 std::string summary(FigureKind kind, const std::vector<SeedRow>& rows) {
   std::size_t all = 0;
   std::size_t checked = 0;
@@ -105,7 +122,8 @@ std::string summary(FigureKind kind, const std::vector<SeedRow>& rows) {
                                  to_text(kind), held, checked);
   if (checked < all) text += fmt::format(", {} are reported", all - checked);
   if (kind == FigureKind::Measured && !errors.empty()) {
-    text += fmt::format("; median error of {}: {:.1f} %", errors.size(), 100.0 * median(errors));
+    text += fmt::format("; median error of {}: {:.1f} %{}", errors.size(), 100.0 * median(errors),
+                        coverage(kind, rows));
   }
   return text + "\n";
 }

@@ -20,9 +20,9 @@ constexpr double kHidden = 1024;
 constexpr double kLayer = 12 * kHidden * kHidden + 4 * kHidden;
 constexpr std::size_t kOffload = static_cast<std::size_t>(Purpose::Offload);
 
-Problem with_host(const HostTensors& tensors, double to_device = 10e9, double from_device = 20e9) {
+Problem with_host(double to_device = 10e9, double from_device = 20e9) {
   Problem problem = test::with_framework(test::toy_problem(), [&](Framework& framework) {
-    framework.on_host = tensors;
+    framework.offloads = {false, true, true, bit_of(LayerModule::CoreAttention)};
     framework.optimizer_offload = OptimizerOffload{GradientsToHost::AsReduced, false, 0.0};
   });
   Cluster cluster = *problem.cluster;
@@ -38,8 +38,9 @@ HostTensors activations() {
   return tensors;
 }
 
-PlanDegrees plan(Recompute recompute) {
+PlanDegrees plan(Recompute recompute, const HostTensors& tensors = {}) {
   PlanDegrees degrees;
+  degrees.on_host = to_bits(tensors);
   degrees.data = 16;
   degrees.micro_batches = 2;
   degrees.recompute = recompute;
@@ -83,8 +84,8 @@ TEST_SUITE("unit") {
     for (const double rate :
          {10e9, kInput / (2 * forward), kInput / (0.5 * backward), kInput / (3 * backward)}) {
       CAPTURE(rate);
-      const auto after =
-          test::ToyClass(with_host(activations(), rate, rate), degrees).profile("decoder");
+      const auto after = test::ToyClass(with_host(rate, rate), plan(Recompute::Full, activations()))
+                             .profile("decoder");
       CHECK(after.forward.device().value() == doctest::Approx(leaving(forward, kInput / rate)));
       CHECK(after.recompute.device().value() + after.backward.device().value() ==
             doctest::Approx(arriving(backward, kInput / rate)));
@@ -94,7 +95,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("links carry both directions at once, one after the other in each") {
-    const Problem problem = with_host({}, 10e9, 20e9);
+    const Problem problem = with_host(10e9, 20e9);
     const PricingContext context = pricing_context(problem);
     const HostCopies copies = host_copies(context, Bytes(4e9), {Bytes(1e9), Bytes(1e9)});
     CHECK(copies.forward.value() == doctest::Approx(4e9 / 20e9));
@@ -108,14 +109,14 @@ TEST_SUITE("unit") {
       const PlanDegrees degrees = plan(level);
       const auto before = test::ToyClass(test::toy_problem(), degrees).profile("decoder").memory;
       const auto after =
-          test::ToyClass(with_host(activations()), degrees).profile("decoder").memory;
+          test::ToyClass(with_host(), plan(level, activations())).profile("decoder").memory;
       CHECK(after.saved == Bytes(0));
       CHECK(after.offloaded == before.saved);
       CHECK(after.working_set.value() ==
             doctest::Approx((before.working_set + before.saved * 2.0).value()));
     }
     const auto full =
-        test::ToyClass(with_host(activations()), plan(Recompute::Full)).profile("decoder");
+        test::ToyClass(with_host(), plan(Recompute::Full, activations())).profile("decoder");
     CHECK(full.memory.offloaded.value() == doctest::Approx(kInput));
   }
 
@@ -125,27 +126,26 @@ TEST_SUITE("unit") {
     const auto whole =
         test::ToyClass(test::toy_problem(), plan(Recompute::None)).profile("decoder").memory;
     const auto none =
-        test::ToyClass(with_host(tensors), plan(Recompute::None)).profile("decoder").memory;
+        test::ToyClass(with_host(), plan(Recompute::None, tensors)).profile("decoder").memory;
     // Queries, keys, values and the result, in bf16, and what a fused kernel keeps of its scores.
     CHECK(none.offloaded.value() >= 4 * kInput);
     CHECK((none.saved + none.offloaded).value() == doctest::Approx(whole.saved.value()));
     const auto full =
-        test::ToyClass(with_host(tensors), plan(Recompute::Full)).profile("decoder").memory;
+        test::ToyClass(with_host(), plan(Recompute::Full, tensors)).profile("decoder").memory;
     CHECK(full.offloaded == Bytes(0));
   }
 
   // 8 layers of one micro-batch and 8 ranks a node; four stages of two layers: the first one has
   // forwards of four micro-batches before its first backward.
   TEST_CASE("hosts hold what micro-batches in flight keep") {
-    PlanDegrees degrees = plan(Recompute::Full);
-    CHECK(priced(with_host(activations()), degrees).host_memory.value() ==
-          doctest::Approx(8 * 8 * kInput));
+    PlanDegrees degrees = plan(Recompute::Full, activations());
+    CHECK(priced(with_host(), degrees).host_memory.value() == doctest::Approx(8 * 8 * kInput));
     degrees.data = 4;
     degrees.pipeline = 4;
     degrees.micro_batches = 8;
-    CHECK(priced(with_host(activations()), degrees).host_memory.value() ==
-          doctest::Approx(8 * 4 * 2 * kInput));
-    CHECK(priced(test::toy_problem(), degrees).host_memory == Bytes(0));
+    CHECK(priced(with_host(), degrees).host_memory.value() == doctest::Approx(8 * 4 * 2 * kInput));
+    degrees.on_host = 0;
+    CHECK(priced(with_host(), degrees).host_memory == Bytes(0));
   }
 
   // A rank keeps a sixteenth, 2 bytes a parameter, and copies it for each pass.
@@ -156,13 +156,15 @@ TEST_SUITE("unit") {
     degrees.zero = ZeroStage::Parameters;
     const double rate = 1e6;  // so slow that nothing hides it
     const auto before = test::ToyClass(test::toy_problem(), degrees).profile("decoder");
-    const auto after = test::ToyClass(with_host(tensors, rate, rate), degrees).profile("decoder");
+    degrees.on_host = to_bits(tensors);
+    const auto after = test::ToyClass(with_host(rate, rate), degrees).profile("decoder");
     const double copy = kLayer / 16 * 2 / rate;
     CHECK(after.forward.device().value() == doctest::Approx(copy));
     CHECK(after.backward.device().value() == doctest::Approx(copy));
     CHECK(after.forward.exposed[kOffload].value() ==
           doctest::Approx(copy - before.forward.device().value()));
-    const Estimate estimate = priced(with_host(tensors), degrees);
+    const Estimate estimate = priced(with_host(), degrees);
+    degrees.on_host = 0;
     const Estimate kept = priced(test::toy_problem(), degrees);
     CHECK(kept.memory.parameters > Bytes(0));
     CHECK(estimate.memory.parameters == Bytes(0));
@@ -173,9 +175,9 @@ TEST_SUITE("unit") {
   TEST_CASE("parameters and optimizer on the host: the update writes where parameters live") {
     HostTensors tensors;
     tensors.parameters = tensors.optimizer = true;
-    PlanDegrees degrees = plan(Recompute::None);
+    PlanDegrees degrees = plan(Recompute::None, tensors);
     degrees.zero = ZeroStage::Parameters;
-    const Estimate estimate = priced(with_host(tensors, 1e15, 1e15), degrees);
+    const Estimate estimate = priced(with_host(1e15, 1e15), degrees);
     const double owned = (8 * kLayer + (51200 + 2) * kHidden) / 16;
     CHECK(estimate.memory.optimizer == Bytes(0));
     CHECK(estimate.memory.gradients == Bytes(0));
@@ -206,8 +208,8 @@ TEST_SUITE("unit") {
   TEST_CASE("parameters on the host are those that ranks share") {
     HostTensors tensors;
     tensors.parameters = true;
-    const Problem problem = with_host(tensors);
-    PlanDegrees degrees = plan(Recompute::None);
+    const Problem problem = with_host();
+    PlanDegrees degrees = plan(Recompute::None, tensors);
     degrees.zero = ZeroStage::Gradients;
     CHECK(check_legality(degrees, *problem.network, *problem.framework, 16, problem.precision));
     degrees.zero = ZeroStage::Parameters;

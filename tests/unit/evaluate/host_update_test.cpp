@@ -25,7 +25,6 @@ Problem offloaded(OptimizerOffload offload, const Host& host) {
   Problem problem = test::toy_problem();
   auto framework = std::make_shared<Framework>(*problem.framework);
   framework->optimizer_offload = offload;
-  framework->on_host.optimizer = true;
   framework->rules.push_back({"optimizer-offload-min-zero", 1, "needs ZeRO"});
   framework->rules.push_back({"optimizer-offload-max-zero", 2, "not with sharded parameters"});
   problem.framework = framework;
@@ -40,6 +39,7 @@ PlanDegrees plan(ZeroStage zero = ZeroStage::Gradients) {
   degrees.data = 16;
   degrees.micro_batches = 2;
   degrees.zero = zero;
+  degrees.on_host = to_bits({true, false, false, {}});
   return degrees;
 }
 

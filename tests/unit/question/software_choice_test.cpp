@@ -61,40 +61,37 @@ TEST_SUITE("unit") {
     const Problem problem = test::toy_problem();
     Framework framework = *problem.framework;
     Cluster cluster = *problem.cluster;
-    const auto offload = [&](const std::string& what) {
-      return message_of([&] { apply_offload(framework, cluster, what); });
+    const auto offload = [&](const char* what) {
+      const HostBits tensors = find_host_tensors(what).value();
+      return message_of([&] { check_offload(framework, cluster, tensors); });
     };
     CHECK(offload("none").empty());
-    CHECK(offload("disk").find("unknown word 'disk'") != std::string::npos);
     CHECK(offload("activations").find("toy keeps them on the device") != std::string::npos);
     CHECK(offload("optimizer").find("toy keeps them on the device") != std::string::npos);
     framework.optimizer_offload = OptimizerOffload{};
+    framework.offloads.modules = bit_of(LayerModule::CoreAttention);
     CHECK(offload("optimizer").find("says nothing of its hosts") != std::string::npos);
     cluster.host = Host{};
-    CHECK(!framework.on_host.any());
     CHECK(offload("optimizer").empty());
-    CHECK(framework.on_host.optimizer);
-  }
-
-  TEST_CASE("lists of what lives on the host, each as the framework knows it") {
-    const Problem problem = test::toy_problem();
-    Framework framework = *problem.framework;
-    Cluster cluster = *problem.cluster;
-    cluster.host = Host{};
-    framework.optimizer_offload = OptimizerOffload{};
-    framework.offloads.parameters = true;
-    framework.offloads.modules = bit_of(LayerModule::CoreAttention);
-    const auto offload = [&](const std::string& what) {
-      return message_of([&] { apply_offload(framework, cluster, what); });
-    };
-    CHECK(offload("optimizer,parameters").empty());
-    CHECK(framework.on_host.optimizer);
-    CHECK(framework.on_host.parameters);
-    CHECK(!framework.on_host.activations);
-    CHECK(offload("core_attn").empty());
-    CHECK(framework.on_host.modules == bit_of(LayerModule::CoreAttention));
+    CHECK(offload("optimizer,core_attn").empty());
     CHECK(offload("mlp").find("toy keeps them on the device") != std::string::npos);
     CHECK(offload("optimizer,activations").find("--offload activations") != std::string::npos);
+  }
+
+  TEST_CASE("a machine that says nothing of its hosts takes every choice away") {
+    const Problem problem = test::toy_problem();
+    Framework framework = *problem.framework;
+    framework.optimizer_offload = OptimizerOffload{};
+    framework.offloads.activations = true;
+    Cluster cluster = *problem.cluster;
+    cluster.host = Host{};
+    take_offloads(framework, cluster, {});
+    CHECK(framework.optimizer_offload);
+    CHECK(framework.offloads.activations);
+    cluster.host.reset();
+    take_offloads(framework, cluster, {});
+    CHECK(!framework.optimizer_offload);
+    CHECK(!framework.offloads.any());
   }
 
   TEST_CASE("updates in backward: frameworks that can, and two words") {
@@ -189,19 +186,6 @@ TEST_SUITE("unit") {
     machine.accelerator.peak.fill(std::nullopt);
     CHECK(unmet({.format = DataType::Bf16, .message = "m"}).find("has no bf16") !=
           std::string::npos);
-  }
-
-  TEST_CASE("choices of tensors on the host: what the framework knows, the fewest first") {
-    Framework framework = *test::toy_problem().framework;
-    Cluster machine = *test::toy_problem().cluster;
-    machine.host = Host{};
-    CHECK(host_choices(framework, machine).empty());
-    framework.optimizer_offload = OptimizerOffload{};
-    framework.offloads.activations = true;
-    CHECK(host_choices(framework, machine) ==
-          std::vector<std::string>{"optimizer", "activations", "optimizer,activations"});
-    machine.host.reset();  // nothing is known of it
-    CHECK(host_choices(framework, machine).empty());
   }
 
   TEST_CASE("weight gradients that run later: the framework must be able to") {

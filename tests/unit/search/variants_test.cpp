@@ -42,6 +42,22 @@ TEST_SUITE("unit") {
     CHECK(groups[0].size() == 4);
   }
 
+  // Tensors on the host cost copies: of plans that tie, they pay where something else gets better.
+  TEST_CASE("of plans that tie the one with the fewest tensors on the host stands for all") {
+    PlanCandidate states = candidate(1.00, 1);
+    states.plan.on_host = 1;
+    PlanCandidate none = candidate(1.02, 1);
+    PlanCandidate more = candidate(1.01, 1);
+    more.plan.on_host = 3;
+    PlanCandidate others = candidate(1.02, 1);
+    others.plan.on_host = 4;
+    const auto groups = grouped_variants({states, more, none, others}, kSigma, 10);
+    REQUIRE(groups.size() == 1);
+    REQUIRE(groups[0].size() == 2);  // `more` and `others` are no faster than with fewer of them
+    CHECK(groups[0][0].plan.on_host == 0);
+    CHECK(groups[0][1].plan.on_host == 1);
+  }
+
   TEST_CASE("what is slower by more than a tie, or differs in more, is a group of its own") {
     const auto groups = grouped_variants(
         {candidate(1.00, 8), candidate(1.01, 1, 8), candidate(1.04, 2), candidate(1.05, 1)}, kSigma,

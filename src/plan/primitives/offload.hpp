@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What frameworks can keep in memory of the host.
+#pragma once
+
+#include <vector>
+
+#include "plansearch/framework.hpp"
+#include "plansearch/host_tensors.hpp"
+
+namespace plansearch {
+
+/// The part of these tensors that the framework cannot keep there.
+[[nodiscard]] HostBits kept_on_device(const Framework& framework, HostBits tensors);
+
+/// Sets of optimizer states, parameters and activations that it can, the fewest first; not the
+/// empty one, nor modules by name.
+[[nodiscard]] std::vector<HostBits> host_choices(const Framework& framework);
+
+}  // namespace plansearch
