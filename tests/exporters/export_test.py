@@ -538,7 +538,8 @@ class Refusals(Case):
         return result.returncode == 0
 
     def test_plans_of_every_framework_to_every_target(self):
-        frameworks, targets = names("frameworks"), names("exporters")
+        frameworks = names("frameworks")
+        targets = [name for name in names("exporters") if name != "chakra"]  # takes what is priced: trace_test.py
         self.assertGreater(len(frameworks) * len(targets), 100)
         rows = []
         for framework in frameworks:
