@@ -46,7 +46,11 @@ svg .line { stroke: var(--line); }
 @media print {
   nav, .filter { display: none; }
   main { max-width: none; padding: 0; }
-  section, figure { break-inside: avoid; }
+  figure, tr { break-inside: avoid; }
+  h2 { break-after: avoid; }
+  .scroll, figure { overflow: visible; }
+  table { font-size: .7rem; }
+  th, td { padding: .15rem .3rem; white-space: normal; }
 }
 )css";
 
