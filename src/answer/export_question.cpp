@@ -181,6 +181,8 @@ std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& give
     if (refusal.of_network) remedy = Remedy::OtherTarget;
   }
   if (rule) reasons.push_back(std::move(*rule));
+  if (exporter.traces && !given.plan.assignment->direct.empty())
+    reasons.emplace_back("tensors pass over stages on their way to another one");
   if (!reasons.empty()) {
     return refuse(exporter, reasons, alternatives(exporter, request, given), remedy);
   }
