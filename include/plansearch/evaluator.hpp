@@ -32,6 +32,9 @@ struct ClassProfile;
 /// Every instruction of one step and when it runs (src/evaluate/step/priced_program.hpp).
 struct PricedProgram;
 
+/// What every rank runs in one step, and what waits for what (src/evaluate/answer/step_nodes.hpp).
+struct StepNodes;
+
 /// Whether the messages of a rank in both directions share its network cards, or each travels as if
 /// it were alone (as the price of a plan assumes).
 enum class MessageLinks : std::uint8_t { Private, Shared };
@@ -180,6 +183,10 @@ class PlanEvaluator {
   /// price. InputError where the runtime's lists deadlock.
   [[nodiscard]] std::shared_ptr<const PricedProgram> program(
       const ParallelPlan& plan, const ProgramRequest& request = {}) const;
+
+  /// One step of a legal plan as kernels and messages of its ranks. InputError where its stages do
+  /// more than to hand on to the next one.
+  [[nodiscard]] std::shared_ptr<const StepNodes> nodes(const ParallelPlan& plan) const;
 
   /// Memory a plan may use: capacity less the user's reserve.
   [[nodiscard]] Bytes memory_limit() const;

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "answer/make_report.hpp"
+#include "answer/write_execution_traces.hpp"
 #include "exporters/export_plan.hpp"
 #include "plan/stages/expand.hpp"
 #include "plansearch/error.hpp"
@@ -25,7 +26,10 @@ const Exporter& exporter_of(const std::string& target) {
                    fmt::format("one of {}", fmt::join(exporter_names(), ", ")));
 }
 
-void check_launcher(const ExportOptions& options) {
+void check_launcher(const Exporter& exporter, const ExportOptions& options) {
+  if (exporter.traces && !options.launcher.empty())
+    throw InputError({}, fmt::format("--to {} starts nothing", exporter.name),
+                     "leave out --launch");
   const auto belongs = [&](const char* option, const char* launcher, bool said) {
     if (said && options.launcher != launcher)
       throw InputError({}, fmt::format("{} belongs to --launch {}", option, launcher),
@@ -91,7 +95,7 @@ std::vector<std::string> alternatives(const Exporter& refused, ExportRequest req
                                       const ResolvedPlan& given) {
   std::vector<std::string> names;
   for (const Exporter& exporter : exporters::exporter_table()) {
-    if (exporter.name == refused.name) continue;
+    if (exporter.name == refused.name || exporter.traces) continue;
     if (!exporter.framework.empty()) {
       const Framework rules = shipped_data().framework(std::string(exporter.framework));
       if (broken_rule(given, rules)) continue;
@@ -138,7 +142,7 @@ std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& give
                                                         const ExportOptions& options,
                                                         const std::string& version) {
   const Exporter& exporter = exporter_of(options.target);
-  check_launcher(options);
+  check_launcher(exporter, options);
   if (given.plan.transforms.front().is_placed()) {
     return refuse(exporter, {"operators are placed one by one (placements)"}, {});
   }
@@ -177,9 +181,13 @@ std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& give
     if (refusal.of_network) remedy = Remedy::OtherTarget;
   }
   if (rule) reasons.push_back(std::move(*rule));
+  if (exporter.traces && !given.plan.assignment->direct.empty())
+    reasons.emplace_back("tensors pass over stages on their way to another one");
   if (!reasons.empty()) {
     return refuse(exporter, reasons, alternatives(exporter, request, given), remedy);
   }
+  if (exporter.traces)
+    return write_execution_traces(given.problem, given.plan, options.out, version);
   exporters::Exported exported =
       exporters::export_plan(exporter, request, exporters::find_launcher(options.launcher));
   return ExportResult{std::move(exported.text), std::move(exported.notes)};

@@ -30,6 +30,7 @@ struct ExportOptions {
   std::string image{};
   std::string checkpoints{};
   int save_every = 500;
+  std::string out{};  ///< where the text goes; traces are written beside it
 };
 
 /// Why the target cannot express the plan: "error: ..." and "hint: ...".

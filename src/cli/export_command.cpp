@@ -16,7 +16,7 @@ int run_export(const Options& options) {
   }
   const auto answer = export_question(given,
                                       {options.to, options.launch, options.sbatch, options.image,
-                                       options.checkpoints, options.save_every},
+                                       options.checkpoints, options.save_every, options.out},
                                       PLANSEARCH_VERSION);
   if (const auto* cannot = std::get_if<RefusedPlan>(&answer)) {
     print_error(cannot->message, options);

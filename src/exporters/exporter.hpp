@@ -249,6 +249,9 @@ struct Exporter {
   Launch launch;  ///< from a function: g++ 12 frees a nested list twice when a later member throws
   std::vector<Trait> lacks{};
   std::vector<Conflict> conflicts{};
+  /// Writes what every rank of the priced step does in place of a configuration: no setting needs a
+  /// key.
+  bool traces = false;
   DegreeSet by_stage{};  ///< degrees of which every stage may have its own value
   /// What the user must add or know, beside the settings of the script.
   std::vector<std::string> (*notes)(const ExportRequest&) = nullptr;

@@ -13,8 +13,11 @@ inline constexpr Setting kAdapterTargets = setting_of(plansearch::Setting::LoraT
 inline constexpr Setting kMoments = setting_of(plansearch::Setting::OptimizerStates);
 
 [[nodiscard]] Value adapter_rank(const ExportRequest& request);
-/// linear_qkv, linear_proj, linear_fc1, linear_fc2; "all-linear"; null without adapters.
+/// linear_qkv, linear_proj, linear_fc1, linear_fc2 (projections by themselves under latent
+/// attention); "all-linear"; null without adapters.
 [[nodiscard]] Value megatron_adapters(const ExportRequest& request);
+/// Everything that "all-linear" stands for, by name.
+[[nodiscard]] Value every_adapted_module(const ExportRequest& request);
 /// From the keys that say rank and modules. WrongValue for modules without a counterpart.
 void read_megatron_adapters(Reading& reading, const std::string& rank, const std::string& modules);
 

@@ -72,7 +72,7 @@ std::vector<Refusal> refusals(const Exporter& exporter, const ExportRequest& req
   std::vector<Refusal> result;
   if ((exporter.by_stage | request.differ) != exporter.by_stage) return {{request.difference, {}}};
   const Settings said = said_by_keys(exporter, request);
-  for (std::size_t s = 0; s < kSettingCount; ++s) {
+  for (std::size_t s = 0; s < kSettingCount && !exporter.traces; ++s) {
     if (auto refusal = refusal_of(static_cast<Setting>(s), exporter, request, said))
       result.push_back(std::move(*refusal));
   }
@@ -88,6 +88,7 @@ std::vector<Refusal> refusals(const Exporter& exporter, const ExportRequest& req
 
 std::string capability_text(const Exporter& exporter, Setting setting) {
   const Accepts* accepts = find_accepts(exporter, setting);
+  if (exporter.traces) return "any";
   if (accepts == nullptr) return neutral_value(setting);
   const std::string values =
       accepts->values.empty() ? "any" : fmt::format("{}", fmt::join(accepts->values, ", "));

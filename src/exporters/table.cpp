@@ -26,6 +26,7 @@ Exporter verl_exporter();
 Exporter verl_fsdp_exporter();
 Exporter maxtext_exporter();
 Exporter alpa_exporter();
+Exporter chakra_exporter();
 
 namespace {
 
@@ -63,7 +64,8 @@ constexpr std::array kRows{Row{"megatron", megatron_exporter},
                            Row{"verl", verl_exporter},
                            Row{"verl-fsdp", verl_fsdp_exporter},
                            Row{"maxtext", maxtext_exporter},
-                           Row{"alpa", alpa_exporter}};
+                           Row{"alpa", alpa_exporter},
+                           Row{"chakra", chakra_exporter}};
 
 }  // namespace
 

@@ -175,7 +175,7 @@ std::vector<Key> transformer_keys() {
        [](const ExportRequest& h) {
          const Value words = megatron_adapters(h);
          if (words.is_null()) return Value();
-         return Value(words.is_array() ? in_brackets(words) : std::string("[linear_qkv,linear_proj,linear_fc1,linear_fc2]"));
+         return Value(in_brackets(words.is_array() ? words : every_adapted_module(h)));
        },
        together},
       only_read("actor_rollout_ref.actor.megatron.override_transformer_config.num_layers_in_first_pipeline_stage", together),

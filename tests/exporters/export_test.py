@@ -423,6 +423,25 @@ class ByHand(Case):
         self.assertEqual((read["pas_policy"], read["compute_config.plan_ngpus"], read["micro_batch_size"]), ("dp", 1, 2))
         self.assertNotIn("compute_config.pas_config.pipeline_nstages", read)
 
+    def test_adapters_on_latent_attention(self):
+        """Megatron's own modules (multi_latent_attention.py), which are no linear_qkv; read back."""
+        for model, gpus, queries in (("deepseek-v3", 128, ["linear_q_down_proj", "linear_q_up_proj"]), ("deepseek-v2-lite", 16, ["linear_q_proj"])):
+            plan = self.directory / "lora.yaml"
+            question = ("--hw", "dgx-h100", "--model", model, "--gpus", gpus)
+            made = run("predict", *question, "--batch", "64", "--tp", "8" if gpus > 16 else "1", "--ep", "8", "--micro-batch", "1", "--framework",
+                       "megatron", "--lora-rank", "16", "--lora-targets", "attention", "--write-plan", plan)
+            self.assertTrue(plan.exists(), made.stderr)
+            modules = [*queries, "linear_kv_down_proj", "linear_kv_up_proj", "linear_proj"]
+            for target, said in (("ms-swift", " ".join(modules)), ("verl", ",".join(modules))):
+                script = self.directory / "train.sh"
+                script.write_text(self.export(plan, target, "--launch", "torchrun"))
+                self.assertIn(said, script.read_text())
+                back = run("import", script, *question)
+                self.assertEqual(back.returncode, 0, back.stderr)
+                words = [name.removeprefix("linear_").removesuffix("_proj") for name in queries]
+                self.assertIn(f'lora_targets: "{",".join(words)},kv_down,kv_up,o"', back.stdout)
+            plan.unlink()
+
     def test_alpa(self):
         """Stages over whole hosts, parts of one, and stages that differ; launched on a Ray cluster."""
         path = self.plan_file({"hardware": "aws-p3", "model": "gpt2-xl", "framework": "alpa", "gpus": 64, "batch": 1024, "precision": "fp16",
@@ -538,7 +557,8 @@ class Refusals(Case):
         return result.returncode == 0
 
     def test_plans_of_every_framework_to_every_target(self):
-        frameworks, targets = names("frameworks"), names("exporters")
+        frameworks = names("frameworks")
+        targets = [name for name in names("exporters") if name != "chakra"]  # takes what is priced: trace_test.py
         self.assertGreater(len(frameworks) * len(targets), 100)
         rows = []
         for framework in frameworks:

@@ -21,6 +21,7 @@
 #include "evaluate/answer/operator_report.hpp"
 #include "evaluate/answer/overlap_report.hpp"
 #include "evaluate/answer/redistributions.hpp"
+#include "evaluate/answer/step_nodes.hpp"
 #include "evaluate/block/class_profile.hpp"
 #include "evaluate/memory/memory_model.hpp"
 #include "evaluate/memory/memory_risk.hpp"
@@ -220,6 +221,14 @@ std::shared_ptr<const PricedProgram> PlanEvaluator::program(const ParallelPlan& 
     const int busiest = step_time(view, MakespanMethod::Simulation, *workspace).busiest;
     program->blocks = timelines_at(implementation_->profiles, view, busiest);
     return std::shared_ptr<const PricedProgram>(std::move(program));
+  });
+}
+
+std::shared_ptr<const StepNodes> PlanEvaluator::nodes(const ParallelPlan& plan) const {
+  const auto workspace = make_workspace();
+  return implementation_->with_view(plan, [&](const PricingInput& view) {
+    return std::make_shared<const StepNodes>(
+        step_nodes(implementation_->profiles, view, *workspace));
   });
 }
 

@@ -43,10 +43,16 @@ svg text { fill: var(--ink); font: 12px system-ui, sans-serif; }
 svg .quiet { fill: var(--quiet); font-size: 12px; }
 svg .on { fill: var(--paper); font-weight: 600; }
 svg .line { stroke: var(--line); }
+@page { size: landscape; margin: 12mm; }
 @media print {
   nav, .filter { display: none; }
   main { max-width: none; padding: 0; }
-  section, figure { break-inside: avoid; }
+  figure, tr { break-inside: avoid; }
+  h2 { break-after: avoid; }
+  .scroll, figure { overflow: visible; }
+  table { font-size: .7rem; }
+  thead { display: table-row-group; }
+  th, td { padding: .15rem .3rem; white-space: normal; }
 }
 )css";
 

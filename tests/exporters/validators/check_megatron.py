@@ -2,7 +2,7 @@
 """Megatron-LM's own parse_args, validate_args and TransformerConfig on exported arguments.
 
 Stood in for: the compute capability (9.0) and, as Transformer Engine need not be installed, its
-fused rotary embedding (--no-rope-fusion)."""
+version (2.9) and its fused rotary embedding (--no-rope-fusion)."""
 
 import os
 import sys
@@ -19,7 +19,13 @@ torch = validator.need("torch")
 torch.cuda.get_device_capability = lambda *_: (9, 0)
 torch.cuda.get_device_properties = lambda *_: type("Device", (), {"major": 9, "minor": 0})()
 
+from megatron.core import utils  # noqa: E402
 from megatron.training import arguments  # noqa: E402
+
+try:
+    import transformer_engine  # noqa: F401
+except ImportError:
+    utils._te_version = utils.PkgVersion("2.9.0")
 
 VERSION = validator.commit(ROOT)
 
