@@ -203,7 +203,12 @@ struct HostTensors {
   bool parameters = false;   ///< what a rank keeps of them; copied to the device before each gather
   bool activations = false;  ///< everything that layers keep from forward to backward
   LayerModules modules;      ///< or what these parts of a layer keep
-  [[nodiscard]] bool any() const { return optimizer || parameters || activations || modules.any(); }
+  /// States for which the device has no room: they leave after an update and come back for the
+  /// next.
+  bool pages = false;
+  [[nodiscard]] bool any() const {
+    return optimizer || parameters || activations || modules.any() || pages;
+  }
   bool operator==(const HostTensors&) const = default;
 };
 
@@ -275,6 +280,7 @@ struct Framework {
   HostTensors offloads{};                             ///< that it can keep there besides
   HostTensors on_host{};                              ///< asked for
   bool has_optimizer_in_backward = false;             ///< it can update in backward
+  bool trains_on_pairs = false;                       ///< has a trainer for preferences (DPO)
   /// Asked for: a parameter is updated as soon as its gradient is whole, which is then freed.
   bool optimizer_in_backward = false;
   /// Weight gradients may run after the pass that they belong to, under orders of its own that join

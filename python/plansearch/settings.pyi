@@ -19,8 +19,10 @@ class Settings(TypedDict, total=False):
     nodes: Numbers  # number of nodes, instead of --gpus
     batch: Numbers  # sequences per optimizer step
     seq_len: Numbers  # tokens per sequence
+    task: Words  # lora: adapters (of rank 16 unless said); dpo: pairs of sequences, and a forward pass of a frozen reference beside them (pretrain|sft|lora|dpo)
+    packing: Words  # documents that share a sequence and see themselves alone: 512, 512x3+2048x1, exponential:512, lognormal:512:1.2, or a file of lengths
     precision: Words  # number format of the matrix products (fp32|tf32|fp16|bf16|fp8|mxfp8|nvfp4)
-    optimizer: Words  # whose states are kept (adam|sgd|adafactor|muon)
+    optimizer: Words  # whose states are kept, and where (adam|adamw|adamw-8bit|paged-adamw|paged-adamw-8bit|sgd|lion|lion-8bit|adafactor|muon)
     attention: Words  # whether scores are written to memory (flash|unfused)
     rank_order: Words  # axes, fastest first, such as tp-cp-dp-pp
     overlap: Words  # what is hidden: all, none, or a list such as grad,param
@@ -30,7 +32,7 @@ class Settings(TypedDict, total=False):
     fp8_recipe: Words  # how inputs of fp8 products are scaled (tensorwise|rowwise|delayed|block|mxfp8)
     cuda_graphs: Numbers  # 1: a captured graph issues the kernels of a step (0|1)
     delay_wgrad: Numbers  # 1: where an order joins forwards and backwards, weight gradients run while exchanges are on their way (0|1)
-    offload: Words  # what lives in host memory: optimizer (states and update), parameters, activations, or modules such as core_attn (none|LIST)
+    offload: Words  # what lives in host memory: optimizer (states and update), parameters, activations, modules such as core_attn, or pages (states without room) (none|LIST)
     optimizer_in_backward: Numbers  # 1: parameters are updated as backward makes their gradients (0|1)
     routing: Words  # how tokens spread: balanced, auxiliary, real, or tokens of the fullest rank over the mean, such as 1.3
     lora_rank: Numbers  # train adapters of this rank beside frozen weights

@@ -303,6 +303,10 @@ class Reader {
       framework.has_optimizer_in_backward = node.choice<bool>(kBooleans);
       log.given("optimizer_in_backward");
     });
+    unlogged.with("trains_on_pairs", [&](const Node& node) {
+      framework.trains_on_pairs = node.choice<bool>(kBooleans);
+      log.given("trains_on_pairs");
+    });
     fields.take("optimizer_start", framework.optimizer_start, words_of<OptimizerStart, 3>());
   }
 
@@ -318,7 +322,7 @@ class Reader {
     return modules;
   }
 
-  /// "parameters", "activations", or modules.
+  /// "parameters", "activations", "pages", or modules.
   static HostTensors read_host_tensors(const Node& node) {
     HostTensors tensors;
     for (const Node& item : node.items()) {
@@ -328,8 +332,10 @@ class Reader {
         tensors.modules |= bit_of(*module);
       } else if (word == "parameters" || word == "activations") {
         (word == "parameters" ? tensors.parameters : tensors.activations) = true;
+      } else if (word == "pages") {
+        tensors.pages = true;
       } else {
-        item.fail("unknown tensors; known: parameters, activations, " +
+        item.fail("unknown tensors; known: parameters, activations, pages, " +
                   to_text(~LayerModules(), ", "));
       }
     }

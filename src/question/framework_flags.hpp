@@ -12,6 +12,7 @@
 #include "plansearch/model_description.hpp"
 #include "plansearch/network.hpp"
 #include "plansearch/problem_request.hpp"
+#include "schedule/passes/pass.hpp"
 
 namespace plansearch {
 
@@ -84,6 +85,9 @@ void apply_routing(Framework& framework, const ModelDescription& model, Network&
 /// InputError for words that are not known.
 void apply_software(Framework& framework, const SoftwareStack& machine,
                     const ProblemRequest& choice, DataType precision);
+
+/// Of --passes: "all", "none", or names of the table between commas. InputError for others.
+[[nodiscard]] PassSet read_passes(const std::string& text);
 
 /// InputError at a flag that does not know a word.
 [[noreturn]] void refuse_word(std::string_view flag, std::string_view word,

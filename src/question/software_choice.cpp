@@ -12,6 +12,7 @@
 #include "base/names.hpp"
 #include "plansearch/error.hpp"
 #include "question/machine_needs.hpp"
+#include "schedule/passes/pass.hpp"
 
 namespace plansearch {
 namespace {
@@ -188,13 +189,14 @@ struct OffloadWord {
   bool HostTensors::*asked;
   bool (*can)(const Framework&);
 };
-constexpr std::array<OffloadWord, 3> kOffloadWords{
+constexpr std::array<OffloadWord, 4> kOffloadWords{
     {{"optimizer", &HostTensors::optimizer,
       [](const Framework& f) { return f.optimizer_offload.has_value(); }},
      {"parameters", &HostTensors::parameters,
       [](const Framework& f) { return f.offloads.parameters; }},
      {"activations", &HostTensors::activations,
-      [](const Framework& f) { return f.offloads.activations; }}}};
+      [](const Framework& f) { return f.offloads.activations; }},
+     {"pages", &HostTensors::pages, [](const Framework& f) { return f.offloads.pages; }}}};
 
 [[noreturn]] void refuse_offload(const Framework& framework, const std::string& word,
                                  const std::function<bool(const Framework&)>& can) {
@@ -350,6 +352,25 @@ void apply_software(Framework& framework, const SoftwareStack& machine,
   if (choice.delay_wgrad && *choice.delay_wgrad != "none") {
     apply_switch(framework, kDelay, *choice.delay_wgrad);
   }
+}
+
+PassSet read_passes(const std::string& text) {
+  if (text == "all") return all_passes();
+  if (text == "none") return 0;
+  std::vector<std::string> names;
+  for (const ProgramPass& pass : program_passes()) names.emplace_back(pass.name);
+  PassSet set = 0;
+  for (const std::string& word : split(text, ", ")) {
+    const auto found = std::find(names.begin(), names.end(), word);
+    if (found == names.end()) {
+      const std::string guess = did_you_mean(word, names);
+      throw InputError({}, fmt::format("--passes: unknown pass '{}'", word),
+                       fmt::format("{}all, none, or a list of {}",
+                                   guess.empty() ? "" : guess + "; ", fmt::join(names, ", ")));
+    }
+    set |= PassSet{1} << static_cast<unsigned>(found - names.begin());
+  }
+  return set;
 }
 
 }  // namespace plansearch
