@@ -120,7 +120,7 @@ def parts_of(binary, folder, question, noise):
 def diagnosed(binary, question, seconds, profile=()):
     answer = ask(binary, "diagnose", *question, "--measured", f"{seconds:.9g}s", *profile)
     names = [cause["cause"] for cause in answer["causes"]]
-    first = max([answer["normal"], answer["unknown"], *[c["likelihood"] for c in answer["causes"][:1]]])
+    first = max([answer["normal"], answer["unknown"], *[c["likelihood"] for c in answer["causes"]]])
     return names, answer["normal"] == first
 
 

@@ -68,7 +68,7 @@ class GroupSelection(refit.Selection):
 
 def bench_args(args, tables, min_mfu=0.02):
     return argparse.Namespace(binary=args.binary, table=tables, data=str(ROOT), suspect=args.suspect,
-                              hold_out=0.0, memory=False, min_mfu=min_mfu)
+                              hold_out=0.0, jobs=False, memory=False, min_mfu=min_mfu)
 
 
 class Study:

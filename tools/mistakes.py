@@ -180,14 +180,14 @@ MISTAKES = [
             "const Seconds outside = moved / f.line;",
             "const Seconds outside = rounds * (s.nodes - 1.0) / s.nodes * call.size / f.line;"),
     Mistake("saved-as-gathered", "gathered inputs are kept as they are read, not as produced",
-            "src/evaluate/memory/block_memory.cpp",
-            "    return size * (kept_elements(saved.tensor) * saved.count);\n",
-            "    for (std::size_t i = 0; i < block_.operators.size(); ++i) {\n"
-            "      const auto& in = block_.operators[i].inputs;\n"
-            "      if (std::find(in.begin(), in.end(), saved.tensor) == in.end()) continue;\n"
-            "      return size * (local_.sizes.tensor(i, saved.tensor) * saved.count);\n"
-            "    }\n"
-            "    return size * (kept_elements(saved.tensor) * saved.count);\n"),
+            "src/evaluate/memory/saved_sizes.cpp",
+            "  return size * (kept_elements(saved.tensor) * saved.count);\n",
+            "  for (std::size_t i = 0; i < block_.operators.size(); ++i) {\n"
+            "    const auto& in = block_.operators[i].inputs;\n"
+            "    if (std::find(in.begin(), in.end(), saved.tensor) == in.end()) continue;\n"
+            "    return size * (local_.sizes.tensor(i, saved.tensor) * saved.count);\n"
+            "  }\n"
+            "  return size * (kept_elements(saved.tensor) * saved.count);\n"),
     Mistake("softmax-keeps-scores", "softmax keeps the scores it reads, not the weights it makes",
             "src/workload/operator_traits.cpp",
             "2, 1, 1.0},\n     .backward_reads = BackwardReads::Outputs",
@@ -344,8 +344,8 @@ MISTAKES = [
     Mistake("node-of-its-own", "messages between stages that fill a node count as inside it",
             "src/evaluate/step/step_model.cpp", "left_domain >= node", "left_domain > node"),
     Mistake("loss-and-block", "tensors of the loss and of a block at once though the loss is freed",
-            "src/evaluate/memory/memory_model.cpp", "return std::max(loss, block - most.loss);",
-            "return loss + block;"),
+            "src/evaluate/memory/memory_model.cpp", "if (loss >= block - most.loss) return {loss, Bytes(0)};",
+            "if (loss >= block - most.loss) return {loss, block};"),
     Mistake("cached-over-stages", "gathered inputs stay cached across stage boundaries",
             "src/evaluate/memory/memory_model.cpp", "view.assignment().stages() > 1 ? Bytes(0)",
             "view.assignment().stages() > 64 ? Bytes(0)"),
@@ -541,7 +541,7 @@ MISTAKES = [
             "n.frozen_dense * dense.share",
             "n.frozen_dense"),
     Mistake("loss-at-once", "a loss in pieces keeps all its fp32 tensors",
-            "src/evaluate/memory/block_memory.cpp",
+            "src/evaluate/memory/saved_sizes.cpp",
             "return 1.0 / passes->chunks;",
             "return 1.0;"),
     Mistake("host-of-whole-tensors", "the host handles whole tensors like shards",

@@ -22,7 +22,7 @@ of n. It starts from the values in the files; `--start middle` from the middle o
 Options: --suspect FILE leaves rows out; --source TEXT (repeatable) keeps rows of these sources (of kernel
 tables: gpu, dtype, collective); --only TEXT (repeatable) fits the constants of these files; --min-mfu X
 leaves rows of less utilisation out; --memory fits memory instead of time; --hold-out SHARE keeps random rows
-out of the fit; --rounds N; --write puts the result into the data directory. tools/leave_one_out.py refits
+out of the fit, with --jobs all rows of random jobs (machine, model, GPUs, sequence length, precision); --rounds N; --write puts the result into the data directory. tools/leave_one_out.py refits
 without one group of runs at a time. Only the standard library is needed.
 """
 import argparse
@@ -76,6 +76,10 @@ def parse_flat_yaml(text, path):
             entries.append({})
         entries[-1][match.group(2)] = match.group(3).strip("'\"")
     return entries
+
+
+#: Rows with equal values are runs of one job, whatever the plan.
+JOB = ("source", "hw", "framework", "model", "gpus", "seq_len", "precision")
 
 
 class DataFile:
@@ -235,11 +239,16 @@ class Selection:
         for path in args.suspect or ():
             with open(path, newline="", encoding="utf-8") as file:
                 self.suspects |= {row["id"] for row in csv.DictReader(file)}
+        self.jobs = {}  # by row: what is held out together
+        for path in args.table if args.jobs else ():
+            with open(path, newline="", encoding="utf-8") as file:
+                for row in csv.DictReader(file):
+                    self.jobs[row.get("id")] = " ".join(row.get(key) or "" for key in JOB)
 
     def held_out(self, row):
         """A fixed pseudo-random share of the rows."""
-        name = str(row.get("id", row.get("row"))).encode()
-        return zlib.crc32(name) % 1000 < 1000 * self.args.hold_out
+        name = self.jobs.get(row.get("id")) or str(row.get("id", row.get("row")))
+        return zlib.crc32(name.encode()) % 1000 < 1000 * self.args.hold_out
 
     def times(self, row):
         """Measured and predicted value, or nothing when the row does not count."""
@@ -339,6 +348,8 @@ def main():
     parser.add_argument("--min-mfu", type=float, default=0.02, help="slower rows do not count")
     parser.add_argument("--hold-out", type=float, default=0.0,
                         help="share of rows kept out of the fit and reported apart")
+    parser.add_argument("--jobs", action="store_true",
+                        help="hold out all rows of a job together")
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--write", action="store_true")

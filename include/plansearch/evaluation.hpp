@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "plansearch/communication.hpp"
 #include "plansearch/degrees.hpp"
@@ -52,7 +53,28 @@ struct DeviceMemory {
   /// of what a plan needs.
   Bytes cached;
   Bytes on_host;  ///< activations in memory of its host
+  Bytes paged;    ///< states that leave for its host while passes need their room
   int device = 0;
+};
+
+/// Memory of a device that a process holds: what a plan needs, and freed blocks that the allocator
+/// keeps while there is room. They go back to the driver before an allocation fails.
+[[nodiscard]] Bytes held_by_process(const DeviceMemory& device, Bytes capacity);
+
+/// Something that is alive when a device holds most.
+struct HeldPart {
+  std::string what;    ///< "decoder: mlp_in"
+  double count = 1.0;  ///< of equal tensors: copies of the block, micro-batches in flight
+  Bytes bytes;         ///< of all of them
+};
+
+/// The device that needs most memory at its peak, which is in backward.
+struct PeakReport {
+  int device = 0;
+  Bytes allocated;              ///< by tensors: the peak without the driver's context
+  Bytes reserved;               ///< by the allocator
+  Bytes process;                ///< with the driver's context, as nvidia-smi has it
+  std::vector<HeldPart> parts;  ///< the largest first; with the context they sum to the peak
 };
 
 /// The price of one plan.

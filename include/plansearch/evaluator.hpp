@@ -65,7 +65,8 @@ struct PlanDetails {
   std::vector<StageReport> stages;
   std::vector<OperatorReport> operators;  ///< of the busiest device
   std::vector<HiddenMessage> hidden;      ///< on the busiest device
-  std::optional<FoundOrder> order{};      ///< where it is not the order of a schedule
+  PeakReport peak{};
+  std::optional<FoundOrder> order{};  ///< where it is not the order of a schedule
 };
 
 /// A set of modules with which a plan has room, and its place among those that are tried.

@@ -265,8 +265,13 @@ struct Framework {
   std::optional<OptimizerOffload> optimizer_offload;  ///< absent: it keeps states on the device
   HostTensors offloads{};                             ///< that it can keep there besides
   bool has_optimizer_in_backward = false;             ///< it can update in backward
+  bool has_paged_states = false;                      ///< and optimizers whose states page
+  bool trains_on_pairs = false;                       ///< has a trainer for preferences (DPO)
   /// Asked for: a parameter is updated as soon as its gradient is whole, which is then freed.
   bool optimizer_in_backward = false;
+  /// Asked for: optimizer states for which a device has no room leave for the host after an update
+  /// and come back for the next.
+  bool paged_states = false;
   /// Weight gradients may run after the pass that they belong to, under orders of its own that join
   /// forwards and backwards.
   bool can_delay_weight_gradients = false;

@@ -166,7 +166,7 @@ enum class StackKind {
   Vision,
   Graph,  ///< listed operator by operator
 };
-enum class OptimizerKind { Adam, Sgd, Adafactor, Muon };
+enum class OptimizerKind { Adam, Sgd, Lion, Adafactor, Muon };
 
 /// The word for every product of the layers, experts and routers aside.
 inline constexpr const char* kAllLinear = "all-linear";
@@ -213,8 +213,8 @@ struct ModelDescription {
   bool operator==(const ModelDescription&) const = default;
 };
 
-/// Moments an optimizer keeps per parameter: Adam two, Muon one, SGD with momentum one; Adafactor
-/// keeps row and column statistics only, which do not count.
+/// Moments an optimizer keeps per parameter: Adam two; Lion, Muon and SGD with momentum one;
+/// Adafactor keeps row and column statistics only, which do not count.
 [[nodiscard]] double optimizer_moments(OptimizerKind optimizer);
 
 /// What is wrong with the sizes, one sentence each ("heads 25 is not a multiple of kv_heads 4").

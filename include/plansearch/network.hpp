@@ -237,6 +237,8 @@ struct Network {
   std::optional<Routing> routing;     ///< of its mixture-of-experts blocks, if any
   /// Times a micro-batch passes it in one step (recycling); the last pass alone is differentiated.
   int forwards = 1;
+  /// The earlier passes are of a frozen reference, on pairs of sequences (preferences).
+  bool reference = false;
 
   [[nodiscard]] const Dimension& dimension(DimId id) const {
     return dimensions[static_cast<std::size_t>(id)];

@@ -98,6 +98,7 @@ struct PlanReport {
   std::vector<StageReport> stages;
   std::vector<OperatorReport> operators;  ///< of the busiest stage
   std::vector<HiddenMessage> hidden;      ///< on the busiest stage
+  PeakReport peak;                        ///< what memory holds
   std::vector<std::string> why;
   std::vector<PlanFeature> features;  ///< of the framework, that the plan has
   std::vector<PassReport> passes;     ///< of the problem, in the order in which they were applied

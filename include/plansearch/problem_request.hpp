@@ -23,6 +23,8 @@ enum class Setting : std::uint8_t {
   Gpus,
   Batch,
   SequenceLength,
+  Task,
+  Packing,
   Precision,
   Optimizer,
   Attention,
@@ -35,6 +37,7 @@ enum class Setting : std::uint8_t {
   CudaGraphs,
   DelayWeightGradients,
   OptimizerInBackward,
+  PagedStates,
   Routing,
   LoraRank,
   LoraTargets,
@@ -63,8 +66,10 @@ struct ProblemRequest {
   std::optional<int> nodes{};           ///< instead of `gpus`
   std::optional<std::int64_t> batch{};  ///< sequences per optimizer step
   std::optional<std::int64_t> seq_len{};
+  std::optional<std::string> task{};     ///< pretrain, sft, lora, dpo
+  std::optional<std::string> packing{};  ///< lengths of the documents that fill a sequence
   std::optional<std::string> precision{};
-  std::optional<std::string> optimizer{};       ///< adam, sgd, adafactor, muon
+  std::optional<std::string> optimizer{};       ///< adam, lion, paged-adamw-8bit, ...
   std::optional<std::string> attention{};       ///< flash, unfused
   std::optional<std::string> rank_order{};      ///< axes, fastest first, such as tp-cp-dp-pp
   std::optional<std::string> overlap{};         ///< all, none, or a list such as grad,param
@@ -75,6 +80,7 @@ struct ProblemRequest {
   std::optional<std::string> cuda_graphs{};     ///< 0, 1
   std::optional<std::string> delay_wgrad{};     ///< 0, 1
   std::optional<std::string> optimizer_in_backward{};  ///< 0, 1
+  std::optional<std::string> paged_states{};           ///< 0, 1
   std::optional<std::string> routing{};                ///< balanced, auxiliary, real, or a number
   std::optional<std::int64_t> lora_rank{};             ///< adapters of this rank, all else frozen
   std::optional<std::string> lora_targets{};      ///< such as "q,v"; default: the model's, else q,v

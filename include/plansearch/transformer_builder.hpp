@@ -19,12 +19,21 @@ enum class AttentionKind {
   Unfused,  ///< scores, softmax, dropout and context as operators of their own
 };
 
+/// Documents of one length that fill a sequence with others.
+struct DocumentLength {
+  std::int64_t tokens = 1;
+  double share = 1.0;  ///< of the documents
+  bool operator==(const DocumentLength&) const = default;
+};
+using Documents = std::vector<DocumentLength>;
+
 struct NetworkOptions {
   AttentionKind attention = AttentionKind::Fused;
   Implementation implementation{};                ///< of the framework that runs it
   std::optional<std::int64_t> seq_len{};          ///< default: the description's training length
   std::optional<std::int64_t> decoder_seq_len{};  ///< encoder-decoder only
   std::optional<std::int64_t> padded_vocab{};     ///< rows of the tables a framework allocates
+  Documents documents{};                          ///< that share a sequence; none: it is one
 };
 
 /// Builds the network of one sequence. The description must be free of contradictions; a broken

@@ -19,8 +19,10 @@ class Settings(TypedDict, total=False):
     nodes: Numbers  # number of nodes, instead of --gpus
     batch: Numbers  # sequences per optimizer step
     seq_len: Numbers  # tokens per sequence
+    task: Words  # lora: adapters (of rank 16 unless said); dpo: pairs of sequences, and a forward pass of a frozen reference beside them (pretrain|sft|lora|dpo)
+    packing: Words  # documents that share a sequence and see themselves alone: 512, 512x3+2048x1, exponential:512, lognormal:512:1.2, or a file of lengths
     precision: Words  # number format of the matrix products (fp32|tf32|fp16|bf16|fp8|mxfp8|nvfp4)
-    optimizer: Words  # whose states are kept (adam|sgd|adafactor|muon)
+    optimizer: Words  # whose states are kept, and where (adam|adamw|adamw-8bit|paged-adamw|paged-adamw-8bit|sgd|lion|lion-8bit|adafactor|muon)
     attention: Words  # whether scores are written to memory (flash|unfused)
     rank_order: Words  # axes, fastest first, such as tp-cp-dp-pp
     overlap: Words  # what is hidden: all, none, or a list such as grad,param

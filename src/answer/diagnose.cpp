@@ -5,7 +5,8 @@
 //         With a profile, every part of the step by the same rule (measured_terms.cpp).
 // Assumes: one cause at a time; odds of causes before the measurement (causes.cpp); a cause that
 //          has no price spreads over a factor of e either way, in the step and in every part; parts
-//          of a step err by a fifth.
+//          of a step err by a fifth. Causes under which the measurement is less likely than with
+//          nothing wrong explain nothing, and stand behind those that do.
 // Units: seconds; likelihoods add to 1.
 // Checked by: tests/unit/question/diagnose_test.cpp, tools/diagnosis.py
 #include "answer/diagnose.hpp"
@@ -74,13 +75,17 @@ std::optional<PricedCause> price_of(const Cause& cause) {
 void share_out(DiagnosisReport& report) {
   double sum = report.normal + report.unknown;
   for (const CauseReport& cause : report.causes) sum += cause.likelihood;
-  if (sum <= 0.0) return;
+  if (sum <= 0.0) {  // further from everything than numbers go
+    report.unknown = sum = 1.0;
+  }
   report.normal /= sum;
   report.unknown /= sum;
   for (CauseReport& cause : report.causes) cause.likelihood /= sum;
-  std::stable_sort(
-      report.causes.begin(), report.causes.end(),
-      [](const CauseReport& a, const CauseReport& b) { return a.likelihood > b.likelihood; });
+  std::stable_sort(report.causes.begin(), report.causes.end(),
+                   [](const CauseReport& a, const CauseReport& b) {
+                     if (a.explains != b.explains) return a.explains;
+                     return a.likelihood > b.likelihood;
+                   });
 }
 
 /// What the profile adds to the likelihood of a plan; 1 without one.
@@ -141,8 +146,8 @@ DiagnosisReport diagnose(const PlanRequest& asked, const Measurement& measured) 
   const double time = step->value();
   report.profile = profile.report(network, report.plan);
   report.faster_share = 0.5 * std::erfc(-deviation(usual, time) / std::sqrt(2.0));
-  report.normal =
-      kNormalOdds * density(usual, time) * profile.density(network, report.plan, kTermSigma);
+  const double nothing = density(usual, time) * profile.density(network, report.plan, kTermSigma);
+  report.normal = kNormalOdds * nothing;
   report.unknown = kUnknownOdds * density({usual.median, kUnknownSigma, kUnknownSigma}, time) *
                    profile.density(network, report.plan, kUnknownSigma);
   for (const Cause& cause : possible_causes(asked, given)) {
@@ -153,9 +158,10 @@ DiagnosisReport diagnose(const PlanRequest& asked, const Measurement& measured) 
     const double terms = profile.density(*found->network, plan, kTermSigma);
     if (std::abs(std::log(spread.median / usual.median)) < kSame) continue;
     const double runs = 1.0 - plan.memory_risk;
+    const double evidence = density(spread, time) * terms;
     report.causes.push_back({cause.what, cause.check, plan.estimate.step.total(),
-                             cause.odds * runs * density(spread, time) * terms,
-                             plan.memory_fit == MemoryFit::Fits});
+                             cause.odds * runs * evidence, plan.memory_fit == MemoryFit::Fits,
+                             evidence > nothing});
   }
   share_out(report);
   return report;

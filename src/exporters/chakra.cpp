@@ -7,7 +7,7 @@ namespace plansearch::exporters {
 namespace {
 
 bool copies_to_host(const ExportRequest& h) {
-  return h.problem.framework->on_host.any();
+  return h.degrees.on_host != 0 || h.problem.framework->paged_states;
 }
 
 }  // namespace

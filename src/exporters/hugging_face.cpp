@@ -131,10 +131,17 @@ Conflict fused_adapters() {
           }};
 }
 
-/// The 8-bit moments are torchao's: those of bitsandbytes do not run under FSDP 2.
+/// The 8-bit moments are torchao's: those of bitsandbytes do not run under FSDP 2. Pages and Lion
+/// are bitsandbytes'.
 std::string optimizer_name(const ExportRequest& h) {
+  const bool eight_bits = h.chosen.optimizer_states == "int8";
+  const bool pages = h.problem.framework->paged_states;
+  if (h.optimizer == "lion" || (h.optimizer == "adam" && pages)) {
+    return fmt::format("{}{}_{}", pages ? "paged_" : "", h.optimizer == "lion" ? "lion" : "adamw",
+                       eight_bits ? "8bit" : "32bit");
+  }
   if (h.optimizer != "adam") return h.optimizer;
-  return h.chosen.optimizer_states == "int8" ? "adamw_torch_8bit" : "adamw_torch_fused";
+  return eight_bits ? "adamw_torch_8bit" : "adamw_torch_fused";
 }
 
 void read_optimizer_name(Reading& r, const Value& v) {
@@ -146,12 +153,13 @@ void read_optimizer_name(Reading& r, const Value& v) {
     r.asked.optimizer = "muon";
   } else if (name == "sgd") {
     r.asked.optimizer = "sgd";
-  } else if (has("adam")) {
-    r.asked.optimizer = "adam";
+  } else if (has("adam") || has("lion")) {
+    r.asked.optimizer = has("lion") ? "lion" : "adam";
+    if (has("paged")) r.asked.paged_states = "1";
     if (has("8bit")) r.asked.optimizer_states = "int8";
     if (has("fp8")) r.asked.optimizer_states = "fp8";
   } else {
-    throw WrongValue(fmt::format("'{}' is not adam, sgd, adafactor or muon", text_in(v)));
+    throw WrongValue(fmt::format("'{}' is not adam, lion, sgd, adafactor or muon", text_in(v)));
   }
 }
 
@@ -167,7 +175,7 @@ std::vector<Accepts> accepts_of_trainer() {
   return {{s(Degree::Zero), {"0", "2", "3"}},
           {s(Degree::Recompute), {"none", "full"}},
           {Setting::Precision, {"bf16", "fp16", "fp32"}, By::Key, "fp32"},
-          {Setting::Optimizer, {"adam", "sgd", "adafactor"}},
+          {Setting::Optimizer, {"adam", "sgd", "lion", "adafactor"}},
           {Setting::Attention, {"flash", "unfused"}},
           {kBasePrecision, {"bf16", "nf4", "int8"}, By::Key, "bf16"},
           {kStates, {"fp32", "int8"}, By::Key, "fp32"},

@@ -33,15 +33,35 @@ std::string attention(const ExportRequest& h) {
   return h.attention == "unfused" ? "disabled" : "fa2";
 }
 
+constexpr Setting kTask = setting_of(plansearch::Setting::Task);
+constexpr Setting kPaged = setting_of(plansearch::Setting::PagedStates);
+
+/// finetuning_args.py: RLHFArguments.
+std::string stage(const ExportRequest& h) {
+  if (h.chosen.task == "pretrain") return "pt";
+  return h.chosen.task == "dpo" ? "dpo" : "sft";
+}
+
+void read_stage(Reading& r, const Value& v) {
+  const std::string word = text_in(v);
+  if (word == "pt") r.asked.task = "pretrain";
+  if (word == "dpo") r.asked.task = "dpo";
+  if (word != "pt" && word != "dpo" && word != "sft")
+    throw WrongValue(fmt::format("stage {} has no price", word));
+}
+
 // clang-format off
 std::vector<Key> plan_keys() {
   return {
       {"model_name_or_path", {}, [](const ExportRequest& h) { return Value(h.model().name); },
        [](Reading& r, const Value& v) { r.named = text_in(v); }, true},
-      {"stage", {}, [](const ExportRequest&) { return Value("sft"); }, together},
+      {"stage", {kTask}, value_from<stage>, read_stage},
       {"do_train", {}, constant<true>, together},
       {"cutoff_len", {S::SequenceLength}, kSequence},
-      {"per_device_train_batch_size", {s(D::MicroBatch)}, degree<&PlanDegrees::micro_batch>},
+      // Of pairs where the task has them.
+      {"per_device_train_batch_size", {s(D::MicroBatch)},
+       [](const ExportRequest& h) { return Value(h.degrees.micro_batch / (h.chosen.task == "dpo" ? 2 : 1)); },
+       read_degree<&PlanDegrees::micro_batch>},
       {"gradient_accumulation_steps", {S::MicroBatches, S::GlobalBatch, s(D::Data), S::Gpus}, degree<&PlanDegrees::micro_batches>},
       {"disable_gradient_checkpointing", {s(D::Recompute)},
        [](const ExportRequest& h) { return Value(h.degrees.recompute != Recompute::Full); },
@@ -62,7 +82,7 @@ std::vector<Key> plan_keys() {
        [](Reading& r, const Value& v) { if (is_on(v)) r.asked.precision = "fp16"; }},
       {"flash_attn", {S::Attention}, value_from<attention>,
        [](Reading& r, const Value& v) { if (text_in(v) == "disabled") r.asked.attention = "unfused"; }},
-      {"optim", {S::Optimizer, kStates}, value_from<optimizer_name>, read_optimizer_name},
+      {"optim", {S::Optimizer, kStates, kPaged}, value_from<optimizer_name>, read_optimizer_name},
   };
 }
 
@@ -141,6 +161,7 @@ void settle_adapters(Reading& r) {
 
 void settle(Reading& r) {
   PlanDegrees& d = r.degrees;
+  if (r.asked.task == "dpo") d.micro_batch *= 2;
   if (r.says("deepspeed") && !is_left_open(r.value("deepspeed")))
     throw Unsettled("deepspeed: the file that it names says how states are sharded",
                     "leave the key out and type --zero N, or import the file itself");
@@ -157,7 +178,10 @@ void settle(Reading& r) {
 }
 
 std::vector<Accepts> accepts() {
-  const std::vector<Accepts> own{{S::RankOrder, {"dp"}, By::Target}, {S::Model, {}, By::Script}};
+  const std::vector<Accepts> own{{S::RankOrder, {"dp"}, By::Target},
+                                 {S::Model, {}, By::Script},
+                                 {kTask, {"pretrain", "sft", "lora", "dpo"}},
+                                 {kPaged, {"0", "1"}}};
   return joined<Accepts>({own, accepts_of_trainer()});
 }
 

@@ -303,6 +303,14 @@ class Reader {
       framework.has_optimizer_in_backward = node.choice<bool>(kBooleans);
       log.given("optimizer_in_backward");
     });
+    unlogged.with("paged_states", [&](const Node& node) {
+      framework.has_paged_states = node.choice<bool>(kBooleans);
+      log.given("paged_states");
+    });
+    unlogged.with("trains_on_pairs", [&](const Node& node) {
+      framework.trains_on_pairs = node.choice<bool>(kBooleans);
+      log.given("trains_on_pairs");
+    });
     fields.take("optimizer_start", framework.optimizer_start, words_of<OptimizerStart, 3>());
   }
 

@@ -41,6 +41,7 @@ inline constexpr Choice<NormKind> kNorms[] = {{"layernorm", NormKind::LayerNorm}
                                               {"rmsnorm", NormKind::RmsNorm}};
 inline constexpr Choice<OptimizerKind> kOptimizers[] = {{"adam", OptimizerKind::Adam},
                                                         {"sgd", OptimizerKind::Sgd},
+                                                        {"lion", OptimizerKind::Lion},
                                                         {"adafactor", OptimizerKind::Adafactor},
                                                         {"muon", OptimizerKind::Muon}};
 

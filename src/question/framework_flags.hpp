@@ -12,6 +12,7 @@
 #include "plansearch/model_description.hpp"
 #include "plansearch/network.hpp"
 #include "plansearch/problem_request.hpp"
+#include "schedule/passes/pass.hpp"
 
 namespace plansearch {
 
@@ -48,6 +49,8 @@ void refuse_contradictions(const ProblemRequest& choice, std::string_view attent
 /// nothing is known.
 void check_offload(const Framework& framework, const Cluster& machine, HostBits asked);
 /// The same of several sets; from then on the framework keeps nothing on hosts of which nothing is
+/// InputError where states are paged and the machine says nothing of its hosts.
+void check_paged_states(const Framework& framework, const Cluster& machine);
 /// known.
 void take_offloads(Framework& framework, const Cluster& machine, const std::vector<int>& asked);
 /// "1": parameters are updated in backward. InputError for other words and frameworks that cannot.
@@ -81,6 +84,9 @@ void apply_routing(Framework& framework, const ModelDescription& model, Network&
 /// InputError for words that are not known.
 void apply_software(Framework& framework, const SoftwareStack& machine,
                     const ProblemRequest& choice, DataType precision);
+
+/// Of --passes: "all", "none", or names of the table between commas. InputError for others.
+[[nodiscard]] PassSet read_passes(const std::string& text);
 
 /// InputError at a flag that does not know a word.
 [[noreturn]] void refuse_word(std::string_view flag, std::string_view word,

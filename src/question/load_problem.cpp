@@ -24,7 +24,7 @@
 #include "question/framework_flags.hpp"
 #include "question/gpu_count.hpp"
 #include "question/number_list.hpp"
-#include "schedule/passes/pass.hpp"
+#include "question/training_task.hpp"
 #include "schedule/table.hpp"
 #include "workload/operator_traits.hpp"
 #include "workload/samples.hpp"
@@ -64,26 +64,6 @@ void refuse_built(const ModelDescription& model, const ProblemRequest& request,
   }
 }
 
-/// "all", "none", or names of the table between commas.
-PassSet read_passes(const std::string& text) {
-  if (text == "all") return all_passes();
-  if (text == "none") return 0;
-  std::vector<std::string> names;
-  for (const ProgramPass& pass : program_passes()) names.emplace_back(pass.name);
-  PassSet set = 0;
-  for (const std::string& word : split(text, ", ")) {
-    const auto found = std::find(names.begin(), names.end(), word);
-    if (found == names.end()) {
-      const std::string guess = did_you_mean(word, names);
-      throw InputError({}, fmt::format("--passes: unknown pass '{}'", word),
-                       fmt::format("{}all, none, or a list of {}",
-                                   guess.empty() ? "" : guess + "; ", fmt::join(names, ", ")));
-    }
-    set |= PassSet{1} << static_cast<unsigned>(found - names.begin());
-  }
-  return set;
-}
-
 /// Collects the settings on the way to a Problem.
 class QuestionResolver {
  public:
@@ -109,6 +89,7 @@ class QuestionResolver {
     settle_precision();
     settle_software();
     settle_optimizer();
+    settle_task();
     settle_adapters();
     settle_sequence();
     settle_batch();
@@ -219,26 +200,36 @@ class QuestionResolver {
          request_.optimizer ? request_.origin("optimizer") : training_origin());
   }
 
+  void settle_task() {
+    if (!request_.task) return;
+    if (*request_.task == "dpo") check_pairs(framework_, model_);
+    note("task", *request_.task, request_.origin("task"));
+  }
+
   /// Adapters of the flags or of the model file, in words the model has.
   void settle_adapters() {
     std::optional<LoraDescription>& lora = model_.training.lora;
-    if (!request_.lora_rank && request_.lora_targets && !lora) {
+    const bool adapts = request_.lora_rank || request_.task == "lora" || lora;
+    if (request_.lora_targets && !adapts) {
       throw InputError({}, "--lora-targets without --lora-rank", "add --lora-rank, such as 16");
     }
-    if (request_.lora_rank) {
-      if (!lora) lora = LoraDescription{0, default_adapter_targets(model_)};
-      lora->rank = *request_.lora_rank;
+    const bool by_task = request_.task == "lora" && !request_.lora_rank && !lora;
+    if (request_.lora_rank || by_task) {
+      if (!lora) lora = LoraDescription{kUsualAdapterRank, default_adapter_targets(model_)};
+      lora->rank = request_.lora_rank.value_or(lora->rank);
     }
     if (!lora) return;
     if (request_.lora_targets) lora->targets = split(*request_.lora_targets, ", ");
     const auto wrong = adapter_problem(model_);
     if (wrong) throw InputError({}, "--lora-rank, --lora-targets: " + wrong->what, wrong->remedy);
     note("lora_rank", fmt::format("{}", lora->rank),
-         request_.lora_rank ? request_.origin("lora_rank") : "model");
+         request_.lora_rank ? request_.origin("lora_rank")
+         : by_task          ? "default"
+                            : "model");
     note("lora_targets", fmt::format("{}", fmt::join(lora->targets, ",")),
-         request_.lora_targets ? request_.origin("lora_targets")
-         : request_.lora_rank  ? "default"
-                               : "model");
+         request_.lora_targets           ? request_.origin("lora_targets")
+         : request_.lora_rank || by_task ? "default"
+                                         : "model");
   }
 
   /// How much of the network is trained, where that is not all of it.
@@ -306,10 +297,16 @@ class QuestionResolver {
     }
     check_positions(seq_len);
     settled_.problem.seq_len = seq_len.value();
+    if (request_.packing) {
+      check_packing(model_, attention);
+      network_options.documents = read_documents(*request_.packing, seq_len.value());
+    }
     Network network = build_network(model_, network_options);
+    if (request_.task == "dpo") add_reference(network);
     settle_routing(network);
     settled_.problem.network = std::make_shared<const Network>(std::move(network));
     note("seq_len", fmt::format("{}", seq_len.value()), seq_len.origin());
+    if (request_.packing) note("packing", *request_.packing, request_.origin("packing"));
     note_trained();
     check_experts_and_modules();
   }
@@ -322,6 +319,7 @@ class QuestionResolver {
     }
     leave_dispatchers_out(framework_, cluster_);
     take_offloads(framework_, cluster_, asked_values(Degree::Offload));
+    check_paged_states(framework_, cluster_);
     if (ids.empty() && model_.moe && framework_.dispatcher.path != TokenPath::Pairs) {
       note("dispatcher", framework_.dispatcher.name, "framework");
     }
@@ -484,7 +482,8 @@ ProblemFiles read_problem_files(const ProblemRequest& request, const ShippedData
 }
 
 ResolvedQuestion resolve_question(const ProblemRequest& request, const ProblemFiles& files) {
-  return QuestionResolver(request, files).settle();
+  const ProblemRequest plain = with_plain_optimizer(request);
+  return QuestionResolver(plain, files).settle();
 }
 
 ResolvedQuestion load_problem(const ProblemRequest& request, const ShippedData& data) {

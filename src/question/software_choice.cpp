@@ -13,6 +13,7 @@
 #include "plan/primitives/offload.hpp"
 #include "plansearch/error.hpp"
 #include "question/machine_needs.hpp"
+#include "schedule/passes/pass.hpp"
 
 namespace plansearch {
 namespace {
@@ -120,6 +121,8 @@ constexpr Switch kDelay{"--delay-wgrad", &Framework::can_delay_weight_gradients,
 constexpr Switch kInBackward{"--optimizer-in-backward", &Framework::has_optimizer_in_backward,
                              &Framework::optimizer_in_backward, "updates parameters after backward",
                              "these update them in it: "};
+constexpr Switch kPaged{"--paged-states", &Framework::has_paged_states, &Framework::paged_states,
+                        "keeps optimizer states on the device", "these page them: "};
 
 void apply_switch(Framework& framework, const Switch& row, const std::string& text) {
   if (text != "0" && text != "1") refuse_word(row.flag, text, {"0", "1"});
@@ -181,6 +184,16 @@ void refuse_contradictions(const ProblemRequest& choice, std::string_view attent
   }
 }
 
+namespace {
+
+[[noreturn]] void refuse_without_host(const Cluster& machine, const std::string& asked) {
+  throw InputError({}, fmt::format("{}: {} says nothing of its hosts", asked, machine.name),
+                   "add host: {memory, memory_bandwidth, to_device, from_device} to the profile "
+                   "(docs/hardware_profiles.md)");
+}
+
+}  // namespace
+
 void check_offload(const Framework& framework, const Cluster& machine, HostBits asked) {
   for (unsigned bit = 1; bit <= asked; bit <<= 1U) {
     const auto one = static_cast<HostBits>(asked & bit);
@@ -193,11 +206,7 @@ void check_offload(const Framework& framework, const Cluster& machine, HostBits 
         }));
   }
   if (asked != 0 && !machine.host) {
-    throw InputError(
-        {},
-        fmt::format("--offload {}: {} says nothing of its hosts", host_text(asked), machine.name),
-        "add host: {memory, memory_bandwidth, to_device, from_device} to the profile "
-        "(docs/hardware_profiles.md)");
+    refuse_without_host(machine, fmt::format("--offload {}", host_text(asked)));
   }
 }
 
@@ -208,6 +217,11 @@ void take_offloads(Framework& framework, const Cluster& machine, const std::vect
   if (machine.host) return;
   framework.optimizer_offload.reset();
   framework.offloads = {};
+}
+
+void check_paged_states(const Framework& framework, const Cluster& machine) {
+  if (!framework.paged_states || machine.host) return;
+  refuse_without_host(machine, "--paged-states 1");
 }
 
 void apply_optimizer_in_backward(Framework& framework, const std::string& text) {
@@ -299,10 +313,30 @@ void apply_software(Framework& framework, const SoftwareStack& machine,
   if (choice.optimizer_in_backward) {
     apply_optimizer_in_backward(framework, *choice.optimizer_in_backward);
   }
+  if (choice.paged_states) apply_switch(framework, kPaged, *choice.paged_states);
   if (choice.cuda_graphs) apply_graphs(framework, *choice.cuda_graphs);
   if (choice.delay_wgrad && *choice.delay_wgrad != "none") {
     apply_switch(framework, kDelay, *choice.delay_wgrad);
   }
+}
+
+PassSet read_passes(const std::string& text) {
+  if (text == "all") return all_passes();
+  if (text == "none") return 0;
+  std::vector<std::string> names;
+  for (const ProgramPass& pass : program_passes()) names.emplace_back(pass.name);
+  PassSet set = 0;
+  for (const std::string& word : split(text, ", ")) {
+    const auto found = std::find(names.begin(), names.end(), word);
+    if (found == names.end()) {
+      const std::string guess = did_you_mean(word, names);
+      throw InputError({}, fmt::format("--passes: unknown pass '{}'", word),
+                       fmt::format("{}all, none, or a list of {}",
+                                   guess.empty() ? "" : guess + "; ", fmt::join(names, ", ")));
+    }
+    set |= PassSet{1} << static_cast<unsigned>(found - names.begin());
+  }
+  return set;
 }
 
 }  // namespace plansearch

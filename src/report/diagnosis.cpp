@@ -39,6 +39,7 @@ Columns<CauseReport> cause_columns(Seconds measured) {
        .title = {"likelihood"},
        .cell = [](Row r) { return Cell(percent(r.likelihood)); }},
       {.key = "fits", .value = [](Row r) { return Json(r.fits); }},
+      {.key = "explains", .value = [](Row r) { return Json(r.explains); }},
       {.key = "check",
        .value = [](Row r) { return Json(r.check); },
        .title = {"check", Align::Left, 1}},

@@ -18,6 +18,7 @@ struct CauseReport {
   Seconds predicted;        ///< the step if it is so
   double likelihood = 0.0;  ///< after the measurement; all of them, normal and unknown add to 1
   bool fits = true;         ///< in memory, as predicted
+  bool explains = true;     ///< it makes the measurement likelier than it is with nothing wrong
 };
 
 /// What one part of a step takes, as predicted and as a profiler saw it.

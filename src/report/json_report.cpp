@@ -96,6 +96,17 @@ Json operators_json(const std::vector<OperatorReport>& operators) {
   });
 }
 
+Json peak_json(const PeakReport& peak) {
+  return {
+      {"stage", peak.device},
+      {"allocated_bytes", whole_bytes(peak.allocated)},
+      {"reserved_bytes", whole_bytes(peak.reserved)},
+      {"process_bytes", whole_bytes(peak.process)},
+      {"held", array_of(peak.parts, [](const HeldPart& part) -> Json {
+         return {{"what", part.what}, {"count", part.count}, {"bytes", whole_bytes(part.bytes)}};
+       })}};
+}
+
 Json hidden_json(const std::vector<HiddenMessage>& messages) {
   return array_of(messages, [](const HiddenMessage& m) -> Json {
     return {{"block", m.block},         {"copies", m.copies},
@@ -325,6 +336,7 @@ Json to_json(const PlanReport& plan) {
                {"communication", communication_json(plan.communication)},
                {"operators", operators_json(plan.operators)},
                {"hidden", hidden_json(plan.hidden)},
+               {"peak", peak_json(plan.peak)},
                {"why", plan.why}};
   if (!plan.redistributions.empty()) {
     json["redistributions"] = redistributions_json(plan.redistributions);

@@ -163,6 +163,28 @@ TextTable communication_table(const std::vector<PricedCommunication>& lines) {
   return table;
 }
 
+/// What fills the device when it is fullest.
+TextTable peak_table(const PeakReport& peak) {
+  constexpr std::size_t kShown = 12;
+  TextTable table({{"alive at the peak", Align::Left, 1}, {"tensors"}, {"bytes"}, {"share"}});
+  const auto add = [&](const std::string& what, const std::string& count, Bytes bytes) {
+    table.add_row({what, count, bytes, share_text(bytes / peak.allocated)});
+  };
+  Bytes others;
+  for (std::size_t i = 0; i < peak.parts.size(); ++i) {
+    const HeldPart& part = peak.parts[i];
+    if (i < kShown) {
+      add(part.what, part.count == 1.0 ? std::string() : count_text(part.count), part.bytes);
+    } else {
+      others += part.bytes;
+    }
+  }
+  if (peak.parts.size() > kShown) {
+    add(fmt::format("{} others", peak.parts.size() - kShown), "", others);
+  }
+  return table;
+}
+
 std::string render_prediction(const SearchReport& report, Format format, int columns) {
   if (format != Format::Table || report.plans.empty()) return render_search(report, format);
   const PlanReport& p = report.plans.front();
@@ -173,8 +195,11 @@ std::string render_prediction(const SearchReport& report, Format format, int col
   text += part_table({{"peak memory", Align::Left}, {"bytes"}, {"of capacity"}}, e.memory,
                      report.question.memory_capacity, columns);
   if (p.stages.size() > 1) text += stage_table(p.stages).text(columns) + "\n";
-  text +=
-      fmt::format("memory: {}, {} risk of running out\n\n", to_text(p.memory_fit), risk_text(p));
+  if (!p.peak.parts.empty()) text += peak_table(p.peak).text(columns) + "\n";
+  text += fmt::format(
+      "memory: {}, {} risk of running out; tensors {}, the allocator {}, nvidia-smi {}\n\n",
+      to_text(p.memory_fit), risk_text(p), to_text(p.peak.allocated), to_text(p.peak.reserved),
+      to_text(p.peak.process));
   if (e.host_memory > Bytes(0)) {
     text += fmt::format("host memory: {} on a node\n\n", to_text(e.host_memory));
   }

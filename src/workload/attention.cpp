@@ -109,7 +109,8 @@ double visible_fraction(std::int64_t queries, std::int64_t keys, AttentionSpan s
   const double w = static_cast<double>(std::min(span.window.value_or(queries), queries));
   if (span.visibility == Visibility::All) {
     // Query i sees itself and up to `side` tokens on either side, fewer at the ends.
-    const double side = std::floor(w / 2.0);
+    const auto window = static_cast<double>(*span.window);
+    const double side = std::min(std::floor(window / 2.0), s - 1.0);
     return std::min(1.0, (s + 2.0 * side * s - side * (side + 1.0)) / (s * s));
   }
   if (span.window_kind == WindowKind::Chunked) {
@@ -119,6 +120,18 @@ double visible_fraction(std::int64_t queries, std::int64_t keys, AttentionSpan s
   }
   // Query i (from 1) sees min(i, w) keys.
   return (w * (w + 1.0) / 2.0 + (s - w) * w) / (s * s);
+}
+
+double visible_fraction(std::int64_t tokens, const Documents& documents, AttentionSpan span) {
+  double pairs = 0.0;
+  double length = 0.0;
+  for (const DocumentLength& document : documents) {
+    const std::int64_t own = std::min(document.tokens, tokens);
+    const auto squared = static_cast<double>(own) * static_cast<double>(own);
+    pairs += document.share * squared * visible_fraction(own, own, span);
+    length += document.share * static_cast<double>(own);
+  }
+  return pairs / (length * static_cast<double>(tokens));
 }
 
 DimId head_dimension(BlockBuilder& block, const Stack& stack) {

@@ -147,7 +147,8 @@ TensorId add_attention_core(BlockBuilder& block, const Stack& stack, const Heads
   Core core{.block = block, .stack = stack, .heads = heads, .prefix = prefix};
   core.head = head_dimension(block, stack);
   core.keys = block.dim(block.name_of(read_tokens) + "_keys", DimRole::KeySequence, keys);
-  core.useful = visible_fraction(block.extent(stack.tokens), keys, span);
+  core.useful = stack.documents.empty() ? visible_fraction(block.extent(stack.tokens), keys, span)
+                                        : visible_fraction(keys, stack.documents, span);
   core.windowed = span.window.has_value();
   if (stack.attention == AttentionKind::Fused) return add_fused(core);
   const TensorId weights = add_softmax(core, add_scores(core));

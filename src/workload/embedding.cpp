@@ -32,7 +32,8 @@ Stack make_stack(Network& network, const ModelDescription& model, const NetworkO
                .batch = dimension(network, "batch", DimRole::Batch, 1),
                .tokens = dimension(network, sequence, DimRole::Sequence, tokens),
                .hidden = dimension(network, "hidden", DimRole::Hidden, model.hidden),
-               .mlp_width = model.mlp.width};
+               .mlp_width = model.mlp.width,
+               .documents = options.documents};
 }
 
 DimId vocabulary(BlockBuilder& block, const ModelDescription& model,

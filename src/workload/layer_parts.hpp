@@ -22,6 +22,7 @@ struct Stack {
   DimId tokens{};
   DimId hidden{};
   std::int64_t mlp_width = 0;
+  const Documents& documents;  ///< that share a sequence
 
   [[nodiscard]] Dims stream() const { return {batch, tokens, hidden}; }
 };
@@ -49,6 +50,9 @@ struct Heads {
 
 /// Share of the (query, key) pairs that are needed.
 [[nodiscard]] double visible_fraction(std::int64_t queries, std::int64_t keys, AttentionSpan span);
+/// The same of a sequence that documents fill, each of which sees itself alone.
+[[nodiscard]] double visible_fraction(std::int64_t tokens, const Documents& documents,
+                                      AttentionSpan span);
 
 [[nodiscard]] DimId head_dimension(BlockBuilder& block, const Stack& stack);
 [[nodiscard]] TensorId add_norm(BlockBuilder& block, const Stack& stack, const std::string& name,

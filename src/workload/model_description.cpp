@@ -145,6 +145,7 @@ double optimizer_moments(OptimizerKind optimizer) {
     case OptimizerKind::Adam:
       return 2.0;
     case OptimizerKind::Sgd:
+    case OptimizerKind::Lion:
     case OptimizerKind::Muon:
       return 1.0;
     case OptimizerKind::Adafactor:

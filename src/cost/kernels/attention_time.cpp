@@ -8,6 +8,7 @@
 // Checked by: tests/unit/cost/compute_cost_test.cpp; docs/validation.md (kernel tables).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "cost/kernels/compute_cost.hpp"
@@ -61,7 +62,9 @@ Seconds attention_time(const Accelerator& accelerator, const AttentionCurve& cur
   const double seen = shape.keys * shape.useful_fraction;
   const double blocks = shape.batch * shape.heads * std::ceil(shape.queries / kQueryBlock);
   const Seconds work = blocks * (per_key * seen + curve.block) / processors;
-  const Seconds tail = curve.longest * (per_key * shape.keys + curve.block);
+  // Below the diagonal the last block of queries sees twice as many keys as the mean one.
+  const double most = std::min(shape.keys, 2.0 * seen);
+  const Seconds tail = curve.longest * (per_key * most + curve.block);
   // Backward reads q, k, v, the output and its gradient and writes three gradients.
   const double passes = pass == Pass::Forward ? 1.0 : 2.0;
   const double features = shape.key_size + shape.value_size;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plansearch/evaluation.hpp"
 
+#include <algorithm>
+
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -18,6 +20,11 @@ Seconds StepTimeBreakdown::total() const {
 Estimate at_factor(Estimate estimate, double factor) {
   estimate.step.site = estimate.step.total() * (factor - 1.0);
   return estimate;
+}
+
+Bytes held_by_process(const DeviceMemory& device, Bytes capacity) {
+  const Bytes needed = device.memory.total();
+  return std::max(needed, std::min(needed + device.cached, capacity));
 }
 
 std::string_view to_text(MemoryFit fit) {

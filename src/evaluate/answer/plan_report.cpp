@@ -222,6 +222,7 @@ PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
   report.stages = std::move(details.stages);
   report.operators = std::move(details.operators);
   report.hidden = std::move(details.hidden);
+  report.peak = std::move(details.peak);
   report.order = std::move(details.order);
   report.why = explain(evaluator, report.plan.degrees, report.estimate);
   std::string steps = steps_text(report.communication, report.plan.degrees.tensor_out);

@@ -6,6 +6,7 @@
 #include <array>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "evaluate/block/operator_time.hpp"
@@ -122,5 +123,15 @@ void add_block_messages(const PricingContext& context, const PlacedBlock& placed
 [[nodiscard]] ByRecompute<BlockMemory> block_memory(const PricingContext& context,
                                                     const LocalBlock& local);
 [[nodiscard]] BlockPorts block_ports(const PricingContext& context, const LocalBlock& local);
+
+/// A tensor that one micro-batch of one block keeps from forward to backward.
+struct SavedTensor {
+  std::string name;
+  Bytes bytes;
+};
+/// Those that have a name, under a level of recomputation; none where a policy by operator or
+/// pieces on one device decide what is kept.
+[[nodiscard]] std::vector<SavedTensor> saved_of(const PricingContext& context,
+                                                const LocalBlock& local, Recompute level);
 
 }  // namespace plansearch

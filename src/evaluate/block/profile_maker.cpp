@@ -238,6 +238,15 @@ std::shared_ptr<const LocalMemory> ProfileMaker::memory(
   });
 }
 
+std::vector<SavedTensor> ProfileMaker::saved_tensors(const ClassProfile& profile,
+                                                     std::size_t block) const {
+  std::vector<std::vector<SavedTensor>> all;
+  for_each_local_block(
+      *profile.memory->placed, profile.made_for.micro_batch, profile.modules,
+      [&](const LocalBlock& b) { all.push_back(saved_of(context_, b, profile.recompute)); });
+  return std::move(all[block]);
+}
+
 BlockParts ProfileMaker::parts(const ClassProfile& profile, std::size_t block,
                                const BlockWork& work, const KeptBlock& kept) const {
   const auto level = static_cast<std::size_t>(profile.recompute);

@@ -58,6 +58,9 @@ class ProfileMaker {
   [[nodiscard]] std::shared_ptr<const LocalWork> work(const PlanDegrees& plan,
                                                       const DeviceMesh& mesh) const;
   [[nodiscard]] const NetworkIndex& index() const { return index_; }
+  /// What one micro-batch of one copy of a block keeps, tensor by tensor (see saved_of).
+  [[nodiscard]] std::vector<SavedTensor> saved_tensors(const ClassProfile& profile,
+                                                       std::size_t block) const;
   /// Kernels and messages of one pass of one block, as they are issued. The profile must outlive
   /// what it points to.
   [[nodiscard]] BlockProgram program(const ClassProfile& profile, std::size_t block,

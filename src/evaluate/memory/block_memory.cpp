@@ -15,6 +15,7 @@
 #include "evaluate/block/module_choices.hpp"
 #include "evaluate/memory/expanded_weights.hpp"
 #include "evaluate/memory/kept_format.hpp"
+#include "evaluate/memory/saved_sizes.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "plan/stages/layer_distribution.hpp"
 #include "workload/operator_traits.hpp"
@@ -22,10 +23,10 @@
 namespace plansearch {
 namespace {
 
-class ActivationCounter {
+class ActivationCounter : private SavedSizes {
  public:
   ActivationCounter(const PricingContext& context, const LocalBlock& local)
-      : context_(context), local_(local), block_(local.block), selective_(local.selective) {
+      : SavedSizes(context, local), selective_(local.selective) {
     if (local.placed.pieces) regions_ = local.placed.pieces->regions;
   }
 
@@ -90,6 +91,31 @@ class ActivationCounter {
     return parts;
   }
 
+  /// What of it has a name; none where a policy by operator or pieces decide what is kept.
+  [[nodiscard]] std::vector<SavedTensor> tensors(Recompute level) const {
+    std::vector<SavedTensor> found;
+    if (repeats_whole(block_, level)) {
+      for (const TensorId id : block_.inputs) found.push_back({block_.tensor(id).name, tile(id)});
+      return found;
+    }
+    const bool modules = level == Recompute::Selective && selective_.rule == SelectiveRule::Modules;
+    if (!regions_.empty() || (level == Recompute::Selective && !modules)) return found;
+    const std::vector<double>& repeated = local_.repeated[static_cast<std::size_t>(level)];
+    for_each_part([&](std::size_t op, const Saved* saved) {
+      if (goes_to_host(op, saved)) return;
+      if (saved == nullptr) {
+        const bool back = modules && repeated[op] > 0.0;
+        if (!back)
+          found.push_back({"copies around " + block_.operators[op].name, attention_copies(op)});
+      } else if (!modules || !comes_back(*saved, op, selective_.modules, repeated)) {
+        found.push_back(
+            {block_.tensor(saved->tensor).name, saved_part(op, *saved, loss_share(op))});
+      }
+    });
+    std::erase_if(found, [](const SavedTensor& one) { return one.bytes == Bytes(0); });
+    return found;
+  }
+
   [[nodiscard]] BlockPorts ports() const {
     BlockPorts ports;
     for (const TensorId id : block_.inputs) ports.push_back(port_of(id, tile(id)));
@@ -127,10 +153,6 @@ class ActivationCounter {
     }
     memory.saved -= memory.offloaded;
     memory.working_set += memory.offloaded * 2.0;
-  }
-
-  [[nodiscard]] Bytes tile(TensorId id) const {
-    return element_size(context_.precision.activation) * local_.sizes.edge(id);
   }
 
   /// `at_start`: what of it is kept as an input of the whole block.
@@ -326,84 +348,6 @@ class ActivationCounter {
     (repeats_whole(block_, level) ? memory.working_set : memory.saved) += weights;
   }
 
-  /// A tensor is kept as it was produced: what a consumer gathers is gathered again in backward.
-  [[nodiscard]] double kept_elements(TensorId id) const {
-    const std::size_t producer = local_.index.producers[static_cast<std::size_t>(id)];
-    return producer == kEdge ? local_.sizes.edge(id) : local_.sizes.tensor(producer, id);
-  }
-
-  [[nodiscard]] Bytes element(TensorId id) const {
-    return element_size(block_.tensor(id).element, context_.precision);
-  }
-
-  [[nodiscard]] Bytes saved_by(std::size_t index) const {
-    if (const double share = loss_share(index); share < 1.0) return saved_by_loss(index, share);
-    Bytes bytes;
-    for (const Saved& saved : block_.operators[index].saved) bytes += size_of(saved);
-    return bytes + attention_copies(index);
-  }
-
-  /// Of the tokens, those for which a loss has tensors of its own at a time. A single kernel reads
-  /// the logits and writes their gradients: it has none.
-  [[nodiscard]] double loss_share(std::size_t index) const {
-    const Operator& op = block_.operators[index];
-    const OperatorPasses* passes = context_.passes.at(static_cast<std::size_t>(op.passes));
-    if (op.passes != MemoryBound::Loss || passes == nullptr) return 1.0;
-    if (passes->chunks == 1.0) {
-      const bool copied = context_.problem.framework->implementation.loss == LossInput::Single;
-      return copied || passes->keeps == KeptTensors::Separate ? 1.0 : 0.0;
-    }
-    if (passes->chunks > 0.0) return 1.0 / passes->chunks;
-    const TensorId logits = op.inputs.front();
-    const std::size_t product = local_.index.producers[static_cast<std::size_t>(logits)];
-    if (product == kEdge) return 1.0;
-    const TensorId input = block_.operators[product].inputs.front();
-    return std::min(1.0, local_.sizes.tensor(product, input) / local_.sizes.tensor(index, logits));
-  }
-
-  /// Logits of a loss that multiplies by itself are its own tensors, like all in fp32.
-  [[nodiscard]] Bytes saved_by_loss(std::size_t index, double share) const {
-    const Operator& op = block_.operators[index];
-    const bool multiplies =
-        context_.passes.at(static_cast<std::size_t>(MemoryBound::Loss))->multiplies;
-    Bytes bytes;
-    for (const Saved& saved : op.saved) {
-      const bool whole = !multiplies && saved.tensor == op.inputs.front();
-      bytes += size_of(saved) * (whole ? 1.0 : share);
-    }
-    return bytes;
-  }
-
-  [[nodiscard]] Bytes size_of(const Saved& saved) const {
-    const Bytes size = saved.as == SavedAs::Single ? Bytes(4) : kept_element(saved.tensor);
-    return size * (kept_elements(saved.tensor) * saved.count);
-  }
-
-  /// Of a tensor that is kept for backward.
-  [[nodiscard]] Bytes kept_element(TensorId id) const {
-    const auto& saved = context_.precision.saved;
-    return saved && only_products_read_again(block_, local_.index, id) ? scaled_size(*saved)
-                                                                       : element(id);
-  }
-
-  /// The two operands of an operator's weight gradient; `only`: its input, where it is that tensor.
-  [[nodiscard]] Bytes kept_for_weights(std::size_t index, std::optional<TensorId> only = {}) const {
-    const Operator& op = block_.operators[index];
-    if (!traits(op).multiplies_weight() || !local_.index.operators[index].trains_weight) {
-      return Bytes(0);
-    }
-    const bool input_listed =
-        index > 0 && !op.fused_key.empty() && block_.operators[index - 1].fused_key == op.fused_key;
-    Bytes bytes;
-    const TensorId input = op.inputs.front();
-    if (!input_listed && input == only.value_or(input)) {
-      bytes += kept_element(input) * kept_elements(input);
-    }
-    if (only) return bytes;
-    for (const TensorId id : op.outputs) bytes += element(id) * local_.sizes.tensor(index, id);
-    return bytes;
-  }
-
   /// A policy by operator keeps whole outputs, needed by backward or not.
   [[nodiscard]] Bytes policy_outputs(const std::vector<double>& repeated) const {
     Bytes bytes;
@@ -413,23 +357,6 @@ class ActivationCounter {
       }
     }
     return bytes;
-  }
-
-  /// Layout copies and unrotated heads around fused attention.
-  [[nodiscard]] Bytes attention_copies(std::size_t index) const {
-    const Operator& op = block_.operators[index];
-    if (op.passes != MemoryBound::HeadLayout) return Bytes(0);
-    return Bytes(context_.constants.memory_attention_copies *
-                 local_.sizes.tensor(index, op.inputs.front()));
-  }
-
-  /// Elements of an activation that carries hidden features, zero for others.
-  [[nodiscard]] double hidden_elements(std::size_t op, TensorId id) const {
-    const std::vector<DimId>& dims = block_.tensor(id).dims;
-    const bool hidden = std::any_of(dims.begin(), dims.end(), [&](DimId dim) {
-      return context_.problem.network->dimension(dim).role == DimRole::Hidden;
-    });
-    return hidden ? local_.sizes.tensor(op, id) : 0.0;
   }
 
   /// The second buffers of tiles that travel over the tensor group while an operator runs.
@@ -465,9 +392,6 @@ class ActivationCounter {
     return bytes;
   }
 
-  const PricingContext& context_;
-  const LocalBlock& local_;
-  const Block& block_;
   const SelectiveRecompute& selective_;
   std::span<const PieceRegion> regions_;
   Bytes inputs_;
@@ -488,6 +412,11 @@ std::vector<Bytes> saved_parts(const PricingContext& context, const LocalBlock& 
 std::vector<ModuleSets> returned_parts(const PricingContext& context, const LocalBlock& local,
                                        const std::vector<std::uint8_t>& sets) {
   return ActivationCounter(context, local).returned(sets);
+}
+
+std::vector<SavedTensor> saved_of(const PricingContext& context, const LocalBlock& local,
+                                  Recompute level) {
+  return ActivationCounter(context, local).tensors(level);
 }
 
 BlockPorts block_ports(const PricingContext& context, const LocalBlock& local) {

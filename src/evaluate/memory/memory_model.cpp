@@ -3,7 +3,8 @@
 // Source: activations from the operators' saved tensors (Korthikanti et al., arXiv 2205.05198) and
 //         the order of the schedule; states from tensor policies (ZeRO, arXiv 1910.02054).
 // Assumes: the peak is in backward of the last stage's loss or of the block with most saved bytes;
-//          gradients that backward makes grow as fast as activations go.
+//          gradients that backward makes grow as fast as activations go; states that may leave
+//          (pages) do where the risk of running out would be higher than asked for.
 // Units: bytes.
 // Checked by: tests/unit/evaluate/memory_model_test.cpp; docs/validation.md (allocator peaks)
 #include "evaluate/memory/memory_model.hpp"
@@ -11,6 +12,7 @@
 #include <algorithm>
 
 #include "cost/kernels/kernel_shape.hpp"
+#include "evaluate/memory/memory_risk.hpp"
 #include "evaluate/step/windowed_step.hpp"
 #include "schedule/table.hpp"
 
@@ -90,14 +92,23 @@ BlockShares shares_of(const PricingInput& view, const GroupContent& content) {
 
 /// What lives only around one operator: the loss of the micro-batch before, tensors around a
 /// block in backward. Where the loss is freed by then, only what exceeds it adds to the peak.
-Bytes transient_bytes(const PricingInput& view, const BlockShares& most) {
+TransientParts transient_of(const PricingInput& view, const BlockShares& most) {
   const FrameworkConstants& constants = view.constants;
   const double previous =
       view.order.micro_batches > 1 ? constants.memory_previous_logit_bytes : 0.0;
   const Bytes loss((constants.memory_logit_bytes + previous) * most.logits);
   const Bytes block = most.working_set + Bytes(constants.memory_live_bytes * most.stream);
-  if (constants.memory_loss_through_backward) return loss + block;
-  return std::max(loss, block - most.loss);
+  if (constants.memory_loss_through_backward) return {loss, block};
+  if (loss >= block - most.loss) return {loss, Bytes(0)};
+  return {Bytes(0), block - most.loss};
+}
+
+void take_most(const BlockShares& shares, BlockShares& most) {
+  most.offloaded = std::max(most.offloaded, shares.offloaded);
+  most.working_set = std::max(most.working_set, shares.working_set);
+  most.loss = std::max(most.loss, shares.loss);
+  most.stream = std::max(most.stream, shares.stream);
+  most.logits = std::max(most.logits, shares.logits);
 }
 
 Bytes peak_of_window(const PricingInput& view, int position, WindowPeak peak,
@@ -133,13 +144,23 @@ Bytes most_on_host(const PricingInput& view, int position, WindowPeak peak,
   return most_in_flight(view, position, peak, workspace);
 }
 
+/// States that have to leave for a device to stay within the risk that was asked for.
+Bytes pages_out(const PricingInput& view, const MemoryBreakdown& memory) {
+  const Problem& problem = view.problem;
+  if (!problem.framework->paged_states) return Bytes(0);
+  const Bytes room = peak_at_risk(view.constants.memory_error, problem.memory_risk,
+                                  problem.cluster->accelerator.memory - problem.memory_reserve);
+  const Bytes excess = memory.total() - room;  // a byte more: sums are rounded
+  return excess > Bytes(0) ? std::min(excess + Bytes(1), memory.optimizer) : Bytes(0);
+}
+
 }  // namespace
 
 DeviceMemory device_memory(const PricingInput& view, int position, EvaluationWorkspace& workspace,
                            WindowPeak peak) {
   const FrameworkConstants& constants = view.constants;
   const StageClassStates& statics = view.statics_at(position);
-  DeviceMemory result{{}, Bytes(0), Bytes(0), position};
+  DeviceMemory result{{}, Bytes(0), Bytes(0), Bytes(0), position};
   MemoryBreakdown& memory = result.memory;
   memory.parameters = statics.parameter_bytes;
   memory.optimizer = statics.optimizer_bytes;
@@ -155,23 +176,48 @@ DeviceMemory device_memory(const PricingInput& view, int position, EvaluationWor
     workspace.chunk_bytes.push_back(shares.saved);
     workspace.weight_bytes.push_back(shares.kept_for_weights);
     result.cached += shares.cached;
-    most.offloaded = std::max(most.offloaded, shares.offloaded);
-    most.working_set = std::max(most.working_set, shares.working_set);
-    most.loss = std::max(most.loss, shares.loss);
-    most.stream = std::max(most.stream, shares.stream);
-    most.logits = std::max(most.logits, shares.logits);
+    take_most(shares, most);
   }
   memory.activations = most_in_flight(view, position, peak, workspace);
   memory.gradients = gradients_at_peak(view, statics.gradient_bytes, memory.activations);
-  memory.transient = transient_bytes(view, most);
+  const TransientParts transient = transient_of(view, most);
+  memory.transient = transient.loss + transient.block;
   memory.buffers += constants.memory_workspace + statics.gathered_parameters;
   // A stage boundary waits for the device, so that nothing gathered stays.
   result.cached =
       view.assignment().stages() > 1 ? Bytes(0) : result.cached * constants.memory_gathered_cached;
   result.cached += memory.total() * (constants.memory_fragmentation - 1.0);
   memory.reserve = constants.memory_context;
+  result.paged = pages_out(view, memory);
+  memory.optimizer -= result.paged;
   if (most.offloaded > Bytes(0)) result.on_host = most_on_host(view, position, peak, workspace);
   return result;
+}
+
+TransientParts transient_parts(const PricingInput& view, int position) {
+  BlockShares most;
+  for (const int content : view.contents_at(position)) {
+    take_most(shares_of(view, view.content(content)), most);
+  }
+  return transient_of(view, most);
+}
+
+InFlight in_flight_at_peak(const PricingInput& view, int position, EvaluationWorkspace& workspace) {
+  const Bytes peak =
+      device_memory(view, position, workspace).memory.activations;  // fills the bytes of chunks
+  InFlight counts;
+  const auto slope = [&](std::vector<Bytes>& bytes, std::vector<double>& found) {
+    for (Bytes& one : bytes) {
+      const Bytes step = one * 1e-6 + Bytes(1);
+      const Bytes kept = one;
+      one += step;
+      found.push_back((most_in_flight(view, position, WindowPeak::Found, workspace) - peak) / step);
+      one = kept;
+    }
+  };
+  slope(workspace.chunk_bytes, counts.saved);
+  slope(workspace.weight_bytes, counts.for_weights);
+  return counts;
 }
 
 GroupBytes group_bytes(const PricingInput& view, const GroupContent& content) {
@@ -188,8 +234,10 @@ bool may_keep_most(const PricingInput& view, int position) {
 
 void take_worse(const DeviceMemory& device, DeviceMemory& worst) {
   const Bytes on_host = std::max(device.on_host, worst.on_host);
+  const Bytes paged = std::max(device.paged, worst.paged);
   if (device.device == 0 || device.memory.total() > worst.memory.total()) worst = device;
   worst.on_host = on_host;
+  worst.paged = paged;
 }
 
 DeviceMemory worst_device_memory(const PricingInput& view, EvaluationWorkspace& workspace) {

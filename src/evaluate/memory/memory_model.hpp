@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "evaluate/step/pricing_input.hpp"
 #include "plansearch/evaluation.hpp"
@@ -24,6 +25,22 @@ enum class WindowPeak : std::uint8_t { Found, Least };
 [[nodiscard]] DeviceMemory device_memory(const PricingInput& view, int position,
                                          EvaluationWorkspace& workspace,
                                          WindowPeak peak = WindowPeak::Found);
+
+/// Of the blocks and weights of each content of a position, the micro-batches whose tensors it
+/// holds when it holds most.
+struct InFlight {
+  std::vector<double> saved;
+  std::vector<double> for_weights;
+};
+[[nodiscard]] InFlight in_flight_at_peak(const PricingInput& view, int position,
+                                         EvaluationWorkspace& workspace);
+
+/// What lives around one operator at the peak, see MemoryBreakdown::transient.
+struct TransientParts {
+  Bytes loss;   ///< logits and their gradients
+  Bytes block;  ///< around a block in backward
+};
+[[nodiscard]] TransientParts transient_parts(const PricingInput& view, int position);
 
 /// What one micro-batch leaves on a device in one group of blocks.
 struct GroupBytes {

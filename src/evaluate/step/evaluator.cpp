@@ -17,6 +17,7 @@
 #include "base/units.hpp"
 #include "communication/derive/derive.hpp"
 #include "evaluate/answer/communication_report.hpp"
+#include "evaluate/answer/held_at_peak.hpp"
 #include "evaluate/answer/interval.hpp"
 #include "evaluate/answer/operator_report.hpp"
 #include "evaluate/answer/overlap_report.hpp"
@@ -201,7 +202,8 @@ PlanDetails PlanEvaluator::details(const ParallelPlan& plan) const {
     PlanDetails details{communication_of(implementation_->profiles, view, *workspace),
                         stages_of_view(view, *workspace),
                         operators_at(implementation_->profiles, view, busiest),
-                        hidden_at(implementation_->profiles, view, busiest)};
+                        hidden_at(implementation_->profiles, view, busiest),
+                        held_at_peak(implementation_->profiles, view, *workspace)};
     if (view.order.window) details.order = found_order(view, *workspace);
     return details;
   });

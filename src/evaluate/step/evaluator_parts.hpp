@@ -299,8 +299,12 @@ struct PlanEvaluator::Implementation {
     for (const StageClassStates& kind : view.ground.kinds) {
       estimate.host_memory = std::max(estimate.host_memory, kind.offload.memory);
     }
-    estimate.host_memory +=
-        worst.on_host * std::min(problem.cluster->accelerators_per_node, problem.gpus);
+    estimate.host_memory += (worst.on_host + worst.paged) *
+                            std::min(problem.cluster->accelerators_per_node, problem.gpus);
+    if (worst.paged > Bytes(0)) {  // out after an update, and back for the next one
+      const Host& host = problem.cluster->host.value();
+      estimate.step.optimizer += worst.paged / host.from_device + worst.paged / host.to_device;
+    }
     estimate.worst_memory_stage = worst.device;
     const RelativeInterval interval = relative_interval(errors, estimate.step, problem.gpus);
     estimate.relative_p10 = interval.p10;

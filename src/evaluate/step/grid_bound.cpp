@@ -90,6 +90,7 @@ Accelerator unsplit_chip(Accelerator chip) {
 
 GridBound::GridBound(const PricingContext& context)
     : gradients_(context.problem.framework->implementation.gradients),
+      pages_(context.problem.framework->paged_states),
       reserve_(context.constants.memory_workspace + context.constants.memory_context),
       parameters_(whole_network(*context.problem.network, context.precision)),
       problem_(context.problem) {}
@@ -129,7 +130,7 @@ Bytes GridBound::memory(const PlanDegrees& plan, const ModelStatePolicy& statics
   const auto state_bytes = [&](const ModelStateBytes& bytes, double frozen, double trainable) {
     const double gradient = held ? bytes.gradient : 0.0;
     return frozen * bytes.share + trainable * bytes.parameter +
-           trainable * (gradient + bytes.optimizer);
+           trainable * (gradient + (pages_ ? 0.0 : bytes.optimizer));
   };
   const double dense =
       state_bytes(statics.dense, parameters_.frozen_dense, parameters_.trainable_dense) /

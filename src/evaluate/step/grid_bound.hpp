@@ -35,6 +35,7 @@ class GridBound {
   void price_sequence() const;
 
   GradientStorage gradients_;
+  bool pages_;  ///< states may leave the device
   Bytes reserve_;
   ParameterCount parameters_;  ///< of the network; shared ones once
   const Problem& problem_;

@@ -112,9 +112,22 @@ Seconds host_time(const PricingInput& view, int position) {
          (constants.host_parameter + constants.host_slice * state_slices(view, position)) * tensors;
 }
 
+/// Frozen weights of a device: its own, and a reference's beside those that are trained.
+ParameterCount with_reference(const PricingInput& view, ParameterCount count) {
+  const auto& model = view.problem.model;
+  const bool adapted = model && model->training.lora;  // which are switched off for it
+  if (!view.problem.network->reference || adapted) return count;
+  const double element =
+      element_size(view.precision.frozen.value_or(view.precision.parameter)).value();
+  count.frozen_dense += count.frozen_dense + element * count.trainable_dense;
+  count.frozen_expert += count.frozen_expert + element * count.trainable_expert;
+  return count;
+}
+
 /// Parameters of what a device holds of one transform, and their states.
 void add_states(const PricingInput& view, const TransformInvariants& transform,
-                const ParameterCount& n, StageClassStates& statics) {
+                const ParameterCount& own, StageClassStates& statics) {
+  const ParameterCount n = with_reference(view, own);
   const ModelStateBytes& dense = transform.statics.dense;
   const ModelStateBytes& expert = transform.statics.expert;
   statics.parameters += n;

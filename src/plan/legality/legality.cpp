@@ -365,6 +365,7 @@ constexpr std::array kConditions{
     Condition{{Degree::Dispatcher}, check_dispatcher},
     Condition{{Degree::Zero, Degree::Offload}, check_offload},
     Condition{kBatchDegrees, check_updates},
+    Condition{{Degree::MicroBatch}, [](const Case& c, Wording w) { return check_pairs(c, w); }},
     Condition{{Degree::Pieces}, check_interleaving},
     Condition{{Degree::MicroBatch, Degree::Pieces}, check_pieces},
     Condition{{Degree::Pipeline, Degree::Schedule}, check_listed},

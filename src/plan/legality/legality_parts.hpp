@@ -61,6 +61,8 @@ struct RuleCase {
 [[nodiscard]] std::optional<Infeasible> check_order_runs(const RuleCase& c, Wording wording);
 /// What lives in memory of the host can be kept there.
 [[nodiscard]] std::optional<Infeasible> check_kept_on_host(const RuleCase& c, Wording wording);
+/// Of preferences: what is chosen and what is rejected are compared in one loss.
+[[nodiscard]] std::optional<Infeasible> check_pairs(const RuleCase& c, Wording wording);
 /// One rule of a framework file; one that is not in the vocabulary forbids nothing.
 [[nodiscard]] std::optional<Infeasible> check_rule(const FrameworkRule& rule, const RuleCase& c,
                                                    Wording wording);

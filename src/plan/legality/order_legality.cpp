@@ -37,6 +37,14 @@ std::optional<Infeasible> check_order_listed(const RuleCase& c, Wording wording)
   return infeasible;
 }
 
+std::optional<Infeasible> check_pairs(const RuleCase& c, Wording wording) {
+  if (!c.network.reference || c.plan.micro_batch % 2 == 0) return std::nullopt;
+  return refuse(wording, Obstacle::BatchNotDivisible, 2, c.plan.micro_batch, [&] {
+    return fmt::format("a micro-batch of {} sequences does not hold pairs (--task dpo)",
+                       c.plan.micro_batch);
+  });
+}
+
 std::optional<Infeasible> check_order_runs(const RuleCase& c, Wording wording) {
   const PipelineShape shape = pipeline_shape(c.plan, c.framework, c.network);
   if (const auto fault = fault_of(shape)) {

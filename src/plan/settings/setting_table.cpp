@@ -134,11 +134,19 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
            "global_batch"),
     listed<&R::seq_len_list>(always(
         row<&R::seq_len>(S::SequenceLength, "seq_len", K::Count, "N", "tokens per sequence"))),
+    row<&R::task>(S::Task, "task", K::Word, "pretrain|sft|lora|dpo",
+                  "lora: adapters (of rank 16 unless said); dpo: pairs of sequences, and a forward "
+                  "pass of a frozen reference beside them"),
+    row<&R::packing>(S::Packing, "packing", K::Text, "LENGTHS",
+                     "documents that share a sequence and see themselves alone: 512, "
+                     "512x3+2048x1, exponential:512, lognormal:512:1.2, or a file of lengths"),
     listed(always(row<&R::precision>(S::Precision, "precision", K::Format,
                                      "fp32|tf32|fp16|bf16|fp8|mxfp8|nvfp4",
                                      "number format of the matrix products"))),
-    row<&R::optimizer>(S::Optimizer, "optimizer", K::Word, "adam|sgd|adafactor|muon",
-                       "whose states are kept"),
+    row<&R::optimizer>(
+        S::Optimizer, "optimizer", K::Word,
+        "adam|adamw|adamw-8bit|paged-adamw|paged-adamw-8bit|sgd|lion|lion-8bit|adafactor|muon",
+        "whose states are kept, and where"),
     row<&R::attention>(S::Attention, "attention", K::Word, "flash|unfused",
                        "whether scores are written to memory"),
     row<&R::rank_order>(S::RankOrder, "rank_order", K::Text, "AXES",
@@ -162,6 +170,9 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
                          "while exchanges are on their way"),
     row<&R::optimizer_in_backward>(S::OptimizerInBackward, "optimizer_in_backward", K::Text, "0|1",
                                    "1: parameters are updated as backward makes their gradients"),
+    row<&R::paged_states>(S::PagedStates, "paged_states", K::Text, "0|1",
+                          "1: optimizer states for which a device has no room leave for the host "
+                          "between updates"),
     row<&R::routing>(S::Routing, "routing", K::Text, "KIND",
                      "how tokens spread: balanced, auxiliary, real, or tokens of the fullest rank "
                      "over the mean, such as 1.3"),

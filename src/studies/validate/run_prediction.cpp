@@ -29,12 +29,10 @@ namespace {
 /// What a published figure counts, from the parts of a prediction.
 Bytes memory_of_kind(const DeviceMemory& device, std::optional<MemoryKind> kind,
                      const FrameworkConstants& constants, Bytes limit) {
-  // Cached blocks go back to the driver before an allocation fails.
-  const Bytes needed = device.memory.total();
-  const Bytes held = std::max(needed, std::min(needed + device.cached, limit));
+  const Bytes held = held_by_process(device, limit);
   switch (kind.value_or(MemoryKind::Allocated)) {
     case MemoryKind::Allocated:
-      return needed - constants.memory_context;
+      return device.memory.total() - constants.memory_context;
     case MemoryKind::Reserved:
     case MemoryKind::TorchPeak:
       return held - constants.memory_context;

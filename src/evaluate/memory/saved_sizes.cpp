@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: bytes of single tensors that operators keep for backward.
+// Source: the operators' saved tensors (Korthikanti et al., arXiv 2205.05198, section 4), sharded
+// as
+//         placed; layout copies around attention are a constant of the framework.
+// Assumes: what products alone read again may be kept in a format of its own (precision.saved).
+// Units: bytes, elements.
+// Checked by: tests/unit/evaluate/block_memory_test.cpp
+#include "evaluate/memory/saved_sizes.hpp"
+
+#include <algorithm>
+
+#include "cost/kernels/kernel_shape.hpp"
+#include "evaluate/memory/kept_format.hpp"
+#include "workload/operator_traits.hpp"
+
+namespace plansearch {
+
+Bytes SavedSizes::tile(TensorId id) const {
+  return element_size(context_.precision.activation) * local_.sizes.edge(id);
+}
+
+double SavedSizes::kept_elements(TensorId id) const {
+  const std::size_t producer = local_.index.producers[static_cast<std::size_t>(id)];
+  return producer == kEdge ? local_.sizes.edge(id) : local_.sizes.tensor(producer, id);
+}
+
+Bytes SavedSizes::element(TensorId id) const {
+  return element_size(block_.tensor(id).element, context_.precision);
+}
+
+Bytes SavedSizes::kept_element(TensorId id) const {
+  const auto& saved = context_.precision.saved;
+  return saved && only_products_read_again(block_, local_.index, id) ? scaled_size(*saved)
+                                                                     : element(id);
+}
+
+Bytes SavedSizes::size_of(const Saved& saved) const {
+  const Bytes size = saved.as == SavedAs::Single ? Bytes(4) : kept_element(saved.tensor);
+  return size * (kept_elements(saved.tensor) * saved.count);
+}
+
+Bytes SavedSizes::saved_by(std::size_t index) const {
+  const double share = loss_share(index);
+  Bytes bytes;
+  for (const Saved& saved : block_.operators[index].saved) bytes += saved_part(index, saved, share);
+  return bytes + attention_copies(index);
+}
+
+double SavedSizes::loss_share(std::size_t index) const {
+  const Operator& op = block_.operators[index];
+  const OperatorPasses* passes = context_.passes.at(static_cast<std::size_t>(op.passes));
+  if (op.passes != MemoryBound::Loss || passes == nullptr) return 1.0;
+  if (passes->chunks == 1.0) {
+    const bool copied = context_.problem.framework->implementation.loss == LossInput::Single;
+    return copied || passes->keeps == KeptTensors::Separate ? 1.0 : 0.0;
+  }
+  if (passes->chunks > 0.0) return 1.0 / passes->chunks;
+  const TensorId logits = op.inputs.front();
+  const std::size_t product = local_.index.producers[static_cast<std::size_t>(logits)];
+  if (product == kEdge) return 1.0;
+  const TensorId input = block_.operators[product].inputs.front();
+  return std::min(1.0, local_.sizes.tensor(product, input) / local_.sizes.tensor(index, logits));
+}
+
+Bytes SavedSizes::saved_part(std::size_t index, const Saved& saved, double share) const {
+  if (share >= 1.0) return size_of(saved);
+  const OperatorPasses* passes = context_.passes.at(static_cast<std::size_t>(MemoryBound::Loss));
+  const bool whole = !passes->multiplies && saved.tensor == block_.operators[index].inputs.front();
+  return size_of(saved) * (whole ? 1.0 : share);
+}
+
+Bytes SavedSizes::attention_copies(std::size_t index) const {
+  const Operator& op = block_.operators[index];
+  if (op.passes != MemoryBound::HeadLayout) return Bytes(0);
+  return Bytes(context_.constants.memory_attention_copies *
+               local_.sizes.tensor(index, op.inputs.front()));
+}
+
+Bytes SavedSizes::kept_for_weights(std::size_t index, std::optional<TensorId> only) const {
+  const Operator& op = block_.operators[index];
+  if (!traits(op).multiplies_weight() || !local_.index.operators[index].trains_weight) {
+    return Bytes(0);
+  }
+  const bool input_listed =
+      index > 0 && !op.fused_key.empty() && block_.operators[index - 1].fused_key == op.fused_key;
+  Bytes bytes;
+  const TensorId input = op.inputs.front();
+  if (!input_listed && input == only.value_or(input)) {
+    bytes += kept_element(input) * kept_elements(input);
+  }
+  if (only) return bytes;
+  for (const TensorId id : op.outputs) bytes += element(id) * local_.sizes.tensor(index, id);
+  return bytes;
+}
+
+double SavedSizes::hidden_elements(std::size_t op, TensorId id) const {
+  const std::vector<DimId>& dims = block_.tensor(id).dims;
+  const bool hidden = std::any_of(dims.begin(), dims.end(), [&](DimId dim) {
+    return context_.problem.network->dimension(dim).role == DimRole::Hidden;
+  });
+  return hidden ? local_.sizes.tensor(op, id) : 0.0;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a network is trained for, by which optimizer, and on which documents.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "plansearch/framework.hpp"
+#include "plansearch/model_description.hpp"
+#include "plansearch/network.hpp"
+#include "plansearch/problem_request.hpp"
+#include "plansearch/transformer_builder.hpp"
+
+namespace plansearch {
+
+/// Ranks of the adapters of `--task lora` where nobody says another.
+inline constexpr std::int64_t kUsualAdapterRank = 16;
+
+/// The same question with an optimizer that trainers have a name for as what it keeps and where:
+/// "paged-adamw-8bit" is adam, moments in int8, pages. What was said of these beside it stays.
+[[nodiscard]] ProblemRequest with_plain_optimizer(ProblemRequest asked);
+
+/// Lengths of the documents that fill sequences of `tokens`, longer ones cut: "512" (all alike),
+/// "512x3+2048x1" (three of four), "exponential:512" (the mean), "lognormal:512:1.2" (the mean, and
+/// the deviation of logarithms), or a file with a length a line, behind it how many documents have
+/// it. InputError for other texts, with the line of a file.
+[[nodiscard]] Documents read_documents(const std::string& text, std::int64_t tokens);
+
+/// InputError where attention does not follow documents: `unfused` scores are made of all pairs of
+/// tokens, and networks other than transformers of one sequence have operators of their own.
+void check_packing(const ModelDescription& model, AttentionKind attention);
+
+/// InputError for networks and frameworks that are not trained on pairs.
+void check_pairs(const Framework& framework, const ModelDescription& model);
+
+/// Preferences: before each micro-batch the reference passes it once more. Adapters are switched
+/// off for it; where all weights are trained it has its own, frozen.
+void add_reference(Network& network);
+
+}  // namespace plansearch
