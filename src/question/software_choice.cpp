@@ -231,7 +231,9 @@ void take_offload_word(const Framework& framework, const std::string& word, Host
 std::vector<std::string> host_choices(const Framework& framework, const Cluster& machine) {
   std::vector<std::string> known;
   for (const OffloadWord& one : kOffloadWords) {
-    if (machine.host && one.can(framework)) known.emplace_back(one.word);
+    // Pages are no choice beside others: they leave where there is no room for them.
+    const bool tried = one.asked != &HostTensors::pages;
+    if (machine.host && tried && one.can(framework)) known.emplace_back(one.word);
   }
   std::vector<std::string> choices;
   for (std::size_t count = 1; count <= known.size(); ++count) {
