@@ -943,7 +943,7 @@ class Answers(Case):
         self.refuse("predict", "--plan", out, "--seq-len", "198", expect=["--seq-len", "set it to 197"])
 
     def test_unknown_words_of_a_plan_file(self):
-        for line, known in (("attention: flash9", "unfused"), ("optimizer: lion", "adafactor")):
+        for line, known in (("attention: flash9", "unfused"), ("optimizer: lamb", "adafactor")):
             path = self.file("plan.yaml", "schema: plansearch/plan/v1\nhardware: perlmutter\n"
                              f"model: gpt2-xl\ngpus: 8\n{line}\n")
             self.refuse("predict", "--plan", path, expect=[line.split()[1], known])

@@ -209,10 +209,8 @@ TEST_SUITE("unit") {
   TEST_CASE("states without room leave, and come back at the rate of the host link") {
     ProblemRequest request = request_for("hf-trainer");
     const PlanDegrees plan = data_parallel(ZeroStage::None);
-    request.offload = "none";
     const Estimate held = price(request, plan);
     request.optimizer = "paged-adamw";
-    request.offload.reset();
     // With room for all of them nothing changes.
     CHECK(price(request, plan).step.total() == held.step.total());
     CHECK(price(request, plan).memory == held.memory);
