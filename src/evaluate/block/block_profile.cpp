@@ -14,6 +14,10 @@
 #include "evaluate/block/host_copies.hpp"
 #include "plan/primitives/recompute.hpp"
 
+#include "plan/stages/pipeline_shape.hpp"
+
+#include "schedule/table.hpp"
+
 namespace plansearch {
 namespace {
 
@@ -336,6 +340,11 @@ Seconds joint_length(const PassProfile& first, const PassProfile& second) {
 void sum_passes(const PricingContext& context, const BlockParts& parts, BlockTimes& profile,
                 std::vector<PhaseLine>* lines) {
   PassAdder(context, parts, profile, lines).run();
+}
+
+bool some_order_splits(const Framework& framework) {
+  const std::vector<ScheduleId> orders = schedules_of(framework);
+  return std::any_of(orders.begin(), orders.end(), splits_backward);
 }
 
 }  // namespace plansearch

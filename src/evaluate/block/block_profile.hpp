@@ -97,4 +97,7 @@ struct PhaseLine {
 void sum_passes(const PricingContext& context, const BlockParts& parts, BlockTimes& profile,
                 std::vector<PhaseLine>* lines = nullptr);
 
+/// Whether some order of the framework runs weight gradients later.
+[[nodiscard]] bool some_order_splits(const Framework& framework);
+
 }  // namespace plansearch

@@ -27,11 +27,6 @@ std::size_t mixed(const void* part, std::uint64_t number) {
   return static_cast<std::size_t>(hash ^ hash >> 32U);
 }
 
-bool some_order_splits(const Framework& framework) {
-  const std::vector<ScheduleId> orders = schedules_of(framework);
-  return std::any_of(orders.begin(), orders.end(), splits_backward);
-}
-
 }  // namespace
 
 std::uint64_t ProfileMaker::PassForm::number() const noexcept {

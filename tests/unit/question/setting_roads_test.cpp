@@ -94,6 +94,8 @@ const std::map<Setting, Example> kSettings{
        {D::Schedule, int(*find_schedule("interleaved-pairs"))}}}},
     {S::OptimizerInBackward,
      {"1", {{S::Framework, "torchtune"}, {S::Batch, "8"}}, {{D::Recompute, int(Recompute::Full)}}}},
+    {S::PagedStates,
+     {"1", {{S::Framework, "hf-trainer"}}, {{D::Data, 8}, {D::Recompute, int(Recompute::Full)}}}},
     {S::Routing, {"real", {{S::Model, "mixtral-8x7b"}}, {{D::Expert, 8}}}},
     {S::LoraRank, {"8"}},
     {S::LoraTargets, {"q", {{S::LoraRank, "8"}, {S::Model, "llama3.2-1b"}}}},
