@@ -33,6 +33,7 @@ class Settings(TypedDict, total=False):
     cuda_graphs: Numbers  # 1: a captured graph issues the kernels of a step (0|1)
     delay_wgrad: Numbers  # 1: where an order joins forwards and backwards, weight gradients run while exchanges are on their way (0|1)
     optimizer_in_backward: Numbers  # 1: parameters are updated as backward makes their gradients (0|1)
+    paged_states: Numbers  # 1: optimizer states for which a device has no room leave for the host between updates (0|1)
     routing: Words  # how tokens spread: balanced, auxiliary, real, or tokens of the fullest rank over the mean, such as 1.3
     lora_rank: Numbers  # train adapters of this rank beside frozen weights
     lora_targets: Words  # modules with an adapter, such as q,v or all-linear (default: q,v)

@@ -320,6 +320,7 @@ class QuestionResolver {
     leave_dispatchers_out(framework_, cluster_);
     take_offloads(framework_, cluster_, asked_values(Degree::Offload));
     check_paged_states(framework_, cluster_);
+    if (framework_.paged_states) note("paged_states", "1", request_.origin("paged_states"));
     if (ids.empty() && model_.moe && framework_.dispatcher.path != TokenPath::Pairs) {
       note("dispatcher", framework_.dispatcher.name, "framework");
     }

@@ -13,9 +13,7 @@
 
 #include "evaluate/block/host_copies.hpp"
 #include "plan/primitives/recompute.hpp"
-
 #include "plan/stages/pipeline_shape.hpp"
-
 #include "schedule/table.hpp"
 
 namespace plansearch {
