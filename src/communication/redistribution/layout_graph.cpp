@@ -11,7 +11,6 @@
 #include <bit>
 #include <limits>
 
-#include "communication/redistribution/redistribution.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -71,16 +70,13 @@ void LayoutGraph::put_shape(const RedistributionPattern& pattern, std::string& b
 }
 
 LayoutGraph::LayoutGraph(const RedistributionPattern& shape) : shape_(shape) {
-  const std::uint32_t parts = shape.start.partial;
   shape_.start = shape_.goal = {};
   shape_.elements = 1.0;
   shape_.start_slices = 1;
   std::sort(shape_.parts.begin(), shape_.parts.end());
   places_.assign(64, 0);
   LayoutState none;
-  shape_.start.partial = parts;
-  add_states(none, 0);
-  shape_.start.partial = 0;
+  add_states(none, 0, shape.start.partial);
   set(shape_, Landing::Anywhere);
   for (here_ = 0; here_ < states_.size(); ++here_) {
     first_.push_back(static_cast<std::uint32_t>(steps_.size()));
@@ -92,28 +88,26 @@ LayoutGraph::LayoutGraph(const RedistributionPattern& shape) : shape_(shape) {
   turn_round();
 }
 
-/// From a unit on: in parts, nowhere, or anywhere between the cuts of a dimension.
-void LayoutGraph::add_states(LayoutState& state, std::size_t unit) {
+/// From a unit on: nowhere, in parts where it can be, or anywhere between the cuts of a dimension.
+void LayoutGraph::add_states(LayoutState& state, std::size_t unit, std::uint32_t parts) {
   if (unit == shape_.units) return add_state(state);
-  add_states(state, unit + 1);
-  if ((shape_.start.partial >> unit & 1U) != 0) {
+  add_states(state, unit + 1, parts);
+  if ((parts >> unit & 1U) != 0) {
     state.partial |= 1U << unit;
-    add_states(state, unit + 1);
+    add_states(state, unit + 1, parts);
     state.partial &= ~(1U << unit);
   }
-  for (std::size_t dim = 0; dim < shape_.rank; ++dim) add_to(state, unit, dim);
-}
-
-void LayoutGraph::add_to(LayoutState& state, std::size_t unit, std::size_t dim) {
-  const LayoutCuts before = state.dims[dim];
-  for (int at = 0; at <= before.size(); ++at) {
-    LayoutCuts cuts = before.first(at);
-    cuts.push_back(static_cast<int>(unit));
-    for (int i = at; i < before.size(); ++i) cuts.push_back(before[i]);
-    state.dims[dim] = cuts;
-    add_states(state, unit + 1);
+  for (std::size_t dim = 0; dim < shape_.rank; ++dim) {
+    const LayoutCuts before = state.dims[dim];
+    for (int at = 0; at <= before.size(); ++at) {
+      LayoutCuts cuts = before.first(at);
+      cuts.push_back(static_cast<int>(unit));
+      for (int i = at; i < before.size(); ++i) cuts.push_back(before[i]);
+      state.dims[dim] = cuts;
+      add_states(state, unit + 1, parts);
+    }
+    state.dims[dim] = before;
   }
-  state.dims[dim] = before;
 }
 
 void LayoutGraph::add_state(const LayoutState& state) {
@@ -253,7 +247,7 @@ void LayoutGraphs::find_path(const RedistributionPattern& pattern, const UnitRat
                              std::vector<WayStep>& steps) {
   Known& shape = known(pattern);
   LayoutGraph& graph = *shape.graph;
-  if (keep_ == Keep::Graphs) {
+  if (remember_ == Remember::No) {
     graph.find_distances(pattern.goal, rates, &pattern.start, distances_);
     return graph.find_path(pattern.start, pattern.goal, rates, distances_, steps);
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "communication/redistribution/layout_moves.hpp"
+#include "communication/redistribution/redistribution.hpp"
 #include "communication/redistribution/unit_rates.hpp"
 
 namespace plansearch {
@@ -55,8 +56,7 @@ class LayoutGraph : private LayoutMoves {
   };
 
   void reach(const WayMove& move, const LayoutState& after) override;
-  void add_states(LayoutState& state, std::size_t unit);
-  void add_to(LayoutState& state, std::size_t unit, std::size_t dim);
+  void add_states(LayoutState& state, std::size_t unit, std::uint32_t parts);
   void add_state(const LayoutState& state);
   void insert(std::uint32_t number);
   void turn_round();
@@ -77,11 +77,11 @@ class LayoutGraph : private LayoutMoves {
   double local_ = 0.0;
 };
 
-/// Graphs by shape, and distances, which it keeps where rates are the same in every call.
+/// Graphs by shape; with `Remember::Yes` distances to goals too, which then have the same rates in
+/// every call.
 class LayoutGraphs {
  public:
-  enum class Keep : std::uint8_t { Graphs, Distances };
-  explicit LayoutGraphs(Keep keep) : keep_(keep) {}
+  explicit LayoutGraphs(Remember remember) : remember_(remember) {}
 
   /// The cheapest steps from the start of a pattern, which a graph covers, to its goal.
   void find_path(const RedistributionPattern& pattern, const UnitRates& rates,
@@ -94,7 +94,7 @@ class LayoutGraphs {
   };
   [[nodiscard]] Known& known(const RedistributionPattern& pattern);
 
-  Keep keep_;
+  Remember remember_;
   std::unordered_map<std::string, Known> graphs_;
   std::size_t steps_ = 0;  ///< of all graphs
   std::string key_;

@@ -32,8 +32,8 @@ struct RedistributionStep {
 inline constexpr int kTriedFactors = 4;
 [[nodiscard]] bool tries_all(const DeviceMesh& mesh);
 
-/// Whether paths by elements are kept, for very many pairs of layouts: those between layouts that
-/// differ only in the names of axes are one.
+/// Whether what was found is kept for very many pairs of layouts, all at the same rates: those that
+/// differ only in the names of axes have one path.
 enum class Remember : std::uint8_t { No, Yes };
 
 /// Buffers that one thread keeps from one search to the next.

@@ -67,9 +67,7 @@ class RedistributionSearcher : private LayoutMoves {
 class RedistributionSearch {
  public:
   explicit RedistributionSearch(Remember remember = Remember::No)
-      : remember_(remember),
-        graphs_(remember == Remember::Yes ? LayoutGraphs::Keep::Distances
-                                          : LayoutGraphs::Keep::Graphs) {}
+      : remember_(remember), graphs_(remember) {}
 
   /// Appends the steps. Both layouts are plain and have the same flat cut; parts that `to` has,
   /// `from` has too.
