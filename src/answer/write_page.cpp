@@ -10,6 +10,7 @@
 #include <string_view>
 #include <variant>
 
+#include "answer/sensitivity.hpp"
 #include "evaluate/step/priced_program.hpp"
 #include "io/file.hpp"
 #include "plan/stages/expand.hpp"
@@ -80,9 +81,16 @@ std::string plot_problem(const std::string& plot) {
 }
 
 void write_page(const std::string& file, const ResolvedQuestion& asked, const SearchReport& report,
-                const LadderReport* ladder) {
+                int threads, const LadderReport* ladder) {
   if (file.empty()) return;
-  io::write_file(file, page::search_page(drawn(asked, report, ladder)->content));
+  const auto made = drawn(asked, report, ladder);
+  page::PageContent content = made->content;
+  std::optional<SensitivityReport> sensitivity;
+  if (made->first) {
+    sensitivity = sensitivity_of(asked, made->first->problem, made->first->plan, threads);
+    content.sensitivity = &*sensitivity;
+  }
+  io::write_file(file, page::search_page(content));
 }
 
 void write_plots(const std::vector<std::string>& plots, const ResolvedQuestion& asked,

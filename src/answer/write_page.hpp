@@ -22,7 +22,7 @@ struct PricedPlan {
 /// Writes the answer of a search, or of a ladder with its chosen size, as one page; no name: none.
 /// InputError for a file that cannot be written.
 void write_page(const std::string& file, const ResolvedQuestion& asked, const SearchReport& report,
-                const LadderReport* ladder = nullptr);
+                int threads, const LadderReport* ladder = nullptr);
 
 /// "step=step.svg": what is wrong with it; empty: nothing.
 [[nodiscard]] std::string plot_problem(const std::string& plot);

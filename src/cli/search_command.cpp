@@ -67,7 +67,7 @@ int search_one(const Options& options, const ResolvedQuestion& inputs, const Out
     }
   }
   run.conclude_all(options);
-  write_page(options.page, inputs, report);
+  write_page(options.page, inputs, report, threads_of(options));
   write_plots(options.plots, inputs, report);
   write_first_trace(options, inputs, report);
   if (options.pareto && is_staged(options.space)) {
@@ -96,7 +96,7 @@ int search_ladder(const Options& options, const ResolvedQuestion& inputs, const 
   add_without(options, inputs, run, chosen.report);
   if (!run.stopped()) add_published(options, inputs, chosen.report);
   run.conclude_all(options);
-  write_page(options.page, inputs, chosen.report, &ladder);
+  write_page(options.page, inputs, chosen.report, threads_of(options), &ladder);
   write_plots(options.plots, inputs, chosen.report, &ladder);
   write_first_trace(options, inputs, chosen.report);
   if (options.pareto && format_of(options) != Format::Json) show_front(chosen.report);

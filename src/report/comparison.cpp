@@ -72,20 +72,28 @@ Json comparison_json(const SearchReport& report, const Rival& rival) {
 
 }  // namespace
 
-std::string compare_plans(const PlanReport& plan, const Rival& rival, int columns) {
+TextTable comparison_table(const PlanReport& plan, const Rival& rival) {
   TextTable table({{fmt::format("against {}", rival.name), Align::Left},
                    {"this plan"},
                    {"rival"},
                    {"rival - this"}});
+  add_rows(table, "step time", plan.estimate.step, rival.plan.estimate.step);
+  add_rows(table, "peak memory", plan.estimate.memory, rival.plan.estimate.memory);
+  return table;
+}
+
+std::string comparison_line(const PlanReport& plan, const Rival& rival) {
   const PlanReport& other = rival.plan;
-  add_rows(table, "step time", plan.estimate.step, other.estimate.step);
-  add_rows(table, "peak memory", plan.estimate.memory, other.estimate.memory);
   const Seconds mine = plan.estimate.step.total();
   const Seconds theirs = other.estimate.step.total();
   const double share = (theirs / mine - 1.0) * 100.0;
-  return fmt::format("{}this: {}\nrival: {}, {:.1f} % {}\n", table.text(columns),
-                     short_plan(plan.plan), short_plan(other.plan), share < 0 ? -share : share,
+  return fmt::format("rival: {}, {:.1f} % {}", short_plan(other.plan), share < 0 ? -share : share,
                      share < 0 ? "faster" : "slower");
+}
+
+std::string compare_plans(const PlanReport& plan, const Rival& rival, int columns) {
+  return fmt::format("{}this: {}\n{}\n", comparison_table(plan, rival).text(columns),
+                     short_plan(plan.plan), comparison_line(plan, rival));
 }
 
 std::string explained_json(const SearchReport& report, const std::optional<Rival>& rival,

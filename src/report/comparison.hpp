@@ -7,6 +7,7 @@
 
 #include "plansearch/report.hpp"
 #include "report/sensitivity.hpp"
+#include "report/text_table.hpp"
 
 namespace plansearch {
 
@@ -17,6 +18,11 @@ struct Rival {
   PlanReport plan;
 };
 
+/// Parts of the step and of memory, and the difference of each.
+[[nodiscard]] TextTable comparison_table(const PlanReport& plan, const Rival& rival);
+/// What the rival is, and how much faster or slower.
+[[nodiscard]] std::string comparison_line(const PlanReport& plan, const Rival& rival);
+/// Both, with the plan itself.
 [[nodiscard]] std::string compare_plans(const PlanReport& plan, const Rival& rival, int columns);
 
 /// The report as JSON with what the rival has more of (`comparison`), and what the step depends on

@@ -23,5 +23,7 @@ namespace plansearch {
 /// Stages; runs of those that are alike but for their memory are one row.
 [[nodiscard]] TextTable stage_table(const std::vector<StageReport>& stages);
 [[nodiscard]] TextTable communication_table(const std::vector<PricedCommunication>& lines);
+/// What fills the device when it is fullest.
+[[nodiscard]] TextTable peak_table(const PeakReport& peak);
 
 }  // namespace plansearch

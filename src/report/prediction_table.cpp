@@ -163,7 +163,6 @@ TextTable communication_table(const std::vector<PricedCommunication>& lines) {
   return table;
 }
 
-/// What fills the device when it is fullest.
 TextTable peak_table(const PeakReport& peak) {
   constexpr std::size_t kShown = 12;
   TextTable table({{"alive at the peak", Align::Left, 1}, {"tensors"}, {"bytes"}, {"share"}});

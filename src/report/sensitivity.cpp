@@ -55,20 +55,30 @@ Columns<SensitivityRow> columns_of_rows(const SensitivityReport& report) {
   return columns;
 }
 
-}  // namespace
-
-std::string sensitivity_text(const SensitivityReport& report, int columns) {
+/// Those that move something one can see, as many as one reads.
+std::vector<SensitivityRow> rows_shown(const SensitivityReport& report) {
   std::vector<SensitivityRow> shown;
   for (const SensitivityRow& row : report.rows) {
     const bool seen = std::abs(row.step_change) >= kLeast || row.memory_change != Bytes(0);
     if (seen && shown.size() < kShown) shown.push_back(row);
   }
+  return shown;
+}
+
+}  // namespace
+
+TextTable sensitivity_table(const SensitivityReport& report) {
+  return table_of(columns_of_rows(report), rows_shown(report));
+}
+
+std::string sensitivity_text(const SensitivityReport& report, int columns) {
+  const std::size_t shown = rows_shown(report).size();
   const std::size_t rest =
-      report.rows.size() - shown.size() + static_cast<std::size_t>(report.without_effect);
+      report.rows.size() - shown + static_cast<std::size_t>(report.without_effect);
   std::string text =
       fmt::format("what the step depends on: each value {:.0f} % higher, the plan the same\n",
                   (report.factor - 1.0) * 100.0);
-  text += shown.empty() ? "nothing\n" : table_of(columns_of_rows(report), shown).text(columns);
+  text += shown == 0 ? "nothing\n" : sensitivity_table(report).text(columns);
   text += fmt::format("{} more values move it less, or not at all; --set KEY=VALUE changes one\n",
                       rest);
   if (report.goal) {

@@ -9,6 +9,7 @@
 
 #include "plansearch/provenance.hpp"
 #include "plansearch/quantity.hpp"
+#include "report/text_table.hpp"
 
 namespace plansearch {
 
@@ -30,6 +31,8 @@ struct SensitivityReport {
   std::vector<std::string> refused;  ///< keys that cannot be changed alone
 };
 
+/// The values that move most.
+[[nodiscard]] TextTable sensitivity_table(const SensitivityReport& report);
 [[nodiscard]] std::string sensitivity_text(const SensitivityReport& report, int columns);
 [[nodiscard]] nlohmann::ordered_json to_json(const SensitivityReport& report);
 

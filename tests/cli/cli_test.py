@@ -2274,10 +2274,13 @@ class Pages(Case):
 
     def test_an_answer_is_one_page(self):
         text, sections = self.page(*self.QUESTION, "--gpus", "64", "--min-pp", "2")
-        self.assertLessEqual({"plans", "parts", "front", "pipeline", "groups", "messages", "search", "evidence"}, sections)
+        self.assertLessEqual({"plans", "parts", "memory", "front", "pipeline", "groups", "messages", "rival", "search",
+                              "sensitivity", "evidence"}, sections)
         self.assertEqual(text, self.page(*self.QUESTION, "--gpus", "64", "--min-pp", "2", "--threads", "1")[0])
-        best = self.answer(*self.QUESTION, "--gpus", "64", "--min-pp", "2")["plans"][0]
+        best, second = self.answer(*self.QUESTION, "--gpus", "64", "--min-pp", "2")["plans"][:2]
         self.assertIn(f"{100 * best['mfu']:.1f} %", text)
+        self.assertIn(f"{100 * (second['step_time_s'] / best['step_time_s'] - 1):.1f} % slower", text)
+        self.assertIn("accelerator.peak.bf16", text)
 
     def test_a_ladder_has_its_sizes(self):
         text, sections = self.page(*self.QUESTION)

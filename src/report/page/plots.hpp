@@ -9,6 +9,7 @@
 #include "evaluate/step/priced_program.hpp"
 #include "plansearch/problem.hpp"
 #include "plansearch/report.hpp"
+#include "report/sensitivity.hpp"
 
 namespace plansearch::page {
 
@@ -16,9 +17,10 @@ namespace plansearch::page {
 struct PageContent {
   const SearchReport* report = nullptr;
   const LadderReport* ladder = nullptr;  ///< where sizes were searched; its chosen rung is `report`
-  const PricedProgram* program = nullptr;  ///< of plan 1; null where nothing fits
-  int micro_batches = 0;                   ///< of plan 1; the program may have fewer
-  const Problem* problem = nullptr;        ///< of plan 1
+  const PricedProgram* program = nullptr;          ///< of plan 1; null where nothing fits
+  int micro_batches = 0;                           ///< of plan 1; the program may have fewer
+  const Problem* problem = nullptr;                ///< of plan 1
+  const SensitivityReport* sensitivity = nullptr;  ///< of plan 1, where somebody asked for it
 };
 
 /// Empty where the answer has nothing to draw.

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/units.hpp"
+#include "report/comparison.hpp"
 #include "report/page/html.hpp"
 #include "report/page/rank_picture.hpp"
 #include "report/plan_cells.hpp"
@@ -97,6 +98,37 @@ std::string details_section(const SearchReport& report) {
   return section("messages", "Stages and messages", text);
 }
 
+std::string memory_section(const SearchReport& report) {
+  if (report.plans.empty() || report.plans.front().peak.parts.empty()) return {};
+  const PeakReport& peak = report.plans.front().peak;
+  return section(
+      "memory", "Memory by tensor",
+      table(peak_table(peak),
+            fmt::format("What plan 1 holds on device {} when that is fullest.", peak.device)) +
+          paragraph(fmt::format("allocated {}, reserved {}, of the process {}",
+                                to_text(peak.allocated), to_text(peak.reserved),
+                                to_text(peak.process))));
+}
+
+std::string rival_section(const SearchReport& report) {
+  if (report.plans.size() < 2) return {};
+  const Rival rival{"plan 2", report.question, report.plans[1]};
+  const PlanReport& first = report.plans.front();
+  return section("rival", "The runner-up",
+                 table(comparison_table(first, rival), "Plan 2 against plan 1, part by part.") +
+                     paragraph(comparison_line(first, rival)));
+}
+
+std::string sensitivity_section(const PageContent& content) {
+  if (content.sensitivity == nullptr || content.sensitivity->rows.empty()) return {};
+  return section("sensitivity", "What the step depends on",
+                 table(sensitivity_table(*content.sensitivity),
+                       fmt::format("Each value of the data files {:.0f} % higher, the plan the "
+                                   "same; --set KEY=VALUE changes one.",
+                                   (content.sensitivity->factor - 1.0) * 100.0),
+                       Rows::Sortable));
+}
+
 std::string rest_section(const SearchReport& report) {
   const CountsReport& c = report.counts;
   std::string text = paragraph(fmt::format(
@@ -132,9 +164,12 @@ std::string published_section(const SearchReport& report) {
 /// Links to the sections that are there.
 std::string navigation(std::string_view body) {
   constexpr std::pair<const char*, const char*> kSections[] = {
-      {"sizes", "sizes"},       {"plans", "plans"},         {"parts", "step and memory"},
-      {"front", "front"},       {"pipeline", "pipeline"},   {"groups", "groups"},
-      {"messages", "messages"}, {"published", "published"}, {"search", "search"},
+      {"sizes", "sizes"},           {"plans", "plans"},
+      {"parts", "step and memory"}, {"memory", "memory by tensor"},
+      {"front", "front"},           {"pipeline", "pipeline"},
+      {"groups", "groups"},         {"messages", "messages"},
+      {"rival", "runner-up"},       {"published", "published"},
+      {"search", "search"},         {"sensitivity", "sensitivity"},
       {"evidence", "evidence"}};
   std::string text = "<nav aria-label=\"sections\">";
   for (const auto& [name, words] : kSections) {
@@ -151,10 +186,11 @@ std::string search_page(const PageContent& content) {
   const std::string body =
       ladder_section(content) + plans_section(report) +
       section("parts", "Step and memory", step_plot(content) + memory_plot(content)) +
-      section("front", "Time against memory", pareto_plot(content)) +
+      memory_section(report) + section("front", "Time against memory", pareto_plot(content)) +
       section("pipeline", "One step of plan 1", timeline_plot(content) + held_plot(content)) +
-      groups_section(content) + details_section(report) + published_section(report) +
-      rest_section(report) + evidence_section(report);
+      groups_section(content) + details_section(report) + rival_section(report) +
+      published_section(report) + rest_section(report) + sensitivity_section(content) +
+      evidence_section(report);
   const std::string head = fmt::format("<h1>{}</h1>\n", escaped(headline(report.question))) +
                            paragraph(question_line(report.question), "quiet") + facts(report);
   return document(headline(report.question), head + navigation(body) + body);
