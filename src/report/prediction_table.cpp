@@ -173,7 +173,8 @@ TextTable peak_table(const PeakReport& peak) {
   for (std::size_t i = 0; i < peak.parts.size(); ++i) {
     const HeldPart& part = peak.parts[i];
     if (i < kShown) {
-      add(part.what, part.count == 1.0 ? std::string() : count_text(part.count), part.bytes);
+      const bool of_block = part.what.find(": ") != std::string::npos;
+      add(part.what, of_block ? count_text(part.count) : std::string(), part.bytes);
     } else {
       others += part.bytes;
     }

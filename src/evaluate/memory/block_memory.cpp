@@ -94,6 +94,7 @@ class ActivationCounter : private SavedSizes {
   /// What of it has a name; none where a policy by operator or pieces decide what is kept.
   [[nodiscard]] std::vector<SavedTensor> tensors(Recompute level) const {
     std::vector<SavedTensor> found;
+    if (local_.host.activations && is_layer(block_.kind)) return found;  // all of it is there
     if (repeats_whole(block_, level)) {
       for (const TensorId id : block_.inputs) found.push_back({block_.tensor(id).name, tile(id)});
       return found;

@@ -10,6 +10,7 @@
 #include "evaluate/memory/memory_model.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cost/kernels/kernel_shape.hpp"
 #include "evaluate/memory/memory_risk.hpp"
@@ -203,15 +204,28 @@ TransientParts transient_parts(const PricingInput& view, int position) {
 }
 
 InFlight in_flight_at_peak(const PricingInput& view, int position, EvaluationWorkspace& workspace) {
-  const Bytes peak =
-      device_memory(view, position, workspace).memory.activations;  // fills the bytes of chunks
+  static_cast<void>(device_memory(view, position, workspace));  // fills the bytes of chunks
+  // Where chunks of one size hold the peak at several times, counts are those of one of these.
+  constexpr double kApart = 1e-7;
+  constexpr double kGolden = 0.6180339887498949;
+  double mark = 0.0;
+  for (std::vector<Bytes>* bytes : {&workspace.chunk_bytes, &workspace.weight_bytes}) {
+    for (Bytes& one : *bytes) {
+      mark = std::fmod(mark + kGolden, 1.0);
+      one *= 1.0 + kApart * mark;
+    }
+  }
+  const Bytes peak = most_in_flight(view, position, WindowPeak::Found, workspace);
   InFlight counts;
   const auto slope = [&](std::vector<Bytes>& bytes, std::vector<double>& found) {
+    constexpr double kExact = 1e3;
     for (Bytes& one : bytes) {
-      const Bytes step = one * 1e-6 + Bytes(1);
+      const Bytes step = one * (kApart * 1e-3) + Bytes(0.01);
       const Bytes kept = one;
       one += step;
-      found.push_back((most_in_flight(view, position, WindowPeak::Found, workspace) - peak) / step);
+      const double count =
+          (most_in_flight(view, position, WindowPeak::Found, workspace) - peak) / step;
+      found.push_back(std::round(count * kExact) / kExact);
       one = kept;
     }
   };

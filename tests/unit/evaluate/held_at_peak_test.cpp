@@ -53,7 +53,11 @@ TEST_SUITE("unit") {
       ++seen;
       const PeakReport peak = peak_of(evaluator, *plan);
       Bytes sum;
-      for (const HeldPart& part : peak.parts) sum += part.bytes;
+      for (const HeldPart& part : peak.parts) {
+        sum += part.bytes;
+        CAPTURE(part.what);
+        CHECK(part.bytes > Bytes(0));
+      }
       CHECK(sum.value() == doctest::Approx(peak.allocated.value()).epsilon(1e-9));
       CHECK(peak.allocated <= peak.reserved);
       CHECK(peak.reserved <= peak.process);

@@ -215,6 +215,22 @@ TEST_SUITE("unit") {
     degrees.zero = ZeroStage::Parameters;
     CHECK(!check_legality(degrees, *problem.network, *problem.framework, 16, problem.precision));
   }
+
+  TEST_CASE("tensors on the host are not alive at the peak") {
+    const PlanEvaluator evaluator(with_host());
+    for (const Recompute level : {Recompute::None, Recompute::Full}) {
+      const auto expanded = evaluator.expand(plan(level, activations()));
+      const PeakReport peak = evaluator.details(std::get<ParallelPlan>(expanded)).peak;
+      Bytes sum;
+      for (const HeldPart& part : peak.parts) {
+        CAPTURE(part.what);
+        CHECK_FALSE(part.what.starts_with("decoder: "));
+        CHECK(part.bytes > Bytes(0));
+        sum += part.bytes;
+      }
+      CHECK(sum.value() == doctest::Approx(peak.allocated.value()).epsilon(1e-9));
+    }
+  }
 }
 
 }  // namespace
