@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the cheapest of all sequences of collectives between two layouts of a few units.
-// Source: Dijkstra from the goal over all layouts.
+// Source: Dijkstra from the goal over all layouts (Boost.Graph).
 // Assumes: what a layout is cut over alone decides what a step sends; a unit that cuts neither end
 //          is not sliced over.
 // Units: shares of the tensor that a device sends, by their rates, and a small charge per step.
@@ -9,7 +9,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <boost/graph/compressed_sparse_row_graph.hpp>
+#include <boost/graph/dijkstra_shortest_paths.hpp>
+#include <boost/property_map/function_property_map.hpp>
 #include <limits>
+#include <utility>
 
 #include "plansearch/error.hpp"
 
@@ -35,6 +39,28 @@ bool cuts_twice(const LayoutState& state) {
 }
 
 }  // namespace
+
+/// An edge has the number of its price.
+struct LayoutGraph::Backward {
+  using Graph =
+      boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, std::uint32_t>;
+  using Edge = boost::graph_traits<Graph>::edge_descriptor;
+
+  Backward(const std::vector<Step>& steps, const std::vector<std::uint32_t>& first) {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
+    std::vector<std::uint32_t> prices;
+    for (std::uint32_t from = 0; from + 1 < first.size(); ++from) {
+      for (std::uint32_t i = first[from]; i < first[from + 1]; ++i) {
+        edges.emplace_back(steps[i].to, from);
+        prices.push_back(steps[i].price);
+      }
+    }
+    graph = Graph(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(), prices.begin(),
+                  first.size() - 1);
+  }
+
+  Graph graph;
+};
 
 /// Any of the units in any order, divided among the dimensions; of the others each may have parts.
 bool LayoutGraph::covers(const RedistributionPattern& pattern) {
@@ -85,8 +111,10 @@ LayoutGraph::LayoutGraph(const RedistributionPattern& shape) : shape_(shape) {
     expand(here);
   }
   first_.push_back(static_cast<std::uint32_t>(steps_.size()));
-  turn_round();
+  back_ = std::make_unique<const Backward>(steps_, first_);
 }
+
+LayoutGraph::~LayoutGraph() = default;
 
 /// From a unit on: nowhere, in parts where it can be, or anywhere between the cuts of a dimension.
 void LayoutGraph::add_states(LayoutState& state, std::size_t unit, std::uint32_t parts) {
@@ -144,20 +172,6 @@ void LayoutGraph::reach(const WayMove& move, const LayoutState& after) {
   steps_.push_back({number(after), price, move});
 }
 
-/// Steps by the layout they end in.
-void LayoutGraph::turn_round() {
-  first_back_.assign(states_.size() + 1, 0);
-  for (const Step& step : steps_) ++first_back_[step.to + 1];
-  for (std::size_t i = 1; i < first_back_.size(); ++i) first_back_[i] += first_back_[i - 1];
-  std::vector<std::uint32_t> next(first_back_.begin(), first_back_.end() - 1);
-  back_.resize(steps_.size());
-  for (std::uint32_t from = 0; from < states_.size(); ++from) {
-    for (std::uint32_t i = first_[from]; i < first_[from + 1]; ++i) {
-      back_[next[steps_[i].to]++] = {from, steps_[i].price};
-    }
-  }
-}
-
 /// `wanted`: units that cut the goal.
 double LayoutGraph::price(std::uint32_t number, std::uint32_t wanted,
                           const UnitRates& rates) const {
@@ -174,35 +188,23 @@ double LayoutGraph::price(std::uint32_t number, std::uint32_t wanted,
 }
 
 void LayoutGraph::find_distances(const LayoutState& goal, const UnitRates& rates,
-                                 const LayoutState* from, std::vector<double>& distances) {
+                                 std::vector<double>& distances) {
   const std::uint32_t wanted = goal.cut_units();
-  prices_.resize(sizes_.size() << shape_.units << kKindBits);
-  std::fill(prices_.begin(), prices_.end(), -1.0);
-  const auto price_of = [&](std::uint32_t number) {
+  prices_.assign(sizes_.size() << shape_.units << kKindBits, -1.0);
+  const auto price_of = [&](const Backward::Edge& edge) {
+    const std::uint32_t number = back_->graph[edge];
     double& known = prices_[number];
     if (known < 0.0) known = price(number, wanted, rates);
     return known;
   };
-  const auto last = from == nullptr ? static_cast<std::uint32_t>(states_.size()) : number(*from);
-  distances.assign(states_.size(), kNever);
-  const auto later = [](const Open& a, const Open& b) { return a.distance > b.distance; };
-  open_.assign(1, {0.0, number(goal)});
-  distances[open_[0].state] = 0.0;
-  while (!open_.empty()) {
-    std::pop_heap(open_.begin(), open_.end(), later);
-    const Open next = open_.back();
-    open_.pop_back();
-    if (next.distance != distances[next.state]) continue;
-    if (next.state == last) return;
-    for (std::uint32_t i = first_back_[next.state]; i < first_back_[next.state + 1]; ++i) {
-      const Back& step = back_[i];
-      const double distance = next.distance + price_of(step.price);
-      if (distance >= distances[step.from]) continue;
-      distances[step.from] = distance;
-      open_.push_back({distance, step.from});
-      std::push_heap(open_.begin(), open_.end(), later);
-    }
-  }
+  distances.resize(states_.size());
+  boost::dijkstra_shortest_paths(
+      back_->graph, number(goal),
+      boost::weight_map(boost::make_function_property_map<Backward::Edge>(price_of))
+          .distance_map(boost::make_iterator_property_map(
+              distances.begin(), boost::get(boost::vertex_index, back_->graph)))
+          .predecessor_map(boost::dummy_property_map())
+          .distance_inf(kNever));
 }
 
 void LayoutGraph::find_path(const LayoutState& start, const LayoutState& goal,
@@ -248,14 +250,14 @@ void LayoutGraphs::find_path(const RedistributionPattern& pattern, const UnitRat
   Known& shape = known(pattern);
   LayoutGraph& graph = *shape.graph;
   if (remember_ == Remember::No) {
-    graph.find_distances(pattern.goal, rates, &pattern.start, distances_);
+    graph.find_distances(pattern.goal, rates, distances_);
     return graph.find_path(pattern.start, pattern.goal, rates, distances_, steps);
   }
   key_.clear();
   put(key_, graph.number(pattern.goal));
   rates.put(key_);
   const auto [place, is_new] = shape.distances.try_emplace(key_);
-  if (is_new) graph.find_distances(pattern.goal, rates, nullptr, place->second);
+  if (is_new) graph.find_distances(pattern.goal, rates, place->second);
   graph.find_path(pattern.start, pattern.goal, rates, place->second, steps);
 }
 

@@ -28,10 +28,11 @@ class LayoutGraph : private LayoutMoves {
   static void put_shape(const RedistributionPattern& pattern, std::string& bytes);
 
   explicit LayoutGraph(const RedistributionPattern& shape);
+  ~LayoutGraph();
 
   /// The least costs of bringing every layout to the goal, by number: shares of the tensor that a
-  /// device sends, at their rates, with the charges. `from`: those of dearer layouts may be larger.
-  void find_distances(const LayoutState& goal, const UnitRates& rates, const LayoutState* from,
+  /// device sends, at their rates, with the charges.
+  void find_distances(const LayoutState& goal, const UnitRates& rates,
                       std::vector<double>& distances);
   /// The cheapest steps by such distances, of equal ones the first.
   void find_path(const LayoutState& start, const LayoutState& goal, const UnitRates& rates,
@@ -45,21 +46,13 @@ class LayoutGraph : private LayoutMoves {
     std::uint32_t price = 0;  ///< a number for the kind, the units, and the size of a tile before
     WayMove move;
   };
-  struct Back {
-    std::uint32_t from = 0;
-    std::uint32_t price = 0;
-  };
+  struct Backward;  ///< the same steps from their ends
   static constexpr std::uint32_t kKindBits = 3;
-  struct Open {
-    double distance;
-    std::uint32_t state;
-  };
 
   void reach(const WayMove& move, const LayoutState& after) override;
   void add_states(LayoutState& state, std::size_t unit, std::uint32_t parts);
   void add_state(const LayoutState& state);
   void insert(std::uint32_t number);
-  void turn_round();
   [[nodiscard]] double price(std::uint32_t number, std::uint32_t wanted,
                              const UnitRates& rates) const;
 
@@ -68,11 +61,9 @@ class LayoutGraph : private LayoutMoves {
   std::vector<std::uint32_t> places_;  ///< states by hash, from 1; 0: none
   std::vector<Step> steps_;            ///< by the layout they start from
   std::vector<std::uint32_t> first_;   ///< the first of a layout
-  std::vector<Back> back_;             ///< by the layout they end in
-  std::vector<std::uint32_t> first_back_;
+  std::unique_ptr<const Backward> back_;
   std::vector<double> sizes_;   ///< of tiles: shares of the tensor
   std::vector<double> prices_;  ///< by number
-  std::vector<Open> open_;      ///< a heap
   std::uint32_t here_ = 0;
   double local_ = 0.0;
 };
