@@ -104,7 +104,7 @@ std::string memory_section(const SearchReport& report) {
   return section(
       "memory", "Memory by tensor",
       table(peak_table(peak),
-            fmt::format("What plan 1 holds on device {} when that is fullest.", peak.device)) +
+            fmt::format("Tensors of plan 1 on device {} when that is fullest.", peak.device)) +
           paragraph(fmt::format("allocated {}, reserved {}, of the process {}",
                                 to_text(peak.allocated), to_text(peak.reserved),
                                 to_text(peak.process))));
