@@ -110,7 +110,7 @@ TEST_SUITE("unit") {
         {"residual: 0.1", "residual: 1.0"},
         {"capacity_factor: 1.5", "capacity_factor: 0"},
         {"seq_len: 32", "seq_len: 0"},
-        {"optimizer: adafactor", "optimizer: lion"},
+        {"optimizer: adafactor", "optimizer: sophia"},
         {"plansearch/model/v1", "plansearch/model/v2"}};
     for (const auto& [from, to] : mistakes) {
       const std::string shown = to;

@@ -56,6 +56,7 @@ TEST_SUITE("unit") {
     const ArchitectureTable table = test::shipped_architectures();
     const test::Cells lora{{"source", "MLPerf Training v5.0 closed results (Llama 2 70B LoRA)"},
                            {"hw", "dgx-b200"},
+                           {"gpus", "8"},
                            {"cp", "8"}};
     const auto filled = table.matching(test::run_of(lora));
     REQUIRE(filled.size() == 3);
@@ -65,8 +66,11 @@ TEST_SUITE("unit") {
     CHECK(filled[2]->settings.front().second == "1");  // captured graphs
     CHECK(table.matching(test::run_of(with(lora, "cp", "2"))).size() == 2);
     const auto amd = table.matching(test::run_of(with(lora, "hw", "mi300x-8")));
-    REQUIRE(amd.size() == 2);
+    REQUIRE(amd.size() == 3);
     CHECK(amd[1]->settings.front().second == "fp8");
+    CHECK(amd[2]->degrees.get(Degree::RecomputeLayers) == 21);
+    // On sixteen Blackwell GPUs the graphs are captured with two context ranks too.
+    CHECK(table.matching(test::run_of(with(with(lora, "cp", "2"), "gpus", "16"))).size() == 3);
   }
 
   TEST_CASE("which stage a memory figure is of") {
