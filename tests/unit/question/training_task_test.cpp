@@ -224,7 +224,7 @@ TEST_SUITE("unit") {
     CHECK(gone.value() == doctest::Approx(held.memory.optimizer.value() / 2).epsilon(1e-6));
     CHECK((paged.memory.total() + gone).value() == doctest::Approx(held.memory.total().value()));
     CHECK(paged.host_memory.value() == doctest::Approx(8.0 * gone.value()));
-    const Host& host = load_problem(request).problem.cluster->host.value();
+    const Host host = load_problem(request).problem.cluster->host.value();
     CHECK((paged.step.optimizer - held.step.optimizer).value() ==
           doctest::Approx((gone / host.from_device + gone / host.to_device).value()));
   }
