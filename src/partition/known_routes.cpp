@@ -13,29 +13,25 @@
 #include <numeric>
 #include <utility>
 
+#include "base/key_bytes.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {
 
-template <typename T>
-void put(std::string& text, T value) {
-  text.append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
-
 /// A term of a digit: where it stands, and all that the digit is but for its axes.
 void put_place(std::string& text, std::size_t dim, std::size_t place, std::size_t term,
                const SliceDigit& digit) {
-  put(text, static_cast<std::uint8_t>(dim));
-  put(text, static_cast<std::uint8_t>(place));
-  put(text, static_cast<std::uint8_t>(term));
-  put(text, static_cast<std::uint8_t>(digit.terms.size()));
-  put(text, digit.terms[term].coefficient);
-  put(text, digit.modulus);
-  put(text, digit.time);
-  put(text, digit.last);
-  put(text, digit.offset);
-  put(text, digit.period);
+  put_bytes(text, static_cast<std::uint8_t>(dim));
+  put_bytes(text, static_cast<std::uint8_t>(place));
+  put_bytes(text, static_cast<std::uint8_t>(term));
+  put_bytes(text, static_cast<std::uint8_t>(digit.terms.size()));
+  put_bytes(text, digit.terms[term].coefficient);
+  put_bytes(text, digit.modulus);
+  put_bytes(text, digit.time);
+  put_bytes(text, digit.last);
+  put_bytes(text, digit.offset);
+  put_bytes(text, digit.period);
 }
 
 }  // namespace
@@ -76,7 +72,7 @@ KnownRoutes::Known KnownRoutes::describe(const Layout& layout) {
   std::string frame = "frame";
   const auto text_of = [&](Axis axis) -> std::string& {
     if (!kFactorAxes.contains(axis)) {
-      put(frame, axis);
+      put_bytes(frame, axis);
       return frame;
     }
     return places[static_cast<std::size_t>(axis) - static_cast<std::size_t>(Axis::Factor0)];
@@ -93,9 +89,9 @@ KnownRoutes::Known KnownRoutes::describe(const Layout& layout) {
   for_each_axis(layout.partial, [&](Axis axis) {
     std::string& text = text_of(axis);
     text += "part";
-    put(text, rank++);
+    put_bytes(text, rank++);
   });
-  for (const Axis axis : layout.flat) put(text_of(axis), "flat");
+  for (const Axis axis : layout.flat) put_bytes(text_of(axis), "flat");
   Known known;
   known.frame = role(frame);
   for (std::size_t f = 0; f < factors_; ++f) known.roles[f] = role(places[f]);

@@ -15,6 +15,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/key_bytes.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -25,11 +26,6 @@ constexpr std::size_t kMostUnits = 8;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 /// Of all graphs that one search keeps: 100 bytes each.
 constexpr std::size_t kMostSteps = 2'000'000;
-
-template <typename T>
-void put(std::string& bytes, T value) {
-  bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
 
 /// Whether a unit cuts two dimensions.
 bool cuts_twice(const LayoutState& state) {
@@ -82,16 +78,16 @@ bool LayoutGraph::covers(const RedistributionPattern& pattern) {
 }
 
 void LayoutGraph::put_shape(const RedistributionPattern& pattern, std::string& bytes) {
-  put(bytes, static_cast<std::uint8_t>(pattern.rank));
-  put(bytes, static_cast<std::uint8_t>(pattern.units));
-  put(bytes, pattern.start.partial);
-  put(bytes, pattern.full);
-  put(bytes, pattern.factors);
-  put(bytes, pattern.taken);
+  put_bytes(bytes, static_cast<std::uint8_t>(pattern.rank));
+  put_bytes(bytes, static_cast<std::uint8_t>(pattern.units));
+  put_bytes(bytes, pattern.start.partial);
+  put_bytes(bytes, pattern.full);
+  put_bytes(bytes, pattern.factors);
+  put_bytes(bytes, pattern.taken);
   for (std::size_t unit = 0; unit < pattern.units; ++unit) {
-    put(bytes, pattern.pieces[unit]);
-    put(bytes, pattern.ranks[unit]);
-    put(bytes, pattern.same_axes[unit]);
+    put_bytes(bytes, pattern.pieces[unit]);
+    put_bytes(bytes, pattern.ranks[unit]);
+    put_bytes(bytes, pattern.same_axes[unit]);
   }
 }
 
@@ -100,7 +96,6 @@ LayoutGraph::LayoutGraph(const RedistributionPattern& shape) : shape_(shape) {
   shape_.elements = 1.0;
   shape_.start_slices = 1;
   std::sort(shape_.parts.begin(), shape_.parts.end());
-  places_.assign(64, 0);
   LayoutState none;
   add_states(none, 0, shape.start.partial);
   set(shape_, Landing::Anywhere);
@@ -118,7 +113,11 @@ LayoutGraph::~LayoutGraph() = default;
 
 /// From a unit on: nowhere, in parts where it can be, or anywhere between the cuts of a dimension.
 void LayoutGraph::add_states(LayoutState& state, std::size_t unit, std::uint32_t parts) {
-  if (unit == shape_.units) return add_state(state);
+  if (unit == shape_.units) {
+    numbers_.emplace(state, static_cast<std::uint32_t>(states_.size()));
+    states_.push_back(state);
+    return;
+  }
   add_states(state, unit + 1, parts);
   if ((parts >> unit & 1U) != 0) {
     state.partial |= 1U << unit;
@@ -138,29 +137,10 @@ void LayoutGraph::add_states(LayoutState& state, std::size_t unit, std::uint32_t
   }
 }
 
-void LayoutGraph::add_state(const LayoutState& state) {
-  states_.push_back(state);
-  if (2 * states_.size() <= places_.size()) {
-    insert(static_cast<std::uint32_t>(states_.size()));
-    return;
-  }
-  places_.assign(places_.size() * 4, 0);
-  for (std::uint32_t i = 1; i <= states_.size(); ++i) insert(i);
-}
-
-void LayoutGraph::insert(std::uint32_t number) {
-  const std::size_t mask = places_.size() - 1;
-  std::size_t at = states_[number - 1].hash() & mask;
-  while (places_[at] != 0) at = (at + 1) & mask;
-  places_[at] = number;
-}
-
 std::uint32_t LayoutGraph::number(const LayoutState& state) const {
-  const std::size_t mask = places_.size() - 1;
-  std::size_t at = state.hash() & mask;
-  while (places_[at] != 0 && !(states_[places_[at] - 1] == state)) at = (at + 1) & mask;
-  PLANSEARCH_CHECK(places_[at] != 0);
-  return places_[at] - 1;
+  const auto known = numbers_.find(state);
+  PLANSEARCH_CHECK(known != numbers_.end());
+  return known->second;
 }
 
 void LayoutGraph::reach(const WayMove& move, const LayoutState& after) {
@@ -254,7 +234,7 @@ void LayoutGraphs::find_path(const RedistributionPattern& pattern, const UnitRat
     return graph.find_path(pattern.start, pattern.goal, rates, distances_, steps);
   }
   key_.clear();
-  put(key_, graph.number(pattern.goal));
+  put_bytes(key_, graph.number(pattern.goal));
   rates.put(key_);
   const auto [place, is_new] = shape.distances.try_emplace(key_);
   if (is_new) graph.find_distances(pattern.goal, rates, place->second);

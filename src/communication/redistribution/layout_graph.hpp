@@ -46,21 +46,22 @@ class LayoutGraph : private LayoutMoves {
     std::uint32_t price = 0;  ///< a number for the kind, the units, and the size of a tile before
     WayMove move;
   };
+  struct HashOfState {
+    std::size_t operator()(const LayoutState& state) const { return state.hash(); }
+  };
   struct Backward;  ///< the same steps from their ends
   static constexpr std::uint32_t kKindBits = 3;
 
   void reach(const WayMove& move, const LayoutState& after) override;
   void add_states(LayoutState& state, std::size_t unit, std::uint32_t parts);
-  void add_state(const LayoutState& state);
-  void insert(std::uint32_t number);
   [[nodiscard]] double price(std::uint32_t number, std::uint32_t wanted,
                              const UnitRates& rates) const;
 
   RedistributionPattern shape_;
   std::vector<LayoutState> states_;
-  std::vector<std::uint32_t> places_;  ///< states by hash, from 1; 0: none
-  std::vector<Step> steps_;            ///< by the layout they start from
-  std::vector<std::uint32_t> first_;   ///< the first of a layout
+  std::unordered_map<LayoutState, std::uint32_t, HashOfState> numbers_;
+  std::vector<Step> steps_;           ///< by the layout they start from
+  std::vector<std::uint32_t> first_;  ///< the first of a layout
   std::unique_ptr<const Backward> back_;
   std::vector<double> sizes_;   ///< of tiles: shares of the tensor
   std::vector<double> prices_;  ///< by number

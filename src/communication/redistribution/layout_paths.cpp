@@ -6,32 +6,29 @@
 // Checked by: tests/unit/evaluate/choice_tables_test.cpp
 #include "communication/redistribution/layout_paths.hpp"
 
+#include "base/key_bytes.hpp"
+
 namespace plansearch {
 namespace {
-
-template <typename T>
-void put(std::string& key, T value) {
-  key.append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
 
 std::string key_of(const Layout& layout) {
   std::string key;
   for (const SliceMap& map : layout.dims) {
     for (const SliceDigit& digit : map.digits()) {
-      put(key, digit.modulus);
-      put(key, static_cast<std::uint8_t>(digit.terms.size()));
+      put_bytes(key, digit.modulus);
+      put_bytes(key, static_cast<std::uint8_t>(digit.terms.size()));
       for (const SliceTerm& term : digit.terms) {
-        put(key, term.axis);
-        put(key, term.coefficient);
+        put_bytes(key, term.axis);
+        put_bytes(key, term.coefficient);
       }
-      put(key, digit.time);
-      put(key, digit.last);
-      put(key, digit.offset);
-      put(key, digit.period);
+      put_bytes(key, digit.time);
+      put_bytes(key, digit.last);
+      put_bytes(key, digit.offset);
+      put_bytes(key, digit.period);
     }
     key += '|';
   }
-  put(key, layout.partial.bits());
+  put_bytes(key, layout.partial.bits());
   return key;
 }
 

@@ -6,13 +6,10 @@
 // Checked by: tests/unit/communication/redistribution_test.cpp
 #include "communication/redistribution/redistribution_pattern.hpp"
 
+#include "base/key_bytes.hpp"
+
 namespace plansearch {
 namespace {
-
-template <typename T>
-void put(std::string& key, T value) {
-  key.append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
 
 bool power_of_two(int value) {
   return std::has_single_bit(static_cast<unsigned>(value));
@@ -68,20 +65,20 @@ double RedistributionPattern::message(const WayMove& move, double local) const {
 bool RedistributionPattern::key(std::string& bytes) const {
   if (flat != 1) return false;
   bytes.clear();
-  put(bytes, elements);
+  put_bytes(bytes, elements);
   for (std::size_t dim = 0; dim < rank; ++dim) {
-    put(bytes, start.dims[dim].bytes());
-    put(bytes, goal.dims[dim].bytes());
+    put_bytes(bytes, start.dims[dim].bytes());
+    put_bytes(bytes, goal.dims[dim].bytes());
   }
-  put(bytes, start.partial);
-  put(bytes, goal.partial);
-  for (const std::uint8_t part : parts) put(bytes, part);
+  put_bytes(bytes, start.partial);
+  put_bytes(bytes, goal.partial);
+  for (const std::uint8_t part : parts) put_bytes(bytes, part);
   for (std::size_t unit = 0; unit < units; ++unit) {
     const bool alone = same_axes[unit] == 1U << unit && (taken >> unit & 1U) == 0;
     if (!alone || !power_of_two(pieces[unit]) || !power_of_two(ranks[unit])) return false;
-    put(bytes, static_cast<std::uint16_t>(pieces[unit]));
-    put(bytes, static_cast<std::uint16_t>(ranks[unit]));
-    put(bytes, static_cast<std::uint8_t>(factors >> unit & 1U));
+    put_bytes(bytes, static_cast<std::uint16_t>(pieces[unit]));
+    put_bytes(bytes, static_cast<std::uint16_t>(ranks[unit]));
+    put_bytes(bytes, static_cast<std::uint8_t>(factors >> unit & 1U));
   }
   return true;
 }

@@ -193,11 +193,6 @@ Result check_digits(const Network& network, const BlockChoice& choice) {
                   kMostFactorsOfDimension));
 }
 
-template <typename T>
-bool has(const std::vector<T>& list, T value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
-
 Result check_block(const Network& network, std::size_t b, const BlockChoice& choice,
                    const PlacedDegrees& plan) {
   const Block& block = network.blocks[b];

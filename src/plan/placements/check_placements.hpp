@@ -2,6 +2,7 @@
 // Whether what a plan says of single operators can be done; not installed.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,11 @@
 #include "plansearch/placements.hpp"
 
 namespace plansearch {
+
+template <typename T>
+[[nodiscard]] bool has(const std::vector<T>& list, T value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
 
 /// Cuts of one dimension over axes and factors of all kinds.
 inline constexpr std::size_t kMostCutsOfDimension = 8;

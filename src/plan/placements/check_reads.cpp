@@ -21,11 +21,6 @@ namespace {
 using legality::broken;
 using Result = std::optional<Infeasible>;
 
-template <typename T>
-bool has(const std::vector<T>& list, T value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
-
 /// A dimension that an index sums up besides the one that moves its window.
 bool is_tap(const Block& block, const Operator& op, DimId dim) {
   if (has(block.tensor(op.outputs.front()).dims, dim)) return false;

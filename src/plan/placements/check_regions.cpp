@@ -19,11 +19,6 @@ namespace {
 using legality::broken;
 using Result = std::optional<Infeasible>;
 
-template <typename T>
-bool has(const std::vector<T>& list, T value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
-
 class RegionChecker {
  public:
   RegionChecker(const Network& network, const Block& block, const BlockChoice& choice,
