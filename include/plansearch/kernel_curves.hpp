@@ -35,6 +35,7 @@ struct MatmulCurve {
   Seconds warm_up;        ///< kernel length at half the droop inside a step; 0: hot throughout
   Seconds burst_warm_up;  ///< the same when kernels run one by one
   double quantise_bytes = 0.0;  ///< moved per input element to change its format
+  double row_scaled = 1.0;      ///< rate with one scale a row, over that with one a tensor
   double unaligned_rows = 1.0;  ///< time when rows are not multiples of 16 bytes, relative
   std::optional<Residual> residual;
   bool operator==(const MatmulCurve&) const = default;

@@ -36,6 +36,7 @@ MatmulCurve read_matmul(const Node& node, const MatmulCurve* base, const Default
   read.time("warm_up", curve.warm_up, Need::Optional);
   read.time("burst_warm_up", curve.burst_warm_up, Need::Optional);
   read.number("quantise_bytes", curve.quantise_bytes, 0.0, 1e3, Need::Optional);
+  read.number("row_scaled", curve.row_scaled, 0.01, 1.0, Need::Optional);
   read.number("unaligned_rows", curve.unaligned_rows, 1.0, 100.0, Need::Optional);
   read.residual(curve.residual);
   return curve;

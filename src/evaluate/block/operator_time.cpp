@@ -28,7 +28,22 @@ namespace {
 
 constexpr double kSingle = 4.0;  // bytes of an fp32 element
 
-constexpr double kMaximumPass = 2.0;  // bytes: a 16-bit tensor is read for its maximum
+/// What another scaling of fp8 inputs changes of a product that was fitted with one scale a tensor,
+/// from its maximum: a 16-bit input is read for it (2 bytes an element), read again and written in
+/// both layouts.
+struct Scaling {
+  double bytes = 0.0;   ///< moved more per input element
+  bool by_row = false;  ///< kernels with a scale a row
+};
+
+/// Maxima of earlier steps save the first of these passes. Scales of rows need a transposed 16-bit
+/// copy for the second layout, written and read, and no pass for a maximum (pytorch/ao@05980129,
+/// torchao/testing/training/roofline_utils.py).
+Scaling scaling_of(std::optional<Fp8Recipe> recipe) {
+  if (recipe == Fp8Recipe::Delayed) return {.bytes = -2.0};
+  if (recipe == Fp8Recipe::Rowwise) return {.bytes = 2.0, .by_row = true};
+  return {};
+}
 
 /// Whether operands still have to be changed to the format of the product.
 enum class Operands : std::uint8_t { AsProduced, InFormat };
@@ -178,12 +193,13 @@ class OperatorPricer {
     MatmulCurve curve = usual.curve;
     Bytes element = usual.element;
     const auto recipe = context_.problem.framework->fp8_recipe;
-    if (type == DataType::Fp8 && recipe == Fp8Recipe::Delayed) {
-      curve.quantise_bytes = std::max(0.0, curve.quantise_bytes - kMaximumPass);
-    }
     if (type == DataType::Fp8 && recipe == Fp8Recipe::Block && chip().kernels.matmul_fp8_block) {
       curve = *chip().kernels.matmul_fp8_block;
       element = scaled_size(DataType::Fp8);
+    } else if (type == DataType::Fp8) {
+      const Scaling scaling = scaling_of(recipe);
+      curve.quantise_bytes = std::max(0.0, curve.quantise_bytes + scaling.bytes);
+      if (scaling.by_row) curve.flop_efficiency *= curve.row_scaled;
     }
     if (operands == Operands::InFormat) curve.quantise_bytes = 0.0;
     return matmul_time(chip(), {curve, usual.peak, element}, shape, Clock::Sustained, rows);

@@ -25,6 +25,9 @@
 namespace plansearch {
 namespace {
 
+/// Sums of the same times in another order differ by less than this share of them.
+constexpr double kRounding = 1e-9;
+
 void simulated_ends(const PricingInput& view, EvaluationWorkspace& workspace) {
   std::vector<DeviceEnd>& ends = workspace.ends;
   const PipelineTimes times = workspace.durations.view();
@@ -136,9 +139,10 @@ StepTimeBreakdown parts_of(const PricingInput& view, const PhaseLengths& lengths
   }
   step.between_nodes = repeats * (pass.forward.between_nodes + pass.backward.between_nodes +
                                   pass.recompute.between_nodes);
-  step.host = repeats * (lengths.total() - pass.forward.device() - pass.backward.device() -
-                         pass.recompute.device());
-  step.host = std::max(step.host, Seconds(0)) + statics.host;
+  const Seconds waits =
+      lengths.total() - pass.forward.device() - pass.backward.device() - pass.recompute.device();
+  step.host = statics.host;
+  if (waits > kRounding * lengths.total()) step.host += repeats * waits;
   const auto kind = static_cast<std::size_t>(view.kind_of(position));
   for_each_step_message(view, lengths, kind, [&](const PhaseMessage& message, Seconds exposed) {
     step.exposed[static_cast<std::size_t>(message.purpose)] += exposed;

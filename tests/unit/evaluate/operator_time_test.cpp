@@ -62,6 +62,46 @@ TEST_SUITE("unit") {
           doctest::Approx(microseconds(logits)));
   }
 
+  TEST_CASE("fp8: delayed maxima save a pass over the input, scales of rows add one") {
+    // Inputs of 1024 x 1024 forward and 1024 x 2048 for the input gradient, 2 bytes an element more
+    // or less; the weight gradient reads what is there.
+    constexpr auto kFp8 = static_cast<std::size_t>(DataType::Fp8);
+    const auto chip_with = [](double row_scaled) {
+      auto cluster = std::make_shared<Cluster>(*test::toy_problem().cluster);
+      cluster->accelerator.peak[kFp8] = FlopRate(6e14);
+      MatmulCurve curve =
+          *cluster->accelerator.kernels.matmul[static_cast<std::size_t>(DataType::Bf16)];
+      curve.quantise_bytes = 6.0;
+      curve.row_scaled = row_scaled;
+      cluster->accelerator.kernels.matmul[kFp8] = curve;
+      return cluster;
+    };
+    const auto time_of = [&](Fp8Recipe recipe, double row_scaled) {
+      Problem problem = test::with_framework(test::toy_problem(), [&](Framework& framework) {
+        framework.fp8_recipe = recipe;
+        PrecisionPolicy& policy = framework.precision[DataType::Fp8];
+        policy = framework.precision.at(DataType::Bf16);
+        policy.matmul = DataType::Fp8;
+      });
+      problem.precision = DataType::Fp8;
+      problem.cluster = chip_with(row_scaled);
+      return test::ToyClass(problem, tensor_plan()).time("decoder", "mlp_in");
+    };
+    const OperatorTime tensor = time_of(Fp8Recipe::Tensorwise, 1.0);
+    const OperatorTime row = time_of(Fp8Recipe::Rowwise, 1.0);
+    const OperatorTime delayed = time_of(Fp8Recipe::Delayed, 1.0);
+    const Bandwidth memory = test::toy_problem().cluster->accelerator.memory_bandwidth;
+    const double forward = microseconds(Bytes(2.0 * 1024 * 1024) / memory);
+    const double backward = microseconds(Bytes(2.0 * 1024 * 2048) / memory);
+    CHECK(microseconds(row.forward - tensor.forward) == doctest::Approx(forward));
+    CHECK(microseconds(row.backward - tensor.backward) == doctest::Approx(backward));
+    CHECK(microseconds(tensor.forward - delayed.forward) == doctest::Approx(forward));
+    CHECK(microseconds(tensor.backward - delayed.backward) == doctest::Approx(backward));
+    // Kernels that take a scale a row have a rate of their own, and only they.
+    CHECK(time_of(Fp8Recipe::Rowwise, 0.5).weight_gradient > tensor.weight_gradient);
+    CHECK(time_of(Fp8Recipe::Tensorwise, 0.5).forward == tensor.forward);
+  }
+
   TEST_CASE("a quantised weight is expanded before each product that reads it") {
     // Read in 4.127 bits and written in bf16, forward and for the input gradient; none is formed
     // for the weight.
