@@ -38,7 +38,7 @@ PUBLIC = {
              "layer_module", "host_tensors", "dispatcher", "machine_need"],
     "hardware": ["cluster", "concurrency_coefficients", "kernel_curves", "link_curves"],
     "workload": ["network", "operator_kind", "model_description", "transformer_builder"],
-    "framework": ["framework", "framework_constants", "skip_route"],
+    "framework": ["framework", "framework_constants", "framework_rule", "matrix_updates", "skip_route"],
     "schedule": ["schedule_id"],
     "plan": ["degree_limits", "degree_set", "degree_table", "degrees", "device_mesh", "placement_names",
              "placements", "plan", "plan_stages", "problem_request", "recipe", "setting_table"],

@@ -26,6 +26,7 @@ enum class Subject : std::uint8_t {
   Statistics,          ///< index: operator; row statistics of norm, softmax, loss
   Parameter,           ///< index: ParameterId, or kWholeBlock
   Gradient,            ///< index: ParameterId, or kWholeBlock
+  Update,              ///< the same; what an optimizer needs of other ranks to update a matrix
 };
 inline constexpr std::uint32_t kWholeBlock = UINT32_MAX;
 
@@ -38,7 +39,9 @@ enum class WireClass : std::uint8_t {
   Index,
   Mask,
   Parameter,
-  Gradient
+  Gradient,
+  Moment,
+  Product,  ///< of the optimizer's own products
 };
 [[nodiscard]] DataType wire_type(WireClass wire, const PrecisionPolicy& precision);
 /// Bytes of one element on the wire.

@@ -14,9 +14,11 @@
 #include "plansearch/data_type.hpp"
 #include "plansearch/dispatcher.hpp"
 #include "plansearch/framework_constants.hpp"
+#include "plansearch/framework_rule.hpp"
 #include "plansearch/host_tensors.hpp"
 #include "plansearch/implementation.hpp"
 #include "plansearch/layer_module.hpp"
+#include "plansearch/matrix_updates.hpp"
 #include "plansearch/operator_passes.hpp"
 #include "plansearch/provenance.hpp"
 #include "plansearch/scope.hpp"
@@ -207,14 +209,6 @@ enum class Fp8Recipe : std::uint8_t {
   Mxfp8,       ///< one scale per 32 elements
 };
 
-/// One legality rule: which feature or combination a framework refuses, with its own words.
-struct FrameworkRule {
-  std::string name;  ///< key of the closed rule vocabulary, see docs/frameworks.md
-  double limit = 0.0;
-  std::string message;
-  bool operator==(const FrameworkRule&) const = default;
-};
-
 /// What users know by a name of its own, such as a part of the framework with a code path of its
 /// own.
 struct FrameworkFeature {
@@ -264,11 +258,14 @@ struct Framework {
   OptimizerStart optimizer_start = OptimizerStart::Together;
   std::optional<OptimizerOffload> optimizer_offload;  ///< absent: it keeps states on the device
   HostTensors offloads{};                             ///< that it can keep there besides
+  std::optional<MatrixUpdates> matrix_updates;        ///< absent: it has no Muon
   bool has_optimizer_in_backward = false;             ///< it can update in backward
   bool has_paged_states = false;                      ///< and optimizers whose states page
   bool trains_on_pairs = false;                       ///< has a trainer for preferences (DPO)
   /// Asked for: a parameter is updated as soon as its gradient is whole, which is then freed.
   bool optimizer_in_backward = false;
+  /// Asked for: matrices of layers are updated as `matrix_updates` says (Muon), the rest by AdamW.
+  bool updates_matrices = false;
   /// Asked for: optimizer states for which a device has no room leave for the host after an update
   /// and come back for the next.
   bool paged_states = false;

@@ -81,7 +81,12 @@ struct FabricCurve {
   /// Further factor of groups with all accelerators of each node, where cards are not rails.
   double full_node_efficiency = 1.0;
   bool trees = true;  ///< all-reduces may run over trees; otherwise rings only
-  Seconds send;       ///< latency of a send/receive
+  /// Of line rate, of gathers and scatters over trees between single ranks of domains; absent:
+  /// rings only. Latency: a hop per doubling of the domains, and a share of every rank.
+  std::optional<double> gather_tree_efficiency;
+  Seconds gather_tree_hop;
+  Seconds gather_tree_rank;
+  Seconds send;  ///< latency of a send/receive
   double send_efficiency = 1.0;
   Seconds all_to_all_peer;  ///< per remote peer
   double jitter_p90 = 1.0;  ///< slow tail, p90 over median

@@ -97,8 +97,10 @@ std::vector<Change> possible_changes(const ProblemRequest& request, const Resolv
   }
   add_host(request, asked, changes);
   if (asked.problem.model->training.optimizer == OptimizerKind::Adam) {
-    changes.push_back({"with --optimizer muon, one moment instead of two,", request});
-    changes.back().request.optimizer = "muon";
+    if (asked.problem.framework->matrix_updates) {
+      changes.push_back({"with --optimizer muon, one moment of matrices instead of two,", request});
+      changes.back().request.optimizer = "muon";
+    }
     changes.push_back({"with --optimizer adafactor, no moments,", request});
     changes.back().request.optimizer = "adafactor";
   }

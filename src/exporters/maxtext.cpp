@@ -310,7 +310,9 @@ MeshSizes mesh_of(const ExportRequest& h) {
   const std::array<int, 6> sizes{experts, d.tensor_out, d.context,
                                  sharded, d.pipeline,   std::max(d.data / sharded / experts, 1)};
   MeshSizes mesh;
-  int left = on_tpu(h) ? h.problem.gpus : h.gpus_per_node();
+  // A slice of TPUs is what its own links join.
+  int left = on_tpu(h) ? std::min(h.problem.gpus, h.problem.cluster->tiers.front().size)
+                       : h.gpus_per_node();
   for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
     const int size = sizes.at(axis);
     const int part = size <= left ? size : left;

@@ -58,28 +58,6 @@ std::vector<Axis> read_rank_order(const Node& list) {
   return order;
 }
 
-FrameworkRule read_rule(const Node& node) {
-  FrameworkRule rule;
-  const Node name = node.at("rule");
-  rule.name = name.text();
-  const auto& known = framework_rules();
-  const auto found = std::find_if(known.begin(), known.end(),
-                                  [&](const RuleDescription& d) { return d.name == rule.name; });
-  if (found == known.end()) {
-    std::vector<std::string> names;
-    for (const RuleDescription& d : known) names.emplace_back(d.name);
-    std::string hint = did_you_mean(rule.name, names);
-    if (hint.empty()) hint = fmt::format("the rules are {}", fmt::join(names, ", "));
-    name.fail(fmt::format("unknown rule '{}'", rule.name), hint);
-  }
-  if (found->takes_limit) rule.limit = node.at("limit").number();
-  if (!found->takes_limit && node.find("limit")) {
-    node.at("limit").fail(fmt::format("rule '{}' has no limit", rule.name));
-  }
-  rule.message = node.at("message").text();
-  return rule;
-}
-
 FrameworkFeature read_feature(const Node& node) {
   FrameworkFeature feature;
   feature.name = node.at("name").text();
@@ -298,6 +276,11 @@ class Reader {
       framework.offloads = read_host_tensors(list);
       framework.provenance.erase("offloads");
       if (framework.offloads.any()) log.given("offloads");
+    });
+    unlogged.with("matrix_updates", [&](const Node& node) {
+      framework.matrix_updates = read_matrix_updates(node);
+      framework.provenance.erase("matrix_updates");
+      if (framework.matrix_updates) log.given("matrix_updates");
     });
     unlogged.with("optimizer_in_backward", [&](const Node& node) {
       framework.has_optimizer_in_backward = node.choice<bool>(kBooleans);

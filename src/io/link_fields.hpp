@@ -46,6 +46,9 @@ void visit_fields(Curve& curve, Visitor& visit) {
   visit.number("rail_efficiency", curve.rail_efficiency, 1e-3, 1.0, Need::Optional);
   visit.number("full_node_efficiency", curve.full_node_efficiency, 1e-3, 1.0, Need::Optional);
   visit.boolean("trees", curve.trees);
+  visit.number("gather_tree_efficiency", curve.gather_tree_efficiency, 1e-3, 1.0);
+  visit.time("gather_tree_hop", curve.gather_tree_hop, Need::Optional);
+  visit.time("gather_tree_rank", curve.gather_tree_rank, Need::Optional);
   visit.time("send", curve.send);
   visit.number("send_efficiency", curve.send_efficiency, 1e-3, 1.0);
   visit.time("all_to_all_peer", curve.all_to_all_peer);

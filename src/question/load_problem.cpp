@@ -189,14 +189,13 @@ class QuestionResolver {
 
   void settle_optimizer() {
     OptimizerKind& kind = model_.training.optimizer;
-    std::string_view name;
     for (const io::Choice<OptimizerKind>& known : io::kOptimizers) {
       if (request_.optimizer == known.name) kind = known.value;
     }
-    for (const io::Choice<OptimizerKind>& known : io::kOptimizers) {
-      if (kind == known.value) name = known.name;
-    }
-    note("optimizer", std::string(name),
+    take_optimizer(framework_, kind);
+    const auto* own = std::find_if(std::begin(io::kOptimizers), std::end(io::kOptimizers),
+                                   [&](const auto& known) { return known.value == kind; });
+    note("optimizer", std::string(own->name),
          request_.optimizer ? request_.origin("optimizer") : training_origin());
   }
 

@@ -154,6 +154,19 @@ ProblemRequest with_plain_optimizer(ProblemRequest asked) {
   return asked;
 }
 
+void take_optimizer(Framework& framework, OptimizerKind optimizer) {
+  if (optimizer != OptimizerKind::Muon) return;
+  if (!framework.matrix_updates) {
+    throw InputError({}, fmt::format("--optimizer muon: {} does not have it", framework.name),
+                     "these have it: " + frameworks_that([](const Framework& other) {
+                       return other.matrix_updates.has_value();
+                     }));
+  }
+  framework.updates_matrices = true;
+  const std::vector<FrameworkRule>& rules = framework.matrix_updates->rules;
+  framework.rules.insert(framework.rules.end(), rules.begin(), rules.end());
+}
+
 Documents read_documents(const std::string& text, std::int64_t tokens) {
   Documents documents = documents_of(text);
   for (DocumentLength& one : documents) one.tokens = std::min(one.tokens, tokens);

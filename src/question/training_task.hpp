@@ -21,6 +21,10 @@ inline constexpr std::int64_t kUsualAdapterRank = 16;
 /// "paged-adamw-8bit" is adam, moments in int8, pages. What was said of these beside it stays.
 [[nodiscard]] ProblemRequest with_plain_optimizer(ProblemRequest asked);
 
+/// The framework runs the optimizer: from then on it follows the rules that it has for it.
+/// InputError where it has no such optimizer.
+void take_optimizer(Framework& framework, OptimizerKind optimizer);
+
 /// Lengths of the documents that fill sequences of `tokens`, longer ones cut: "512" (all alike),
 /// "512x3+2048x1" (three of four), "exponential:512" (the mean), "lognormal:512:1.2" (the mean, and
 /// the deviation of logarithms), or a file with a length a line, behind it how many documents have

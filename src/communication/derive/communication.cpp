@@ -25,6 +25,10 @@ DataType wire_type(WireClass wire, const PrecisionPolicy& precision) {
       return precision.gather;
     case WireClass::Gradient:
       return precision.reduction;
+    case WireClass::Moment:
+      return precision.moment;
+    case WireClass::Product:
+      return DataType::Bf16;
     case WireClass::Index:
     case WireClass::Mask:
       break;
@@ -69,7 +73,8 @@ Purpose purpose_of(const Communication& communication) {
   if (axes.contains(Axis::Pipeline)) return Purpose::Pipeline;
   // Weights that travel while several devices compute a product together.
   if (communication.steps > 1 && !(axes & kTensorAxes).empty()) return Purpose::Tensor;
-  if (communication.subject == Subject::Parameter || communication.subject == Subject::Gradient) {
+  const Subject subject = communication.subject;
+  if (subject == Subject::Parameter || subject == Subject::Gradient || subject == Subject::Update) {
     return Purpose::Data;
   }
   if (axes.contains(Axis::Expert)) return Purpose::Expert;
@@ -117,6 +122,8 @@ std::string subject_name(const Block& block, const Communication& demand) {
       return parameter();
     case Subject::Gradient:
       return fmt::format("gradient of {}", parameter());
+    case Subject::Update:
+      return fmt::format("update of {}", parameter());
   }
   throw InternalError("unknown subject");
 }

@@ -107,6 +107,7 @@ bool grows_with_micro_batch(const Network& network, const Block& block,
       return derivation::grows(network, block.operators[demand.index].loop);
     case Subject::Parameter:
     case Subject::Gradient:
+    case Subject::Update:
       return false;
   }
   throw InternalError("unknown subject");

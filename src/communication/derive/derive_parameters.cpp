@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: gathers (storage to use), reductions (as backward produced it to storage) and updates
-// (optimizer state to storage) of parameters and gradients.
-// Source: flat cuts of the tensor policies (communication/derive/tensor_policy.hpp).
+// (optimizer state to storage) of parameters and gradients; what updates of whole matrices need.
+// Source: flat cuts of the tensor policies (communication/derive/tensor_policy.hpp); slices of a
+// matrix: NVIDIA-NeMo/Emerging-Optimizers@fd772926 muon_utils.py: newton_schulz_tp, pieces:
+// pytorch/torchtitan@b5bcd76c distributed/flex_shard/dist_muon.py.
 // Assumes: local parameters cut into equal pieces, the last one padded.
 // Units: elements of the whole message.
 // Checked by: tests/unit/communication/derivation_test.cpp,
@@ -24,9 +26,13 @@ class ParameterDeriver {
     const auto& positions = context.index.operators[op].use(id).positions;
     const auto& loop = context.placement.operators[op].loop;
     bool on_expert_grid = false;
+    if (const MatrixUpdates* updates = context.policies.updates) {
+      matrix_ = matrix_dims(context.network, context.block, context.op(op), id, *updates);
+    }
     for (std::size_t i = 0; i < positions.size(); ++i) {
       const DimId dim = context.block.parameter(id).dims[i];
       const SliceMap& map = loop[static_cast<std::size_t>(positions[i])];
+      note_side(i, context.rules.extents[static_cast<std::size_t>(dim)], map);
       used_ = used_ | map.axes();
       elements_ *= context.rules.extents[static_cast<std::size_t>(dim)] / map.slices();
       on_expert_grid = on_expert_grid || context.network.dimension(dim).role == DimRole::Expert;
@@ -43,9 +49,20 @@ class ParameterDeriver {
     if (context_.block.parameter(id_).trainable == Trainable::No) return;
     reduce();
     update();
+    if (matrix_) whole_update(*context_.policies.updates);
   }
 
  private:
+  /// Of the matrices that an optimizer updates: how long a side is, and what cuts it.
+  void note_side(std::size_t dim, double extent, const SliceMap& map) {
+    if (!matrix_) return;
+    const bool row = matrix_->is_row(dim);
+    if (row || matrix_->is_column(dim)) {
+      (row ? rows_ : columns_) *= extent;
+      (row ? row_axes_ : column_axes_) = (row ? row_axes_ : column_axes_) | map.axes();
+    }
+  }
+
   /// Fewer slices than ranks: groups of ranks hold the same slice and see different heads.
   void note_repetition(const SliceDigit& digit) {
     if (digit.terms.size() != 1) return;
@@ -217,6 +234,42 @@ class ParameterDeriver {
     }
   }
 
+  /// What a matrix is to the ranks that share it: gathered or summed over those that slice it, or
+  /// brought to the one that updates it and back.
+  void whole_update(const MatrixUpdates& updates) {
+    const FlatCut& states = policy_->moment.storage;
+    const AxisSet slices = context_.mesh().active(row_axes_ | column_axes_);
+    const AxisSet shards = cut_axes(states, states.size());
+    const bool dealt = updates.slices == UpdateSlices::Dealt;
+    AxisSet travels = updates.shards == UpdateShards::Cut ? shards : AxisSet{};
+    if (dealt) travels = travels | slices;
+    if (!travels.empty()) {  // a rank's own pieces leave, and as much comes back
+      const double own = elements_ / context_.mesh().size(shards);
+      update_message(CommunicationKind::AllToAll, WireClass::Moment, travels, own, 2);
+    }
+    if (slices.empty() || dealt || updates.slices == UpdateSlices::Apart) return;
+    const bool owned = updates.shards != UpdateShards::Replicated;
+    const double owners = owned ? context_.mesh().size(shards) : 1.0;
+    if (updates.slices == UpdateSlices::Gathered) {
+      const double whole = elements_ * context_.mesh().size(slices) / owners;
+      update_message(CommunicationKind::AllGather, WireClass::Moment, slices, whole, 1);
+    } else {
+      const double whole = elements_ * context_.mesh().size(slices) / (rows_ * columns_);
+      const double side = row_axes_.empty() ? rows_ : columns_;  // the one that nothing cuts
+      update_message(CommunicationKind::AllReduce, WireClass::Product, slices,
+                     whole * side * side / owners, updates.iterations);
+    }
+    if (owned) demands_.back().cut = shards;
+  }
+
+  void update_message(CommunicationKind kind, WireClass wire, AxisSet axes, double elements,
+                      int count) {
+    demands_.push_back(
+        about(Subject::Update, kind, axes, elements, DemandPhase::Step, Scope::Step));
+    demands_.back().wire = wire;
+    demands_.back().count = count;
+  }
+
   static DemandPhase phase_of(Scope scope) {
     return scope == Scope::Step ? DemandPhase::Step : DemandPhase::WeightGradient;
   }
@@ -248,12 +301,17 @@ class ParameterDeriver {
   AxisSet repeated_;
   int repetition_ = 1;
   double elements_ = 1.0;
+  std::optional<MatrixDims> matrix_;
+  double rows_ = 1.0;  ///< of one matrix, whole
+  double columns_ = 1.0;
+  AxisSet row_axes_;
+  AxisSet column_axes_;
 };
 
 bool same_message(const Communication& a, const Communication& b) {
   return a.subject == b.subject && a.kind == b.kind && a.phase == b.phase && a.scope == b.scope &&
-         a.side == b.side && a.axes == b.axes && a.group_size == b.group_size &&
-         (a.cut == b.cut || a.scope != Scope::Step);
+         a.wire == b.wire && a.count == b.count && a.side == b.side && a.axes == b.axes &&
+         a.group_size == b.group_size && (a.cut == b.cut || a.scope != Scope::Step);
 }
 
 /// The message of several parameters stands where its first use, or its last result, is.

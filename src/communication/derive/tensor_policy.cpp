@@ -114,6 +114,31 @@ DataType frozen_format(const Network& network, const Block& block, const Operato
   return quantised ? *formats.quantised : formats.frozen.value_or(formats.parameter);
 }
 
+std::optional<MatrixDims> matrix_dims(const Network& network, const Block& block,
+                                      const Operator& op, ParameterId parameter,
+                                      const MatrixUpdates& updates) {
+  const Parameter& weight = block.parameter(parameter);
+  if (weight.kind != ParameterClass::Matrix || weight.trainable == Trainable::No) return {};
+  const auto carried = [&](const std::vector<TensorId>& tensors, DimId dim) {
+    return std::any_of(tensors.begin(), tensors.end(), [&](TensorId id) {
+      const std::vector<DimId>& dims = block.tensor(id).dims;
+      return std::find(dims.begin(), dims.end(), dim) != dims.end();
+    });
+  };
+  MatrixDims matrix;
+  for (std::size_t i = 0; i < weight.dims.size(); ++i) {
+    const DimId dim = weight.dims[i];
+    const bool pair = network.dimension(dim).role == DimRole::Other && !updates.joined_gate;
+    if (!carried(op.outputs, dim)) {
+      matrix.rows |= 1U << i;
+    } else if (!carried(op.inputs, dim) && !pair) {
+      matrix.columns |= 1U << i;
+    }
+  }
+  if (matrix.rows == 0 || matrix.columns == 0) return {};
+  return matrix;
+}
+
 Scope gradient_reduce_scope(const PlanDegrees& plan, const ShardingRules& rules) {
   if (plan.pipeline > 1 && rules.gradient_reduce_pipelined) return *rules.gradient_reduce_pipelined;
   return rules.gradient_reduce[static_cast<std::size_t>(plan.zero)];
@@ -129,8 +154,10 @@ TensorPolicies tensor_policies(const PlanDegrees& plan, const DeviceMesh& mesh,
   const AxisSet shard = mesh.active(own | framework.sharding.shard_with);
   const AxisSet data = mesh.active(replicas | AxisSet{Axis::Context});
   const AxisSet expert_data = mesh.active({Axis::ExpertData});
+  const bool whole = framework.updates_matrices && framework.matrix_updates;
   return {make_policy(plan, framework, types, depth, shard, data),
-          make_policy(plan, framework, types, {}, expert_data, expert_data)};
+          make_policy(plan, framework, types, {}, expert_data, expert_data),
+          whole ? &*framework.matrix_updates : nullptr};
 }
 
 }  // namespace plansearch

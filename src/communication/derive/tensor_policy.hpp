@@ -51,6 +51,7 @@ struct ParameterPolicy {
 struct TensorPolicies {
   ParameterPolicy dense;
   ParameterPolicy expert;  ///< parameters with an Expert dimension, on the expert grid
+  const MatrixUpdates* updates = nullptr;  ///< of the framework, where the optimizer needs them
   bool operator==(const TensorPolicies&) const = default;
 };
 
@@ -64,6 +65,19 @@ struct TensorPolicies {
 /// The format in which a weight that is not trained is kept.
 [[nodiscard]] DataType frozen_format(const Network& network, const Block& block, const Operator& op,
                                      ParameterId parameter, const PrecisionPolicy& formats);
+
+/// The matrices of a weight that an optimizer updates as such: bits of the parameter's dimensions.
+/// Those that are neither count matrices (experts).
+struct MatrixDims {
+  std::uint32_t rows = 0;
+  std::uint32_t columns = 0;
+  [[nodiscard]] bool is_row(std::size_t dim) const { return (rows >> dim & 1U) != 0; }
+  [[nodiscard]] bool is_column(std::size_t dim) const { return (columns >> dim & 1U) != 0; }
+};
+/// Absent: AdamW updates it, as vectors, embeddings and heads.
+[[nodiscard]] std::optional<MatrixDims> matrix_dims(const Network& network, const Block& block,
+                                                    const Operator& op, ParameterId parameter,
+                                                    const MatrixUpdates& updates);
 
 /// How often replicas sum their gradients.
 [[nodiscard]] Scope gradient_reduce_scope(const PlanDegrees& plan, const ShardingRules& rules);

@@ -44,6 +44,7 @@ extern const CollectiveAlgorithm kAllToAll;
 extern const CollectiveAlgorithm kSend;
 extern const CollectiveAlgorithm kFabricRing;
 extern const CollectiveAlgorithm kFabricTree;
+extern const CollectiveAlgorithm kFabricGatherTree;
 extern const CollectiveAlgorithm kFabricAllToAll;
 extern const CollectiveAlgorithm kTokenExchange;
 extern const CollectiveAlgorithm kFabricTokenExchange;

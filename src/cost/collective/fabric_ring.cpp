@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: rings over domains: latency of the hops + the slower of the cards and the inner links.
-// Source: NCCL's flat rings, one per card, protocols LL and Simple (src/graph/tuning.cc), the only
-//         algorithm of its gathers and scatters with several ranks per domain.
+// Source: NCCL's flat rings, one per card, protocols LL and Simple, the only algorithm of its
+//         gathers and scatters with several ranks per domain, however many there are
+//         (NVIDIA/nccl@5067397c src/graph/tuning.cc: ncclTopoTuneModel; trees are for all-reduces,
+//         PAT for one rank per domain, the switch and CollNet for one domain or a plugin).
 // Assumes: a ring enters and leaves each domain once, so the cards of every domain pass on
 //          (p - 1)/p of the message, in p - 1 pieces, each with the cost of a step. The last piece
 //          to arrive skipped a link inside a domain, so it crossed between all of them.

@@ -17,8 +17,9 @@ namespace plansearch {
 namespace {
 
 constexpr std::array kAlgorithms{
-    &kRing,       &kSwitchReduction, &kAllToAll,   &kSend,          &kFabricRing,
-    &kFabricTree, &kFabricAllToAll,  &kFabricSend, &kTokenExchange, &kFabricTokenExchange};
+    &kRing,       &kSwitchReduction, &kAllToAll,           &kSend,
+    &kFabricRing, &kFabricTree,      &kFabricGatherTree,   &kFabricAllToAll,
+    &kFabricSend, &kTokenExchange,   &kFabricTokenExchange};
 
 /// Sharpness of the switch from one protocol to the next.
 constexpr double kProtocolKnee = 8.0;

@@ -75,13 +75,20 @@ class StageWriter {
     NodeIds all = waits_;
     append_to(all, unread_);
     NodeIds reductions;
+    NodeIds updates;
     for_each_step_message([&](const Place& place, const StepMessage& message, int) {
-      if (message.communication.subject == Subject::Parameter) return;
+      if (message.communication.subject != Subject::Gradient) return;
       const NodeIds after =
           runs_beside(message) ? NodeIds{ends_[place.group].copies[place.copy]} : waits_;
       reductions.push_back(passes_.add(node_of(place, message, after)));
     });
+    const NodeIds& reduced = reductions.empty() ? waits_ : reductions;
+    for_each_step_message([&](const Place& place, const StepMessage& message, int) {
+      if (message.communication.subject != Subject::Update) return;
+      updates.push_back(passes_.add(node_of(place, message, reduced)));
+    });
     append_to(all, reductions);
+    append_to(all, updates);
     append_to(all, shared_reductions(all, holders));
     StepNode update;
     update.name = names_.of("optimizer");

@@ -60,7 +60,8 @@ struct BlockProfile : BlockTimes {
   BlockMemory memory;
   ParameterCount parameters;  ///< without shared ones
   std::span<const SharedCount> shared;
-  std::span<const StepMessage> steps;  ///< at the end of the step, see KeptBlock
+  std::span<const MatrixUpdate> updates;  ///< of its matrices
+  std::span<const StepMessage> steps;     ///< at the end of the step, see KeptBlock
 };
 
 /// How long copies to and from the host take beside one copy of a block.

@@ -73,6 +73,14 @@ ModelStateBytes static_bytes(const ParameterPolicy& policy, const DeviceMesh& me
   return bytes;
 }
 
+/// Ranks that each update matrices of their own, of those that hold slices and shards of them.
+double updaters(const MatrixUpdates& updates, const ParameterPolicy& policy, AxisSet slices,
+                const DeviceMesh& mesh) {
+  double ranks = updates.slices == UpdateSlices::Dealt ? mesh.size(slices) : 1.0;
+  if (updates.shards != UpdateShards::Replicated) ranks *= pieces(policy.moment.storage, mesh);
+  return ranks;
+}
+
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
   hash ^= value + 0x9E3779B97F4A7C15ULL + (hash << 6U) + (hash >> 2U);
   return hash * 0xFF51AFD7ED558CCDULL;
@@ -108,8 +116,16 @@ std::uint64_t whether_active(std::uint64_t where) {
 
 ModelStatePolicy static_policy(const TensorPolicies& policies, const DeviceMesh& mesh,
                                double moments) {
-  return {static_bytes(policies.dense, mesh, moments),
-          static_bytes(policies.expert, mesh, moments)};
+  ModelStatePolicy result{static_bytes(policies.dense, mesh, moments),
+                          static_bytes(policies.expert, mesh, moments)};
+  if (policies.updates == nullptr) return result;
+  const auto complete = [&](const ParameterPolicy& policy, AxisSet slices, ModelStateBytes& bytes) {
+    bytes.second_moment = kept(policy.moment, mesh);
+    bytes.updaters = updaters(*policies.updates, policy, slices, mesh);
+  };
+  complete(policies.dense, mesh.active({Axis::In, Axis::Out}), result.dense);
+  complete(policies.expert, mesh.active({Axis::In, Axis::ExpertTensor}), result.expert);
+  return result;
 }
 
 StatesKey states_key(const PlanDegrees& plan, const DeviceMesh& mesh, const Framework& framework,

@@ -21,6 +21,8 @@ struct ModelStateBytes {
   double gradient_unit = 0.0;  ///< the same, of one block at a time
   double optimizer = 0.0;
   double optimizer_traffic = 0.0;  ///< read and written by one optimizer step
+  double second_moment = 0.0;      ///< besides, of what AdamW updates beside Muon
+  double updaters = 1.0;           ///< ranks among which whole matrices are dealt out (a number)
   /// The same in memory of the host: what is updated there, and parameters that live there.
   double host = 0.0;
   double host_frozen = 0.0;  ///< share of a parameter that is not trained

@@ -138,6 +138,7 @@ Overlap overlap_class(const Communication& demand) {
     case Subject::Parameter:
       return Overlap::ParameterGather;
     case Subject::Gradient:
+    case Subject::Update:  // waits for the gradient, and nothing hides it
       return Overlap::GradientReduction;
     case Subject::Activation:
     case Subject::ActivationGradient:

@@ -44,7 +44,7 @@ void add_gathered(const Block& block, std::size_t i, double elements, GatheredEl
 /// Policies cut what is counted over depth; a parameter that depth holds copies of counts for all.
 void count_parameters(const Network& network, const Block& block, const LocalSizes& sizes,
                       const Framework& framework, const PrecisionPolicy& formats, int depth,
-                      PlacedBlock& placed) {
+                      const MatrixUpdates* updates, PlacedBlock& placed) {
   double launch = 0.0;
   for (std::size_t i = 0; i < block.operators.size(); ++i) {
     for (const ParameterId id : block.operators[i].parameters) {
@@ -57,6 +57,9 @@ void count_parameters(const Network& network, const Block& block, const LocalSiz
       (expert ? count.expert : count.dense) += elements;
       if (parameter.trainable == Trainable::Yes) {
         (expert ? count.trainable_expert : count.trainable_dense) += elements;
+        const bool matrix =
+            updates != nullptr && matrix_dims(network, block, block.operators[i], id, *updates);
+        if (!matrix) (expert ? count.other_expert : count.other_dense) += elements;
       } else {
         const DataType kept = frozen_format(network, block, block.operators[i], id, formats);
         (expert ? count.frozen_expert : count.frozen_dense) +=
@@ -86,13 +89,16 @@ ParameterCount& ParameterCount::operator+=(const ParameterCount& other) {
   trainable_expert += other.trainable_expert;
   frozen_dense += other.frozen_dense;
   frozen_expert += other.frozen_expert;
+  other_dense += other.other_dense;
+  other_expert += other.other_expert;
   return *this;
 }
 
 ParameterCount operator*(ParameterCount count, double copies) {
   return {count.dense * copies,           count.expert * copies,
           count.trainable_dense * copies, count.trainable_expert * copies,
-          count.frozen_dense * copies,    count.frozen_expert * copies};
+          count.frozen_dense * copies,    count.frozen_expert * copies,
+          count.other_dense * copies,     count.other_expert * copies};
 }
 
 PlacedBlocks place_blocks(const PricingContext& context, const NetworkIndex& index,
@@ -126,9 +132,13 @@ PlacedBlocks place_blocks(const PricingContext& context, const NetworkIndex& ind
     for (const Communication& demand : scratch.demands) {
       placed.messages.push_back({demand, grows_with_micro_batch(network, block, demand)});
     }
-    count_parameters(network, block, LocalSizes(block, index[b], placed.cuts, rules.extents),
-                     framework, framework.precision.at(problem.precision), mesh[Axis::Depth].size,
-                     placed);
+    const LocalSizes sizes(block, index[b], placed.cuts, rules.extents);
+    count_parameters(network, block, sizes, framework, framework.precision.at(problem.precision),
+                     mesh[Axis::Depth].size, policies.updates, placed);
+    if (policies.updates != nullptr) {
+      placed.updates =
+          matrix_updates(context, block, index[b], sizes, rules.extents, *policies.updates);
+    }
   }
   return result;
 }

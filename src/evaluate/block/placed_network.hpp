@@ -13,6 +13,7 @@
 #include "communication/derive/derive.hpp"
 #include "communication/slices/local_sizes.hpp"
 #include "evaluate/block/phase_message.hpp"
+#include "evaluate/states/matrix_update.hpp"
 #include "plansearch/problem.hpp"
 
 namespace plansearch {
@@ -25,6 +26,8 @@ struct ParameterCount {
   double trainable_expert = 0.0;
   double frozen_dense = 0.0;   ///< bytes of those that are not trained
   double frozen_expert = 0.0;  ///< the same
+  double other_dense = 0.0;    ///< trained, and not updated as matrices where an optimizer does so
+  double other_expert = 0.0;   ///< the same
   ParameterCount& operator+=(const ParameterCount& other);
   friend ParameterCount operator*(ParameterCount count, double copies);
   bool operator==(const ParameterCount&) const = default;
@@ -73,6 +76,7 @@ struct PlacedBlock {
   GatheredElements gathered;
   ParameterCount parameters;  ///< without shared ones
   std::vector<SharedCount> shared;
+  std::vector<MatrixUpdate> updates;  ///< of its matrices, where the optimizer needs them whole
 };
 
 /// Of one plan and mesh; plans whose groups have the same sizes share it.

@@ -295,6 +295,7 @@ void ProfileMaker::set_memory(std::shared_ptr<const LocalMemory> memory, const P
     if (plan.pieces > 1) take_turns(placed, plan.pieces, block.memory);
     block.parameters = placed.parameters;
     block.shared = placed.shared;
+    block.updates = placed.updates;
   }
   profile.memory = std::move(memory);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: states, optimizer time and host time of the devices of a plan, ways between its groups.
 // Source: bytes per element of tensor policies (class_profile.hpp); optimizer traffic over memory
-//         bandwidth; boundary.hpp.
+//         bandwidth, products of matrix updates (states/matrix_update.hpp); boundary.hpp.
 // Assumes: positions of one kind hold the same states.
 // Units: bytes, seconds, elements.
 // Checked by: tests/unit/evaluate/step_model_test.cpp, memory_model_test.cpp
@@ -29,9 +29,31 @@ bool is_new(std::string_view key, Keys& seen) {
   return true;
 }
 
+/// A second moment is read and written.
 double optimizer_traffic(const ParameterCount& count, const ModelStatePolicy& statics) {
   return count.trainable_dense * statics.dense.optimizer_traffic +
-         count.trainable_expert * statics.expert.optimizer_traffic;
+         count.trainable_expert * statics.expert.optimizer_traffic +
+         2.0 * (count.other_dense * statics.dense.second_moment +
+                count.other_expert * statics.expert.second_moment);
+}
+
+/// Products of an optimizer that updates matrices, of the rank with most to do.
+Seconds matrix_products(const PricingInput& view, int position, int transform,
+                        const ModelStatePolicy& statics) {
+  const Framework& framework = *view.problem.framework;
+  if (!framework.updates_matrices || !framework.matrix_updates) return {};
+  const UpdateDeal deal = framework.matrix_updates->deal;
+  UpdateLoad dense(deal, statics.dense.updaters);
+  UpdateLoad expert(deal, statics.expert.updaters);
+  for (const int index : view.contents_at(position)) {
+    if (view.content(index).transform != transform) continue;
+    for_each_block(view, view.content(index), [&](const BlockProfile& block, double copies) {
+      for (const MatrixUpdate& one : block.updates) {
+        (one.expert ? expert : dense).add(one, copies);
+      }
+    });
+  }
+  return dense.time() + expert.time();
 }
 
 /// What is gathered at once: a block under full sharding, the weights of a launch over depth.
@@ -137,7 +159,8 @@ void add_states(const PricingInput& view, const TransformInvariants& transform,
   statics.gradient_bytes +=
       Bytes(n.trainable_dense * dense.gradient + n.trainable_expert * expert.gradient);
   statics.optimizer_bytes +=
-      Bytes(n.trainable_dense * dense.optimizer + n.trainable_expert * expert.optimizer);
+      Bytes(n.trainable_dense * dense.optimizer + n.trainable_expert * expert.optimizer +
+            n.other_dense * dense.second_moment + n.other_expert * expert.second_moment);
   if ((*transform.mesh)[Axis::Data].size > 1) {
     statics.reduction_buffers +=
         Bytes((n.trainable_dense + n.trainable_expert) * view.constants.memory_reduction_bytes);
@@ -179,8 +202,9 @@ Bytes gradients_in_backward(const PricingInput& view, int position) {
 StageClassStates statics_of(const PricingInput& view, int position) {
   StageClassStates statics;
   for_each_transform_at(view, position, [&](int transform) {
-    add_states(view, view.ground.transforms[static_cast<std::size_t>(transform)],
-               parameters_at(view, position, transform), statics);
+    const TransformInvariants& own = view.ground.transforms[static_cast<std::size_t>(transform)];
+    add_states(view, own, parameters_at(view, position, transform), statics);
+    statics.optimizer += matrix_products(view, position, transform, own.statics);
   });
   if (view.problem.framework->optimizer_in_backward) {
     statics.gradient_bytes = gradients_in_backward(view, position);

@@ -16,7 +16,8 @@ void add_shared_messages(const PricingInput& view, PlanInvariants& ground);
 void complete_messages(const PricingContext& context, PlanInvariants& ground);
 
 /// Calls `visit` with every message of a kind of device and its exposed time, given one micro-batch
-/// of the device: gathers hide behind its forward, reductions behind its backward.
+/// of the device: gathers hide behind its forward, reductions behind its backward, what an
+/// update needs behind nothing.
 template <typename Visit>
 void for_each_step_message(const PricingInput& view, const PhaseLengths& pass, std::size_t kind,
                            Visit visit) {
@@ -24,6 +25,10 @@ void for_each_step_message(const PricingInput& view, const PhaseLengths& pass, s
   Seconds forward = pass.forward;
   Seconds backward = pass.backward + pass.weight;
   for (const PhaseMessage& message : messages.overlapping) {
+    if (message.communication.subject == Subject::Update) {
+      visit(message, message.time);
+      continue;
+    }
     const auto overlap = static_cast<std::size_t>(message.overlap);
     const bool gather = message.communication.subject == Subject::Parameter;
     Seconds& window = gather ? forward : backward;

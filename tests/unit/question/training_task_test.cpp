@@ -92,6 +92,32 @@ TEST_SUITE("unit") {
     CHECK(with_plain_optimizer(beside).paged_states == "0");
   }
 
+  TEST_CASE("Muon is refused by name where a framework does not run it") {
+    ProblemRequest request = request_for("nanotron");
+    request.optimizer = "muon";
+    const std::string refused = message_of(request);
+    CHECK(refused.find("--optimizer muon: nanotron does not have it") != std::string::npos);
+    CHECK(refused.find("deepspeed") != std::string::npos);
+    const auto why = [](const char* framework, const PlanDegrees& plan) -> std::string {
+      ProblemRequest asked = request_for(framework);
+      asked.optimizer = "muon";
+      const auto result = PlanEvaluator(load_problem(asked).problem).evaluate(plan);
+      const auto* infeasible = std::get_if<InfeasiblePlan>(&result);
+      return infeasible == nullptr ? std::string() : infeasible->reason.detail;
+    };
+    CHECK(why("deepspeed", data_parallel(ZeroStage::Parameters)).find("reduce_scatter") !=
+          std::string::npos);
+    CHECK(why("deepspeed", data_parallel(ZeroStage::Gradients)).empty());
+    CHECK(why("megatron", data_parallel(ZeroStage::Gradients)).find("Megatron-FSDP") !=
+          std::string::npos);
+    PlanDegrees tensor = data_parallel(ZeroStage::Parameters);
+    tensor.data = 4;
+    tensor.tensor_out = 2;
+    tensor.micro_batches = 2;
+    tensor.sequence_parallel = SequenceParallel::On;
+    CHECK(why("torchtitan", tensor).find("DistMuon") != std::string::npos);
+  }
+
   TEST_CASE("Lion keeps one moment, as SGD with momentum does") {
     ProblemRequest request = request_for("hf-trainer");
     const auto states = [&](const char* optimizer) {
