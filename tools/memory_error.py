@@ -5,8 +5,11 @@
     plansearch validate TABLE.csv --format json --out answer.json     # one per table
     python3 tools/memory_error.py answer.json...
 
+    python3 tools/memory_error.py --like torchtune=hf-transformers answer.json
+
 ln(measured / predicted) of every row with both figures; the sources of a framework weigh alike, so
-that a long sweep of one laboratory does not speak for all. Deviations are those of a normal
+that a long sweep of one laboratory does not speak for all. `--like` counts rows of one framework as
+another's, whose constants it has. Deviations are those of a normal
 distribution with the same 10th or 90th percentile, one on either side of the median.
 """
 import argparse
@@ -28,7 +31,7 @@ def quantile(weighted, share):
     return weighted[-1][0]
 
 
-def residuals(paths):
+def residuals(paths, like):
     """ln(measured / predicted) by framework and source; suspects are left out."""
     found = collections.defaultdict(lambda: collections.defaultdict(list))
     for path in paths:
@@ -37,14 +40,17 @@ def residuals(paths):
         for row in rows:
             measured, predicted = row["measured_peak_memory_bytes"], row["predicted_peak_memory_bytes"]
             if measured and predicted and not row["suspect"]:
-                found[row["framework"]][row["source"]].append(math.log(measured / predicted))
+                name = like.get(row["framework"], row["framework"])
+                found[name][row["source"]].append(math.log(measured / predicted))
     return found
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("answers", nargs="+", help="of plansearch validate --format json")
-    found = residuals(parser.parse_args().answers)
+    parser.add_argument("--like", action="append", default=[], metavar="A=B", help="rows of A are those of B")
+    arguments = parser.parse_args()
+    found = residuals(arguments.answers, dict(pair.split("=") for pair in arguments.like))
     everything = [(value, 1 / len(values)) for sources in found.values() for values in sources.values()
                   for value in values]
     groups = {name: [(value, 1 / len(values)) for values in sources.values() for value in values]

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "answer/advice.hpp"
 #include "answer/make_report.hpp"
+#include "answer/unstated.hpp"
 #include "answer/write_page.hpp"
 #include "answer/write_trace.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
+#include "plansearch/shipped_data.hpp"
 #include "question/degrees.hpp"
 #include "question/resolve_plan.hpp"
 #include "report/plan_timeline.hpp"
@@ -26,6 +28,7 @@ int run_predict(const Options& options) {
   write_trace(given.problem, given.plan, {options.trace, options.force});
   const PlanEvaluator evaluator(given.problem);
   SearchReport report = make_prediction(given.asked, evaluator, given.plan);
+  widen_by_unstated(given, evaluator, switch_priors(shipped_data()), report);
   int code = kExitOk;
   if (!report.misses.empty()) {
     ProblemRequest pinned = asked.request;

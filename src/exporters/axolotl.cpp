@@ -89,11 +89,12 @@ std::vector<Key> plan_keys() {
        },
        read_ring},
       // varlen_llama3 runs on packed sequences, batch_ring on whole ones.
-      {"sample_packing", {s(D::ContextKind)},
+      {"sample_packing", {s(D::ContextKind), kPacking},
        [](const ExportRequest& h) {
-         return h.degrees.context > 1 ? Value(h.degrees.context_kind == ContextKind::AllGather) : Value();
+         if (h.degrees.context == 1) return packs(h);
+         return Value(h.degrees.context_kind == ContextKind::AllGather);
        },
-       together},
+       read_packing},
       {"fsdp_version", {s(D::Zero)}, [](const ExportRequest& h) { return in_fsdp(h, Value(2)); }, together},
       {"fsdp_config.reshard_after_forward", {s(D::Zero)},
        [](const ExportRequest& h) { return in_fsdp(h, Value(h.degrees.zero == ZeroStage::Parameters)); }, together},
@@ -258,6 +259,7 @@ std::vector<Accepts> accepts() {
                                  {S::RankOrder, {"tp-cp-dp"}, By::Target},
                                  {S::Model, {}, By::Script},
                                  {kOffloads, trainer_offloads()},
+                                 {kPacking},
                                  {setting_of(Overlap::TensorParallel), {kOff}, By::Target},
                                  {setting_of(Overlap::ContextRing), {}, By::Target}};
   return joined<Accepts>({own, accepts_of_trainer()});
@@ -281,6 +283,11 @@ std::vector<Conflict> conflicts() {
              return h.degrees.context > 1 && h.degrees.micro_batch > 1 &&
                     h.degrees.context_kind == ContextKind::AllGather;
            }},
+          {"packed documents under ring attention (cp_kind ring)",
+           [](const ExportRequest& h) {
+             return h.chosen.packing && h.degrees.context > 1 &&
+                    h.degrees.context_kind == ContextKind::Ring;
+           }},
           // validation.py: check_context_parallel_size
           {"context parallelism without fused attention", [](const ExportRequest& h) {
              return h.degrees.context > 1 && h.attention == "unfused";
@@ -299,7 +306,11 @@ Exporter axolotl_exporter() {
                          .file = "axolotl.yaml"}},
           .launch = launch(),
           .conflicts = conflicts(),
-          .notes = [](const ExportRequest&) -> std::vector<std::string> {
+          .notes = [](const ExportRequest& h) -> std::vector<std::string> {
+            if (h.chosen.packing)
+              return {
+                  "base_model is the folder or name of the weights; how long packed documents are "
+                  "is in the data"};
             return {
                 "base_model is the folder or name of the weights; sequences shorter than "
                 "sequence_len cost less than predicted unless they are packed"};

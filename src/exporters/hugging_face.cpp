@@ -68,6 +68,17 @@ void add_target(Reading& r, std::string_view word) {
 
 }  // namespace
 
+Value packs(const ExportRequest& h) {
+  return h.chosen.packing ? Value(true) : Value();
+}
+
+void read_packing(Reading& r, const Value& v) {
+  if (is_left_open(v) || !is_on(v)) return;
+  r.notes.emplace_back(
+      "sequences are packed: one document a sequence is priced unless --packing LENGTHS says how "
+      "long documents are");
+}
+
 const LoraDescription* adapters_of(const ExportRequest& h) {
   const auto& lora = h.model().training.lora;
   return lora ? &*lora : nullptr;

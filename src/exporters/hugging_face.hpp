@@ -13,6 +13,12 @@ inline constexpr Setting kLoraRank = setting_of(plansearch::Setting::LoraRank);
 inline constexpr Setting kLoraTargets = setting_of(plansearch::Setting::LoraTargets);
 inline constexpr Setting kBasePrecision = setting_of(plansearch::Setting::BasePrecision);
 inline constexpr Setting kStates = setting_of(plansearch::Setting::OptimizerStates);
+inline constexpr Setting kPacking = setting_of(plansearch::Setting::Packing);
+
+/// On where documents fill sequences; else null.
+[[nodiscard]] Value packs(const ExportRequest& request);
+/// Notes that documents are packed: how long they are is in the data, not in the file.
+void read_packing(Reading& reading, const Value& value);
 
 /// Null where every parameter is trained.
 [[nodiscard]] const LoraDescription* adapters_of(const ExportRequest& request);

@@ -58,6 +58,9 @@ std::vector<Key> plan_keys() {
       {"stage", {kTask}, value_from<stage>, read_stage},
       {"do_train", {}, constant<true>, together},
       {"cutoff_len", {S::SequenceLength}, kSequence},
+      // packing alone lets documents see each other; neat_packing does not.
+      {"packing", {kPacking}, packs, together},
+      {"neat_packing", {kPacking}, packs, read_packing},
       // Of pairs where the task has them.
       {"per_device_train_batch_size", {s(D::MicroBatch)},
        [](const ExportRequest& h) { return Value(h.degrees.micro_batch / (h.chosen.task == "dpo" ? 2 : 1)); },
@@ -181,8 +184,21 @@ std::vector<Accepts> accepts() {
   const std::vector<Accepts> own{{S::RankOrder, {"dp"}, By::Target},
                                  {S::Model, {}, By::Script},
                                  {kTask, {"pretrain", "sft", "lora", "dpo"}},
-                                 {kPaged, {"0", "1"}}};
+                                 {kPaged, {"0", "1"}},
+                                 {kPacking}};
   return joined<Accepts>({own, accepts_of_trainer()});
+}
+
+std::vector<Conflict> conflicts() {
+  return {fused_adapters(),
+          // parser.py: stages other than sft refuse neat_packing.
+          {"packed documents outside supervised training (--task pretrain or dpo)",
+           [](const ExportRequest& h) {
+             return h.chosen.packing && (h.chosen.task == "pretrain" || h.chosen.task == "dpo");
+           }},
+          // collator.py: SFTDataCollatorWith4DAttentionMask asserts one row.
+          {"packed documents in several sequences to a micro-batch",
+           [](const ExportRequest& h) { return h.chosen.packing && h.degrees.micro_batch > 1; }}};
 }
 
 Launch launch() {
@@ -200,7 +216,7 @@ Exporter llama_factory_exporter() {
                          .write = write_yaml,
                          .file = "llama_factory.yaml"}},
           .launch = launch(),
-          .conflicts = {fused_adapters()},
+          .conflicts = conflicts(),
           .notes = [](const ExportRequest&) -> std::vector<std::string> {
             return {
                 "model_name_or_path is the folder or name of the weights; the template is the "

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "base/names.hpp"
+#include "exporters/hugging_face.hpp"
 #include "exporters/megatron_adapters.hpp"
 #include "exporters/megatron_model.hpp"
 #include "exporters/megatron_reading.hpp"
@@ -53,6 +54,7 @@ std::vector<Key> parallel_keys() {
       {"--micro_batch_size", {s(D::MicroBatch)}, degree<&PlanDegrees::micro_batch>},
       {"--global_batch_size", {S::GlobalBatch, S::MicroBatches, s(D::Data), S::Gpus}, kBatch},
       {"--max_length", {S::SequenceLength}, kSequence},
+      {"--packing", {kPacking}, [](const ExportRequest& h) { return if_on(h.chosen.packing.has_value()); }, read_packing},
       // The default is selective.
       {"--recompute_granularity", {s(D::Recompute)}, [](const ExportRequest& h) { return Value(to_text(h.degrees.recompute)); }, together},
       {"--recompute_method", {s(D::Recompute), s(D::RecomputeLayers)}, recompute_method, together},
@@ -186,6 +188,7 @@ std::vector<Accepts> accepts() {
           {kOffload, {"none", "optimizer"}},
           {setting_of(D::RecomputeModules)},
           {setting_of(D::Dispatcher), {"own", "all-gather", "deepep"}},
+          {kPacking},
           {kAdapterTargets, {"all-linear", "attention", "mlp"}},
           {setting_of(Overlap::PipelineSend), {}, By::Key, kOn},
           {setting_of(Overlap::ContextRing), {kOn}, By::Target}};

@@ -15,6 +15,7 @@
 #include "plansearch/cluster.hpp"
 #include "plansearch/link_curves.hpp"
 #include "plansearch/site.hpp"
+#include "plansearch/switch_priors.hpp"
 
 namespace plansearch::io {
 
@@ -44,6 +45,9 @@ namespace plansearch::io {
 
 /// InputError for anything wrong in the file, two sites of one name included.
 [[nodiscard]] SiteTable read_sites(const std::filesystem::path& path);
+
+/// InputError for unknown switches and values.
+[[nodiscard]] SwitchPriors read_switch_priors(const std::filesystem::path& path);
 
 /// The key `site` of a hardware profile.
 [[nodiscard]] FittedSite read_fitted_site(const Node& node);

@@ -297,6 +297,30 @@ class ByHand(Case):
         self.assertEqual(words[words.index("-m") + 1], "axolotl.cli.train")
         self.assertNotIn("fsdp", pathlib.Path(words[-1]).read_text())
 
+    def test_packed_documents(self):
+        """--packing is said by the targets that pack, by their own keys, and refused where they do not run it."""
+        plan = BASE | {"framework": "hf-trainer", "gpus": 8, "batch": 64, "seq_len": 4096, "packing": "512x3+2048",
+                       "degrees": {"dp": 8, "zero": 3, "micro_batch": 1, "recompute": "full"}}
+        for target, keys in (("axolotl", ["sample_packing"]), ("llama-factory", ["packing", "neat_packing"])):
+            read = readers.flat_yaml(self.export(self.plan_file(plan), target))
+            self.assertEqual([read[key] for key in keys], [True] * len(keys))
+            bare = {key: value for key, value in plan.items() if key != "packing"}
+            read = readers.flat_yaml(self.export(self.plan_file(bare), target))
+            self.assertFalse(set(keys) & set(read))
+        megatron = BASE | {"batch": 64, "packing": "512", "degrees": {"dp": 64, "zero": 1, "micro_batch": 1}}
+        words, _ = self.words_of(megatron, "ms-swift", 8)
+        self.assertEqual(words[words.index("--packing") + 1], "true")
+        several = plan | {"degrees": plan["degrees"] | {"micro_batch": 2}}
+        pairs = plan | {"task": "dpo", "degrees": plan["degrees"] | {"micro_batch": 2}}
+        ring = plan | {"framework": "any", "degrees": {"dp": 4, "cp": 2, "cp_kind": "ring", "zero": 3, "micro_batch": 1}}
+        for refused, target, words in ((several, "llama-factory", "packed documents in several"),
+                                       (pairs, "llama-factory", "packed documents outside supervised training"),
+                                       (ring, "axolotl", "packed documents under ring attention"),
+                                       (plan, "accelerate", "packing 512x3+2048")):
+            result = run("export", self.plan_file(refused), "--to", target)
+            self.assertEqual(result.returncode, 4, result.stderr)
+            self.assertIn(words, result.stderr)
+
     def test_llama_factory(self):
         lora = {"framework": "hf-trainer", "gpus": 8, "batch": 64, "seq_len": 4096, "lora_rank": 8, "lora_targets": "all-linear",
                 "base_precision": "int8"}

@@ -46,6 +46,7 @@ FAVOUR = {
 FAVOUR["galvatron"] = {"framework": ["megatron"], "vpp": [1], "zero": [0, 0, 3], "sp": [True], "recompute": ["none", "full"],
                        "models": ["llama3-8b", "llama3-70b", "llama2-13b", "mixtral-8x7b", "qwen3-14b", "gpt3-175b"]}
 FAVOUR["torchtitan-0.2"] = FAVOUR["torchtitan"]
+PACKS = ("axolotl", "llama-factory", "ms-swift")
 HF_MODELS = ["llama3-8b", "llama3-70b", "qwen2-7b", "qwen3-14b", "mixtral-8x7b", "llama3.2-3b"]
 FAVOUR["axolotl"] = {"framework": ["hf-trainer"], "pp": [1], "vpp": [1], "ep": [1], "zero": [0, 2, 3], "sp": [False],
                      "recompute": ["none", "full"], "cp_kind": ["ring", "all-gather"], "tp": [1, 1, 2], "cp": [1, 1, 2],
@@ -146,6 +147,8 @@ def draw_more(rng, target, plan, degrees):
         degrees["shard_group"] = 2
     if target == "ms-swift" and degrees["recompute"] == "full" and plan["seq_len"] > 2048:
         degrees["recompute_layers"] = 1
+    if target in PACKS and rng.random() < 0.2:
+        plan["packing"] = rng.choice(["512", "256x3+1024", "lognormal:400:0.8"])
 
 
 def schedule_of(rng, favour, pp, vpp):

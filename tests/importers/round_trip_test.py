@@ -63,6 +63,13 @@ def drawn(binary, target, rng, directory):
             return plan, exported.stdout
 
 
+def importing_notes(binary, source, target, plan):
+    """What `import` says beside the plan."""
+    result = subprocess.run([binary, "import", source, "--from", target, "--hw", plan["hardware"], "--gpus", str(plan["gpus"]),
+                             "--model", plan["model"]], capture_output=True, text=True, timeout=120, check=False)
+    return result.stderr
+
+
 def imported(binary, target, plan, text, directory):
     source, back = directory / ("launch" + SUFFIXES.get(target, ".sh")), directory / "back.yaml"
     source.write_text(text)
@@ -70,6 +77,9 @@ def imported(binary, target, plan, text, directory):
     left_out = dict(LEFT_OUT.get(target, {}))
     if target.startswith("torchtitan") and "\n  --module " not in text and "\nflavor = " not in text:
         left_out["model"] = "--model"  # none that torchtitan has a name for; the notes of the export say so
+    if "packing" in plan:  # that documents are packed is in the file, how long they are in the data
+        assert "packing" in text and "--packing" in importing_notes(binary, source, target, plan), text
+        left_out["packing"] = "--packing"
     given = [word for key, flag in left_out.items() for word in (flag, flat[key])]
     if target == "megatron-deepspeed":  # the vocabulary is the tokenizer's
         given += ["--define", f"vocab-size={vocabulary_of(binary, plan['model'])}"]

@@ -239,7 +239,8 @@ Bytes PlanEvaluator::memory_limit() const {
 }
 
 double PlanEvaluator::memory_risk(Bytes predicted) const {
-  return risk_of_memory(implementation_->context.constants.memory_error, predicted, memory_limit());
+  return risk_of_memory(implementation_->context.constants.memory_error, predicted, memory_limit(),
+                        implementation_->certain_memory());
 }
 
 bool PlanEvaluator::host_fits(const Estimate& estimate) const {
@@ -259,7 +260,7 @@ Bytes PlanEvaluator::memory_up_to(MemoryFit fit) const {
   const double accepted = problem_.memory_risk;
   return peak_at_risk(implementation_->context.constants.memory_error,
                       fit == MemoryFit::Fits ? accepted : std::max(accepted, kTightMemoryRisk),
-                      memory_limit());
+                      memory_limit(), implementation_->certain_memory());
 }
 
 FlopRate PlanEvaluator::matmul_peak() const {

@@ -96,6 +96,14 @@ struct PlanEvaluator::Implementation {
   std::vector<LegalityCondition> on_modules;  ///< those that look at the modules of a plan
   std::map<int, std::shared_ptr<const Placements>> rings;  ///< by tensor degree
 
+  /// Of every device, the share of weights that are not trained. Nothing where they have no room:
+  /// what fits has them elsewhere.
+  [[nodiscard]] Bytes certain_memory() const {
+    const Bytes limit = problem.cluster->accelerator.memory - problem.memory_reserve;
+    const Bytes frozen = grid.frozen_bytes() * (1.0 / problem.gpus);
+    return frozen < limit ? frozen : Bytes(0);
+  }
+
   /// What degrees say of single operators; null: nothing.
   [[nodiscard]] const std::shared_ptr<const Placements>& placements(const PlanDegrees& plan) const {
     static const std::shared_ptr<const Placements> kNothing;

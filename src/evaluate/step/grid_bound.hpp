@@ -29,6 +29,10 @@ class GridBound {
   [[nodiscard]] Bytes memory(const PlanDegrees& plan, const ModelStatePolicy& statics) const;
   /// What any placement of the plan works at least.
   [[nodiscard]] NetworkWork work(const PlanDegrees& plan) const;
+  /// Of all weights that are not trained, at least.
+  [[nodiscard]] Bytes frozen_bytes() const {
+    return Bytes(parameters_.frozen_dense + parameters_.frozen_expert);
+  }
 
  private:
   [[nodiscard]] const NetworkWork& sequence() const;

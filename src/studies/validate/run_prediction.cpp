@@ -2,6 +2,7 @@
 #include "studies/validate/run_prediction.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,12 +12,11 @@
 #include "base/divisors.hpp"
 #include "base/parallel.hpp"
 #include "base/units.hpp"
-#include "evaluate/answer/interval.hpp"
+#include "evaluate/answer/open_switches.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
 #include "question/degrees.hpp"
-#include "studies/validate/mixture.hpp"
 #include "studies/validate/run_case.hpp"
 #include "studies/validate/run_groups.hpp"
 #include "studies/validate/run_layout.hpp"
@@ -42,23 +42,16 @@ Bytes memory_of_kind(const DeviceMemory& device, std::optional<MemoryKind> kind,
   throw InternalError("unknown memory kind");
 }
 
-/// A value that a row leaves open and that its framework does not decide, against the one taken:
-/// what `diagnose` gives a switch that nobody states.
-constexpr double kOtherValue = 0.3;
 /// A value that changes the step by less is no other.
 constexpr double kSameStep = 0.02;
 
-/// A plan that the row may mean as well.
-struct PossiblePlan {
-  Estimate estimate;
-  double odds = 1.0;
-};
-
 class GroupPricer {
  public:
-  GroupPricer(const Problem& problem, const ArchitectureTable& table, const RunSites& sites)
+  GroupPricer(const Problem& problem, const ArchitectureTable& table, const RunSites& sites,
+              const SwitchPriors& priors)
       : evaluator_(problem),
         sites_(sites),
+        priors_(priors),
         errors_(error_model(problem)),
         reporter_(table.memory_figure(problem.framework->name)),
         workspace_(PlanEvaluator::make_workspace()) {
@@ -183,7 +176,7 @@ class GroupPricer {
     const auto estimated = estimate_of(run_case, *profile, prediction);
     if (!estimated) return;
     const Estimate& estimate = *estimated;
-    place(run, run_case, possible_plans(run_case, estimate, prediction), prediction);
+    place(run, run_case, meant_plans(run, run_case, estimate, prediction), prediction);
     const MemoryRank rank = run_case.memory_rank.value_or(reporter_);
     const int stage = reported_stage(rank, plan, estimate);
     DeviceMemory reported = evaluator_.stage_memory(*profile, plan, stage, *workspace_);
@@ -224,23 +217,28 @@ class GroupPricer {
     return refused.estimate;  // beyond memory
   }
 
-  /// The plan as priced, and the same with another recompute level where nobody says which.
-  std::vector<PossiblePlan> possible_plans(const RunCase& run_case, const Estimate& estimate,
-                                           RunPrediction& prediction) {
-    std::vector<PossiblePlan> plans{{estimate, 1.0}};
-    if (run_case.question.degrees.has(Degree::Recompute)) return plans;
-    for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full}) {
-      PlanDegrees plan = run_case.plan;
-      plan.recompute = recompute;
-      if (plan == run_case.plan || evaluator_.obstacle(plan)) continue;
-      const Estimate other = evaluator_.simulate(*evaluator_.profile(plan), plan, *workspace_);
-      const double runs = 1.0 - evaluator_.memory_risk(other.memory.total());
-      const double ratio = other.step.total() / estimate.step.total();
-      if (std::abs(ratio - 1.0) < kSameStep || runs <= 0.0) continue;
-      plans.push_back({other, kOtherValue * runs});
-      prediction.filled.push_back(fmt::format("recompute {} ({} would take {:.2f}x)",
-                                              to_text(run_case.plan.recompute), to_text(recompute),
-                                              ratio));
+  /// The plan as priced, and what the row may mean as well where it leaves switches out.
+  std::vector<PossiblePlan> meant_plans(const RunRecord& run, const RunCase& run_case,
+                                        const Estimate& estimate, RunPrediction& prediction) {
+    PinnedDegrees said = run_case.question.degrees;
+    if (run_case.open_micro_batch) said.release(Degree::MicroBatch);
+    const Problem& problem = evaluator_.problem();
+    const std::vector<Degree> open = open_switches(said, *problem.framework);
+    std::vector<PossiblePlan> plans =
+        possible_plans(evaluator_, {run_case.plan, estimate}, open,
+                       {priors_, year_of(priors_, run.cell("source"))}, *workspace_);
+    for (const OpenSwitch& found : open_switches_of(plans, open, errors_, problem.gpus)) {
+      std::vector<std::string> others;
+      for (const SwitchValue& other : found.values) {
+        if (std::abs(other.ratio - 1.0) < kSameStep) continue;
+        others.push_back(fmt::format("{} would take {:.2f}x, {:.0f} %",
+                                     value_text(found.degree, other.value), other.ratio,
+                                     100.0 * other.share));
+      }
+      if (others.empty()) continue;
+      prediction.filled.push_back(fmt::format("{} {} ({})", row_of(found.degree).key,
+                                              value_text(found.degree, found.assumed),
+                                              fmt::join(others, "; ")));
     }
     return plans;
   }
@@ -250,23 +248,9 @@ class GroupPricer {
     ErrorModel errors = errors_;
     errors.site = site.spread;
     errors.scatter = site.scatter;
-    if (plans.size() == 1) {
-      const StepTimeBreakdown& step = plans.front().estimate.step;
-      const RelativeInterval interval = relative_interval(errors, step, evaluator_.problem().gpus);
-      const Seconds time = step.total() * (batch_share * site.factor);
-      return {time, time * interval.p10, time * interval.p90};
-    }
-    std::vector<MixturePart> parts;
-    constexpr double kTenth = 1.2815515655446004;
-    for (const PossiblePlan& plan : plans) {
-      const StepTimeBreakdown& step = plan.estimate.step;
-      const RelativeInterval interval = relative_interval(errors, step, evaluator_.problem().gpus);
-      const double time = step.total().value() * batch_share * site.factor;
-      parts.push_back(
-          {time, -std::log(interval.p10) / kTenth, std::log(interval.p90) / kTenth, plan.odds});
-    }
-    return {Seconds(parts.front().median), Seconds(mixture_quantile(parts, 0.1)),
-            Seconds(mixture_quantile(parts, 0.9))};
+    const RelativeInterval interval = mixed_interval(plans, errors, evaluator_.problem().gpus);
+    const Seconds time = plans.front().estimate.step.total() * (batch_share * site.factor);
+    return {time, time * interval.p10, time * interval.p90};
   }
 
   void place(const RunRecord& run, const RunCase& run_case, const std::vector<PossiblePlan>& plans,
@@ -338,6 +322,7 @@ class GroupPricer {
 
   PlanEvaluator evaluator_;
   const RunSites& sites_;
+  const SwitchPriors& priors_;
   ErrorModel errors_;  ///< at factor 1
   MemoryRank reporter_;
   EvaluationWorkspacePtr workspace_;
@@ -366,7 +351,7 @@ std::vector<PredictedRun> predict_runs(const std::vector<RunRecord>& runs,
   const RunSites sites(finder.sites, finder.site);
   parallel_for(groups.size(), threads, [&](std::size_t index) {
     const RunGroup& group = groups[index];
-    GroupPricer pricer(group.settled.problem, table, sites);
+    GroupPricer pricer(group.settled.problem, table, sites, finder.priors);
     for (const auto& [row, asked] : group.rows) pricer.price(*row, asked);
   });
   return rows;

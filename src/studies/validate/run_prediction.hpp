@@ -16,6 +16,7 @@
 #include "plansearch/infeasible.hpp"
 #include "plansearch/quantity.hpp"
 #include "plansearch/site.hpp"
+#include "plansearch/switch_priors.hpp"
 #include "studies/validate/architecture_table.hpp"
 #include "studies/validate/run_record.hpp"
 
@@ -25,8 +26,9 @@ namespace plansearch {
 struct ProfileFinder {
   std::function<Cluster(std::string_view)> cluster;
   std::function<Framework(std::string_view)> framework;
-  SiteTable sites{};   ///< measured ones; none: predictions are at factor 1
-  std::string site{};  ///< of rows that name none; empty: a typical one
+  SiteTable sites{};      ///< measured ones; none: predictions are at factor 1
+  std::string site{};     ///< of rows that name none; empty: a typical one
+  SwitchPriors priors{};  ///< of switches that rows leave out; none: as the framework has them
 };
 
 enum class Verdict : std::uint8_t {

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "answer/unstated.hpp"
 #include "io/csv.hpp"
 #include "studies/validate/kernel_validation.hpp"
 #include "studies/validate/run_report.hpp"
@@ -29,7 +30,8 @@ ProfileFinder profiles(const ShippedData& data, const fs::path& table) {
   return {[=](std::string_view name) { return data.cluster(beside(table, name)); },
           [=](std::string_view name) { return data.framework(beside(table, name)); },
           data.sites(),
-          {}};
+          {},
+          switch_priors(data)};
 }
 
 KernelProfiles kernel_profiles(const ShippedData& data, const fs::path& table) {

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <memory>
 
 #include "plansearch/evaluator.hpp"
 #include "support/toy_problem.hpp"
@@ -43,6 +44,36 @@ TEST_SUITE("unit") {
       const Bytes peak = peak_at_risk(kError, risk, kLimit);
       CHECK(risk_of_memory(kError, peak, kLimit) == doctest::Approx(risk));
     }
+  }
+
+  TEST_CASE("what is known to the byte has no error") {
+    // 60 of 80 GB are weights from a file: 20 GB of room for a peak of 20 / 1.02 GB beside them.
+    const Bytes certain(60e9);
+    const Bytes rest(20e9 / 1.02);
+    CHECK(risk_of_memory(kError, certain + rest, kLimit, certain) == doctest::Approx(0.5));
+    const Bytes tenth = certain + rest * std::exp(-0.10 * kTenth);
+    CHECK(risk_of_memory(kError, tenth, kLimit, certain) == doctest::Approx(0.1));
+    CHECK(peak_at_risk(kError, 0.1, kLimit, certain).value() == doctest::Approx(tenth.value()));
+    // The same peak with an error on all of it.
+    CHECK(risk_of_memory(kError, tenth, kLimit) > 0.3);
+    CHECK(risk_of_memory(kError, certain, kLimit, certain) == 0.0);
+    CHECK(risk_of_memory(kError, Bytes(90e9), kLimit, Bytes(85e9)) == 1.0);
+  }
+
+  TEST_CASE("frozen weights are what is certain") {
+    Problem problem = test::toy_problem({.gpus = 1, .global_batch = 8, .memory_gib = 1});
+    auto frozen = std::make_shared<Network>(*problem.network);
+    for (Block& block : frozen->blocks) {
+      for (Parameter& parameter : block.parameters) parameter.trainable = Trainable::No;
+    }
+    const PlanEvaluator trained(problem);
+    problem.network = frozen;
+    const PlanEvaluator evaluator(problem);
+    const Bytes limit = evaluator.memory_limit();
+    const Bytes plan = limit * 0.9;
+    CHECK(trained.memory_fit(plan) == MemoryFit::Tight);
+    CHECK(evaluator.memory_risk(plan) < trained.memory_risk(plan));
+    CHECK(evaluator.memory_up_to(MemoryFit::Fits) > trained.memory_up_to(MemoryFit::Fits));
   }
 
   TEST_CASE("verdicts follow the risk that is accepted; the reserve comes off capacity first") {

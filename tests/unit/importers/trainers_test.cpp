@@ -3,6 +3,8 @@
 // the sources that src/exporters names.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "importers/read_configuration.hpp"
 #include "plansearch/error.hpp"
 
@@ -45,6 +47,21 @@ TEST_CASE("axolotl: absent keys are its own defaults") {
   CHECK_THROWS_AS(read("a.yaml", "micro_batch_size: 1\nadapter: lora\n", 1, "axolotl"), InputError);
   CHECK_THROWS_AS(read("a.yaml", "micro_batch_size: 1\ndeepspeed: z3.json\n", 8, "axolotl"),
                   InputError);
+}
+
+TEST_CASE("packed documents: a file says that they are, not how long") {
+  const auto notes = [](const char* name, const std::string& text, const char* target) {
+    const auto found = read(name, text, 8, target).notes;
+    return std::count_if(found.begin(), found.end(), [](const std::string& note) {
+      return note.find("--packing LENGTHS") != std::string::npos;
+    });
+  };
+  CHECK(notes("a.yaml", "micro_batch_size: 1\nsample_packing: true\n", "axolotl") == 1);
+  CHECK(notes("a.yaml", "micro_batch_size: 1\nsample_packing: false\n", "axolotl") == 0);
+  CHECK(notes("l.yaml", "stage: sft\nneat_packing: true\n", "llama-factory") == 1);
+  // Without neat_packing documents see each other: one document a sequence.
+  CHECK(notes("l.yaml", "stage: sft\npacking: true\n", "llama-factory") == 0);
+  CHECK(notes("s.sh", "megatron sft --packing true\n", "ms-swift") == 1);
 }
 
 TEST_CASE("LLaMA-Factory: absent keys are its own defaults") {

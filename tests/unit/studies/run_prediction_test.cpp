@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "run_tables.hpp"
@@ -117,6 +118,37 @@ TEST_SUITE("unit") {
     CHECK(rows[2].plan->chunks == 2);
     CHECK(rows[3].plan->schedule == kDefaultSchedule);
     CHECK(rows[3].plan->chunks == 1);
+  }
+
+  TEST_CASE("a row that leaves a switch out: quantiles of its stated rows, weighed by the prior") {
+    // None in one of two runs, selective and full in one of four each.
+    ProfileFinder finder = test::shipped_profiles();
+    finder.priors = {{{Degree::Recompute, "megatron", "some", 2026, {{0, 2}, {1, 1}, {2, 1}}}},
+                     0.0};
+    const auto rows = predict_runs(test::runs_of({{{"recompute", ""}},
+                                                  {{"id", "none"}},
+                                                  {{"id", "some"}, {"recompute", "selective"}},
+                                                  {{"id", "all"}, {"recompute", "full"}}}),
+                                   test::shipped_architectures(), finder, 1);
+    const RunPrediction& open = rows[0].predicted;
+    CHECK(*open.step_time == *rows[1].predicted.step_time);
+    const auto below = [&](Seconds time) {
+      double share = 0.0;
+      for (const auto& [row, odds] : {std::pair{1, 0.5}, {2, 0.25}, {3, 0.25}}) {
+        const RunPrediction& stated = rows[static_cast<std::size_t>(row)].predicted;
+        const double error = std::log(time / *stated.step_time);
+        const double tenth = error < 0.0 ? std::log(*stated.step_time / *stated.p10)
+                                         : std::log(*stated.p90 / *stated.step_time);
+        share += odds * 0.5 * std::erfc(-1.2815515655 * error / tenth / std::sqrt(2.0));
+      }
+      return share;
+    };
+    CHECK(below(*open.p10) == doctest::Approx(0.1).epsilon(1e-4));
+    CHECK(below(*open.p90) == doctest::Approx(0.9).epsilon(1e-4));
+    const bool told = std::any_of(open.filled.begin(), open.filled.end(), [](const auto& text) {
+      return text.starts_with("recompute none (") && text.find("full would take 1.") != text.npos;
+    });
+    CHECK(told);
   }
 
   TEST_CASE("a row without a micro-batch is priced at the fastest that fits, and says so") {

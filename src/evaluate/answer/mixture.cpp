@@ -3,8 +3,8 @@
 // Source: definition; bisection of the distribution function.
 // Assumes: each part is log-normal, with one deviation below its median and one above.
 // Units: those of the medians.
-// Checked by: tests/unit/studies/mixture_test.cpp
-#include "studies/validate/mixture.hpp"
+// Checked by: tests/unit/evaluate/mixture_test.cpp
+#include "evaluate/answer/mixture.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/validate/mixture.hpp"
+#include "evaluate/answer/mixture.hpp"
 
 #include <doctest/doctest.h>
 

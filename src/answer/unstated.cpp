@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "answer/unstated.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "evaluate/answer/open_switches.hpp"
+#include "io/profile_reader.hpp"
+#include "plansearch/degree_table.hpp"
+
+namespace plansearch {
+namespace {
+
+/// "; p10 - p90 over what is not stated: recompute (none here, 45 % of runs; full 25 %, 1.33x); ...
+/// matters most: p90 / p10 1.60, 1.31 where it is stated".
+std::string unstated_text(const std::vector<OpenSwitch>& open, const PlanReport& plan) {
+  constexpr double kRare = 0.02;  // of runs
+  if (open.empty()) return {};
+  std::vector<std::string> switches;
+  for (const OpenSwitch& found : open) {
+    std::vector<std::string> values;
+    for (const SwitchValue& value : found.values) {
+      const std::string text = value_text(found.degree, value.value);
+      const bool own = value.value == found.assumed;
+      if (own)
+        values.push_back(fmt::format("{} here, {:.0f} % of runs", text, 100.0 * value.share));
+      if (own || value.share < kRare) continue;
+      values.push_back(fmt::format("{} {:.0f} %, {:.2f}x", text, 100.0 * value.share, value.ratio));
+    }
+    switches.push_back(fmt::format("{} ({})", row_of(found.degree).key, fmt::join(values, "; ")));
+  }
+  std::string text =
+      fmt::format("; p10 - p90 are over what is not stated: {}", fmt::join(switches, ", "));
+  const double now = plan.p90 / plan.p10;
+  if (open.front().stated >= now) return text;
+  return text + fmt::format("; {} matters most: p90 / p10 {:.2f}, {:.2f} where it is stated",
+                            row_of(open.front().degree).key, now, open.front().stated);
+}
+
+}  // namespace
+
+SwitchPriors switch_priors(const ShippedData& data) {
+  return io::read_switch_priors(data.directory() / "validation" / "switch_priors.yaml");
+}
+
+void widen_by_unstated(const ResolvedPlan& given, const PlanEvaluator& evaluator,
+                       const SwitchPriors& priors, SearchReport& report) {
+  if (!given.degrees || given.plan.order.window || !given.shared.empty()) return;
+  const Problem& problem = given.problem;
+  const std::vector<Degree> open = open_switches(given.asked.request.degrees, *problem.framework);
+  const PlanDegrees& own = *given.degrees;
+  if (open.empty() || evaluator.obstacle(own)) return;
+  const EvaluationWorkspacePtr workspace = PlanEvaluator::make_workspace();
+  const Estimate estimate = evaluator.simulate(*evaluator.profile(own), own, *workspace);
+  const std::vector<PossiblePlan> plans =
+      possible_plans(evaluator, {own, estimate}, open, {priors, year_of(priors, {})}, *workspace);
+  if (plans.size() == 1) return;
+  const ErrorModel errors = error_model(problem);
+  const RelativeInterval interval = mixed_interval(plans, errors, problem.gpus);
+  PlanReport& plan = report.plans.front();
+  const Seconds step = plan.estimate.step.total();
+  plan.p10 = step * interval.p10;
+  plan.p90 = step * interval.p90;
+  report.evidence += unstated_text(open_switches_of(plans, open, errors, problem.gpus), plan);
+}
+
+}  // namespace plansearch
