@@ -266,11 +266,9 @@ ResolvedPlan resolve_plan(const PlanRequest& asked, const ProblemFiles& files) {
     return given;
   } catch (const InputError& error) {
     if (other.empty()) throw;
-    throw InputError(
-        error.where(), fmt::format("{}; {}", error.what(), other),
-        fmt::format("{}{}leave --model out, or search for a plan of this model: "
-                    "plansearch search --model {}",
-                    error.hint(), error.hint().empty() ? "" : "; or ", asked.request.model));
+    const std::string own = "leave --model out; plansearch search finds plans of this model";
+    throw InputError(error.where(), fmt::format("{}; {}", error.what(), other),
+                     error.hint().empty() ? own : error.hint() + "; or " + own);
   }
 }
 
