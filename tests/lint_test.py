@@ -209,6 +209,39 @@ class Pages(unittest.TestCase):
         self.assertEqual(rows, ROWS)
 
 
+class Recipes(unittest.TestCase):
+    """What cmake/Dependencies.cmake looks for is named by every recipe, in the version that it asks for."""
+
+    # As CMake, Debian, Spack and conda call it. An empty version: any.
+    NAMES = {"Boost": ("libboost-graph-dev", "boost", "libboost-headers"), "Eigen3": ("libeigen3-dev", "eigen", "eigen"),
+             "nlohmann_json": ("nlohmann-json3-dev", "nlohmann-json", "nlohmann_json"), "CLI11": ("libcli11-dev", "cli11", "cli11"),
+             "ZLIB": ("zlib1g-dev", "zlib-api", "zlib"), "SQLite3": ("libsqlite3-dev", "sqlite", "sqlite"),
+             "fmt": ("libfmt-dev", "fmt", "fmt"), "yaml-cpp": ("libyaml-cpp-dev", "yaml-cpp", "yaml-cpp"),
+             "pybind11": ("pybind11-dev", "py-pybind11", "pybind11"), "doctest": ("doctest-dev", None, None),
+             "Python": ("python3-dev", None, None), "Threads": (None, None, None)}
+
+    def test_dependencies(self):
+        found = re.findall(r"find_package\((\S+?)(?: ([0-9.]+))?[ )]", (ROOT / "cmake/Dependencies.cmake").read_text())
+        self.assertEqual({name for name, _ in found}, set(self.NAMES))
+        debian = (ROOT / "tools/install_dependencies.sh").read_text().split("packages=(")[1].split(")")[0].split()
+        spack = dict(re.findall(r'depends_on\("([a-z0-9-]+)(?:@([0-9.]+):)?(?:\+\w+)?"', (ROOT / "packaging/spack/package.py").read_text()))
+        host = (ROOT / "packaging/conda/meta.yaml").read_text().split("  host:")[1].split("  run:")[0]
+        conda = dict(re.findall(r"- ([a-z0-9_-]+)(?: >=([0-9.]+))?", host))
+        for name, version in found:
+            in_debian, in_spack, in_conda = self.NAMES[name]
+            with self.subTest(name):
+                if in_debian:
+                    self.assertIn(in_debian, debian)
+                if in_spack:
+                    self.assertEqual(spack.get(in_spack), version)
+                    self.assertEqual(conda.get(in_conda), version)
+
+    def test_cmake(self):
+        needed = re.search(r"cmake_minimum_required\(VERSION ([0-9.]+)\)", (ROOT / "CMakeLists.txt").read_text())[1]
+        self.assertIn(f'"cmake@{needed}:"', (ROOT / "packaging/spack/package.py").read_text())
+        self.assertIn(f"- cmake >={needed}", (ROOT / "packaging/conda/meta.yaml").read_text())
+
+
 class Notation(unittest.TestCase):
     def test_every_name_of_the_page_is_in_the_sources(self):
         sources = " ".join(path.read_text() for folder in ("include", "src", "search")

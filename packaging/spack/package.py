@@ -22,6 +22,7 @@ class Plansearch(CMakePackage):
     depends_on("nlohmann-json@3.11:", type="build")
     depends_on("fmt@9:")
     depends_on("yaml-cpp@0.7:")
+    depends_on("sqlite@3.34:")
     depends_on("zlib-api")
     depends_on("yaml-cpp~shared", when="+static")
     depends_on("py-pybind11@2.10:", type="build", when="+python")

@@ -75,26 +75,40 @@ int size_of(const std::string& text) {
   return static_cast<int>(list->front());
 }
 
+/// Sizes that no machine takes.
+[[noreturn]] void refuse_idle_sizes(const ProblemRequest& request) {
+  throw InputError({},
+                   fmt::format("{} beside --hw {}: every machine has a size of its own",
+                               request.nodes || !request.node_list.empty() ? "--nodes" : "--gpus",
+                               request.hardware),
+                   "leave one of the two out");
+}
+
 /// "a,b:512": machines, some with their own size; the others have the sizes asked for.
 std::vector<ProblemRequest> questions_of(const ProblemRequest& request) {
   std::vector<ProblemRequest> questions;
+  const bool sized =
+      request.gpus || request.nodes || !request.gpu_list.empty() || !request.node_list.empty();
+  bool open = false;  // a machine without a size of its own
   for (const std::string& word : words_of(request.hardware, ",")) {
     ProblemRequest one = request;
     const std::size_t colon = word.rfind(':');
     const int own = colon == std::string::npos ? 0 : size_of(word.substr(colon + 1));
     one.hardware = own > 0 ? word.substr(0, colon) : word;
+    open = open || own == 0;
     if (own > 0) {
       one.gpus = own;
       one.gpu_list.clear();
       one.nodes.reset();
       one.node_list.clear();
-    } else if (!one.gpus && !one.nodes && one.gpu_list.empty() && one.node_list.empty()) {
+    } else if (!sized) {
       one.gpu_list = ladder_sizes(*read_problem_files(one).cluster);
     }
     for (ProblemRequest& question : separate_questions(one)) {
       questions.push_back(std::move(question));
     }
   }
+  if (sized && !open) refuse_idle_sizes(request);
   return questions;
 }
 
@@ -141,7 +155,7 @@ void judge(const CapacityLimits& limits, CapacityRow& row) {
 }
 
 /// From the time that the steps take to that of the job.
-void add_job(const CapacityLimits& limits, double pue, CapacityRow& row) {
+void add_job(const CapacityReport& report, CapacityRow& row) {
   const auto cost = training_cost(row.plan.question, *row.plan.plan);
   const Goodput& goodput = *row.plan.goodput;
   row.wall = cost->time / goodput.share;
@@ -154,9 +168,12 @@ void add_job(const CapacityLimits& limits, double pue, CapacityRow& row) {
   row.p90 = row.wall * std::exp(slower);
   const double longer = row.wall / cost->time;
   row.gpu_hours = cost->gpu_time.value() * longer / kHour;
-  if (cost->energy_joule) row.energy_joule = *cost->energy_joule * longer * pue;
+  if (cost->energy_joule) {
+    const double nodes_s = row.gpu_hours * kHour / row.accelerators_per_node;
+    row.energy_joule = (*cost->energy_joule * longer + nodes_s * report.host_power) * report.pue;
+  }
   if (cost->price_usd) row.price_usd = *cost->price_usd * longer;
-  judge(limits, row);
+  judge(report.limits, row);
 }
 
 void fill_efficiency(std::vector<CapacityRow>& rows) {
@@ -181,6 +198,11 @@ Reliability reliability_for(const CapacityQuestion& question) {
   }
   if (!question.restart.empty()) {
     reliability.restart = read_quantity<Seconds>("--restart", question.restart, "15min");
+    for (ReliabilityRecord& record : reliability.records) record.restart.reset();
+  }
+  if (!question.checkpoint_interval.empty()) {
+    reliability.interval =
+        read_quantity<Seconds>("--checkpoint-interval", question.checkpoint_interval, "30min");
   }
   if (!question.storage.empty()) {
     reliability.storage_per_node =
@@ -210,6 +232,8 @@ CapacityReport plan_capacity(const ProblemRequest& request, const CapacityQuesti
   }
   CapacityReport report;
   report.limits = read_limits(question);
+  report.own_price = question.price.has_value();
+  report.host_power = question.host_power;
   report.pue = question.pue;
   report.tokens_per_parameter = question.tokens_per_parameter;
   report.reliability = reliability_for(question);
@@ -221,7 +245,8 @@ CapacityReport plan_capacity(const ProblemRequest& request, const CapacityQuesti
     CapacityRow row;
     row.plan = std::move(compared.rows[i]);
     row.accelerators_per_node = read_problem_files(questions[i]).cluster->accelerators_per_node;
-    if (row.runs()) add_job(report.limits, report.pue, row);
+    if (question.price) row.plan.question.gpu_price_usd_per_hour = question.price;
+    if (row.runs()) add_job(report, row);
     report.rows.push_back(std::move(row));
   }
   // Sizes that nobody asked for need not be shown.

@@ -2,6 +2,7 @@
 // Budgets: how many accelerators train a model on so many tokens, by when, for how much.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "answer/search_session.hpp"
@@ -16,7 +17,10 @@ struct CapacityQuestion {
   std::string budget;     ///< "20000 node-hours", "2M GPU-hours", "5 M$", "3 GWh"
   std::string mtbf;       ///< of one accelerator
   std::string restart;
-  std::string storage;  ///< of one node
+  std::string checkpoint_interval;
+  std::string storage;          ///< of one node
+  std::optional<double> price;  ///< $ an hour of an accelerator; absent: that of the profile
+  double host_power = 0.0;      ///< watt of a node beside its accelerators
   double pue = 1.0;
   double tokens_per_parameter = 20.0;
 };

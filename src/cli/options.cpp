@@ -267,13 +267,26 @@ void add_capacity(CLI::App& app, Options& o) {
                  "it may cost so much: \"20000 node-hours\", \"2M GPU-hours\", \"5M$\", \"3 GWh\"")
       ->type_name("AMOUNT");
   app.add_option("--mtbf", q.mtbf,
-                 "between interruptions by one accelerator (default: of published jobs)")
+                 "between interruptions by one accelerator (default: of published jobs, the "
+                 "machine's own where it has any)")
       ->type_name("TIME");
-  app.add_option("--restart", q.restart, "from an interruption to the next step (default: 15min)")
+  app.add_option("--restart", q.restart,
+                 "from an interruption to the next step (default: of the machine's own published "
+                 "jobs, else 15min)")
+      ->type_name("TIME");
+  app.add_option("--checkpoint-interval", q.checkpoint_interval,
+                 "of training between two checkpoints (default: the one that loses least)")
       ->type_name("TIME");
   app.add_option("--storage", q.storage,
                  "to shared storage, of every node at once (default: 1 GB/s)")
       ->type_name("RATE");
+  positive_number(
+      app.add_option("--price", q.price, "$ an hour of an accelerator (default: of the profile)")
+          ->type_name("NUMBER"));
+  positive_number(app.add_option("--host-power", q.host_power,
+                                 "watt of a node beside its accelerators: processors, cards, its "
+                                 "share of switches (default: none)")
+                      ->type_name("WATT"));
   positive_number(
       app.add_option("--pue", q.pue, "power of the whole site over that of the accelerators")
           ->type_name("NUMBER"));

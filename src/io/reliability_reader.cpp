@@ -18,9 +18,11 @@ double above_zero(const Node& node) {
 ReliabilityRecord read_record(const Node& node) {
   ReliabilityRecord record;
   record.name = node.at("name").text();
+  if (const auto machine = node.find("machine")) record.machine = machine->text();
   const int gpus = node.at("gpus").count(1, kMostGpus);
   record.gpu_time_s = gpus * above_zero(node.at("days")) * kDay;
   record.interruptions = above_zero(node.at("interruptions"));
+  if (const auto restart = node.find("restart")) record.restart = restart->positive<Seconds>();
   record.source = node.at("source").text();
   return record;
 }

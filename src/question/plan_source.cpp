@@ -26,9 +26,14 @@ struct PlanName {
   std::size_t rank = 1;
 };
 
+bool is_file(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error);
+}
+
 PlanName split_rank(const std::string& text) {
   const std::size_t at = text.rfind('#');
-  if (at == std::string::npos) return {text, 1};
+  if (at == std::string::npos || is_file(text)) return {text, 1};
   const std::string digits = text.substr(at + 1);
   PlanName name{text.substr(0, at), 0};
   const auto [end, error] =
@@ -56,11 +61,6 @@ io::PlanDocument read_plan(const io::Node& root, std::size_t rank) {
   if (name == kPlanSchema) return io::read_plan_document(root);
   schema.fail(fmt::format("'{}' is not the schema of a plan", name),
               fmt::format("plans come from {} and {} files", kPlanSchema, kResultSchema));
-}
-
-bool is_file(const fs::path& path) {
-  std::error_code error;
-  return fs::is_regular_file(path, error);
 }
 
 /// Not a name with a dot in it.
@@ -107,7 +107,8 @@ PlanRequest complete_from_plan(const ProblemRequest& request, const std::string&
           std::move(read.transform),
           std::move(read.assign),
           std::move(read.shared),
-          std::move(read.window)};
+          std::move(read.window),
+          read.question.model};
 }
 
 }  // namespace plansearch

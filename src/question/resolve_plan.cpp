@@ -17,6 +17,7 @@
 #include "question/filled_degrees.hpp"
 #include "question/framework_names.hpp"
 #include "question/gpu_count.hpp"
+#include "question/other_model.hpp"
 
 namespace plansearch {
 namespace {
@@ -257,9 +258,18 @@ ResolvedPlan resolve_plan(const PlanRequest& asked) {
 }
 
 ResolvedPlan resolve_plan(const PlanRequest& asked, const ProblemFiles& files) {
-  ResolvedPlan given = settled_plan(asked, files);
-  note_filled(asked, given);
-  return given;
+  const std::string other = other_model(asked, files);
+  try {
+    ResolvedPlan given = settled_plan(asked, files);
+    if (!other.empty()) given.asked.notes.push_back("note: " + other);
+    note_filled(asked, given);
+    return given;
+  } catch (const InputError& error) {
+    if (other.empty()) throw;
+    const std::string own = "leave --model out; plansearch search finds plans of this model";
+    throw InputError(error.where(), fmt::format("{}; {}", error.what(), other),
+                     error.hint().empty() ? own : error.hint() + "; or " + own);
+  }
 }
 
 }  // namespace plansearch

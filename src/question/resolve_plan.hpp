@@ -24,6 +24,7 @@ struct PlanRequest {
   std::optional<io::AssignDocument> assign{};        ///< in place of stages
   std::optional<io::SharedDocument> shared{};
   std::optional<io::WindowDocument> window{};
+  std::string written_for{};  ///< the model that the plan names; empty: none
 };
 
 /// Completes the request by a plan ("plan.yaml", "result.json#2"): what the user left open comes

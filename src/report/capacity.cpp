@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -95,7 +96,9 @@ Json goodput_json(const Goodput& goodput) {
           {"checkpoint_bytes", whole_bytes(goodput.checkpoint)},
           {"write_s", goodput.write.value()},
           {"interval_s", goodput.interval.value()},
-          {"spare_nodes", goodput.spare_nodes}};
+          {"spare_nodes", goodput.spare_nodes},
+          {"gpu_mtbf_s", goodput.rests_on.gpu_mtbf.value()},
+          {"restart_s", goodput.rests_on.restart.value()}};
 }
 
 std::optional<double> wall_of(Row row) {
@@ -104,9 +107,11 @@ std::optional<double> wall_of(Row row) {
 std::optional<double> energy_of(Row row) {
   return row.energy_joule;
 }
-/// Dollars where the profile has a price, else GPU-hours.
-std::optional<double> cost_of(Row row) {
-  return row.price_usd ? row.price_usd : std::optional(row.gpu_hours);
+std::optional<double> price_of(Row row) {
+  return row.price_usd;
+}
+std::optional<double> gpu_hours_of(Row row) {
+  return row.gpu_hours;
 }
 
 std::optional<double> gpus_of(Row row) {
@@ -118,10 +123,16 @@ struct Choice {
   const char* what;
   std::optional<double> (*measure)(Row row);
 };
-constexpr Choice kChoices[] = {{"fastest", "fastest", wall_of},
-                               {"cheapest", "cheapest", cost_of},
-                               {"least_energy", "least energy", energy_of},
-                               {"fewest_gpus", "fewest GPUs", gpus_of}};
+/// By price where every row has one: dollars are no GPU-hours of another machine.
+std::array<Choice, 4> choices_of(const CapacityReport& report) {
+  const auto priced = [](Row row) { return !row.runs() || row.price_usd.has_value(); };
+  const bool all = std::all_of(report.rows.begin(), report.rows.end(), priced);
+  return {{{"fastest", "fastest", wall_of},
+           all ? Choice{"cheapest", "cheapest", price_of}
+               : Choice{"cheapest", "fewest GPU-hours", gpu_hours_of},
+           {"least_energy", "least energy", energy_of},
+           {"fewest_gpus", "fewest GPUs", gpus_of}}};
+}
 
 /// The largest size of a machine that still uses its GPUs well.
 constexpr double kKneeEfficiency = 0.8;
@@ -133,7 +144,7 @@ std::string size_text(Row row) {
 /// Choices that fall on one row share a line.
 std::string choice_lines(const CapacityReport& report) {
   std::vector<std::pair<const CapacityRow*, std::string>> lines;
-  for (const Choice& choice : kChoices) {
+  for (const Choice& choice : choices_of(report)) {
     const CapacityRow* row = report.least(choice.measure);
     // The smallest size asked about says nothing where steps may take any time.
     const bool idle = choice.measure == gpus_of && !report.limits.step_time;
@@ -201,20 +212,75 @@ std::string affordable_line(const CapacityReport& report) {
       report.tokens_per_parameter);
 }
 
-std::string goodput_lines(const CapacityReport& report) {
-  const auto last =
-      std::find_if(report.rows.rbegin(), report.rows.rend(), [](Row row) { return row.runs(); });
-  if (last == report.rows.rend()) return {};
-  const Goodput& goodput = *last->plan.goodput;
-  const Reliability& rests = report.reliability;
+/// "one in 38 k hours of a GPU, as BLOOM on 384 A100 had it"
+std::string rate_text(const Reliability& rests) {
+  const std::string rate =
+      fmt::format("one in {} hours of a GPU", count_text(rests.gpu_mtbf.value() / kHour));
+  if (rests.records.empty()) return rate;
+  if (rests.records.size() == 1) return rate + ", as published of " + rests.records.front().name;
+  return fmt::format("{}, from {} published records", rate, rests.records.size());
+}
+
+std::string goodput_line(Row row) {
+  const Goodput& goodput = *row.plan.goodput;
   return fmt::format(
-      "goodput on {}: an interruption every {} (one in {} hours of a GPU{}; {} to restart), "
+      "goodput on {}: an interruption every {} ({}; {} to restart), "
       "checkpoints of {} written in {} every {}; spares for 95 % of the time: {} "
       "node{}\n",
-      size_text(*last), duration_text(goodput.mtbf), count_text(rests.gpu_mtbf.value() / kHour),
-      rests.records.empty() ? "" : fmt::format(", from {} published records", rests.records.size()),
-      duration_text(rests.restart), to_text(goodput.checkpoint), duration_text(goodput.write),
-      duration_text(goodput.interval), goodput.spare_nodes, goodput.spare_nodes == 1 ? "" : "s");
+      size_text(row), duration_text(goodput.mtbf), rate_text(goodput.rests_on),
+      duration_text(goodput.rests_on.restart), to_text(goodput.checkpoint),
+      duration_text(goodput.write), duration_text(goodput.interval), goodput.spare_nodes,
+      goodput.spare_nodes == 1 ? "" : "s");
+}
+
+/// The last row with a plan of every machine, in the order of the rows.
+std::vector<const CapacityRow*> largest_of_machines(const CapacityReport& report) {
+  std::vector<const CapacityRow*> largest;
+  for (auto row = report.rows.begin(); row != report.rows.end(); ++row) {
+    const bool last = std::none_of(row + 1, report.rows.end(), [&](Row later) {
+      return later.runs() && later.plan.question.hardware == row->plan.question.hardware;
+    });
+    if (row->runs() && last) largest.push_back(&*row);
+  }
+  return largest;
+}
+
+std::string goodput_lines(const CapacityReport& report) {
+  std::string text;
+  for (const CapacityRow* row : largest_of_machines(report)) text += goodput_line(*row);
+  return text;
+}
+
+/// What energy and price are made of: "a GPU of aws-p5: 700 W, $ 12.29 an hour".
+std::string rate_lines(const CapacityReport& report) {
+  std::string text;
+  for (const CapacityRow* row : largest_of_machines(report)) {
+    const QuestionReport& q = row->plan.question;
+    std::vector<std::string> rates;
+    if (q.gpu_power_watt) rates.push_back(fmt::format("{} W", *q.gpu_power_watt));
+    if (q.gpu_price_usd_per_hour) {
+      rates.push_back(fmt::format("$ {} an hour", *q.gpu_price_usd_per_hour));
+    }
+    if (rates.empty()) continue;
+    text += fmt::format(
+        "a GPU of {}: {} ({})\n", q.hardware, fmt::join(rates, ", "),
+        report.own_price && q.gpu_price_usd_per_hour ? "price as given" : "its profile");
+  }
+  return text;
+}
+
+std::string energy_line(const CapacityReport& report) {
+  const bool hosts = report.host_power > 0.0;
+  const bool cooling = report.pue != 1.0;
+  std::string text = "energy: the accelerators at their rated power";
+  if (hosts) text += fmt::format(", {} W a node beside them", report.host_power);
+  if (cooling) text += fmt::format(", times {}", report.pue);
+  if (!hosts || !cooling) {
+    text += fmt::format(", without {}", hosts     ? "cooling"
+                                        : cooling ? "hosts and network"
+                                                  : "hosts, network and cooling");
+  }
+  return text + "\n";
 }
 
 std::string table_text(const CapacityReport& report, int columns) {
@@ -227,10 +293,9 @@ std::string table_text(const CapacityReport& report, int columns) {
   text += fmt::format("time: with failures, checkpoints and restarts{}\n",
                       table.shows("p10 - p90", columns) ? "; p10 - p90: 80 % of outcomes" : "");
   if (table.shows("energy", columns)) {
-    text += fmt::format("energy: the accelerators at their rated power{}\n",
-                        report.pue == 1.0 ? ", without hosts, network and cooling"
-                                          : fmt::format(" times {}", report.pue));
+    text += energy_line(report);
   }
+  if (table.shows("energy", columns) || table.shows("price", columns)) text += rate_lines(report);
   text += "\n" + choice_lines(report) + knee_line(report) + affordable_line(report) +
           goodput_lines(report);
   return wrapped(text + "\n" + evidence_text(report.evidence) + "\n", columns);
@@ -245,7 +310,7 @@ Json row_json(Row row) {
 
 Json choices_json(const CapacityReport& report) {
   Json json = Json::object();
-  for (const Choice& choice : kChoices) {
+  for (const Choice& choice : choices_of(report)) {
     const CapacityRow* row = report.least(choice.measure);
     json[choice.key] = row == nullptr ? Json(nullptr) : Json(row - report.rows.data());
   }

@@ -26,7 +26,8 @@ struct CapacityRow {
   int accelerators_per_node = 1;
   Seconds wall, p10, p90;  ///< failures and checkpoints included
   double gpu_hours = 0.0;
-  std::optional<double> energy_joule;  ///< of the accelerators, times the power usage effectiveness
+  /// Of the accelerators and what is beside them, times the power usage effectiveness.
+  std::optional<double> energy_joule;
   std::optional<double> price_usd;
   double efficiency = 1.0;  ///< work per GPU-hour over that of the machine's best size
   std::string beyond;       ///< the first limit that it breaks, in words; empty: none
@@ -40,7 +41,9 @@ struct CapacityReport {
   std::vector<CapacityRow> rows;  ///< at least one
   CapacityLimits limits;
   Reliability reliability;
+  double host_power = 0.0;             ///< watt of a node beside its accelerators
   double pue = 1.0;                    ///< power usage effectiveness
+  bool own_price = false;              ///< prices were given, not those of profiles
   double tokens_per_parameter = 20.0;  ///< of a model that fits the compute
   std::vector<std::string> evidence, notes;
 

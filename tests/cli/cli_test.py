@@ -9,8 +9,9 @@
 import argparse
 import csv
 import functools
-import io
 import html.parser
+import io
+import itertools
 import json
 import math
 import os
@@ -2258,6 +2259,19 @@ class Balanced(html.parser.HTMLParser):
         assert self.open and self.open.pop() == tag, (tag, self.getpos())
 
 
+def luminance(colour):
+    """Of "#rrggbb", as WCAG 2.2 defines it."""
+    parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(share * part for share, part in zip((0.2126, 0.7152, 0.0722), linear))
+
+
+def contrast(one, other):
+    """Of two colours, 1 - 21."""
+    dark, bright = sorted((luminance(one), luminance(other)))
+    return (bright + 0.05) / (dark + 0.05)
+
+
 class Pages(Case):
     QUESTION = ("--hw", "perlmutter", "--model", "llama3-8b", "--batch", "256")
 
@@ -2291,6 +2305,29 @@ class Pages(Case):
         text, sections = self.page("--hw", "rtx-4090-box", "--model", "llama3-70b", "--gpus", "8")
         self.assertIn("Nearest misses", text)
         self.assertNotIn("pipeline", sections)
+
+    def test_everybody_can_read_it(self):
+        text, _ = self.page(*self.QUESTION, "--gpus", "64", "--min-pp", "2")
+        self.assertIn('<html lang="en">', text)
+        levels = [int(level) for level in re.findall(r"<h([1-6])[ >]", text)]
+        self.assertEqual((levels[0], levels.count(1)), (1, 1))
+        for before, after in zip(levels, levels[1:]):
+            self.assertLessEqual(after, before + 1)
+        pictures = re.findall(r"<svg [^>]*>", text)
+        self.assertGreaterEqual(len(pictures), 5)
+        for picture in pictures:
+            self.assertRegex(picture, r'role="img" aria-label="[^"]{20,}"')
+        style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)[1]
+        schemes = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
+        self.assertEqual(len(schemes), 2)
+        written = set(re.findall(r"(?<![\w-])(?:color|fill): ([^;]*);", style))
+        self.assertEqual(written, {"var(--ink)", "var(--quiet)", "var(--mark)"})
+        self.assertNotRegex(text, r"<text[^>]*(?:fill|style)=")  # nor any other colour
+        self.assertRegex(style, r"\.on \{ stroke: var\(--paper\); stroke-width: 3px; paint-order: stroke;")
+        for scheme in schemes:
+            colours = dict(re.findall(r"--(\w+): (#[0-9a-f]{6});", scheme))
+            for ink, ground in itertools.product(("ink", "quiet", "mark"), ("paper", "shade")):
+                self.assertGreaterEqual(contrast(colours[ink], colours[ground]), 4.5, (ink, ground))
 
     def test_names_are_no_markup(self):
         hostile = (SOURCE / "models/gpt2-xl.yaml").read_text().replace("name: gpt2-xl", "name: '<b onload=x>&\"'")
@@ -2384,7 +2421,7 @@ class Capacity(Case):
         self.assertLess(slow["affordable_tokens"], 300e9)
         self.assertGreater(fast["wall_s"], fast["plan"]["training"]["time_s"])
         text = self.succeed(*self.QUESTION, "--deadline", "3d")
-        self.assertIn("fastest, cheapest, least energy: 32 x dgx-h100", text)
+        self.assertIn("fastest, fewest GPU-hours, least energy: 32 x dgx-h100", text)
 
     def test_limits_that_nothing_meets(self):
         done = run(*self.QUESTION, "--deadline", "1h")

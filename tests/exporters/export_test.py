@@ -19,6 +19,7 @@ import tempfile
 import tomllib
 import unittest
 
+import matrix_test
 import plans
 import readers
 import shell
@@ -550,6 +551,10 @@ BASE = {"hardware": "dgx-h100", "model": "llama3-8b", "framework": "megatron", "
         "batch": 512, "seq_len": 8192, "precision": "bf16"}
 
 
+# What a shell, YAML or TOML would run or end a text at.
+HOSTILE = "it's $(touch pwned) `touch pwned` \"; touch pwned; ' #\\$HOME"
+
+
 class Refusals(Case):
     """Exit code 4, nothing on standard output, every setting that cannot be expressed named."""
 
@@ -839,6 +844,41 @@ class Launch(Case):
         script = self.script("megatron", "torchrun", model=str(model), gpus=8, degrees={"zero": 1})
         shell.run_script(script, self.directory, 1)
         self.assertFalse((self.directory / "pwned").exists())
+
+    def test_no_name_is_executed(self):
+        """Every target by every launcher, with names of files, networks and folders that a shell would run."""
+        folder = self.directory / HOSTILE.replace("/", "")
+        folder.mkdir()
+        model = folder / "net.yaml"
+        text = (SOURCE / "models" / "llama3-8b.yaml").read_text()
+        model.write_text(re.sub(r"(?m)^name: .*$", lambda _: "name: " + json.dumps(HOSTILE), text))
+        ran = 0
+        for target, (framework, _) in matrix_test.TARGETS.items():
+            plan = folder / f"{target}.yaml"
+            made = run("predict", "--hw", "dgx-h100", "--model", model, "--gpus", 16, "--batch", 64, "--framework", framework,
+                       "--write-plan", plan, "--quiet")
+            self.assertTrue(plan.exists(), made.stderr)
+            for launcher, checkpoints in itertools.product(("torchrun", "slurm", "kubernetes"), ((), ("--checkpoints", HOSTILE))):
+                with self.subTest(target, launcher=launcher, checkpoints=bool(checkpoints)):
+                    exported = run("export", plan, "--to", target, "--launch", launcher, *checkpoints)
+                    self.assertIn(exported.returncode, (0, 4))  # 4: no word for checkpoints, or for this plan
+                    if exported.returncode == 0:
+                        self.run_hostile(exported, launcher, checkpoints)
+                        ran += 1
+        self.assertGreater(ran, 80)
+
+    def run_hostile(self, exported, launcher, checkpoints):
+        script, place = exported.stdout, {}
+        if launcher == "kubernetes":
+            replicas = readers.yaml_of(script)["spec"]["pytorchReplicaSpecs"]
+            script = replicas["Worker"]["template"]["spec"]["containers"][0]["args"][0].replace("$$", "$")
+            place = {"RANK": "0", "MASTER_ADDR": "node-a"}
+        started = shell.run_script(script, self.directory, 2, environment=place)
+        self.assertTrue(started)
+        self.assertEqual([path.name for path in self.directory.rglob("pwned")], [])
+        if checkpoints:
+            files = "".join(path.read_text() for path in self.directory.iterdir() if path.suffix in (".yaml", ".toml", ".json"))
+            self.assertIn(HOSTILE.split()[-1], "".join(started[0]["arguments"]) + files)
 
 
 GOLDEN = {

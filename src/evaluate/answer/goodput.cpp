@@ -57,6 +57,20 @@ Reliability with_rate_of(std::vector<ReliabilityRecord> records, Reliability res
   return rest;
 }
 
+Reliability reliability_on(const std::string& machine, const Reliability& published) {
+  std::vector<ReliabilityRecord> own;
+  for (const ReliabilityRecord& record : published.records) {
+    if (record.machine == machine) own.push_back(record);
+  }
+  if (own.empty()) return published;
+  Reliability there = with_rate_of(std::move(own), published);
+  there.spread = published.spread;
+  for (const ReliabilityRecord& record : there.records) {
+    if (record.restart) there.restart = *record.restart;
+  }
+  return there;
+}
+
 Bytes checkpoint_bytes(const Problem& problem) {
   const PrecisionPolicy& policy = problem.framework->precision.at(problem.precision);
   const double trained = static_cast<double>(trainable_parameter_count(*problem.network));
@@ -78,14 +92,17 @@ double elapsed_over_useful(Seconds interval, Seconds write, Seconds restart, Sec
   return mean / interval.value() * std::exp(restart / mtbf) * std::expm1((interval + write) / mtbf);
 }
 
-Goodput goodput_of(const Problem& problem, const Reliability& reliability) {
+Goodput goodput_of(const Problem& problem, const Reliability& published) {
   Goodput goodput;
+  goodput.rests_on = reliability_on(problem.cluster->name, published);
+  const Reliability& reliability = goodput.rests_on;
   const int per_node = problem.cluster->accelerators_per_node;
   const int nodes = (problem.gpus + per_node - 1) / per_node;
   goodput.checkpoint = checkpoint_bytes(problem);
   goodput.write = goodput.checkpoint / (reliability.storage_per_node * static_cast<double>(nodes));
   goodput.mtbf = reliability.gpu_mtbf / static_cast<double>(problem.gpus);
-  goodput.interval = checkpoint_interval(goodput.write, goodput.mtbf);
+  goodput.interval =
+      reliability.interval.value_or(checkpoint_interval(goodput.write, goodput.mtbf));
   const Seconds restart = reliability.restart + goodput.write;  // reads as fast as it writes
   const auto share_at = [&](double factor) {
     return 1.0 /

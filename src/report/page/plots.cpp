@@ -180,7 +180,8 @@ std::string svg_file(std::string_view figure) {
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"1000\" {}>\n"
       "<style>text {{ fill: {}; font: 12px sans-serif; }} .quiet {{ fill: {}; }} "
-      ".on {{ fill: {}; font-weight: 600; }} .line {{ stroke: {}; }}</style>\n"
+      ".on {{ stroke: {}; stroke-width: 3px; paint-order: stroke; font-weight: 600; }} "
+      ".line {{ stroke: {}; }}</style>\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"{}\"/>{}</svg>\n",
       attributes, colour_of("ink"), colour_of("quiet"), colour_of("paper"), colour_of("line"),
       colour_of("paper"), plain_colours(figure.substr(content, close - content)));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Colours come as custom properties, once for light and once for dark screens; the first eight of
-// parts are those of Okabe and Ito, which colour-blind readers tell from each other.
+// parts are those of Okabe and Ito, which colour-blind readers tell from each other. Text is ink or
+// quiet or mark on paper or shade; on a part (class on) it has a rim of paper.
 #include "report/page/style.hpp"
 
 namespace plansearch::page {
@@ -17,7 +18,7 @@ const std::string_view kStyle = R"css(:root {
 }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
-main { max-width: 75rem; margin: 0 auto; padding: 1.5rem; }
+main { max-width: 86rem; margin: 0 auto; padding: 1.5rem; }
 h1 { font-size: 1.6rem; margin: 0 0 .25rem; }
 h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; border-bottom: 1px solid var(--line); padding-bottom: .25rem; }
 p { margin: .4rem 0; overflow-wrap: anywhere; white-space: pre-line; }
@@ -32,6 +33,8 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size
 caption { text-align: left; padding-bottom: .25rem; }
 th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; white-space: nowrap; }
 .number { text-align: right; }
+.sortable th, .sortable td { padding: .25rem .45rem; }
+.sortable td:not(.number) { min-width: 7rem; max-width: 18rem; white-space: normal; overflow-wrap: anywhere; }
 thead th { background: var(--shade); }
 .sortable th button { all: unset; cursor: pointer; font: inherit; }
 .sortable th button:focus-visible { outline: 2px solid var(--mark); }
@@ -41,7 +44,7 @@ figure { margin: .75rem 0; overflow-x: auto; }
 svg { display: block; width: 100%; min-width: 40rem; height: auto; }
 svg text { fill: var(--ink); font: 12px system-ui, sans-serif; }
 svg .quiet { fill: var(--quiet); font-size: 12px; }
-svg .on { fill: var(--paper); font-weight: 600; }
+svg .on { stroke: var(--paper); stroke-width: 3px; paint-order: stroke; font-weight: 600; }
 svg .line { stroke: var(--line); }
 @page { size: landscape; margin: 12mm; }
 @media print {

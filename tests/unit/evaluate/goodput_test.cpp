@@ -37,8 +37,8 @@ double simulated(double interval, double write, double restart, double mtbf, int
   return elapsed / (interval * segments);
 }
 
-ReliabilityRecord record(double hours, double interruptions) {
-  return {"", hours * 3600.0, interruptions, ""};
+ReliabilityRecord record(double hours, double interruptions, const std::string& machine = {}) {
+  return {"", machine, hours * 3600.0, interruptions, {}, ""};
 }
 
 }  // namespace
@@ -84,6 +84,45 @@ TEST_SUITE("unit") {
     const Reliability even = with_rate_of({record(100, 1), record(900, 1)}, {});
     CHECK(even.gpu_mtbf.value() == doctest::Approx(300.0 * 3600.0));
     CHECK(with_rate_of({record(100, 1)}, {}).spread == 0.0);
+  }
+
+  TEST_CASE("goodput: a machine with records of its own has their rate and their restart") {
+    ReliabilityRecord slow = record(900, 1, "here");
+    slow.restart = Seconds(5400);
+    Reliability rest;
+    rest.restart = Seconds(900);
+    const Reliability all = with_rate_of({record(1000, 10), record(100, 1, "here"), slow}, rest);
+    CHECK(all.gpu_mtbf.value() == doctest::Approx(100.0 * 3600.0));
+    const Reliability here = reliability_on("here", all);
+    CHECK(here.gpu_mtbf.value() == doctest::Approx(300.0 * 3600.0));  // median of 100 and 900 h
+    CHECK(here.restart == Seconds(5400));
+    CHECK(here.records.size() == 2);
+    CHECK(here.spread == all.spread);  // how sure a rate is does not follow from two of one place
+    CHECK(reliability_on("there", all).gpu_mtbf == all.gpu_mtbf);
+    CHECK(reliability_on("there", all).restart == Seconds(900));
+
+    Problem problem = test::toy_problem();
+    Reliability own = with_rate_of({record(50000, 1), slow}, rest);
+    own.storage_per_node = Bandwidth(1e9);
+    own.records.back().machine = problem.cluster->name;
+    const Goodput goodput = goodput_of(problem, own);
+    CHECK(goodput.mtbf.value() == doctest::Approx(900.0 * 3600.0 / problem.gpus));
+    CHECK(goodput.rests_on.restart == Seconds(5400));
+  }
+
+  TEST_CASE("goodput: an interval that is given loses what it loses") {
+    Problem problem = test::toy_problem();
+    Reliability reliability = with_rate_of({record(50000, 1)}, {});
+    reliability.restart = Seconds(900);
+    reliability.storage_per_node = Bandwidth(1e9);
+    const Goodput best = goodput_of(problem, reliability);
+    reliability.interval = best.interval * 20.0;
+    const Goodput given = goodput_of(problem, reliability);
+    CHECK(given.interval == best.interval * 20.0);
+    CHECK(given.share < best.share);
+    CHECK(given.share ==
+          doctest::Approx(1.0 / elapsed_over_useful(given.interval, given.write,
+                                                    Seconds(900) + given.write, given.mtbf)));
   }
 
   TEST_CASE("goodput: more devices fail more often, and write faster") {

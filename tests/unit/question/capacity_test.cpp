@@ -90,6 +90,74 @@ TEST_SUITE("unit") {
           "the profile has no price");
   }
 
+  TEST_CASE("capacity: energy of accelerators, of what is beside them, and of the site") {
+    SearchSession searches = session();
+    CapacityQuestion question;
+    const CapacityReport bare = plan_capacity(perlmutter(), question, searches);
+    question.host_power = 600.0;
+    question.pue = 1.2;
+    const CapacityReport whole = plan_capacity(perlmutter(), question, searches);
+    const CapacityRow& row = bare.rows.front();
+    const double own = row.gpu_hours * 3600.0 * *row.plan.question.gpu_power_watt;
+    CHECK(*row.energy_joule == doctest::Approx(own));
+    // 600 W for every four of them.
+    CHECK(*whole.rows.front().energy_joule ==
+          doctest::Approx(1.2 * (own + row.gpu_hours * 3600.0 * 150.0)));
+  }
+
+  TEST_CASE("capacity: a price that is given is that of every machine") {
+    SearchSession searches = session();
+    CapacityQuestion question;
+    CHECK_FALSE(plan_capacity(perlmutter(), question, searches).rows[0].price_usd.has_value());
+    question.price = 2.5;
+    const CapacityReport report = plan_capacity(perlmutter(), question, searches);
+    for (const CapacityRow& row : report.rows) {
+      CHECK(*row.price_usd == doctest::Approx(2.5 * row.gpu_hours));
+    }
+  }
+
+  TEST_CASE("capacity: dollars of one machine are not less than GPU-hours of another") {
+    ProblemRequest request;
+    request.hardware = "aws-p5:16,l40s:64";  // the second has no price
+    request.model = "llama3-8b";
+    request.tokens = "2T";
+    SearchSession searches = session();
+    const CapacityReport report = plan_capacity(request, {}, searches);
+    REQUIRE(report.rows[0].price_usd > report.rows[1].gpu_hours);
+    const std::string text = render_capacity(report, Format::Table);
+    CHECK(text.find("fewest GPU-hours, least energy: 16 x aws-p5") != std::string::npos);
+    CHECK(text.find("cheapest") == std::string::npos);
+    CHECK(text.find("a GPU of aws-p5: 700 W, $ ") != std::string::npos);
+  }
+
+  TEST_CASE("capacity: what ran on a machine decides how often it is interrupted") {
+    ProblemRequest request;
+    request.hardware = "jean-zay-a100:384";
+    request.model = "bloom-176b";
+    request.framework = "megatron-deepspeed";
+    request.tokens = "366B";
+    SearchSession searches = session();
+    CapacityQuestion question;
+    const auto goodput = [&] {
+      return *plan_capacity(request, question, searches).rows[0].plan.goodput;
+    };
+    const Goodput own = goodput();
+    CHECK(own.rests_on.records.size() == 1);
+    CHECK(own.rests_on.restart == Seconds(5400.0));
+    // 384 x 115 days over 27.6 interruptions and 384 accelerators: 100 h.
+    CHECK(own.mtbf.value() == doctest::Approx(100.0 * 3600.0));
+    question.checkpoint_interval = "3h";
+    CHECK(goodput().interval == Seconds(10800.0));
+    CHECK(goodput().share < own.share);
+    question.restart = "15min";
+    CHECK(goodput().rests_on.restart == Seconds(900.0));
+    question.mtbf = "50000h";
+    CHECK(goodput().rests_on.records.empty());
+    CHECK(goodput().mtbf.value() == doctest::Approx(50000.0 * 3600.0 / 384.0));
+    question.checkpoint_interval = "0s";
+    CHECK_THROWS_AS(static_cast<void>(goodput()), InputError);
+  }
+
   TEST_CASE("capacity: a step that may take so long") {
     SearchSession searches = session();
     CapacityQuestion question;
