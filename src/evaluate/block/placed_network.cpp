@@ -57,9 +57,9 @@ void count_parameters(const Network& network, const Block& block, const LocalSiz
       (expert ? count.expert : count.dense) += elements;
       if (parameter.trainable == Trainable::Yes) {
         (expert ? count.trainable_expert : count.trainable_dense) += elements;
-        const bool matrix =
-            updates != nullptr && matrix_dims(network, block, block.operators[i], id, *updates);
-        if (!matrix) (expert ? count.other_expert : count.other_dense) += elements;
+        if (updates != nullptr && !matrix_dims(network, block, block.operators[i], id, *updates)) {
+          (expert ? count.other_expert : count.other_dense) += elements;
+        }
       } else {
         const DataType kept = frozen_format(network, block, block.operators[i], id, formats);
         (expert ? count.frozen_expert : count.frozen_dense) +=
