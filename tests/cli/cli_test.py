@@ -1150,12 +1150,23 @@ class Answers(Case):
 
     def test_stages_of_a_flat_plan(self):
         flat = ["predict", *QUESTION, "--gpus", "40", "--pp", "4", "--tp", "5", "--vpp", "2",
-                "--zero", "1"]
+                "--zero", "1", "--micro-batch", "1", "--recompute", "none"]
         plan, stages = self.directory / "plan.yaml", self.directory / "stages.yaml"
         wanted = self.answer(*flat, "--write-plan", plan, "--write-stages", stages)["plans"]
         self.assertEqual(self.answer("predict", "--plan", plan)["plans"], wanted)
         self.assertEqual(self.answer("predict", "--plan", stages)["plans"], wanted)
         self.assertIn("chunks:", stages.read_text())
+
+    def test_what_is_not_stated_widens_the_interval(self):
+        question = ["predict", *QUESTION, "--gpus", "40", "--tp", "5"]
+        open_, stated = self.answer(*question), self.answer(*question, "--micro-batch", "1", "--recompute", "none")
+        left, right = open_["plans"][0], stated["plans"][0]
+        self.assertEqual(left["step_time_s"], right["step_time_s"])
+        self.assertGreater(left["step_time_p90_s"] / left["step_time_p10_s"], right["step_time_p90_s"] / right["step_time_p10_s"])
+        self.assertIn("not stated: micro_batch (1 here", open_["evidence"])
+        self.assertIn("recompute (none here", open_["evidence"])
+        self.assertIn("micro_batch matters most", open_["evidence"])
+        self.assertNotIn("not stated", stated["evidence"])
 
     def test_stages_that_cannot_be(self):
         for old, new, expect in (
