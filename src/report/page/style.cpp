@@ -34,7 +34,7 @@ caption { text-align: left; padding-bottom: .25rem; }
 th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; white-space: nowrap; }
 .number { text-align: right; }
 .sortable th, .sortable td { padding: .25rem .45rem; }
-.sortable td:not(.number) { min-width: 7rem; max-width: 18rem; white-space: normal; overflow-wrap: anywhere; }
+.sortable td:not(.number):not(:last-child) { min-width: 7rem; max-width: 18rem; white-space: normal; overflow-wrap: anywhere; }
 thead th { background: var(--shade); }
 .sortable th button { all: unset; cursor: pointer; font: inherit; }
 .sortable th button:focus-visible { outline: 2px solid var(--mark); }
