@@ -158,9 +158,10 @@ void take_optimizer(Framework& framework, OptimizerKind optimizer) {
   if (optimizer != OptimizerKind::Muon) return;
   if (!framework.matrix_updates) {
     throw InputError({}, fmt::format("--optimizer muon: {} does not have it", framework.name),
-                     "these have it: " + frameworks_that([](const Framework& other) {
-                       return other.matrix_updates.has_value();
-                     }));
+                     "--optimizer adam, or a framework that has it: " +
+                         frameworks_that([](const Framework& other) {
+                           return other.matrix_updates.has_value();
+                         }));
   }
   framework.updates_matrices = true;
   const std::vector<FrameworkRule>& rules = framework.matrix_updates->rules;
