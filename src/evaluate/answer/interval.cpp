@@ -90,10 +90,7 @@ ErrorModel error_model(const Problem& problem) {
   if (cluster.accelerator.foreign_kernels && !measured) {
     model.borrowed = std::hypot(model.borrowed, cluster.foreign_sigma);
   }
-  for (const LinkTier& tier : cluster.tiers) {
-    add_tier(tier, cluster.unmeasured_sigma, model);
-    if (tier.size >= problem.gpus) break;  // no message leaves it
-  }
+  for (const LinkTier& tier : cluster.tiers) add_tier(tier, cluster.unmeasured_sigma, model);
   return model;
 }
 
