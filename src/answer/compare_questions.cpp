@@ -26,8 +26,6 @@ namespace plansearch {
 namespace {
 
 constexpr std::size_t kMostQuestions = 64;
-constexpr double kNormalP90 = 1.2815515655446004;
-
 /// "a,b"; the name of a file may hold commas.
 std::vector<std::string> names_of(const std::string& text) {
   std::error_code error;

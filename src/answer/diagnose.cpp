@@ -18,6 +18,7 @@
 #include "answer/causes.hpp"
 #include "answer/make_report.hpp"
 #include "answer/measured_terms.hpp"
+#include "evaluate/answer/interval.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -26,8 +27,6 @@ namespace {
 constexpr double kNormalOdds = 1.0;
 constexpr double kUnknownOdds = 0.1;
 constexpr double kUnknownSigma = 1.0;
-/// Standard deviations between the median and p10 or p90.
-constexpr double kTenth = 1.2815515655446004;
 /// Deviation of the logarithm of one part of a step, and of one that nothing explains.
 constexpr double kTermSigma = 0.2;
 /// A cause that changes less than this is not distinguished from none.
@@ -41,8 +40,8 @@ struct Spread {
 
 Spread spread_of(const PlanReport& plan) {
   const double median = plan.estimate.step.total().value();
-  return {median, std::log(median / plan.p10.value()) / kTenth,
-          std::log(plan.p90.value() / median) / kTenth};
+  return {median, std::log(median / plan.p10.value()) / kNormalP90,
+          std::log(plan.p90.value() / median) / kNormalP90};
 }
 
 double deviation(const Spread& spread, double measured) {

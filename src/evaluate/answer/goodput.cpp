@@ -13,12 +13,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "evaluate/answer/interval.hpp"
 #include "plansearch/transformer_builder.hpp"
 
 namespace plansearch {
 namespace {
 
-constexpr double kNormalP90 = 1.2815515655446004;
 constexpr double kSpareQuantile = 0.95;
 
 /// The fewest failures that are not exceeded in 95 % of the time, of a mean number at once.

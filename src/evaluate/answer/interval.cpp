@@ -25,7 +25,6 @@
 namespace plansearch {
 namespace {
 
-constexpr double kNormalP90 = 1.2815515655446004;
 /// Matmuls of a block whose errors average out: attention in and out, MLP in and out.
 constexpr double kMatmulShapes = 4.0;
 /// Deviation of a site's factor behind three runs that scatter as most sites' do

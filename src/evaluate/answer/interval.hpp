@@ -9,6 +9,9 @@
 
 namespace plansearch {
 
+/// Standard deviations that a tenth of a normal distribution lies above.
+inline constexpr double kNormalP90 = 1.2815515655446004;
+
 /// Quantiles of the step time relative to its median.
 struct RelativeInterval {
   double p10 = 1.0;

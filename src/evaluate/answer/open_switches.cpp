@@ -17,8 +17,6 @@
 namespace plansearch {
 namespace {
 
-constexpr double kNormalP90 = 1.2815515655446004;
-
 PlanDegrees with_value(PlanDegrees plan, Degree degree, int value) {
   const int sequences = plan.micro_batch * plan.micro_batches;
   set_degree(plan, degree, value);
