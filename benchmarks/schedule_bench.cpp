@@ -89,7 +89,7 @@ void report(const PipelineShape& shape, unsigned spread) {
   line("no skipping", shape, stages,
        measure([&] { sum += simulator.run(shape, view, SteadyState::SimulateAll).makespan; }));
   line("estimate", shape, stages, measure([&] { sum += estimate_makespan(shape, view); }));
-  line("bound", shape, stages, measure([&] { sum += work_bound(shape, view); }));
+  line("bound", shape, stages, measure([&] { sum += order_bound(shape, view); }));
   if (sum == 0) fmt::print("\n");
 }
 

@@ -19,8 +19,6 @@
 namespace plansearch {
 namespace {
 
-constexpr double kImpossible = ChoiceGraph::kImpossible;
-
 bool contains(const std::vector<std::size_t>& nodes, std::size_t node) {
   return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
 }
@@ -92,7 +90,7 @@ class Contraction {
       for (std::size_t option = 0; option < options_[node_].size(); ++option) {
         double base = options_[node_][option];
         for (const Placed& table : points_) base += table.costs[at(table, chosen, option)];
-        if (base == kImpossible) continue;
+        if (base == ChoiceGraph::kImpossible) continue;
         min_plus_row(&sum_.costs[row], row_of(chosen, option), base, width_);
       }
       advance(chosen);
@@ -283,7 +281,7 @@ void Elimination::eliminate(std::size_t node) {
   tables_.erase(used, tables_.end());
   std::size_t size = 1;
   for (const std::size_t other : made.nodes) size *= nodes_[other].size();
-  made.costs.assign(size, kImpossible);
+  made.costs.assign(size, ChoiceGraph::kImpossible);
   Contraction(node, step.used, made, nodes_).run();
   tables_.push_back(std::move(made));
   steps_.push_back(std::move(step));
@@ -292,7 +290,7 @@ void Elimination::eliminate(std::size_t node) {
 void Elimination::complete(std::vector<std::size_t>& options) const {
   for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
     const std::vector<double>& own = nodes_[step->node];
-    double least = kImpossible;
+    double least = ChoiceGraph::kImpossible;
     std::size_t best = 0;
     for (std::size_t option = 0; option < own.size(); ++option) {
       options[step->node] = option;
@@ -322,9 +320,9 @@ std::optional<RepeatedChoices> repeated_choices(const ChoiceGraph& layer, std::s
   std::vector<std::size_t> parts;
   for (std::size_t k = 0; k < powers.size(); ++k) {
     if ((copies >> k & 1U) == 0) continue;
-    std::vector<double> next(size, kImpossible);
+    std::vector<double> next(size, ChoiceGraph::kImpossible);
     for (std::size_t a = 0; a < size; ++a) {
-      if (least.back()[a] != kImpossible) {
+      if (least.back()[a] != ChoiceGraph::kImpossible) {
         min_plus_row(next.data(), &powers[k][a * size], least.back()[a], size);
       }
     }
@@ -333,7 +331,7 @@ std::optional<RepeatedChoices> repeated_choices(const ChoiceGraph& layer, std::s
   }
   add_row(least.back().data(), after.data(), after.size());  // none: nothing is added
   const auto best = std::min_element(least.back().begin(), least.back().end());
-  if (*best == kImpossible) return std::nullopt;
+  if (*best == ChoiceGraph::kImpossible) return std::nullopt;
 
   // Backwards: the option between two parts, then between the halves of each.
   std::vector<std::size_t> between{static_cast<std::size_t>(best - least.back().begin())};

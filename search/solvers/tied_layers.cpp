@@ -20,7 +20,6 @@
 namespace plansearch {
 namespace {
 
-constexpr double kImpossible = ChoiceGraph::kImpossible;
 /// Bounds add the same costs up in another order.
 constexpr double kRounding = 1.0 + 1e-9;
 /// Lines beyond it are not written out.
@@ -65,7 +64,7 @@ class Forest {
     }
     for (std::size_t n = 0; n < least_.size(); ++n) {
       double others = total - of_tree[n];
-      if (total == kImpossible) others = 0.0;
+      if (total == ChoiceGraph::kImpossible) others = 0.0;
       for (double& bound : least_[n]) bound += others;
     }
     return std::move(least_);
@@ -103,7 +102,7 @@ class Forest {
                                            const std::vector<double>& costs) const {
     const bool first = edge.nodes[0] == node;
     const std::size_t others = graph_.nodes[edge.nodes[first ? 1 : 0]].costs.size();
-    std::vector<double> least(others, kImpossible);
+    std::vector<double> least(others, ChoiceGraph::kImpossible);
     for (std::size_t option = 0; first && option < costs.size(); ++option) {
       min_plus_row(least.data(), &edge.costs[option * others], costs[option], others);
     }
@@ -183,7 +182,7 @@ class TiedSolver {
       const std::vector<double>& any = excess[layer.entry];
       const double total = *std::min_element(any.begin(), any.end());
       least_ += layer.copies * total;
-      if (total == kImpossible) return;
+      if (total == ChoiceGraph::kImpossible) return;
       for (std::vector<double>& node : excess) {
         for (double& bound : node) bound = layer.copies * (bound - total);
       }
@@ -194,8 +193,8 @@ class TiedSolver {
   }
 
   [[nodiscard]] std::optional<TiedChoice> run() const {
-    if (least_ == kImpossible) return std::nullopt;
-    double most = kImpossible;
+    if (least_ == ChoiceGraph::kImpossible) return std::nullopt;
+    double most = ChoiceGraph::kImpossible;
     for (std::size_t few = kFirst;; few *= kMany / 2) {
       const auto found = solve([&](const auto& excess) { return cheapest(excess, few); });
       if (found) most = found->cost * kRounding - least_ / kRounding;
@@ -250,7 +249,7 @@ class TiedSolver {
       }
     }
     const auto least = std::min_element(sums.begin(), sums.end());
-    if (least == sums.end() || *least == kImpossible) return std::nullopt;
+    if (least == sums.end() || *least == ChoiceGraph::kImpossible) return std::nullopt;
     const auto edge = static_cast<std::size_t>(least - sums.begin());
     TiedChoice choice{*least, edges[edge], {}};
     for (std::size_t l = 0; l < layers_.size(); ++l) {

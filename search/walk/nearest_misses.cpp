@@ -17,7 +17,7 @@
 namespace plansearch {
 namespace {
 
-constexpr std::size_t kBatchFamilies = 256;
+constexpr std::size_t kMissesBatch = 256;
 
 bool nearer(const NearMiss& a, const NearMiss& b) {
   return std::tuple(a.estimate.memory.total(), a.plan) <
@@ -137,7 +137,7 @@ std::vector<NearMiss> nearest_misses(const SearchTask& task, const LegalWalk& wa
   const auto visit = [&](const PlanDegrees& family) {
     if (nearest.excludes(task.evaluator.grid_bound(family).memory)) return;
     batch.push_back(family);
-    if (batch.size() == kBatchFamilies) process();
+    if (batch.size() == kMissesBatch) process();
   };
   try {
     walk.visit(0, walk.space().level_of(Degree::MicroBatch), PlanDegrees{}, visit,

@@ -8,7 +8,7 @@
 namespace plansearch {
 namespace {
 
-constexpr std::array<std::string_view, kStoredTypeCount> kNames = {
+constexpr std::array<std::string_view, kStoredTypeCount> kTypeNames = {
     "fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "mxfp8", "nvfp4", "int8", "nf4", "int4"};
 
 // Bits per element; block formats add their scales: 8 + 8/32, 4 + 8/16, 8 + 32/256 (bitsandbytes
@@ -44,13 +44,13 @@ Bytes scaled_size(DataType type) {
 }
 
 std::string_view to_text(DataType type) {
-  return kNames.at(static_cast<std::size_t>(type));
+  return kTypeNames.at(static_cast<std::size_t>(type));
 }
 
 std::optional<DataType> parse_data_type(std::string_view text) {
   const std::string name = canonical_name(text);
   for (std::size_t i = 0; i < kDataTypeCount; ++i) {
-    if (kNames.at(i) == name) return static_cast<DataType>(i);
+    if (kTypeNames.at(i) == name) return static_cast<DataType>(i);
   }
   for (const auto& [alias, type] : kAliases) {
     if (alias == name) return type;

@@ -16,7 +16,7 @@
 namespace plansearch::io {
 namespace {
 
-constexpr std::string_view kSchema = "plansearch/blocks/v1";
+constexpr std::string_view kBlocksSchema = "plansearch/blocks/v1";
 constexpr int kMostDevices = 4096;
 constexpr std::size_t kMostBlocks = 500;
 constexpr std::size_t kMostRules = 5'000;
@@ -44,10 +44,10 @@ class BlocksReader {
   explicit BlocksReader(const Node& root) : root_(root) {}
 
   BlocksDocument read() {
-    if (root_.at("schema").text() != kSchema) {
+    if (root_.at("schema").text() != kBlocksSchema) {
       root_.at("schema").fail(
           fmt::format("not a file of blocks: schema is '{}'", root_.at("schema").text()),
-          fmt::format("schema: {}", kSchema));
+          fmt::format("schema: {}", kBlocksSchema));
     }
     const std::string name = root_.at("name").text();
     devices_ = root_.at("devices").count(1, kMostDevices);

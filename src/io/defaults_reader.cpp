@@ -37,7 +37,7 @@ DataType data_type(const Node& node, const std::string& text) {
 }  // namespace
 
 TierKind read_tier_kind(const Node& node) {
-  return node.choice<TierKind>(words_of<TierKind, 6>());
+  return node.choice<TierKind>(choices_of<TierKind, 6>());
 }
 
 Defaults read_defaults(const Node& root) {

@@ -38,6 +38,15 @@ struct Choice {
   E value;
 };
 
+/// The spelling of a value; of one that has none, the first.
+template <typename E, std::size_t Count>
+[[nodiscard]] std::string_view word_of(const Choice<E> (&words)[Count], E value) {
+  for (const Choice<E>& word : words) {
+    if (word.value == value) return word.name;
+  }
+  return words[0].name;
+}
+
 enum class Syntax { Yaml, Json };
 
 /// Bounds on what a file may expand to; beyond them it is refused.

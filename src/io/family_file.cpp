@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kSchema = "plansearch/family/v1";
+constexpr std::string_view kFamilySchema = "plansearch/family/v1";
 constexpr int kMaxLikeDepth = 8;
 constexpr std::array<std::string_view, 8> kKeys = {"schema",   "source", "like",    "architectures",
                                                    "defaults", "only",   "ignored", "model"};
@@ -61,8 +61,9 @@ fs::path file_of(const fs::path& directory, std::string_view name) {
 RawValue read_chain(const fs::path& directory, const fs::path& path, int depth) {
   const Document document = Document::read(path);
   const Node root = document.root();
-  if (root.at("schema").text() != kSchema) {
-    root.at("schema").fail("this is not a family file", fmt::format("write schema: {}", kSchema));
+  if (root.at("schema").text() != kFamilySchema) {
+    root.at("schema").fail("this is not a family file",
+                           fmt::format("write schema: {}", kFamilySchema));
   }
   for (const Node::Entry& entry : root.entries()) {
     if (std::find(kKeys.begin(), kKeys.end(), entry.key) != kKeys.end()) continue;

@@ -13,9 +13,9 @@
 
 namespace plansearch::io {
 
-/// The words of to_text, of the first `Count` enumerators.
+/// Choices by the words of to_text, of the first `Count` enumerators.
 template <typename E, std::size_t Count>
-[[nodiscard]] const std::array<Choice<E>, Count>& words_of() {
+[[nodiscard]] const std::array<Choice<E>, Count>& choices_of() {
   static const auto kWords = [] {
     std::array<Choice<E>, Count> words{};
     for (std::size_t i = 0; i < Count; ++i) {

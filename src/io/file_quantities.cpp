@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxDepth = 8;
+constexpr int kDeepest = 8;
 
 /// Above zero: a tenth of nothing is nothing.
 bool is_quantity(std::string_view text) {
@@ -100,7 +100,7 @@ class Chain {
   }
   void add(const RawValue& tree, const fs::path& beside, const std::string& path, int depth) {
     const auto like = text_of(tree, "like");
-    if (like && depth < kMaxDepth) add(*like, beside, path, depth + 1);
+    if (like && depth < kDeepest) add(*like, beside, path, depth + 1);
     leaves_.add(tree, path);
   }
 

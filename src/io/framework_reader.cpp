@@ -252,7 +252,7 @@ class Reader {
     unlogged.take("space", framework.space, &Node::text);
     unlogged.take("program", framework.has_program, {{"published", true}, {"none", false}});
     fields.take("rank_order", framework.rank_order, read_rank_order);
-    fields.take("layers", framework.layers, words_of<LayerDistribution, 4>());
+    fields.take("layers", framework.layers, choices_of<LayerDistribution, 4>());
     unlogged.take(
         "own_layers", framework.own_layers,
         {{"none", OwnLayers::None}, {"ends", OwnLayers::Ends}, {"every", OwnLayers::Every}});
@@ -294,7 +294,7 @@ class Reader {
       framework.trains_on_pairs = node.choice<bool>(kBooleans);
       log.given("trains_on_pairs");
     });
-    fields.take("optimizer_start", framework.optimizer_start, words_of<OptimizerStart, 3>());
+    fields.take("optimizer_start", framework.optimizer_start, choices_of<OptimizerStart, 3>());
   }
 
   static LayerModules read_modules(const Node& node) {

@@ -17,18 +17,18 @@
 namespace plansearch::io {
 namespace {
 
-constexpr std::string_view kSchema = "plansearch/model/v1";
+constexpr std::string_view kModelSchema = "plansearch/model/v1";
 constexpr double kMostParameters = 1e16;
 
 void require_schema(const Node& root) {
   if (!root.find("schema")) {
     root.fail("this is not a model: neither 'schema' nor 'model_type' is there",
-              fmt::format("write schema: {}, or use a Hugging Face config.json", kSchema));
+              fmt::format("write schema: {}, or use a Hugging Face config.json", kModelSchema));
   }
   const Node schema = root.at("schema");
-  if (schema.text() == kSchema || schema.text() == kGraphSchema) return;
+  if (schema.text() == kModelSchema || schema.text() == kGraphSchema) return;
   schema.fail(fmt::format("'{}' is not a model file", schema.text()),
-              fmt::format("write schema: {}, or {}", kSchema, kGraphSchema));
+              fmt::format("write schema: {}, or {}", kModelSchema, kGraphSchema));
 }
 
 void check_sizes(const Node& root, const ModelDescription& model) {

@@ -13,14 +13,6 @@
 namespace plansearch::io {
 namespace {
 
-template <typename E, std::size_t N>
-std::string_view word_of(const Choice<E> (&choices)[N], E value) {
-  for (const Choice<E>& choice : choices) {
-    if (choice.value == value) return choice.name;
-  }
-  return choices[0].name;
-}
-
 /// One section: keys whose values are those of a description that says nothing are left out.
 class Section {
  public:

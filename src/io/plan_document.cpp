@@ -10,7 +10,7 @@
 namespace plansearch::io {
 namespace {
 
-constexpr std::string_view kSchema = "plansearch/plan/v1";
+constexpr std::string_view kPlanSchema = "plansearch/plan/v1";
 
 /// A name, or a name and the hash that the content had.
 std::string read_name(const Node& node, std::string_view key, ProblemRequest& question) {
@@ -114,7 +114,7 @@ ProblemRequest read_question(const Node& map) {
 }
 
 PlanDocument read_plan_document(const Node& root) {
-  require_schema(root, kSchema);
+  require_schema(root, kPlanSchema);
   PlanDocument document;
   if (const auto description = root.find("description")) description->ignore();
   document.question = read_question(root);
@@ -129,7 +129,7 @@ PlanDocument read_plan_document(const Node& root) {
 }
 
 std::string to_yaml(const PlanDocument& document) {
-  std::string text = line("schema", std::string(kSchema));
+  std::string text = line("schema", std::string(kPlanSchema));
   for (const SettingRow& row : setting_table()) {
     const auto value = row.get(document.question);
     if (value && row.effect != SettingEffect::Summary) {

@@ -22,7 +22,7 @@ namespace plansearch::io {
 namespace {
 
 constexpr std::size_t kMostQuestions = 1'000'000;
-constexpr std::string_view kSchema = "plansearch/questions/v1";
+constexpr std::string_view kQuestionsSchema = "plansearch/questions/v1";
 
 /// One value, and where it stands.
 struct Value {
@@ -221,9 +221,9 @@ std::vector<TableQuestion> read_yaml(const std::filesystem::path& path) {
   const Document document = Document::read(path);
   const Node root = document.root();
   const Node schema = root.at("schema");
-  if (schema.text() != kSchema) {
+  if (schema.text() != kQuestionsSchema) {
     schema.fail(fmt::format("'{}' is not a file of questions", schema.text()),
-                fmt::format("write schema: {}", kSchema));
+                fmt::format("write schema: {}", kQuestionsSchema));
   }
   Fields grid;
   if (const auto map = root.find("grid")) grid = read_map(*map);

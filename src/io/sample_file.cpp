@@ -16,10 +16,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kSchema = "plansearch/samples/v1";
-constexpr std::array<std::string_view, 10> kWords{"dtype",      "layout", "pass", "direction",
-                                                  "collective", "kernel", "mask", "groups",
-                                                  "timed",      "beside"};
+constexpr std::string_view kSamplesSchema = "plansearch/samples/v1";
+constexpr std::array<std::string_view, 10> kSampleWords{"dtype",      "layout", "pass", "direction",
+                                                        "collective", "kernel", "mask", "groups",
+                                                        "timed",      "beside"};
 constexpr std::array<std::string_view, 12> kCounts{"batch",   "m",     "n",        "k",
                                                    "bytes",   "ranks", "nodes",    "stride",
                                                    "seq_len", "heads", "kv_heads", "head_dim"};
@@ -84,7 +84,7 @@ SampledMachine read_machine(const Line& line, const Json& json) {
   constexpr double kMany = 1e15;
   for (const auto& [key, value] : json.items()) {
     if (key == "schema") {
-      if (value != kSchema) line.fail(fmt::format("the schema is not {}", kSchema));
+      if (value != kSamplesSchema) line.fail(fmt::format("the schema is not {}", kSamplesSchema));
     } else if (key == "backend") {
       machine.backend = line.text(key, value);
     } else if (key == "name") {
@@ -140,7 +140,7 @@ Sample read_sample(const Line& line, const Json& json) {
     if (read_result(line, key, value, sample)) continue;
     if (key == "probe") {
       sample.probe = line.text(key, value);
-    } else if (has(kWords, key)) {
+    } else if (has(kSampleWords, key)) {
       sample.cells[key] = line.text(key, value);
     } else if (has(kCounts, key)) {
       const double count = line.number(key, value, 1.0, kMany);
@@ -202,7 +202,7 @@ SampleFile parse_samples(std::string_view text, const std::string& file_name) {
 }
 
 std::string machine_line(const SampledMachine& machine, std::string_view date) {
-  const Json json{{"schema", kSchema},
+  const Json json{{"schema", kSamplesSchema},
                   {"backend", machine.backend},
                   {"name", machine.name},
                   {"multiprocessors", machine.multiprocessors},
@@ -220,7 +220,7 @@ std::string sample_line(const Sample& sample) {
   };
   Json json{{"probe", sample.probe}};
   for (const auto& [key, value] : sample.cells) {
-    if (has(kWords, key)) {
+    if (has(kSampleWords, key)) {
       json[key] = value;
     } else {
       json[key] = static_cast<std::int64_t>(parse_number(value).value_or(0.0));

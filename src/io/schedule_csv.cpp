@@ -46,20 +46,20 @@ struct ActionWord {
   Phase direction = Phase::Forward;
 };
 /// Longer words first: a word is the longest that fits.
-constexpr std::array kWords{ActionWord{"WAIT_REDUCE_GRAD", Act::Other},
-                            ActionWord{"REDUCE_GRAD", Act::Other},
-                            ActionWord{"WAIT_SEND_F", Act::Other},
-                            ActionWord{"WAIT_SEND_B", Act::Other},
-                            ActionWord{"UNSHARD", Act::Other},
-                            ActionWord{"RESHARD", Act::Other},
-                            ActionWord{"SEND_F", Act::Send, Phase::Forward},
-                            ActionWord{"SEND_B", Act::Send, Phase::Backward},
-                            ActionWord{"RECV_F", Act::Receive, Phase::Forward},
-                            ActionWord{"RECV_B", Act::Receive, Phase::Backward},
-                            ActionWord{"F", Act::Forward},
-                            ActionWord{"B", Act::Full},
-                            ActionWord{"I", Act::Input},
-                            ActionWord{"W", Act::Weight}};
+constexpr std::array kActionWords{ActionWord{"WAIT_REDUCE_GRAD", Act::Other},
+                                  ActionWord{"REDUCE_GRAD", Act::Other},
+                                  ActionWord{"WAIT_SEND_F", Act::Other},
+                                  ActionWord{"WAIT_SEND_B", Act::Other},
+                                  ActionWord{"UNSHARD", Act::Other},
+                                  ActionWord{"RESHARD", Act::Other},
+                                  ActionWord{"SEND_F", Act::Send, Phase::Forward},
+                                  ActionWord{"SEND_B", Act::Send, Phase::Backward},
+                                  ActionWord{"RECV_F", Act::Receive, Phase::Forward},
+                                  ActionWord{"RECV_B", Act::Receive, Phase::Backward},
+                                  ActionWord{"F", Act::Forward},
+                                  ActionWord{"B", Act::Full},
+                                  ActionWord{"I", Act::Input},
+                                  ActionWord{"W", Act::Weight}};
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlank = " \t\r";
@@ -105,10 +105,10 @@ class Parser {
   Action action(std::string_view word) {
     Action result;
     const std::string_view after = number(word, word, result.stage, kMostStages);
-    const auto known = std::find_if(kWords.begin(), kWords.end(), [&](const ActionWord& w) {
-      return after.substr(0, w.word.size()) == w.word;
-    });
-    if (known == kWords.end()) refuse(word);
+    const auto known =
+        std::find_if(kActionWords.begin(), kActionWords.end(),
+                     [&](const ActionWord& w) { return after.substr(0, w.word.size()) == w.word; });
+    if (known == kActionWords.end()) refuse(word);
     result.act = known->act;
     result.direction = known->direction;
     const std::string_view rest = after.substr(known->word.size());

@@ -115,9 +115,9 @@ std::string markdown_lines(const std::string& text) {
 }
 
 /// The columns of a table as text.
-class Layout {
+class TableLayout {
  public:
-  Layout(const std::vector<TextColumn>& columns, const std::vector<std::vector<Cell>>& rows)
+  TableLayout(const std::vector<TextColumn>& columns, const std::vector<std::vector<Cell>>& rows)
       : columns_(columns), rows_(rows.size()) {
     for (std::size_t c = 0; c < columns.size(); ++c) {
       std::vector<const Cell*> column;
@@ -335,13 +335,13 @@ void TextTable::add_row(std::vector<Cell> cells) {
 }
 
 bool TextTable::shows(std::string_view title, int columns) const {
-  const std::vector<std::size_t> shown = Layout(columns_, rows_).kept(columns);
+  const std::vector<std::size_t> shown = TableLayout(columns_, rows_).kept(columns);
   return std::any_of(shown.begin(), shown.end(),
                      [&](std::size_t c) { return columns_[c].title == title; });
 }
 
 std::string TextTable::text(int columns) const {
-  return Layout(columns_, rows_).text(columns);
+  return TableLayout(columns_, rows_).text(columns);
 }
 
 std::string wrapped(const std::string& text, int columns) {

@@ -16,7 +16,6 @@ namespace {
 using Kind = TraceEvent::Kind;
 
 constexpr std::string_view kPhases = "FBW";
-constexpr int kFirstChannelThread = 100;
 constexpr Ticks kTicksPerMicrosecond = 1'000'000;  // of plans
 
 class TraceWriter {

@@ -13,7 +13,6 @@ using Kind = TraceEvent::Kind;
 /// Threads of a process: computing, other queues that take time, and one per channel out.
 constexpr int kComputeThread = 0;
 constexpr int kFirstQueueThread = 1;
-constexpr int kFirstChannelThread = 100;
 
 std::string_view word_of(Opcode opcode) {
   switch (opcode) {

@@ -12,6 +12,9 @@
 
 namespace plansearch {
 
+/// The thread of a device's first channel; of the others, those behind it.
+inline constexpr int kFirstChannelThread = 100;
+
 /// One line of a trace.
 struct TraceEvent {
   enum class Kind : std::uint8_t { ThreadName, Slice, ArrowStart, ArrowEnd, Memory };

@@ -33,7 +33,9 @@ double products(const Cluster& truth, const Point& point) {
   if (!type) throw Unmeasurable{fmt::format("dtype \"{}\" is unknown", point.word("dtype"))};
   const MatmulShape shape{point.number("batch"), point.number("m"), point.number("n"),
                           point.number("k")};
-  return matmul_time(truth.accelerator, *type, shape, Clock::Burst, rows_of(*type, shape)).value();
+  return matmul_time(truth.accelerator, *type, shape, plansearch::Clock::Burst,
+                     rows_of(*type, shape))
+      .value();
 }
 
 double attention(const Cluster& truth, const Point& point) {

@@ -10,8 +10,8 @@
 namespace plansearch::calibrate {
 namespace {
 
-constexpr double kSmallest = 1 << 10;
-constexpr double kLargest = 1 << 30;
+constexpr double kSmallestMessage = 1 << 10;
+constexpr double kLargestMessage = 1 << 30;
 
 /// Cells that are as usual are left out.
 Point point_of(const char* kind, const MessageGroup& group, int nodes, double bytes) {
@@ -50,13 +50,14 @@ std::vector<Point> collective_points(const Grid& grid) {
   for (MessageGroup group : groups_of(grid)) {
     const int nodes = nodes_of(group, grid.ranks_of_node);
     for (const char* kind : kKinds) {
-      for (double size = kSmallest; size <= std::min(kLargest, grid.most_bytes); size *= step) {
+      for (double size = kSmallestMessage; size <= std::min(kLargestMessage, grid.most_bytes);
+           size *= step) {
         points.push_back(point_of(kind, group, nodes, size));
       }
     }
     if (group.ranks * group.stride == grid.ranks && group.stride == 1) continue;  // no sisters
     group.alone = true;
-    for (double size = 64.0 * kSmallest; size <= std::min(kLargest, grid.most_bytes);
+    for (double size = 64.0 * kSmallestMessage; size <= std::min(kLargestMessage, grid.most_bytes);
          size *= 4.0 * step) {
       points.push_back(point_of("all_reduce", group, nodes, size));
     }

@@ -10,8 +10,8 @@
 namespace plansearch::calibrate {
 namespace {
 
-constexpr double kSmallest = 64.0;
-constexpr double kLargest = 16384.0;
+constexpr double kSmallestExtent = 64.0;
+constexpr double kLargestExtent = 16384.0;
 
 Point point_of(std::string_view probe, const std::string& format, std::string_view layout,
                const MatmulShape& shape) {
@@ -61,11 +61,11 @@ std::vector<Point> in_layouts(std::string_view probe, const std::vector<MatmulSh
 
 /// The largest power of two up to a size.
 double power_below(double size) {
-  return std::exp2(std::floor(std::log2(std::clamp(size, kSmallest, kLargest))));
+  return std::exp2(std::floor(std::log2(std::clamp(size, kSmallestExtent, kLargestExtent))));
 }
 
 double at_least_smallest(double size) {
-  return std::clamp(size, kSmallest, kLargest);
+  return std::clamp(size, kSmallestExtent, kLargestExtent);
 }
 
 }  // namespace
@@ -83,7 +83,7 @@ std::vector<Point> gemm_points(const Grid& grid) {
   const double largest = power_below(std::cbrt(grid.most_flops / 2.0));
   const int levels = grid.quick ? 4 : 6;
   double side = largest;
-  for (int level = 0; level < levels && side >= kSmallest; ++level, side *= 0.5) {
+  for (int level = 0; level < levels && side >= kSmallestExtent; ++level, side *= 0.5) {
     const double wide = at_least_smallest(2.0 * side);
     const double narrow = at_least_smallest(0.5 * side);
     shapes.push_back({1, side, side, side});
@@ -94,15 +94,15 @@ std::vector<Point> gemm_points(const Grid& grid) {
     if (level % 2 == 0) shapes.push_back({1, side, side + 1.0, side});
   }
   // Short sums, where the start of a tile weighs, and few rows, where memory decides.
-  double thin = power_below(std::sqrt(grid.most_flops / (2.0 * kSmallest)));
-  for (int level = 0; level < levels && thin > kSmallest; ++level, thin *= 0.5) {
-    shapes.push_back({1, thin, thin, kSmallest});
-    shapes.push_back({1, thin, thin, 2.0 * kSmallest});
-    shapes.push_back({1, 0.5 * thin, 0.5 * thin, 4.0 * kSmallest});
-    shapes.push_back({1, kSmallest, thin, thin});
+  double thin = power_below(std::sqrt(grid.most_flops / (2.0 * kSmallestExtent)));
+  for (int level = 0; level < levels && thin > kSmallestExtent; ++level, thin *= 0.5) {
+    shapes.push_back({1, thin, thin, kSmallestExtent});
+    shapes.push_back({1, thin, thin, 2.0 * kSmallestExtent});
+    shapes.push_back({1, 0.5 * thin, 0.5 * thin, 4.0 * kSmallestExtent});
+    shapes.push_back({1, kSmallestExtent, thin, thin});
   }
-  shapes.push_back({1, kSmallest, kSmallest, 2.0 * kSmallest});
-  shapes.push_back({1, kSmallest, 2.0 * kSmallest, kSmallest});
+  shapes.push_back({1, kSmallestExtent, kSmallestExtent, 2.0 * kSmallestExtent});
+  shapes.push_back({1, kSmallestExtent, 2.0 * kSmallestExtent, kSmallestExtent});
   shapes.insert(shapes.end(), grid.shapes.begin(), grid.shapes.end());
   return in_layouts("gemm", shapes, grid);
 }
@@ -111,11 +111,11 @@ std::vector<Point> batched_gemm_points(const Grid& grid) {
   std::vector<MatmulShape> shapes;
   // Scores of all heads are the largest operand: four bytes an element, and some room.
   constexpr double kScoreBytes = 5.0;
-  const double longest = power_below(std::sqrt(
-      std::min(grid.most_flops / (2.0 * 8.0 * kSmallest), grid.most_bytes / (8.0 * kScoreBytes))));
+  const double longest = power_below(std::sqrt(std::min(
+      grid.most_flops / (2.0 * 8.0 * kSmallestExtent), grid.most_bytes / (8.0 * kScoreBytes))));
   const int levels = grid.quick ? 2 : 4;
   double length = longest;
-  for (int level = 0; level < levels && length >= kSmallest; ++level, length *= 0.5) {
+  for (int level = 0; level < levels && length >= kSmallestExtent; ++level, length *= 0.5) {
     for (const double head : {64.0, 128.0}) {
       shapes.push_back({8, length, length, head});
       shapes.push_back({8, length, head, length});

@@ -13,13 +13,13 @@ namespace {
 /// An element-wise product with a sum, a norm of rows, Adam on weight, gradient and two moments.
 constexpr std::array kPasses{StreamPass{"copy", 1, 1}, StreamPass{"elementwise", 2, 1},
                              StreamPass{"norm", 1, 1}, StreamPass{"optimizer", 4, 3}};
-constexpr double kSmallest = 1 << 16;
+constexpr double kSmallestStream = 1 << 16;
 
 /// Powers of two (quick: of four) up to what the grid allows.
 std::vector<double> sizes(const Grid& grid, double largest) {
   std::vector<double> all;
   const double step = grid.quick ? 4.0 : 2.0;
-  for (double size = kSmallest; size <= std::min(largest, grid.most_bytes); size *= step) {
+  for (double size = kSmallestStream; size <= std::min(largest, grid.most_bytes); size *= step) {
     all.push_back(size);
   }
   return all;
@@ -36,10 +36,10 @@ const StreamPass& stream_pass(const Point& point) {
 }
 
 std::vector<Point> stream_points(const Grid& grid) {
-  constexpr double kLargest = 4.0 * (1 << 30);
+  constexpr double kLargestStream = 4.0 * (1 << 30);
   std::vector<Point> points;
   for (const StreamPass& pass : kPasses) {
-    for (const double size : sizes(grid, kLargest)) {
+    for (const double size : sizes(grid, kLargestStream)) {
       // Whole rows of 1024 elements in every array.
       const double rows = 4096.0 * (pass.reads + pass.writes);
       points.push_back({"stream",
@@ -55,10 +55,10 @@ Work stream_work(const Point& point) {
 }
 
 std::vector<Point> host_copy_points(const Grid& grid) {
-  constexpr double kLargest = 1 << 30;
+  constexpr double kLargestStream = 1 << 30;
   std::vector<Point> points;
   for (const char* direction : {"to_device", "from_device"}) {
-    for (const double size : sizes(grid, kLargest)) {
+    for (const double size : sizes(grid, kLargestStream)) {
       points.push_back(
           {"host_copy", {{"direction", direction}, {"bytes", fmt::format("{:.0f}", size)}}});
     }

@@ -55,14 +55,6 @@ inline constexpr Choice<ParameterClass> kParameterClasses[] = {
 inline constexpr Choice<SavedAs> kSavedForms[] = {
     {"itself", SavedAs::Itself}, {"single", SavedAs::Single}, {"like", SavedAs::Like}};
 
-template <typename E, std::size_t Count>
-[[nodiscard]] std::string_view word_of(const Choice<E> (&words)[Count], E value) {
-  for (const Choice<E>& word : words) {
-    if (word.value == value) return word.name;
-  }
-  return words[0].name;
-}
-
 /// The loop nest where a file leaves it out: rows of the result, what is contracted (all that is
 /// read and not made), columns.
 [[nodiscard]] std::vector<DimId> usual_loop(const Block& block, const Operator& op);

@@ -40,11 +40,12 @@ void rename(std::vector<Id>& list, const std::vector<Id>& ids) {
 
 void read_operator_fields(const Node& node, Operator& op) {
   const Fields fields(node);
-  fields.take("passes", op.passes, words_of<MemoryBound, kMemoryBoundCount>());
+  fields.take("passes", op.passes, choices_of<MemoryBound, kMemoryBoundCount>());
   fields.with("modules", [&](const Node& list) {
     for (const Node& item : list.items()) {
       const auto module = find_layer_module(item.text());
-      if (!module) item.fail("unknown module; known: " + to_text(~LayerModules(), ", "));
+      if (!module)
+        item.fail("unknown module; known: " + plansearch::to_text(~LayerModules(), ", "));
       op.modules |= bit_of(*module);
     }
   });

@@ -8,14 +8,13 @@
 
 #include "base/units.hpp"
 #include "report/page/html.hpp"
+#include "report/page/style.hpp"
 
 namespace plansearch::page {
 namespace {
 
 constexpr double kWidth = 1000.0;
-constexpr double kLeft = 90.0;  ///< of names
 constexpr double kRow = 26.0;
-constexpr int kColours = 12;
 constexpr int kMostStages = 16;
 
 std::string colour(std::size_t part) {
@@ -85,9 +84,9 @@ std::vector<std::string> part_names(const std::vector<Bar>& bars) {
 }
 
 /// From the values of a picture to its width or height.
-class Axis {
+class PlotAxis {
  public:
-  Axis(Scale scale, double low, double high, double from, double to)
+  PlotAxis(Scale scale, double low, double high, double from, double to)
       : scale_(scale), low_(map(low)), high_(map(high)), from_(from), to_(to) {}
   [[nodiscard]] double at(double value) const {
     if (high_ == low_) return from_;
@@ -102,7 +101,8 @@ class Axis {
   double low_, high_, from_, to_;
 };
 
-std::string path_of(const Curve& curve, const Axis& x, const Axis& y, std::string_view stroke) {
+std::string path_of(const Curve& curve, const PlotAxis& x, const PlotAxis& y,
+                    std::string_view stroke) {
   std::string points;
   for (const CurvePoint& point : curve.points) {
     points += fmt::format("{:.1f},{:.1f} ", x.at(point.x), y.at(point.y));
@@ -139,7 +139,7 @@ constexpr Work kWork[] = {
     {"optimizer", [](const Instruction& i) { return i.opcode == Opcode::Apply; }}};
 
 /// Everything that takes time on one device.
-std::string work_of(const PricedProgram& program, int device, double y, const Axis& x) {
+std::string work_of(const PricedProgram& program, int device, double y, const PlotAxis& x) {
   std::string text;
   for (const Queue& queue : program.program.queues) {
     if (queue.device != device) continue;
@@ -164,7 +164,7 @@ std::string work_of(const PricedProgram& program, int device, double y, const Ax
   return text;
 }
 
-std::string time_axis(const Axis& x, double end, double y) {
+std::string time_axis(const PlotAxis& x, double end, double y) {
   std::string text;
   for (int i = 0; i <= 4; ++i) {
     const double at = end * i / 4.0;
@@ -181,7 +181,7 @@ std::string bars(const BarPicture& picture) {
   double most = picture.limit ? picture.limit->value : 0.0;
   for (const Bar& bar : picture.bars) most = std::max(most, total(bar));
   if (most <= 0.0) return {};
-  const Axis x(Scale::Linear, 0.0, most, kLeft, kWidth - 90.0);
+  const PlotAxis x(Scale::Linear, 0.0, most, kLeft, kWidth - 90.0);
   std::string content;
   double y = 4.0;
   for (const Bar& bar : picture.bars) {
@@ -223,8 +223,8 @@ std::string curves(const CurvePicture& picture) {
   constexpr double kHeight = 300.0;
   constexpr double kRoom = 64.0;  // of a number below the axis
   const double floor = picture.scale == Scale::Linear ? 0.0 : low->y;
-  const Axis x(picture.scale, left->x, right->x, 90.0, kWidth - 30.0);
-  const Axis y(picture.scale, floor, high->y, kHeight - 40.0, 20.0);
+  const PlotAxis x(picture.scale, left->x, right->x, 90.0, kWidth - 30.0);
+  const PlotAxis y(picture.scale, floor, high->y, kHeight - 40.0, 20.0);
   std::string content = line(90.0, kHeight - 40.0, kWidth - 30.0, kHeight - 40.0, "class=\"line\"");
   content += line(90.0, 20.0, 90.0, kHeight - 40.0, "class=\"line\"");
   for (const double value : {floor, high->y}) {
@@ -261,7 +261,7 @@ std::string curves(const CurvePicture& picture) {
 std::string timeline(const PricedProgram& program, std::string_view alt) {
   const double end = to_seconds(program.makespan()).value();
   if (end <= 0.0) return {};
-  const Axis x(Scale::Linear, 0.0, end, 90.0, kWidth - 10.0);
+  const PlotAxis x(Scale::Linear, 0.0, end, 90.0, kWidth - 10.0);
   std::string content;
   double y = 4.0;
   for (const int stage : shown_stages(program.program.devices)) {

@@ -7,6 +7,7 @@
 
 #include "plansearch/device_mesh.hpp"
 #include "report/page/html.hpp"
+#include "report/page/style.hpp"
 #include "report/plan_cells.hpp"
 
 namespace plansearch::page {
@@ -15,8 +16,6 @@ namespace {
 constexpr int kMostNodes = 8;
 constexpr int kMostSquares = 16;  ///< of a node
 constexpr double kSquare = 34.0;
-constexpr double kLeft = 90.0;
-constexpr int kColours = 12;
 
 /// The number of a rank along a role, and the number of its group among all groups of the role.
 struct Place {

@@ -28,7 +28,7 @@ namespace {
 
 constexpr const char* kHere = "this program";
 /// Eight GPUs share a card of 25 Gbit/s; InfiniBand; NVLink only.
-constexpr std::array kMachines{"aws-p3-16xlarge", "dgx-1-v100", "gb200-nvl72"};
+constexpr std::array kPlannerMachines{"aws-p3-16xlarge", "dgx-1-v100", "gb200-nvl72"};
 
 /// Where messages travel as soon as they can, by the simulation of whole stages: what the
 /// planner believes.
@@ -221,7 +221,7 @@ Seconds layer_time(const ChoiceTables& tables, const BlockChoice& choice) {
 
 /// 25 heads go over no power of two.
 void add_operators(const StudyContext& context, Figures& figures) {
-  for (const char* hardware : kMachines) {
+  for (const char* hardware : kPlannerMachines) {
     const Problem problem = gpt2_xl(hardware, context.data);
     PlanDegrees degrees;
     degrees.tensor_out = 8;
@@ -261,10 +261,11 @@ void add_operators(const StudyContext& context, Figures& figures) {
 
 void add_hosoki_planner(const StudyContext& context, Figures& figures) {
   figures.add("planner", std::nullopt);
-  std::array<ThreePlans, kMachines.size()> plans;
+  std::array<ThreePlans, kPlannerMachines.size()> plans;
   parallel_for(plans.size(), context.threads,
-               [&](std::size_t i) { plans[i] = three_plans(kMachines[i], context.data); });
-  for (std::size_t i = 0; i < plans.size(); ++i) add_planner(kMachines[i], plans[i], figures);
+               [&](std::size_t i) { plans[i] = three_plans(kPlannerMachines[i], context.data); });
+  for (std::size_t i = 0; i < plans.size(); ++i)
+    add_planner(kPlannerMachines[i], plans[i], figures);
   add_operators(context, figures);
 }
 

@@ -25,7 +25,7 @@ constexpr std::int64_t kLargest = std::int64_t{1} << 40;
 constexpr std::array<std::string_view, 5> kRequired{"hw", "gpus", "model", "global_batch",
                                                     "step_time_s"};
 /// The sizes of a network: all of them, or none where the model is a shipped one.
-constexpr std::array<std::string_view, 4> kSizes{"mlp", "layers", "hidden", "heads"};
+constexpr std::array<std::string_view, 4> kSizeColumns{"mlp", "layers", "hidden", "heads"};
 /// Another name people give a column.
 constexpr std::pair<std::string_view, std::string_view> kBatch{"global_batch", "batch"};
 
@@ -153,7 +153,7 @@ void take_shipped(RowReader& row, const ModelFinder& find_model, RunRecord& run)
   run.hidden = shipped->hidden;
   run.heads = shipped->attention.heads;
   if (row.text("seq_len").empty()) run.seq_len = shipped->training.seq_len;
-  for (const std::string_view column : kSizes) row.forget(column);
+  for (const std::string_view column : kSizeColumns) row.forget(column);
   row.forget("seq_len");
   run.shipped = shipped;
 }
@@ -265,8 +265,8 @@ void require_all_columns(const io::CsvTable& table) {
   for (const std::string_view column : kRequired) {
     if (lacks(column)) missing.push_back(column);
   }
-  if (!std::all_of(kSizes.begin(), kSizes.end(), lacks)) {
-    for (const std::string_view column : kSizes) {
+  if (!std::all_of(kSizeColumns.begin(), kSizeColumns.end(), lacks)) {
+    for (const std::string_view column : kSizeColumns) {
       if (lacks(column)) missing.push_back(column);
     }
     if (lacks("seq_len")) missing.push_back("seq_len");
@@ -339,8 +339,8 @@ std::vector<std::string> unread_columns(const io::CsvTable& table) {
                                      [&](const SettingRow& row) { return row.column == column; });
     const bool degree = std::any_of(degree_table().begin(), degree_table().end(),
                                     [&](const DegreeRow& row) { return row.key == column; });
-    const bool read = setting || degree || is_in(kRequired, column) || is_in(kSizes, column) ||
-                      is_in(kOthers, column);
+    const bool read = setting || degree || is_in(kRequired, column) ||
+                      is_in(kSizeColumns, column) || is_in(kOthers, column);
     if (!read) unread.push_back(column);
   }
   return unread;
