@@ -25,6 +25,7 @@ rm -f "$root.log"
 # Settings of apt that reach the mirror from here (a proxy, certificates) hold inside too.
 cp -a /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/"
 cp -aL /etc/ssl/certs "$root/etc/ssl/" 2> /dev/null || true
+echo "127.0.0.1 localhost" > "$root/etc/hosts"  # as on every installed machine; tests talk over it
 cp -L /etc/resolv.conf "$root/etc/resolv.conf" 2> /dev/null || true
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev" && mount --make-rslave "$root/dev"

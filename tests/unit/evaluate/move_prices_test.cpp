@@ -85,8 +85,8 @@ class TierRates final : public StepRates {
 TEST_SUITE("unit") {
   TEST_CASE("move prices: every pair of layouts of a product's operands as its own search says") {
     // From inputs to outputs of all products over four bits, 306 x 306, parts along what is
-    // contracted.
-    // By elements, and by rates over two tiers.
+    // contracted. By elements, and by rates over two tiers; every seventh has a search of its own,
+    // so that each start and each end has many.
     const DeviceMesh mesh = mesh_of(4);
     const TierRates tiers;
     for (const StepRates* rates :
@@ -101,6 +101,8 @@ TEST_SUITE("unit") {
       std::size_t pair = 0;
       for (const NumberedLayout& start : starts) {
         for (const NumberedLayout& end : ends) {
+          const ReshardingCost& cost = costs[pair++];
+          if (pair % 7 != 0) continue;
           const TensorMove move{mesh, tensor.extents, start.layout, end.layout, rates};
           std::vector<RedistributionStep> steps;
           redistribute(move, *scratch, steps);
@@ -111,7 +113,6 @@ TEST_SUITE("unit") {
             if (step.kind == CommunicationKind::Slice) continue;
             expected += price_of(step.kind, step.axes, step.elements).value();
           }
-          const ReshardingCost& cost = costs[pair++];
           CHECK(cost.time == doctest::Approx(expected).epsilon(1e-12));
           CHECK(cost.length * 65536.0 == length_of(path));
         }

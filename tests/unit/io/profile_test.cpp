@@ -139,7 +139,10 @@ TEST_SUITE("unit") {
     CHECK(frontier.tiers.size() == 3);
     CHECK(frontier.tiers[2].bandwidth == Bandwidth(12.5e9));
     CHECK(shipped("aws-p4d").tiers[1].bandwidth == Bandwidth(6.25e9));
-    CHECK(shipped("tpu-v5p").tiers.size() == 1);
+    const Cluster slices = shipped("tpu-v5p");
+    CHECK(slices.tiers.size() == 2);
+    CHECK(slices.tiers[0].size == 8960);
+    CHECK(slices.tiers[1].bandwidth == Bandwidth(6.25e9));
     CHECK_FALSE(shipped("jean-zay-v100-32").accelerator.kernels.attention_forward.has_value());
     CHECK(shipped("mosaic-h100").software.attention_kernel == "flash1");
   }

@@ -19,7 +19,7 @@ namespace {
 
 const std::string kSwin =
     "schema: plansearch/plan/v1\nhardware: dgx-2-v100\nmodel: swin-1.8b\nframework: nnscaler\n"
-    "gpus: 4\nbatch: 64\n";
+    "gpus: 4\nbatch: 32\n";
 const std::string kPieces =
     "transform:\n  - {of: \"*\", layers: 0-3, pieces: {\"heads*\": 4}, recompute: true}\n"
     "  - {of: \"*\", layers: 0-3, pieces: {\"ffn*\": 4}, recompute: true}\n";

@@ -337,7 +337,7 @@ TEST_SUITE("unit") {
 TEST_SUITE("property") {
   TEST_CASE("no subset of passes makes a pipeline slower, reorders or takes unstated memory") {
     Dice dice(51);
-    for (int i = 0; i < 200; ++i) {
+    for (int i = 0; i < 80; ++i) {
       const RandomProgram random = random_program(dice);
       const PassOptions options{dice.between(0, 3)};
       const Ticks before = passed(random.program, 0, random.durations).simulated.makespan();
