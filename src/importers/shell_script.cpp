@@ -359,7 +359,8 @@ class ScriptReader {
 
   void case_pattern() {
     Block& block = blocks_.back();
-    std::optional<bool> matched = false;
+    bool matched = false;
+    bool unknown = false;  ///< whether a pattern matches
     while (!words_.at_end() && words_.peek() != ')') {
       words_.skip_blanks();
       if (!words_.at_word()) {
@@ -373,16 +374,14 @@ class ScriptReader {
         return;
       }
       const auto subject = without_unset(block.subject);
-      if (pattern == "*")
+      if (pattern == "*" || (subject && matches_pattern(*subject, pattern)))
         matched = true;
       else if (!subject)
-        matched = matched == true ? matched : std::nullopt;
-      else if (matches_pattern(*subject, pattern))
-        matched = true;
+        unknown = true;
     }
     words_.skip();
     block.pattern = false;
-    enter(block, matched);
+    enter(block, matched || !unknown ? std::optional(matched) : std::nullopt);
   }
 
   const Variables& defined_;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "plansearch/plan_report.hpp"
 #include "plansearch/search.hpp"
 #include "unit/io/temporary_directory.hpp"
 #include "unit/question/random_questions.hpp"
@@ -143,6 +144,34 @@ TEST_SUITE("property") {
         CHECK(after.step.total().value() <= longest);
       }
       CHECK(predicted(on_machine(problem, enlarge_memory), question.plan) == before);
+    }
+  }
+
+  TEST_CASE(
+      "no step does more than its chips can, leaves its interval or is shortened by recompute") {
+    RandomQuestions questions(5);
+    for (int i = 0; i < count_or(60); ++i) {
+      const RandomQuestion question = questions.next();
+      INFO(question.text());
+      const PlanEvaluator evaluator(question.problem);
+      const auto step_of = [&](Recompute recompute) -> std::optional<Estimate> {
+        PlanDegrees plan = question.plan;
+        plan.recompute = recompute;
+        plan.modules = 0;
+        if (evaluator.obstacle(plan)) return std::nullopt;
+        const Estimate estimate = predicted(question.problem, plan);
+        const PlanReport report = report_plan(evaluator, plan, estimate);
+        CHECK(report.p10 <= estimate.step.total());
+        CHECK(report.p90 >= estimate.step.total());
+        CHECK(report.hfu <= 1.0);
+        return estimate;
+      };
+      const auto kept = step_of(Recompute::None);
+      const auto again = step_of(Recompute::Full);
+      if (!kept || !again) continue;
+      const double slack = shares_links(*question.problem.framework) ? 0.03 : 1e-9;
+      CHECK(again->step.total().value() >= kept->step.total().value() * (1.0 - slack));
+      CHECK(again->memory.activations <= kept->memory.activations);
     }
   }
 
