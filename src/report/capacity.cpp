@@ -72,6 +72,12 @@ const Columns<CapacityRow>& columns_of_rows() {
       result(
           "efficiency", [](Row r) { return r.efficiency; }, {"efficiency", Align::Right, 4},
           [](Row r) { return share_text(r.efficiency); }),
+      {.key = {},
+       .title = {"trains on", Align::Right, 1},
+       .cell =
+           [](Row r) {
+             return r.affordable_tokens ? count_cell(*r.affordable_tokens) : Cell("-");
+           }},
       {"within_limits", [](Row r) { return r.runs() && r.beyond.empty(); }},
       {"reason", [](Row r) { return or_null(r.runs() ? r.beyond : r.plan.why_none); }},
       {"best_plan",
@@ -292,6 +298,7 @@ std::string table_text(const CapacityReport& report, int columns) {
   text += table.text(columns);
   text += fmt::format("time: with failures, checkpoints and restarts{}\n",
                       table.shows("p10 - p90", columns) ? "; p10 - p90: 80 % of outcomes" : "");
+  if (table.shows("trains on", columns)) text += "trains on: tokens within the limits\n";
   if (table.shows("energy", columns)) {
     text += energy_line(report);
   }
