@@ -18,12 +18,13 @@ if(PLANSEARCH_PYTHON)
   set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 endif()
 
-# GCC 12 takes moves of std::string for overflows, which it shows where a header is precompiled, and an
-# std::optional without a value for one that is read, where files are compiled as one.
+# GCC 12 takes moves of std::string for overflows, which it shows where a header is precompiled. Where files
+# are compiled as one it takes an std::optional without a value for one that is read, and names of another
+# file for shadowed ones.
 add_library(plansearch_warnings INTERFACE)
 target_compile_options(plansearch_warnings INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow
                                                      "$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>"
-                                                     "$<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${CMAKE_UNITY_BUILD}>>:-Wno-maybe-uninitialized>"
+                                                     "$<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${CMAKE_UNITY_BUILD}>>:-Wno-maybe-uninitialized;-Wno-shadow>"
                                                      $<$<BOOL:${PLANSEARCH_WERROR}>:-Werror>)
 if(PLANSEARCH_FUZZ)
   target_compile_options(plansearch_settings INTERFACE -fsanitize=fuzzer-no-link)
