@@ -73,7 +73,7 @@ const Columns<CapacityRow>& columns_of_rows() {
           "efficiency", [](Row r) { return r.efficiency; }, {"efficiency", Align::Right, 4},
           [](Row r) { return share_text(r.efficiency); }),
       {.key = {},
-       .title = {"trains on", Align::Right, 1},
+       .title = {"trains on", Align::Right, 2},
        .cell =
            [](Row r) {
              return r.affordable_tokens ? count_cell(*r.affordable_tokens) : Cell("-");
