@@ -56,6 +56,9 @@ svg .line { stroke: var(--line); }
   table { font-size: .7rem; }
   thead { display: table-row-group; }
   th, td { padding: .15rem .3rem; white-space: normal; }
+  .number { white-space: nowrap; }
+  .sortable td:not(.number):not(:last-child) { min-width: 0; overflow-wrap: normal; }
+  .sortable td:last-child { min-width: 12rem; }
 }
 )css";
 
