@@ -3,13 +3,14 @@
 
 #include <fmt/format.h>
 
-#include "answer/make_report.hpp"
+#include "answer/unstated.hpp"
 #include "base/names.hpp"
 #include "cli/in_process.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/report.hpp"
+#include "plansearch/shipped_data.hpp"
 #include "question/resolve_plan.hpp"
 
 namespace plansearch::python {
@@ -35,7 +36,9 @@ Degree degree_of(const std::string& key) {
 }  // namespace
 
 Question::Question(const std::vector<std::string>& words)
-    : request_(read_request(words)), files_(read_problem_files(request_)) {}
+    : request_(read_request(words)),
+      files_(read_problem_files(request_)),
+      priors_(switch_priors(shipped_data())) {}
 
 std::string Question::predict(const SpelledDegrees& degrees) const {
   PlanRequest asked{request_, {}};
@@ -46,8 +49,7 @@ std::string Question::predict(const SpelledDegrees& degrees) const {
   const ResolvedPlan given = resolve_plan(asked, files_);
   if (given.inexpressible) throw InputError({}, *given.inexpressible);
   const PlanEvaluator evaluator(given.problem);
-  const SearchReport report = make_prediction(given.asked, evaluator, given.plan);
-  return render_prediction(report, Format::Json, 0);
+  return render_prediction(predict_as_asked(given, evaluator, priors_), Format::Json, 0);
 }
 
 }  // namespace plansearch::python

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plansearch/load_problem.hpp"
+#include "plansearch/switch_priors.hpp"
 
 namespace plansearch::python {
 
@@ -26,6 +27,7 @@ class Question {
  private:
   ProblemRequest request_;
   ProblemFiles files_;
+  SwitchPriors priors_;  ///< of what degrees leave out
 };
 
 }  // namespace plansearch::python

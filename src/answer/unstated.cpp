@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "answer/make_report.hpp"
 #include "evaluate/answer/open_switches.hpp"
 #include "io/profile_reader.hpp"
 #include "plansearch/degree_table.hpp"
@@ -37,12 +38,6 @@ std::string unstated_text(const std::vector<OpenSwitch>& open, const PlanReport&
       fmt::join(switches, ", "), row_of(open.front().degree).key, now, open.front().stated);
 }
 
-}  // namespace
-
-SwitchPriors switch_priors(const ShippedData& data) {
-  return io::read_switch_priors(data.directory() / "validation" / "switch_priors.yaml");
-}
-
 void widen_by_unstated(const ResolvedPlan& given, const PlanEvaluator& evaluator,
                        const SwitchPriors& priors, SearchReport& report) {
   if (!given.degrees || given.plan.order.window || !given.shared.empty()) return;
@@ -62,6 +57,19 @@ void widen_by_unstated(const ResolvedPlan& given, const PlanEvaluator& evaluator
   plan.p10 = step * interval.p10;
   plan.p90 = step * interval.p90;
   report.evidence += unstated_text(open_switches_of(plans, open, errors, problem.gpus), plan);
+}
+
+}  // namespace
+
+SwitchPriors switch_priors(const ShippedData& data) {
+  return io::read_switch_priors(data.directory() / "validation" / "switch_priors.yaml");
+}
+
+SearchReport predict_as_asked(const ResolvedPlan& given, const PlanEvaluator& evaluator,
+                              const SwitchPriors& priors) {
+  SearchReport report = make_prediction(given.asked, evaluator, given.plan);
+  widen_by_unstated(given, evaluator, priors, report);
+  return report;
 }
 
 }  // namespace plansearch

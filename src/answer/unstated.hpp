@@ -13,10 +13,11 @@ namespace plansearch {
 /// file.
 [[nodiscard]] SwitchPriors switch_priors(const ShippedData& data);
 
-/// Makes p10 and p90 of the one plan of the report those of all plans that the question may mean,
-/// and says in its evidence which switches are left out and which matters most. Nothing where all
+/// The prediction of the one plan, with p10 and p90 of all plans that the question may mean. Its
+/// evidence says which switches are left out and which matters most. As make_prediction where all
 /// are stated, or where the plan is spelled out stage by stage or operator by operator.
-void widen_by_unstated(const ResolvedPlan& given, const PlanEvaluator& evaluator,
-                       const SwitchPriors& priors, SearchReport& report);
+[[nodiscard]] SearchReport predict_as_asked(const ResolvedPlan& given,
+                                            const PlanEvaluator& evaluator,
+                                            const SwitchPriors& priors);
 
 }  // namespace plansearch

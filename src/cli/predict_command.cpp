@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "answer/advice.hpp"
-#include "answer/make_report.hpp"
 #include "answer/unstated.hpp"
 #include "answer/write_page.hpp"
 #include "answer/write_trace.hpp"
@@ -27,8 +26,7 @@ int run_predict(const Options& options) {
   write_plan_files(given, {options.write_plan, options.write_stages, options.write_primitives});
   write_trace(given.problem, given.plan, {options.trace, options.force});
   const PlanEvaluator evaluator(given.problem);
-  SearchReport report = make_prediction(given.asked, evaluator, given.plan);
-  widen_by_unstated(given, evaluator, switch_priors(shipped_data()), report);
+  SearchReport report = predict_as_asked(given, evaluator, switch_priors(shipped_data()));
   int code = kExitOk;
   if (!report.misses.empty()) {
     ProblemRequest pinned = asked.request;
