@@ -36,10 +36,10 @@ const StreamPass& stream_pass(const Point& point) {
 }
 
 std::vector<Point> stream_points(const Grid& grid) {
-  constexpr double kLargestStream = 4.0 * (1 << 30);
+  constexpr double kLargest = 4.0 * (1 << 30);
   std::vector<Point> points;
   for (const StreamPass& pass : kPasses) {
-    for (const double size : sizes(grid, kLargestStream)) {
+    for (const double size : sizes(grid, kLargest)) {
       // Whole rows of 1024 elements in every array.
       const double rows = 4096.0 * (pass.reads + pass.writes);
       points.push_back({"stream",
@@ -55,10 +55,10 @@ Work stream_work(const Point& point) {
 }
 
 std::vector<Point> host_copy_points(const Grid& grid) {
-  constexpr double kLargestStream = 1 << 30;
+  constexpr double kLargest = 1 << 30;
   std::vector<Point> points;
   for (const char* direction : {"to_device", "from_device"}) {
-    for (const double size : sizes(grid, kLargestStream)) {
+    for (const double size : sizes(grid, kLargest)) {
       points.push_back(
           {"host_copy", {{"direction", direction}, {"bytes", fmt::format("{:.0f}", size)}}});
     }

@@ -83,7 +83,7 @@ class TierRates final : public StepRates {
 };
 
 TEST_SUITE("unit") {
-  TEST_CASE("move prices: every pair of layouts of a product's operands as its own search says") {
+  TEST_CASE("move prices: pairs of layouts of a product's operands as their own searches say") {
     // From inputs to outputs of all products over four bits, 306 x 306, parts along what is
     // contracted. By elements, and by rates over two tiers; every seventh has a search of its own,
     // so that each start and each end has many.
