@@ -62,7 +62,7 @@ std::vector<Unit> prefixes() {
   return {{1.0, "", 0.0},
           {1e3, " k", kAlmost * 1e3},
           {1e6, " M", kAlmost * 1e6},
-          {1e9, " G", kAlmost * 1e9},
+          {1e9, " B", kAlmost * 1e9},
           {1e12, " T", kAlmost * 1e12}};
 }
 

@@ -142,7 +142,7 @@ std::string count_text(double count) {
     const char* name;
   };
   static constexpr std::array<Prefix, 4> kPrefixes{
-      {{1e12, " T"}, {1e9, " G"}, {1e6, " M"}, {1e3, " k"}}};
+      {{1e12, " T"}, {1e9, " B"}, {1e6, " M"}, {1e3, " k"}}};
   for (const Prefix& prefix : kPrefixes) {
     if (count >= prefix.factor) return fmt::format("{:.3g}{}", count / prefix.factor, prefix.name);
   }

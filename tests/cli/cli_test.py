@@ -1247,7 +1247,7 @@ class Pipelined(Case):
             plan = self.answer("predict", *asked, "--gpus", 64 * stages, "--pp", stages)["plans"][0]
             counts = [row["count"] for row in plan["communication"] if row["what"] == "gradient of block parameters"]
             self.assertEqual(max(counts), reductions)
-            # 70.6 G parameters in fp32: whole until then, over the stages and tensor ranks; else over data ranks too.
+            # 70.6 B parameters in fp32: whole until then, over the stages and tensor ranks; else over data ranks too.
             whole = 4 * 70.6e9 / 8 / stages
             self.assertAlmostEqual(plan["memory"]["gradients_bytes"] / (whole / 8 if stages == 1 else whole), 1.0, delta=0.1)
 
@@ -3032,7 +3032,7 @@ class Show(Case):
         # 12 x 32 layers x 4096 x 8192 tokens.
         flops = 6 * (8030261248 - 128256 * 4096 - 65 * 4096) + 6 * 32 * 4096 * 8192
         self.assertAlmostEqual(rows["flops_per_token"]["value"] / flops, 1, places=3)
-        self.assertIn("8.03 G", self.succeed("show", "model", "llama3-8b"))
+        self.assertIn("8.03 B", self.succeed("show", "model", "llama3-8b"))
         config = SOURCE / "tests/data/hf/llama-3-8b.json"
         self.assertEqual(self.show("model", config)[1]["parameters"]["value"], 8030261248)
 

@@ -53,7 +53,7 @@ TEST_SUITE("unit") {
     CHECK(cost->price_usd.value() == doctest::Approx(200.4));
     CHECK(cells_of(*cost) == std::vector<std::string>{"1.00 h", "100", "50.1 kWh", "$ 200"});
     CHECK(training_line(question()) ==
-          "1 G tokens: 501 steps of 2,000,000 tokens; energy: the accelerators at 500 W, without "
+          "1 B tokens: 501 steps of 2,000,000 tokens; energy: the accelerators at 500 W, without "
           "hosts, network and cooling; price: 2 $/h per GPU, from the profile\n");
   }
 
