@@ -5,14 +5,13 @@ on the grid that they name: where every rank lies.
 Stood in for: kernels and training packages that the modules import, devices, and process groups,
 which are lists of ranks."""
 
-import importlib.abc
-import importlib.machinery
+import importlib.util
 import os
 import sys
-import types
 from unittest import mock
 
 import validator
+from stand_in import stand_in
 
 ROOT = validator.checkout("PLANSEARCH_MEGATRON_AXONN", "megatron/arguments.py")
 AXONN = validator.checkout("PLANSEARCH_AXONN", "axonn/communication.py")
@@ -23,26 +22,7 @@ validator.need("numpy")
 ABSENT = ("apex", "amp_C", "transformer_engine", "flash_attn", "axonn", "einops", "nltk", "transformers",
           "tensorboard", "h5py", "faiss", "tqdm", "six", "sentencepiece", "regex")
 
-
-class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Any module of an absent package, with any name in it."""
-
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ABSENT:
-            return importlib.machinery.ModuleSpec(name, self, is_package=True)
-        return None
-
-    def create_module(self, spec):
-        module = types.ModuleType(spec.name)
-        module.__getattr__ = lambda name: mock.MagicMock(name=name) if name[:2] != "__" else None
-        module.__path__ = []
-        return module
-
-    def exec_module(self, module):
-        pass
-
-
-sys.meta_path.append(StandIns())
+stand_in(*ABSENT)
 torch.cuda.set_device = lambda *_: None
 torch.cuda.device_count = lambda: 8
 

@@ -4,14 +4,11 @@
 Stood in for: packages of kernels and datasets that its modules import and its configuration does
 not use."""
 
-import importlib.abc
-import importlib.machinery
 import sys
 import tempfile
-import types
-from unittest import mock
 
 import validator
+from stand_in import stand_in
 
 ROOT = validator.checkout("PLANSEARCH_NANOTRON", "src/nanotron/config/config.py")
 sys.path.insert(0, str(ROOT / "src"))
@@ -21,27 +18,7 @@ validator.need("dacite")
 ABSENT = ("flash_attn", "datasets", "datatrove", "transformers", "functorch", "ring_flash_attn",
           "grouped_gemm", "triton", "boto3", "s3fs", "lighteval", "huggingface_hub", "wandb")
 
-
-class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Any module of an absent package, with any name in it."""
-
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ABSENT:
-            return importlib.machinery.ModuleSpec(name, self, is_package=True)
-        return None
-
-    def create_module(self, spec):
-        module = types.ModuleType(spec.name)
-        module.__getattr__ = lambda name: mock.MagicMock(name=name) if name[:2] != "__" else None
-        module.__path__ = []
-        module.__version__ = "99.0"
-        return module
-
-    def exec_module(self, module):
-        pass
-
-
-sys.meta_path.append(StandIns())
+stand_in(*ABSENT)
 from nanotron.config import get_config_from_file  # noqa: E402
 
 
