@@ -12,11 +12,13 @@
 
 #include "answer/advice.hpp"
 #include "answer/make_report.hpp"
+#include "answer/unstated.hpp"
 #include "base/names.hpp"
 #include "base/overrides.hpp"
 #include "evaluate/answer/interval.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/ranking.hpp"
+#include "plansearch/shipped_data.hpp"
 #include "question/degrees.hpp"
 #include "question/evidence.hpp"
 #include "question/resolve_plan.hpp"
@@ -306,11 +308,12 @@ ComparisonReport compare_questions(const std::vector<ProblemRequest>& questions,
 
 ComparisonReport compare_given_plans(const ProblemRequest& request,
                                      const std::vector<std::string>& plans) {
+  const SwitchPriors priors = switch_priors(shipped_data());
   Comparison comparison;
   for (const std::string& name : plans) {
     const ResolvedPlan given = resolve_plan(complete_from_plan(request, name));
     if (given.inexpressible) throw InputError({}, *given.inexpressible);
-    SearchReport priced = make_prediction(given);
+    SearchReport priced = predict_as_asked(given, priors);
     ComparedRow row;
     row.question = priced.question;
     row.name = name;

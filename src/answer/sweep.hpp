@@ -15,6 +15,7 @@
 
 #include "io/question_table.hpp"
 #include "plansearch/load_problem.hpp"
+#include "plansearch/switch_priors.hpp"
 
 namespace plansearch {
 
@@ -55,13 +56,16 @@ struct SweepSummary {
 [[nodiscard]] SweepSummary sweep(const SweepRequest& request,
                                  const std::function<void(const SweepProgress&)>& progress);
 
-/// Files that questions name, each read once; threads may share it.
+/// Files that questions name or rest on, each read once; threads may share it.
 class QuestionFiles {
  public:
+  QuestionFiles();
   /// As read_problem_files, with its errors.
   [[nodiscard]] ProblemFiles of(const ProblemRequest& request);
+  [[nodiscard]] const SwitchPriors& priors() const { return priors_; }
 
  private:
+  SwitchPriors priors_;
   std::mutex mutex_;
   std::map<std::vector<std::string>, ProblemFiles> known_;
 };

@@ -8,8 +8,10 @@
 #include "answer/make_report.hpp"
 #include "answer/search_session.hpp"
 #include "answer/sweep.hpp"
+#include "answer/unstated.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/setting_table.hpp"
+#include "plansearch/shipped_data.hpp"
 #include "plansearch/stop_token.hpp"
 #include "question/degrees.hpp"
 #include "question/resolve_plan.hpp"
@@ -41,7 +43,7 @@ Answered predicted(const PlanRequest& asked, QuestionFiles& files) {
     answer.reason = *given.inexpressible;
     return answer;
   }
-  SearchReport report = make_prediction(given);
+  SearchReport report = predict_as_asked(given, files.priors());
   answer.question = report.question;
   answer.plan = std::move(report.plans.front());
   answer.outcome = report.misses.empty() ? "plan" : "does not fit";
@@ -125,6 +127,8 @@ Json values_of(const Answered& answer) {
 }
 
 }  // namespace
+
+QuestionFiles::QuestionFiles() : priors_(switch_priors(shipped_data())) {}
 
 ProblemFiles QuestionFiles::of(const ProblemRequest& request) {
   constexpr std::size_t kMost = 256;  // beyond it they are read again

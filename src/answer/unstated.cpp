@@ -72,4 +72,8 @@ SearchReport predict_as_asked(const ResolvedPlan& given, const PlanEvaluator& ev
   return report;
 }
 
+SearchReport predict_as_asked(const ResolvedPlan& given, const SwitchPriors& priors) {
+  return predict_as_asked(given, PlanEvaluator(given.problem), priors);
+}
+
 }  // namespace plansearch

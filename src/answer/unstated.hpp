@@ -19,5 +19,6 @@ namespace plansearch {
 [[nodiscard]] SearchReport predict_as_asked(const ResolvedPlan& given,
                                             const PlanEvaluator& evaluator,
                                             const SwitchPriors& priors);
+[[nodiscard]] SearchReport predict_as_asked(const ResolvedPlan& given, const SwitchPriors& priors);
 
 }  // namespace plansearch

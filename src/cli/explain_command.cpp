@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "answer/make_report.hpp"
 #include "answer/sensitivity.hpp"
+#include "answer/unstated.hpp"
 #include "answer/write_page.hpp"
 #include "answer/write_trace.hpp"
 #include "base/units.hpp"
@@ -14,6 +14,7 @@
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/shipped_data.hpp"
 #include "question/degrees.hpp"
 #include "question/resolve_plan.hpp"
 #include "report/comparison.hpp"
@@ -66,11 +67,12 @@ Explained searched(const Options& options, SearchRun& run) {
 Explained given(const Options& options, SearchRun& run) {
   const PlanRequest asked = complete_from_plan(options, options.plan);
   const ResolvedPlan plan = load_plan(asked, options);
-  Explained result{make_prediction(plan), plan.asked, plan.problem, {}, {}};
+  const SwitchPriors priors = switch_priors(shipped_data());
+  Explained result{predict_as_asked(plan, priors), plan.asked, plan.problem, {}, {}};
   result.plan = result.report.plans.front().plan.plan;
   if (!options.rival.empty()) {
     SearchReport other =
-        make_prediction(load_plan(complete_from_plan(options, options.rival), options));
+        predict_as_asked(load_plan(complete_from_plan(options, options.rival), options), priors);
     result.rival = {options.rival, other.question, std::move(other.plans.front())};
     return result;
   }

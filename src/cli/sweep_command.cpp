@@ -31,7 +31,8 @@ Shard read_shard(const std::string& text) {
 }
 
 std::string words_of(const SweepSummary& summary, const std::string& out) {
-  std::string text = fmt::format("{}: {} answers", out, summary.questions);
+  std::string text = fmt::format("{}: {} {}", out, summary.questions,
+                                 summary.questions == 1 ? "answer" : "answers");
   if (summary.known > 0) text += fmt::format(", {} of them known before", summary.known);
   if (summary.without_plan > 0) text += fmt::format("; no plan fits {}", summary.without_plan);
   if (summary.refused > 0)

@@ -51,7 +51,7 @@ std::string facts(const SearchReport& report) {
     text += fact(count_text(cost->gpu_time.value() / 3600.0), "GPU-hours");
   }
   text += "</div>\n";
-  for (const std::string& reason : p.why) text += paragraph("why: " + reason);
+  if (!p.why.empty()) text += paragraph(fmt::format("why: {}", fmt::join(p.why, ", ")));
   return text;
 }
 
