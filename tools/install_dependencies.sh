@@ -4,7 +4,8 @@
 set -euo pipefail
 
 packages=(cmake ninja-build g++ libcli11-dev libyaml-cpp-dev libfmt-dev
-          libboost-graph-dev libeigen3-dev doctest-dev nlohmann-json3-dev pybind11-dev zlib1g-dev libsqlite3-dev python3 python3-dev)
+          libboost-graph-dev libeigen3-dev doctest-dev nlohmann-json3-dev pybind11-dev zlib1g-dev libsqlite3-dev python3 python3-dev
+          file)  # cpack asks it which files of a package are executables
 
 missing=()
 for package in "${packages[@]}"; do

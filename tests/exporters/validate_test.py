@@ -20,11 +20,12 @@ import shell
 
 HERE = pathlib.Path(__file__).resolve().parent
 SCRIPTS = {"megatron": "check_megatron.py", "deepspeed": "check_deepspeed.py",
+           "megatron-deepspeed": "check_megatron_deepspeed.py",
            "torchtitan": "check_torchtitan.py", "torchtitan-0.2": "check_torchtitan_toml.py",
            "nanotron": "check_nanotron.py", "accelerate": "check_accelerate.py", "axonn": "check_axonn.py", "galvatron": "check_galvatron.py",
            "axolotl": "check_axolotl.py", "llama-factory": "check_llama_factory.py", "maxtext": "check_maxtext.py",
            "alpa": "check_alpa.py", "ms-swift": "check_swift.py", "verl": "check_verl.py", "verl-fsdp": "check_verl.py"}
-BY_COMMAND_LINE = ("megatron", "torchtitan", "axonn", "maxtext", "ms-swift", "verl", "verl-fsdp")
+BY_COMMAND_LINE = ("megatron", "megatron-deepspeed", "torchtitan", "axonn", "maxtext", "ms-swift", "verl", "verl-fsdp")
 PROGRAMS = ("pretrain_gpt.py", "torchtitan.train", "src/maxtext/configs/base.yml", "swift/cli/_megatron/sft.py",
             "verl.trainer.main_ppo")
 
@@ -65,8 +66,8 @@ def main():
             case = case_of(arguments.binary, arguments.target, plan, directory)
             if case is not None and len(cases) < 20:
                 cases.append((plan, case))
-    result = subprocess.run(command, capture_output=True, text=True,
-                            input="".join(json.dumps(case) + "\n" for _, case in cases), check=False)
+        result = subprocess.run(command, capture_output=True, text=True,
+                                input="".join(json.dumps(case) + "\n" for _, case in cases), check=False)
     lines = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
     if result.returncode != 0 or len(lines) != len(cases) + 1:
         print(result.stdout[-2000:], result.stderr[-2000:])
