@@ -4,8 +4,7 @@
 set -euo pipefail
 
 packages=(cmake ninja-build g++ libcli11-dev libyaml-cpp-dev libfmt-dev
-          libboost-graph-dev libeigen3-dev doctest-dev nlohmann-json3-dev pybind11-dev zlib1g-dev libsqlite3-dev python3 python3-dev
-          file)  # cpack asks it which files of a package are executables
+          libboost-graph-dev libeigen3-dev doctest-dev nlohmann-json3-dev pybind11-dev zlib1g-dev libsqlite3-dev python3 python3-dev)
 
 missing=()
 for package in "${packages[@]}"; do
