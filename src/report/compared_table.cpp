@@ -87,9 +87,9 @@ Columns<ComparedRow> result_columns(const ComparisonReport& report) {
   if (report.rows.front().question.tokens) {
     append<ComparedRow, TrainingCost>(columns, training_columns(), cost_of);
   } else {
-    add({"GPU-hours/1G tokens", Align::Right, 1},
+    add({"GPU-hours/1B tokens", Align::Right, 1},
         [](Row r, Plan) { return gpu_hours_cell(cost_of(r)->gpu_time); });
-    add({"price/1G tokens", Align::Right, 1},
+    add({"price/1B tokens", Align::Right, 1},
         [](Row r, Plan) { return price_cell(cost_of(r)->price_usd); });
   }
   columns.push_back(column({"best plan", Align::Left},
