@@ -155,6 +155,9 @@ std::vector<Key> plan_keys() {
       {"ddp.use_megatron_fsdp", {s(D::Zero)}, [](const ExportRequest& h) { return spelled_out(megatron_fsdp(h)); }},
       {"ddp.data_parallel_sharding_strategy", {s(D::Zero)},
        sharding_strategy},
+      // ConfigContainer.validate takes no other format of sharded parameters.
+      {"checkpoint.ckpt_format", {s(D::Zero)},
+       [](const ExportRequest& h) { return megatron_fsdp(h) ? Value("fsdp_dtensor") : Value(); }},
       {"ddp.num_distributed_optimizer_instances", {s(D::ShardGroup)},
        [](const ExportRequest& h) { return Value(h.sharded() ? h.degrees.data / h.shard_ranks() : 1); }},
       // _override_user_cfgs: what comm_overlap says wins over ddp.

@@ -268,6 +268,13 @@ class ByHand(Case):
             "ddp.overlap_param_gather": "true", "comm_overlap.overlap_param_gather": "true", "comm_overlap.tp_comm_overlap": "true",
             "dist.use_tp_pp_dp_mapping": "false", "mixed_precision": "bf16_mixed"})
 
+    def test_megatron_bridge_saves_sharded_parameters_in_their_own_format(self):
+        for zero, kept in ((1, False), (3, True)):
+            path = self.plan_file(BASE | {"batch": 64, "degrees": {"dp": 64, "zero": zero}})
+            words = self.export(path, "megatron-bridge")
+            self.assertEqual("checkpoint.ckpt_format=fsdp_dtensor" in words, kept)
+            self.assertEqual("ddp.use_megatron_fsdp=true" in words, kept)
+
     def words_of(self, plan, target, nodes, *arguments):
         """What the program of a launch script gets, and its environment."""
         script = self.export(self.plan_file(plan), target, "--launch", "torchrun", *arguments)

@@ -20,13 +20,15 @@ import shell
 
 HERE = pathlib.Path(__file__).resolve().parent
 SCRIPTS = {"megatron": "check_megatron.py", "deepspeed": "check_deepspeed.py",
-           "megatron-deepspeed": "check_megatron_deepspeed.py",
+           "megatron-bridge": "check_megatron_bridge.py", "megatron-deepspeed": "check_megatron_deepspeed.py",
            "torchtitan": "check_torchtitan.py", "torchtitan-0.2": "check_torchtitan_toml.py",
            "nanotron": "check_nanotron.py", "accelerate": "check_accelerate.py", "axonn": "check_axonn.py", "galvatron": "check_galvatron.py",
            "axolotl": "check_axolotl.py", "llama-factory": "check_llama_factory.py", "maxtext": "check_maxtext.py",
            "alpa": "check_alpa.py", "ms-swift": "check_swift.py", "verl": "check_verl.py", "verl-fsdp": "check_verl.py"}
-BY_COMMAND_LINE = ("megatron", "megatron-deepspeed", "torchtitan", "axonn", "maxtext", "ms-swift", "verl", "verl-fsdp")
-PROGRAMS = ("pretrain_gpt.py", "torchtitan.train", "src/maxtext/configs/base.yml", "swift/cli/_megatron/sft.py",
+BY_COMMAND_LINE = ("megatron", "megatron-bridge", "megatron-deepspeed", "torchtitan", "axonn", "maxtext", "ms-swift", "verl",
+                   "verl-fsdp")
+DRAWN_FOR = {"megatron-bridge": "megatron"}
+PROGRAMS = ("pretrain_gpt.py", "scripts/training/run_recipe.py", "torchtitan.train", "src/maxtext/configs/base.yml", "swift/cli/_megatron/sft.py",
             "verl.trainer.main_ppo")
 
 
@@ -62,7 +64,7 @@ def main():
         return 77
     cases = []
     with tempfile.TemporaryDirectory() as directory:
-        for plan in plans.drawn(arguments.target):
+        for plan in plans.drawn(DRAWN_FOR.get(arguments.target, arguments.target)):
             case = case_of(arguments.binary, arguments.target, plan, directory)
             if case is not None and len(cases) < 20:
                 cases.append((plan, case))
