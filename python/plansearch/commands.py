@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from .settings import Degrees, Search, Settings
 
+    _Name = str | os.PathLike[str] | None
+
 _INTERNAL, _INEXPRESSIBLE = 1, 4  # exit codes
 
 
@@ -56,20 +58,28 @@ def _run(*words: str) -> tuple[int, str, list[str]]:
     return code, text, remarks
 
 
+def _question(flags: Mapping[str, Any], hw: Any, model: Any) -> dict[str, Any]:
+    """The flags with those that stood first."""
+    first = {key: value for key, value in (("hw", hw), ("model", model)) if value is not None}
+    for key in first.keys() & flags.keys():
+        raise TypeError(f"{key} is given twice: first and by its name")
+    return {**first, **flags}
+
+
 def _answer(command: str, arguments: Iterable[Any], flags: Mapping[str, Any]) -> Answer:
     words = [command, *map(_text, arguments), *_words({**flags, "format": "json"})]
     code, text, remarks = _run(*words)
     return Answer(text, code, remarks)
 
 
-def search(**flags: Unpack[Search]) -> Answer:
+def search(hw: _Name = None, model: _Name = None, /, **flags: Unpack[Search]) -> Answer:
     """Ranked plans of a question; without `gpus` those of a ladder of sizes."""
-    return _answer("search", [], flags)
+    return _answer("search", [], _question(flags, hw, model))
 
 
-def predict(**flags: Unpack[Search]) -> Answer:
+def predict(hw: _Name = None, model: _Name = None, /, **flags: Unpack[Search]) -> Answer:
     """One plan, priced. What degrees leave open takes the framework's own values."""
-    return _answer("predict", [], flags)
+    return _answer("predict", [], _question(flags, hw, model))
 
 
 def compare(*plans: str | os.PathLike[str], **flags: Unpack[Search]) -> Answer:
@@ -77,9 +87,9 @@ def compare(*plans: str | os.PathLike[str], **flags: Unpack[Search]) -> Answer:
     return _answer("compare", plans, flags)
 
 
-def capacity(**flags: Any) -> Answer:
+def capacity(hw: _Name = None, model: _Name = None, /, **flags: Any) -> Answer:
     """What training on `tokens` takes on every size of every machine, within a deadline or a budget."""
-    return _answer("capacity", [], flags)
+    return _answer("capacity", [], _question(flags, hw, model))
 
 
 def diagnose(*, measured: str | float | None = None, profile: str | os.PathLike[str] | None = None,

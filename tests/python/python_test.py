@@ -48,6 +48,13 @@ class Answers(unittest.TestCase):
                 self.assertEqual(answer.text, printed.stdout)
                 self.assertEqual(answer.code, printed.returncode)
 
+    def test_hardware_and_model_may_stand_first(self):
+        self.assertEqual(plansearch.search("perlmutter", "gpt2-xl", gpus=8).text,
+                         plansearch.search(hw="perlmutter", model="gpt2-xl", gpus=8).text)
+        self.assertEqual(plansearch.predict("dgx-h100", "llama3-8b", gpus=8).code, 0)
+        with self.assertRaisesRegex(TypeError, "hw is given twice"):
+            plansearch.search("perlmutter", hw="perlmutter")
+
     def test_several_values_are_set(self):
         question = {"hw": "dgx-h100", "model": "llama3-8b", "gpus": 8, "tp": 8}
         both = plansearch.predict(**question, set=["tiers.nvlink.bandwidth=225GB/s", "framework.constants.host_launch=90us"])
