@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -55,13 +56,16 @@ void refuse_lists(const ProblemRequest& common) {
 
 /// Every row says what it answers, what the command line adds included.
 void name_common(const ProblemRequest& common, std::vector<io::TableQuestion>& questions) {
+  std::vector<std::pair<const SettingRow*, std::string>> settings;
+  for (const SettingRow& row : setting_table()) {
+    if (auto value = row.get(common)) settings.emplace_back(&row, *std::move(value));
+  }
   for (io::TableQuestion& question : questions) {
     const auto add = [&](std::string_view key, const std::string& value) {
       question.text += fmt::format("{}{}={}", question.text.empty() ? "" : " ", key, value);
     };
-    for (const SettingRow& row : setting_table()) {
-      const auto value = row.get(common);
-      if (value && !row.get(question.request)) add(row.key, *value);
+    for (const auto& [row, value] : settings) {
+      if (!row->get(question.request)) add(row->key, value);
     }
     if (common.nodes && !question.request.gpus && !question.request.nodes)
       add("nodes", fmt::format("{}", *common.nodes));
@@ -108,26 +112,25 @@ class RowsInOrder {
   std::function<void(std::size_t)> progress_;
 };
 
-/// Answers what is open; false where it was stopped before the end.
-bool answer_open(const std::vector<io::TableQuestion>& questions, const SweepRequest& request,
+/// Answers what is open. Throws Stopped where it was stopped before the end.
+void answer_open(const std::vector<io::TableQuestion>& questions, const SweepRequest& request,
                  const std::vector<std::size_t>& open, RowsInOrder& rows) {
   QuestionFiles files;
-  try {
-    parallel_for(open.size(), request.threads, [&](std::size_t i) {
-      rows.put(i, json_text(answer_row(questions[open[i] - 1], request.common, open[i], files)));
-    });
-  } catch (const Stopped&) {
-    return false;
-  }
-  return true;
+  parallel_for(open.size(), request.threads, [&](std::size_t i) {
+    rows.put(i, json_text(answer_row(questions[open[i] - 1], request.common, open[i], files)));
+  });
 }
 
-void count_outcomes(const AnswerTable& rows, SweepSummary& summary) {
-  for (const auto& [number, text] : rows) {
-    const std::string outcome = Json::parse(text).at("outcome");
-    if (outcome == "refused") ++summary.refused;
-    if (outcome != "plan" && outcome != "refused") ++summary.without_plan;
-  }
+void count_outcomes(const AnswerTable& rows, int threads, SweepSummary& summary) {
+  std::atomic<std::size_t> refused = 0;
+  std::atomic<std::size_t> without_plan = 0;
+  for_each_row(rows, threads, [&](std::size_t, const Json& row) {
+    const std::string& outcome = row.at("outcome").get_ref<const std::string&>();
+    if (outcome == "refused") ++refused;
+    if (outcome != "plan" && outcome != "refused") ++without_plan;
+  });
+  summary.refused = refused;
+  summary.without_plan = without_plan;
 }
 
 }  // namespace
@@ -154,14 +157,18 @@ SweepSummary sweep(const SweepRequest& request,
   RowsInOrder in_order(open, journal, rows, [&](std::size_t done) {
     progress({summary.known + done, numbers.size()});
   });
-  summary.stopped = !answer_open(questions, request, open, in_order);
   summary.journal = journal.path();
-  if (summary.stopped) return summary;
   AnswerTable own;
-  for (const std::size_t number : numbers) own.insert(rows.extract(number));
-  write_answers(request.out, own);
+  try {
+    answer_open(questions, request, open, in_order);
+    for (const std::size_t number : numbers) own.insert(rows.extract(number));
+    count_outcomes(own, request.threads, summary);
+    write_answers(request.out, own, request.threads);
+  } catch (const Stopped&) {
+    summary.stopped = true;
+    return summary;
+  }
   journal.remove();
-  count_outcomes(own, summary);
   if (!request.plots.empty()) write_sweep_plots(request.plots, own);
   return summary;
 }

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "base/parallel.hpp"
 #include "io/database.hpp"
 #include "plansearch/error.hpp"
 #include "report/columns.hpp"
@@ -44,14 +46,12 @@ std::size_t checked_number(const Json& row, const std::vector<io::TableQuestion>
   return index;
 }
 
-std::string csv_of(const AnswerTable& rows) {
-  std::string text;
-  for (const auto& [number, line] : rows) {
-    const Json row = Json::parse(line);
-    if (text.empty()) text = csv_header(row);
-    text += csv_line(row);
-  }
-  return text;
+std::string csv_of(const AnswerTable& rows, int threads) {
+  std::vector<std::string> lines(rows.size());
+  for_each_row(rows, threads, [&](std::size_t i, const Json& row) {
+    lines[i] = i == 0 ? csv_header(row) + csv_line(row) : csv_line(row);
+  });
+  return fmt::format("{}", fmt::join(lines, ""));
 }
 
 std::string lines_of(const AnswerTable& rows) {
@@ -94,7 +94,14 @@ void check_ending(const fs::path& out) {
                    "end the name of --out so");
 }
 
-void write_answers(const fs::path& out, const AnswerTable& rows) {
+void for_each_row(const AnswerTable& rows, int threads,
+                  const std::function<void(std::size_t, const Json&)>& fn) {
+  std::vector<const std::string*> lines;
+  for (const auto& [number, line] : rows) lines.push_back(&line);
+  parallel_for(lines.size(), threads, [&](std::size_t i) { fn(i, Json::parse(*lines[i])); });
+}
+
+void write_answers(const fs::path& out, const AnswerTable& rows, int threads) {
   if (is_database(out)) {
     std::vector<Json> values;
     for (const auto& [number, line] : rows) values.push_back(Json::parse(line));
@@ -102,7 +109,7 @@ void write_answers(const fs::path& out, const AnswerTable& rows) {
     return;
   }
   if (out.extension() == ".csv") {
-    io::write_file(out, csv_of(rows));
+    io::write_file(out, csv_of(rows, threads));
     return;
   }
   io::write_file(out, lines_of(rows));

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -19,8 +21,12 @@ using AnswerTable = std::map<std::size_t, std::string>;
 /// InputError for an ending that no writer has, with what to do instead.
 void check_ending(const std::filesystem::path& out);
 
-/// CSV, JSON lines or an SQLite database, by the ending; in one step.
-void write_answers(const std::filesystem::path& out, const AnswerTable& rows);
+/// Calls `fn` with the place from 0 of every row and the row, on several threads. Throws Stopped.
+void for_each_row(const AnswerTable& rows, int threads,
+                  const std::function<void(std::size_t, const nlohmann::ordered_json&)>& fn);
+
+/// CSV, JSON lines or an SQLite database, by the ending; in one step. Throws Stopped before it.
+void write_answers(const std::filesystem::path& out, const AnswerTable& rows, int threads);
 
 /// Adds the rows of a file of JSON lines. A last line that is cut short is left out. InputError for
 /// a row of another question.

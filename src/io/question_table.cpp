@@ -30,13 +30,6 @@ struct Value {
   SourceLocation where;
 };
 
-/// A key of the file with its values, one or more.
-struct Field {
-  std::string key;
-  std::vector<Value> values;
-};
-using Fields = std::vector<Field>;
-
 /// What a key does to a question; throws InputError for a value that cannot be.
 using Taker = std::function<void(TableQuestion&, const Value&)>;
 
@@ -79,6 +72,14 @@ struct KeyRow {
   bool numbers = false;  ///< cells may be lists and ranges of numbers
   bool words = false;    ///< cells may be lists of words
 };
+
+/// A key as the file writes it, and its values, one or more.
+struct Field {
+  std::string key;
+  const KeyRow* row = nullptr;
+  std::vector<Value> values;
+};
+using Fields = std::vector<Field>;
 
 std::vector<KeyRow> make_keys() {
   std::vector<KeyRow> keys{
@@ -173,7 +174,7 @@ void expand(const Fields& fields, const SourceLocation& where,
       block /= field.values.size();
       const Value& value = field.values[rest / block];
       rest %= block;
-      key_row(field.key, value.where).take(question, value);
+      field.row->take(question, value);
       question.text +=
           fmt::format("{}{}={}", question.text.empty() ? "" : " ", field.key, value.text);
     }
@@ -184,15 +185,17 @@ void expand(const Fields& fields, const SourceLocation& where,
 
 std::vector<TableQuestion> read_csv(const std::filesystem::path& path) {
   const CsvTable table = CsvTable::read(path);
+  std::vector<const KeyRow*> keys;
+  for (const std::string& name : table.header())
+    keys.push_back(&key_row(name, {path.string(), 1, 1}));
   std::vector<TableQuestion> questions;
   for (const CsvRow& row : table.rows()) {
     Fields fields;
-    for (std::size_t c = 0; c < table.header().size(); ++c) {
+    for (std::size_t c = 0; c < keys.size(); ++c) {
       const CsvCell& cell = row.cells[c];
+      if (cell.text.empty()) continue;
       const SourceLocation where{path.string(), cell.line, cell.column};
-      const KeyRow& key = key_row(table.header()[c], {path.string(), 1, 1});
-      if (!cell.text.empty())
-        fields.push_back({table.header()[c], values_of_cell(key, cell.text, where)});
+      fields.push_back({table.header()[c], keys[c], values_of_cell(*keys[c], cell.text, where)});
     }
     expand(fields, {path.string(), row.line, 1}, questions);
   }
@@ -203,7 +206,7 @@ Fields read_map(const Node& map) {
   Fields fields;
   for (const Node::Entry& entry : map.entries()) {
     const KeyRow& key = key_row(entry.key, entry.where);
-    Field field{entry.key, {}};
+    Field field{entry.key, &key, {}};
     if (entry.value.is_list()) {
       for (const Node& item : entry.value.items())
         field.values.push_back({item.text(), item.where()});
