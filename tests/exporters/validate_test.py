@@ -19,17 +19,18 @@ import plans
 import shell
 
 HERE = pathlib.Path(__file__).resolve().parent
-SCRIPTS = {"megatron": "check_megatron.py", "deepspeed": "check_deepspeed.py",
-           "megatron-bridge": "check_megatron_bridge.py", "megatron-deepspeed": "check_megatron_deepspeed.py",
+SCRIPTS = {"megatron": "check_megatron.py", "megatron-bridge": "check_megatron_bridge.py",
+           "megatron-deepspeed": "check_megatron_deepspeed.py", "deepspeed": "check_deepspeed.py",
            "torchtitan": "check_torchtitan.py", "torchtitan-0.2": "check_torchtitan_toml.py",
-           "nanotron": "check_nanotron.py", "accelerate": "check_accelerate.py", "axonn": "check_axonn.py", "galvatron": "check_galvatron.py",
-           "axolotl": "check_axolotl.py", "llama-factory": "check_llama_factory.py", "maxtext": "check_maxtext.py",
-           "alpa": "check_alpa.py", "ms-swift": "check_swift.py", "verl": "check_verl.py", "verl-fsdp": "check_verl.py"}
+           "nanotron": "check_nanotron.py", "nnscaler": "check_nnscaler.py", "accelerate": "check_accelerate.py",
+           "axonn": "check_axonn.py", "galvatron": "check_galvatron.py", "axolotl": "check_axolotl.py",
+           "llama-factory": "check_llama_factory.py", "maxtext": "check_maxtext.py", "alpa": "check_alpa.py",
+           "ms-swift": "check_swift.py", "verl": "check_verl.py", "verl-fsdp": "check_verl.py"}
 BY_COMMAND_LINE = ("megatron", "megatron-bridge", "megatron-deepspeed", "torchtitan", "axonn", "maxtext", "ms-swift", "verl",
                    "verl-fsdp")
-DRAWN_FOR = {"megatron-bridge": "megatron"}
-PROGRAMS = ("pretrain_gpt.py", "scripts/training/run_recipe.py", "torchtitan.train", "src/maxtext/configs/base.yml", "swift/cli/_megatron/sft.py",
-            "verl.trainer.main_ppo")
+PROGRAMS = ("pretrain_gpt.py", "scripts/training/run_recipe.py", "torchtitan.train", "src/maxtext/configs/base.yml",
+            "swift/cli/_megatron/sft.py", "verl.trainer.main_ppo")
+DRAWN_FOR = {"megatron-bridge": "megatron"}  # targets that have no plans of their own in plans.jsonl
 
 
 def case_of(binary, target, plan, directory):
