@@ -46,6 +46,7 @@ grid:
   pp: [1, 2, 4, 8]
   zero: [0, 1]
   micro_batch: [1, 2]
+  recompute: none
   batch: {[64 * i for i in range(1, 65)]}
 """
 
@@ -100,6 +101,18 @@ class Rows(Case):
             self.assertEqual(row["outcome"], "plan")
             for key in set(row) & set(answer):
                 self.assertEqual(row[key], answer[key], (row["asked"], key))
+
+    def test_a_plan_that_leaves_switches_out_has_one_interval(self):
+        plan = self.file("plan.yaml", "schema: plansearch/plan/v1\nhardware: dgx-h100\nmodel: llama3-8b\ngpus: 64\n"
+                                      "degrees:\n  dp: 16\n  tp: 2\n  pp: 2\n")
+        row = self.rows(self.sweep(self.file("q.csv", f"plan\n{plan}\n"), "r.csv"))[0]
+        swept = (float(row["step_time_p10_s"]), float(row["step_time_p90_s"]))
+        stated = json.loads(run("predict", "--plan", plan, "--recompute", "none", "--micro-batch", 1, "--format", "json").stdout)
+        self.assertGreater(swept[1], stated["plans"][0]["step_time_p90_s"])
+        for words in (("predict", "--plan", plan), ("explain", plan), ("compare", plan, plan)):
+            answer = json.loads(run(*words, "--format", "json").stdout)
+            first = answer["rows"][0]["plan"] if "rows" in answer else answer["plans"][0]
+            self.assertEqual((first["step_time_p10_s"], first["step_time_p90_s"]), swept, words)
 
     def test_a_given_plan_and_what_cannot_be_asked(self):
         questions = self.file("q.csv", "hw,model,gpus,tp,pp,command,batch\n"
