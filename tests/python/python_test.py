@@ -51,7 +51,8 @@ class Answers(unittest.TestCase):
     def test_hardware_and_model_may_stand_first(self):
         self.assertEqual(plansearch.search("perlmutter", "gpt2-xl", gpus=8).text,
                          plansearch.search(hw="perlmutter", model="gpt2-xl", gpus=8).text)
-        self.assertEqual(plansearch.predict("dgx-h100", "llama3-8b", gpus=8).code, 0)
+        self.assertEqual(plansearch.predict("dgx-h100", "llama3-8b", gpus=8).text,
+                         plansearch.predict(hw="dgx-h100", model="llama3-8b", gpus=8).text)
         with self.assertRaisesRegex(TypeError, "hw is given twice"):
             plansearch.search("perlmutter", hw="perlmutter")
 
