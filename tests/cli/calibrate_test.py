@@ -35,21 +35,22 @@ def keys(path):
 
 
 class Measures(cli_test.Case):
-    """This processor, for real; how many points the budget buys is the machine's affair, so rows left out are tried below."""
+    """This processor, for real."""
 
     def test_from_probes_to_a_plan(self):
         samples, profile = self.directory / "s.jsonl", self.directory / "me.yaml"
-        text = self.succeed("calibrate", "--backend", "cpu", "--quick", "--budget", "40s", "--out", samples)
+        text = self.succeed("calibrate", "--backend", "cpu", "--quick", "--budget", "150s", "--out", samples)  # 40 s idle
         self.assertIn("collective: skipped: one process has nobody to send to", text)
         report = self.succeed("fit", samples, "--out", profile, "--quiet")
         self.assertIn("matmul fp32", report)
+        self.assertIn("rows left out are off by", report)
         self.assertIn("evidence: measured", profile.read_text())
         answer = self.answer("--hw", profile, "--model", "gpt2", "--gpus", "2")
         self.assertEqual(answer["question"]["precision"], "fp32")
         self.assertTrue(answer["plans"])
         named, plot = self.directory / "other.yaml", self.directory / "fit.svg"
         self.succeed("fit", samples, "--new", "my-box", "--out", named, "--plot", plot, "--quiet")
-        self.assertGreater(len(ElementTree.parse(plot).getroot().findall("{http://www.w3.org/2000/svg}circle")), 10)
+        self.assertGreater(len(ElementTree.parse(plot).getroot().findall("{http://www.w3.org/2000/svg}circle")), 30)
         self.assertIn('name: "my-box"', named.read_text())
 
     def test_a_budget_ends_in_time(self):
