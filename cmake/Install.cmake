@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# What cmake --install writes: the executable (src/cli), libraries, headers, data, and the package
+# What cmake --install writes: the executable, libraries, headers, data, and the package
 # that find_package(plansearch CONFIG) reads.
+install(TARGETS plansearch COMPONENT program)
 if(NOT PLANSEARCH_STATIC)  # a static executable comes alone: its libraries are not those of the system
   include(CMakePackageConfigHelpers)
   set(package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/plansearch)
@@ -8,9 +9,9 @@ if(NOT PLANSEARCH_STATIC)  # a static executable comes alone: its libraries are 
   # plansearch::plansearch is the whole library; its parts are libraries of their own.
   add_library(plansearch_library INTERFACE)
   add_library(plansearch::plansearch ALIAS plansearch_library)
-  target_link_libraries(plansearch_library INTERFACE plansearch_question)
+  target_link_libraries(plansearch_library INTERFACE plansearch_answer)
   set_target_properties(plansearch_library PROPERTIES EXPORT_NAME plansearch)
-  foreach(part settings cost io search question)
+  foreach(part settings base cost io report exporters importers search question answer)
     set_target_properties(plansearch_${part} PROPERTIES EXPORT_NAME ${part})
     install(TARGETS plansearch_${part} EXPORT plansearchTargets COMPONENT library)
   endforeach()

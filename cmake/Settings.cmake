@@ -35,13 +35,11 @@ endif()
 # With all its checks GCC takes three times as long. The address sanitizer finds a pointer that is not
 # valid where it is used, so that the other need not look; its checks are calls; and what outlives its
 # scope is looked for by clang alone (preset fuzz).
+add_library(plansearch_sanitizers INTERFACE)
+target_compile_options(plansearch_sanitizers INTERFACE -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
+                                                       -fno-omit-frame-pointer
+  "$<$<CXX_COMPILER_ID:GNU>:-fno-sanitize=null,alignment,vptr,object-size,nonnull-attribute,returns-nonnull-attribute,pointer-overflow;-fno-sanitize-address-use-after-scope;SHELL:--param asan-instrumentation-with-call-threshold=0>")
+target_link_options(plansearch_sanitizers INTERFACE -fsanitize=address,undefined)
 if(PLANSEARCH_SANITIZE)
-  target_compile_options(plansearch_settings INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined
-                                                       -fno-omit-frame-pointer)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(plansearch_settings INTERFACE
-      -fno-sanitize=null,alignment,vptr,object-size,nonnull-attribute,returns-nonnull-attribute,pointer-overflow
-      -fno-sanitize-address-use-after-scope "SHELL:--param asan-instrumentation-with-call-threshold=0")
-  endif()
-  target_link_options(plansearch_settings INTERFACE -fsanitize=address,undefined)
+  target_link_libraries(plansearch_settings INTERFACE plansearch_sanitizers)
 endif()

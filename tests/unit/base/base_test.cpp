@@ -17,7 +17,7 @@
 #include "plansearch/error.hpp"
 #include "plansearch/provenance.hpp"
 
-using namespace plansearch;
+namespace plansearch::base_test {
 
 TEST_SUITE("unit") {
   TEST_CASE("names: canonical form ignores case, underscores and spaces") {
@@ -135,3 +135,5 @@ TEST_SUITE("unit") {
     }
   }
 }
+
+}  // namespace plansearch::base_test

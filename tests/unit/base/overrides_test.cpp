@@ -8,7 +8,7 @@
 
 #include "plansearch/error.hpp"
 
-namespace plansearch {
+namespace plansearch::overrides_test {
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -74,4 +74,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::overrides_test

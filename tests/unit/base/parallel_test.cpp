@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace plansearch {
+namespace plansearch::parallel_test {
 namespace {
 
 TEST_SUITE("unit") {
@@ -62,4 +62,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::parallel_test

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-namespace plansearch {
+namespace plansearch::rows_test {
 namespace {
 
 TEST_SUITE("unit") {
@@ -35,4 +35,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::rows_test

@@ -8,7 +8,7 @@
 
 #include "base/parallel.hpp"
 
-namespace plansearch {
+namespace plansearch::stop_token_test {
 namespace {
 
 using std::chrono::hours;
@@ -83,4 +83,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::stop_token_test

@@ -3,7 +3,7 @@
 
 #include "base/units.hpp"
 
-using namespace plansearch;
+namespace plansearch::units_test {
 
 TEST_SUITE("unit") {
   TEST_CASE("units: decimal and binary sizes differ") {
@@ -62,3 +62,5 @@ TEST_SUITE("unit") {
     CHECK(to_text(FlopRate(999.6e12)) == "1.00 PFLOP/s");
   }
 }
+
+}  // namespace plansearch::units_test

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plansearch::calibrate {
+namespace plansearch::calibrate::budget_test {
 
 TEST_SUITE("unit") {
   TEST_CASE("a budget is a time above zero") {
@@ -19,4 +19,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch::calibrate
+}  // namespace plansearch::calibrate::budget_test

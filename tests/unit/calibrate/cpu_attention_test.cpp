@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace plansearch::calibrate {
+namespace plansearch::calibrate::cpu_attention_test {
 namespace {
 
 struct Head {
@@ -126,4 +126,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch::calibrate
+}  // namespace plansearch::calibrate::cpu_attention_test

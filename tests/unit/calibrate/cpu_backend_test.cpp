@@ -8,7 +8,7 @@
 #include "calibrate/backends/memory_passes.hpp"
 #include "calibrate/backends/plain_gemm.hpp"
 
-namespace plansearch::calibrate {
+namespace plansearch::calibrate::cpu_backend_test {
 namespace {
 
 constexpr int kPlain = 111;
@@ -90,4 +90,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch::calibrate
+}  // namespace plansearch::calibrate::cpu_backend_test

@@ -11,7 +11,7 @@
 #include "calibrate/backends/cuda_library.hpp"
 #include "calibrate/backends/cudnn_attention.hpp"
 
-namespace plansearch::calibrate {
+namespace plansearch::calibrate::cuda_kernels_test {
 
 TEST_SUITE("unit") {
   TEST_CASE("passes over memory compile for every generation that is measured") {
@@ -75,4 +75,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch::calibrate
+}  // namespace plansearch::calibrate::cuda_kernels_test

@@ -7,7 +7,7 @@
 #include "plansearch/shipped_data.hpp"
 #include "support/source_directory.hpp"
 
-namespace plansearch::calibrate {
+namespace plansearch::calibrate::drift_test {
 namespace {
 
 /// Every class of the samples that `truth` gives, against dgx-h100.
@@ -49,4 +49,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch::calibrate
+}  // namespace plansearch::calibrate::drift_test

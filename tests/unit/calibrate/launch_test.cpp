@@ -5,7 +5,7 @@
 
 #include <map>
 
-namespace plansearch::calibrate {
+namespace plansearch::calibrate::launch_test {
 namespace {
 
 std::optional<Launch> launched(const std::map<std::string, std::string>& variables) {
@@ -55,4 +55,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch::calibrate
+}  // namespace plansearch::calibrate::launch_test

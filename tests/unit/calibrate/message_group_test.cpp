@@ -8,7 +8,7 @@
 
 #include "calibrate/probes/probe_rows.hpp"
 
-namespace plansearch::calibrate {
+namespace plansearch::calibrate::message_group_test {
 
 TEST_SUITE("unit") {
   TEST_CASE("groups of neighbours and groups across, as on a mesh of 2 x 4") {
@@ -59,4 +59,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch::calibrate
+}  // namespace plansearch::calibrate::message_group_test

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-namespace plansearch::calibrate {
+namespace plansearch::calibrate::order_test {
 namespace {
 
 std::vector<Point> sizes(const char* probe, int count) {
@@ -48,4 +48,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch::calibrate
+}  // namespace plansearch::calibrate::order_test

@@ -7,7 +7,7 @@
 #include "calibrate/drift.hpp"
 #include "calibrate/probes/probe_rows.hpp"
 
-namespace plansearch::calibrate {
+namespace plansearch::calibrate::probes_test {
 namespace {
 
 Grid wide_grid() {
@@ -135,4 +135,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch::calibrate
+}  // namespace plansearch::calibrate::probes_test

@@ -8,7 +8,7 @@
 
 #include "unit/calibrate/fake_backend.hpp"
 
-namespace plansearch::calibrate {
+namespace plansearch::calibrate::protocol_test {
 namespace {
 
 const Point kPoint{"stream", {{"pass", "copy"}, {"bytes", "65536"}}};
@@ -71,4 +71,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch::calibrate
+}  // namespace plansearch::calibrate::protocol_test

@@ -9,7 +9,7 @@
 #include "plansearch/error.hpp"
 #include "unit/io/temporary_directory.hpp"
 
-namespace plansearch::calibrate {
+namespace plansearch::calibrate::sample_writer_test {
 namespace {
 
 const io::SampledMachine kMachine{
@@ -112,4 +112,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch::calibrate
+}  // namespace plansearch::calibrate::sample_writer_test

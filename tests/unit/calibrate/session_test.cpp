@@ -11,7 +11,7 @@
 #include "unit/calibrate/fake_backend.hpp"
 #include "unit/io/temporary_directory.hpp"
 
-namespace plansearch::calibrate {
+namespace plansearch::calibrate::session_test {
 namespace {
 
 SessionRequest request_to(const std::string& path) {
@@ -126,4 +126,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch::calibrate
+}  // namespace plansearch::calibrate::session_test

@@ -13,7 +13,7 @@
 #include "calibrate/backend.hpp"
 #include "calibrate/processes/socket.hpp"
 
-namespace plansearch::calibrate {
+namespace plansearch::calibrate::store_test {
 namespace {
 
 /// Free at the moment, and not that of a test beside this one.
@@ -103,4 +103,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch::calibrate
+}  // namespace plansearch::calibrate::store_test

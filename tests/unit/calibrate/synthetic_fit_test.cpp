@@ -15,7 +15,7 @@
 #include "support/source_directory.hpp"
 #include "unit/io/temporary_directory.hpp"
 
-namespace plansearch::calibrate {
+namespace plansearch::calibrate::synthetic_fit_test {
 namespace {
 
 /// An H100 whose constants nobody knows.
@@ -236,4 +236,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch::calibrate
+}  // namespace plansearch::calibrate::synthetic_fit_test

@@ -8,7 +8,7 @@
 #include "small_networks.hpp"
 #include "unit/communication/reference_sizes.hpp"
 
-namespace plansearch {
+namespace plansearch::closed_forms_test {
 namespace {
 
 double moved(const std::vector<Communication>& demands) {
@@ -247,4 +247,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::closed_forms_test

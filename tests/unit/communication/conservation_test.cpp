@@ -14,7 +14,7 @@
 #include "unit/workload/descriptions.hpp"
 #include "workload/operator_traits.hpp"
 
-namespace plansearch {
+namespace plansearch::conservation_test {
 namespace {
 
 /// Matrix products but for the router, which every tensor rank runs for all its tokens.
@@ -98,4 +98,4 @@ TEST_SUITE("property") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::conservation_test

@@ -4,7 +4,7 @@
 
 #include "small_networks.hpp"
 
-namespace plansearch {
+namespace plansearch::depth_policy_test {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -104,4 +104,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::depth_policy_test

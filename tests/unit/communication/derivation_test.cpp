@@ -6,7 +6,7 @@
 #include "small_networks.hpp"
 #include "unit/communication/reference_sizes.hpp"
 
-namespace plansearch {
+namespace plansearch::derivation_test {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -217,4 +217,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::derivation_test

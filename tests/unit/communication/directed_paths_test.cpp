@@ -9,7 +9,7 @@
 
 #include "communication/redistribution/redistribution_search.hpp"
 
-namespace plansearch {
+namespace plansearch::directed_paths_test {
 namespace {
 
 /// Of a pattern whose cuts go to the goal.
@@ -102,4 +102,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::directed_paths_test

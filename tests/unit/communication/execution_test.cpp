@@ -11,7 +11,7 @@
 #include "plansearch/placement_names.hpp"
 #include "support/placed_sequence.hpp"
 
-namespace plansearch {
+namespace plansearch::execution_test {
 namespace {
 
 using test::execute;
@@ -389,4 +389,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::execution_test

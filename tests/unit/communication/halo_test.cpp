@@ -6,7 +6,7 @@
 
 #include "small_networks.hpp"
 
-namespace plansearch {
+namespace plansearch::halo_test {
 namespace {
 
 /// [b, y, x, c] -> [b, v, u, d] by taps p, q: every second place.
@@ -92,4 +92,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::halo_test

@@ -13,7 +13,7 @@
 
 #include "communication/redistribution/redistribution.hpp"
 
-namespace plansearch {
+namespace plansearch::layout_paths_test {
 namespace {
 
 constexpr std::array<double, 3> kExtents{64.0, 4096.0, 8192.0};
@@ -305,4 +305,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::layout_paths_test

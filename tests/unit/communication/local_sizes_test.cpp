@@ -12,7 +12,7 @@
 #include "unit/communication/reference_sizes.hpp"
 #include "unit/workload/descriptions.hpp"
 
-namespace plansearch {
+namespace plansearch::local_sizes_test {
 namespace {
 
 Network dense_network() {
@@ -104,4 +104,4 @@ TEST_SUITE("communication") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::local_sizes_test

@@ -8,7 +8,7 @@
 #include <random>
 #include <string>
 
-using namespace plansearch;
+namespace plansearch::mesh_transfer_test {
 
 namespace {
 
@@ -173,3 +173,5 @@ TEST_SUITE("unit") {
     CHECK(transfer.busiest_inside == 1.0);  // a receiver takes in all of it
   }
 }
+
+}  // namespace plansearch::mesh_transfer_test

@@ -13,7 +13,7 @@
 #include "small_networks.hpp"
 #include "unit/workload/descriptions.hpp"
 
-namespace plansearch {
+namespace plansearch::micro_batch_test {
 namespace {
 
 Network dense_network() {
@@ -75,4 +75,4 @@ TEST_SUITE("property") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::micro_batch_test

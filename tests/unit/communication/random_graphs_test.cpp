@@ -15,7 +15,7 @@
 #include "communication/redistribution/redistribution.hpp"
 #include "small_networks.hpp"
 
-namespace plansearch {
+namespace plansearch::random_graphs_test {
 namespace {
 
 constexpr int kTokens = 16;  // of every dimension: eight slices, two places each
@@ -549,4 +549,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::random_graphs_test

@@ -11,7 +11,7 @@
 #include "communication/redistribution/redistribution.hpp"
 #include "communication/redistribution/redistribution_search.hpp"
 
-namespace plansearch {
+namespace plansearch::redistribution_test {
 namespace {
 
 DeviceMesh small_mesh() {
@@ -483,4 +483,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::redistribution_test

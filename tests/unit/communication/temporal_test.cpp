@@ -7,7 +7,7 @@
 
 #include "small_networks.hpp"
 
-namespace plansearch {
+namespace plansearch::temporal_test {
 namespace {
 
 SliceMap affine(int modulus, SliceTerms terms, int time, int last, int offset) {
@@ -216,4 +216,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::temporal_test

@@ -8,7 +8,7 @@
 
 #include "small_networks.hpp"
 
-namespace plansearch {
+namespace plansearch::value_split_test {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -134,4 +134,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::value_split_test

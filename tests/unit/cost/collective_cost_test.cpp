@@ -7,7 +7,7 @@
 
 #include "frozen_hardware.hpp"
 
-namespace plansearch {
+namespace plansearch::collective_cost_test {
 namespace {
 
 constexpr std::array kKinds{CommunicationKind::AllReduce,     CommunicationKind::AllGather,
@@ -183,4 +183,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::collective_cost_test

@@ -8,7 +8,7 @@
 #include "frozen_hardware.hpp"
 #include "plansearch/error.hpp"
 
-namespace plansearch {
+namespace plansearch::compute_cost_test {
 namespace {
 
 double microseconds(Seconds time) {
@@ -170,4 +170,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::compute_cost_test

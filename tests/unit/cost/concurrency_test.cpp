@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-using namespace plansearch;
+namespace plansearch::concurrency_test {
 
 namespace {
 
@@ -85,3 +85,5 @@ TEST_SUITE("unit") {
     }
   }
 }
+
+}  // namespace plansearch::concurrency_test

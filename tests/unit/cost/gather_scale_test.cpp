@@ -8,7 +8,7 @@
 #include "cost/collective/collective_cost.hpp"
 #include "frozen_hardware.hpp"
 
-namespace plansearch {
+namespace plansearch::gather_scale_test {
 namespace {
 
 constexpr double kLine = 400e9 / 8;  // bytes per second of a card
@@ -74,4 +74,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::gather_scale_test

@@ -6,7 +6,7 @@
 
 #include "cost/collective/collective_cost.hpp"
 
-namespace plansearch {
+namespace plansearch::in_step_collective_test {
 namespace {
 
 constexpr double kMessage = 1.6e9;
@@ -263,4 +263,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::in_step_collective_test

@@ -9,7 +9,7 @@
 
 #include "plansearch/transformer_builder.hpp"
 
-namespace plansearch {
+namespace plansearch::kernel_shape_test {
 namespace {
 
 /// 16 query heads of 64 features, 4 key heads, hidden 1024, gated MLP of 4096, 512 tokens.
@@ -114,4 +114,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::kernel_shape_test

@@ -8,7 +8,7 @@
 #include "support/source_directory.hpp"
 #include "unit/io/temporary_directory.hpp"
 
-namespace plansearch {
+namespace plansearch::measured_time_test {
 namespace {
 
 constexpr const char* kMachine = R"(
@@ -77,4 +77,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::measured_time_test

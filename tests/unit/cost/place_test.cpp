@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-namespace plansearch {
+namespace plansearch::place_test {
 namespace {
 
 /// Nodes of `node` accelerators in one network.
@@ -178,4 +178,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::place_test

@@ -17,7 +17,7 @@
 #include "io/csv.hpp"
 #include "support/source_directory.hpp"
 
-namespace plansearch {
+namespace plansearch::token_load_test {
 namespace {
 
 Routing routing_of(int experts, int top_k, double spread = 0.0) {
@@ -156,4 +156,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::token_load_test

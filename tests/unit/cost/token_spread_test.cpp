@@ -11,7 +11,7 @@
 #include "cost/collective/algorithm.hpp"
 #include "cost/collective/collective_cost.hpp"
 
-namespace plansearch {
+namespace plansearch::token_spread_test {
 namespace {
 
 Routing routing_of(int experts, int top_k, int groups = 1, int top_groups = 1) {
@@ -153,4 +153,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::token_spread_test

@@ -4,7 +4,7 @@
 
 #include "cost/kernels/weight_expansion.hpp"
 
-namespace plansearch {
+namespace plansearch::weight_expansion_test {
 
 TEST_CASE("weight_expansion: one kernel reads what is kept and writes what is multiplied") {
   // 8 bits and 4 bytes per 256 elements; 2 bytes of bf16.
@@ -39,4 +39,4 @@ TEST_CASE("weight_expansion: nothing where products read what is kept") {
   CHECK(none.peak.value() == 0.0);
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::weight_expansion_test

@@ -16,7 +16,7 @@
 #include "support/schedules.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::any_plan_test {
 namespace {
 
 /// 16 GPUs: 4 stages of 2 replicas of 2 tensor ranks; 32 sequences in 8 micro-batches of 2.
@@ -202,4 +202,4 @@ TEST_SUITE("evaluate") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::any_plan_test

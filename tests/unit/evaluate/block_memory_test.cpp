@@ -6,7 +6,7 @@
 #include "plansearch/transformer_builder.hpp"
 #include "support/toy_class.hpp"
 
-namespace plansearch {
+namespace plansearch::block_memory_test {
 namespace {
 
 constexpr double kTokens = 2 * 512;
@@ -263,4 +263,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::block_memory_test

@@ -8,7 +8,7 @@
 
 #include "support/toy_class.hpp"
 
-namespace plansearch {
+namespace plansearch::block_profile_test {
 namespace {
 
 constexpr std::size_t kTensor = static_cast<std::size_t>(Purpose::Tensor);
@@ -135,4 +135,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::block_profile_test

@@ -6,7 +6,7 @@
 
 #include "support/toy_class.hpp"
 
-namespace plansearch {
+namespace plansearch::block_program_test {
 namespace {
 
 constexpr std::size_t kTensor = static_cast<std::size_t>(Purpose::Tensor);
@@ -270,4 +270,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::block_program_test

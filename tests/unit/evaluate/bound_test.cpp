@@ -12,7 +12,7 @@
 #include "schedule/table.hpp"
 #include "support/toy_class.hpp"
 
-namespace plansearch {
+namespace plansearch::bound_test {
 namespace {
 
 struct Count {
@@ -218,4 +218,4 @@ TEST_SUITE("property") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::bound_test

@@ -10,7 +10,7 @@
 #include "support/toy_problem.hpp"
 #include "support/uniform_plan.hpp"
 
-namespace plansearch {
+namespace plansearch::boundary_test {
 namespace {
 
 PlanDegrees stages_of_tensor(int pipeline, int tensor) {
@@ -111,4 +111,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::boundary_test

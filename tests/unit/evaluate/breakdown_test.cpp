@@ -4,7 +4,7 @@
 
 #include "plansearch/evaluation.hpp"
 
-namespace plansearch {
+namespace plansearch::breakdown_test {
 
 TEST_SUITE("unit") {
   TEST_CASE("every part of a step counts once") {
@@ -36,4 +36,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::breakdown_test

@@ -16,7 +16,7 @@
 #include "support/tensor_group.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::choice_tables_test {
 namespace {
 
 /// Kernels and messages of one copy of the layer, from the report of the whole plan.
@@ -227,4 +227,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::choice_tables_test

@@ -7,7 +7,7 @@
 #include "random_plans.hpp"
 #include "support/schedules.hpp"
 
-namespace plansearch {
+namespace plansearch::class_profile_test {
 
 TEST_SUITE("property") {
   TEST_CASE("the price of a plan does not depend on the plans priced before it") {
@@ -85,4 +85,4 @@ TEST_SUITE("property") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::class_profile_test

@@ -10,7 +10,7 @@
 #include "support/toy_problem.hpp"
 #include "workload/block_builder.hpp"
 
-namespace plansearch {
+namespace plansearch::edges_test {
 namespace {
 
 constexpr double kTensor = 512 * 1024 * 2;
@@ -146,4 +146,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::edges_test

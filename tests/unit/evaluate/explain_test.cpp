@@ -4,7 +4,7 @@
 #include "plansearch/plan_report.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::explain_test {
 
 TEST_SUITE("unit") {
   TEST_CASE("the three largest parts, largest first, nothing below one percent") {
@@ -38,4 +38,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::explain_test

@@ -10,7 +10,7 @@
 #include "plansearch/error.hpp"
 #include "unit/io/temporary_directory.hpp"
 
-namespace plansearch {
+namespace plansearch::framework_constants_test {
 namespace {
 
 /// A framework file with every constant but one; the constant of row i is i, switches are on.
@@ -88,4 +88,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::framework_constants_test

@@ -8,7 +8,7 @@
 
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::goodput_test {
 namespace {
 
 /// A job run interruption by interruption: elapsed over useful time.
@@ -149,4 +149,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::goodput_test

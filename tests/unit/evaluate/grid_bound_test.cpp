@@ -5,7 +5,7 @@
 #include "random_plans.hpp"
 #include "support/toy_class.hpp"
 
-namespace plansearch {
+namespace plansearch::grid_bound_test {
 namespace {
 
 int check_grid_bounds(const Problem& problem, unsigned seed) {
@@ -95,4 +95,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::grid_bound_test

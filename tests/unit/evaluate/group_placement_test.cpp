@@ -7,7 +7,7 @@
 #include "plansearch/evaluator.hpp"
 #include "support/toy_class.hpp"
 
-namespace plansearch {
+namespace plansearch::group_placement_test {
 namespace {
 
 std::vector<PricedCommunication> lines_of(const Problem& problem, const PlanDegrees& plan) {
@@ -89,4 +89,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::group_placement_test

@@ -13,7 +13,7 @@
 #include "support/toy_problem.hpp"
 #include "unit/evaluate/random_plans.hpp"
 
-namespace plansearch {
+namespace plansearch::held_at_peak_test {
 namespace {
 
 PeakReport peak_of(const PlanEvaluator& evaluator, const PlanDegrees& degrees) {
@@ -96,4 +96,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::held_at_peak_test

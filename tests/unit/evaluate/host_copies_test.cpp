@@ -12,7 +12,7 @@
 #include "schedule/simulation/stream_program.hpp"
 #include "support/toy_class.hpp"
 
-namespace plansearch {
+namespace plansearch::host_copies_test {
 namespace {
 
 constexpr double kInput = 2.0 * 512 * 1024;
@@ -234,4 +234,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::host_copies_test

@@ -10,7 +10,7 @@
 #include "plansearch/evaluator.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::host_update_test {
 namespace {
 
 constexpr double kHidden = 1024;
@@ -130,4 +130,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::host_update_test

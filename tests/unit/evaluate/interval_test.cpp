@@ -8,7 +8,7 @@
 
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::interval_test {
 namespace {
 
 /// Data parallel over `ranks` GPUs; half of the step computes, half reduces gradients.
@@ -152,4 +152,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::interval_test

@@ -8,7 +8,7 @@
 #include "schedule/table.hpp"
 #include "support/toy_class.hpp"
 
-namespace plansearch {
+namespace plansearch::joined_pass_test {
 namespace {
 
 constexpr auto kExchange = static_cast<std::size_t>(Overlap::ExpertAllToAll);
@@ -161,4 +161,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::joined_pass_test

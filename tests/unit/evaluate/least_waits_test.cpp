@@ -13,7 +13,7 @@
 #include "support/source_directory.hpp"
 #include "support/toy_class.hpp"
 
-namespace plansearch {
+namespace plansearch::least_waits_test {
 namespace {
 
 std::vector<Cluster> shipped_clusters() {
@@ -95,4 +95,4 @@ TEST_SUITE("property") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::least_waits_test

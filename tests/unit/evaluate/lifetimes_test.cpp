@@ -18,7 +18,7 @@
 #include "support/toy_problem.hpp"
 #include "workload/block_builder.hpp"
 
-namespace plansearch {
+namespace plansearch::lifetimes_test {
 namespace {
 
 constexpr std::int64_t kTokens = 64;
@@ -262,4 +262,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::lifetimes_test

@@ -10,7 +10,7 @@
 #include "communication/redistribution/redistribution.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::link_rates_test {
 namespace {
 
 constexpr std::array<double, 2> kExtents{4096.0, 8192.0};
@@ -103,4 +103,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::link_rates_test

@@ -10,7 +10,7 @@
 #include "plansearch/evaluator.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::matrix_update_test {
 namespace {
 
 constexpr double kHidden = 1024;
@@ -234,4 +234,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::matrix_update_test

@@ -10,7 +10,7 @@
 #include "support/schedules.hpp"
 #include "support/toy_class.hpp"
 
-namespace plansearch {
+namespace plansearch::memory_model_test {
 namespace {
 
 constexpr double kHidden = 1024;
@@ -305,4 +305,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::memory_model_test

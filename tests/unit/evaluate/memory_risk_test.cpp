@@ -9,7 +9,7 @@
 #include "plansearch/evaluator.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::memory_risk_test {
 namespace {
 
 constexpr MemoryError kError{1.02, 0.05, 0.10};
@@ -95,4 +95,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::memory_risk_test

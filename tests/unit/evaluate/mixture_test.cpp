@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace plansearch {
+namespace plansearch::mixture_test {
 
 TEST_SUITE("unit") {
   TEST_CASE("one part has its own quantiles") {
@@ -31,4 +31,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::mixture_test

@@ -12,7 +12,7 @@
 #include "plansearch/network.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::module_choices_test {
 namespace {
 
 constexpr auto kMoe = static_cast<std::uint8_t>(1U << static_cast<unsigned>(LayerModule::Moe));
@@ -136,4 +136,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::module_choices_test

@@ -15,7 +15,7 @@
 #include "support/placed_sequence.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::move_prices_test {
 namespace {
 
 /// A price that tells apart kinds, sizes and every factor.
@@ -194,4 +194,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::move_prices_test

@@ -8,7 +8,7 @@
 #include "plansearch/degree_table.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::open_switches_test {
 namespace {
 
 constexpr int kNone = static_cast<int>(Recompute::None);
@@ -128,4 +128,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::open_switches_test

@@ -9,7 +9,7 @@
 #include "schedule/simulation/ticks.hpp"
 #include "support/toy_class.hpp"
 
-namespace plansearch {
+namespace plansearch::operator_price_test {
 namespace {
 
 Problem nothing_hides(const test::ToyOptions& options) {
@@ -107,4 +107,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::operator_price_test

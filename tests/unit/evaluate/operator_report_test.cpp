@@ -6,7 +6,7 @@
 #include "plansearch/evaluator.hpp"
 #include "support/toy_class.hpp"
 
-namespace plansearch {
+namespace plansearch::operator_report_test {
 namespace {
 
 TEST_SUITE("unit") {
@@ -40,4 +40,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::operator_report_test

@@ -19,7 +19,7 @@
 #include "support/placed_sequence.hpp"
 #include "support/toy_class.hpp"
 
-namespace plansearch {
+namespace plansearch::operator_steps_test {
 namespace {
 
 PlanDegrees degrees(int tensor) {
@@ -416,4 +416,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::operator_steps_test

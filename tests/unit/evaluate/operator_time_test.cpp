@@ -7,7 +7,7 @@
 #include "support/toy_class.hpp"
 #include "workload/block_builder.hpp"
 
-namespace plansearch {
+namespace plansearch::operator_time_test {
 namespace {
 
 PlanDegrees tensor_plan() {
@@ -360,4 +360,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::operator_time_test

@@ -9,7 +9,7 @@
 #include "plansearch/plan_report.hpp"
 #include "support/toy_class.hpp"
 
-namespace plansearch {
+namespace plansearch::overlap_report_test {
 namespace {
 
 Problem on_streams() {
@@ -85,4 +85,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::overlap_report_test

@@ -13,7 +13,7 @@
 #include "plansearch/plan_stages.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::pieces_test {
 namespace {
 
 constexpr int kTensor = 2;
@@ -180,4 +180,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::pieces_test

@@ -6,7 +6,7 @@
 #include "support/schedules.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::pipeline_layout_test {
 namespace {
 
 constexpr double kHidden = 1024;
@@ -56,4 +56,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::pipeline_layout_test

@@ -12,7 +12,7 @@
 #include "plansearch/plan_stages.hpp"
 #include "support/toy_problem.hpp"
 
-using namespace plansearch;
+namespace plansearch::placed_plan_test {
 
 namespace {
 
@@ -427,3 +427,5 @@ TEST_SUITE("property") {
     }
   }
 }
+
+}  // namespace plansearch::placed_plan_test

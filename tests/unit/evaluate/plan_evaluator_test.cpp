@@ -6,7 +6,7 @@
 #include "random_plans.hpp"
 #include "support/schedules.hpp"
 
-namespace plansearch {
+namespace plansearch::plan_evaluator_test {
 namespace {
 
 /// Every legal plan of the toy problem over a few degrees.
@@ -172,4 +172,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::plan_evaluator_test

@@ -11,7 +11,7 @@
 #include "plansearch/transformer_builder.hpp"
 #include "support/toy_class.hpp"
 
-namespace plansearch {
+namespace plansearch::plan_report_test {
 namespace {
 
 constexpr double kS = 512, kL = 8, kH = 1024, kV = 51200;
@@ -72,4 +72,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::plan_report_test

@@ -9,7 +9,7 @@
 #include "schedule/table.hpp"
 #include "support/toy_class.hpp"
 
-namespace plansearch {
+namespace plansearch::priced_program_test {
 namespace {
 
 PlanDegrees plan_of(int data, int pipeline, int chunks, int micro_batches, ScheduleId schedule) {
@@ -131,4 +131,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::priced_program_test

@@ -9,7 +9,7 @@
 #include "plansearch/transformer_builder.hpp"
 #include "support/toy_class.hpp"
 
-namespace plansearch {
+namespace plansearch::rank_load_test {
 namespace {
 
 /// 8 experts, 2 a token, sequences of 512: 1,024 copies of a sequence.
@@ -94,4 +94,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::rank_load_test

@@ -9,7 +9,7 @@
 #include "support/schedules.hpp"
 #include "support/toy_class.hpp"
 
-namespace plansearch {
+namespace plansearch::recompute_layers_test {
 namespace {
 
 /// Two stages of four layers, or four chunks of two; the head has a table of its own.
@@ -127,4 +127,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::recompute_layers_test

@@ -9,7 +9,7 @@
 #include "support/toy_class.hpp"
 #include "support/uniform_plan.hpp"
 
-namespace plansearch {
+namespace plansearch::redistributions_test {
 namespace {
 
 PlanDegrees two_stages() {
@@ -85,4 +85,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::redistributions_test

@@ -9,7 +9,7 @@
 #include "schedule/table.hpp"
 #include "support/toy_class.hpp"
 
-namespace plansearch {
+namespace plansearch::replicas_test {
 namespace {
 
 /// Nothing but layers, so that all stages are equal.
@@ -80,4 +80,4 @@ TEST_SUITE("evaluate") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::replicas_test

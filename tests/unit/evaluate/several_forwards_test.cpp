@@ -13,7 +13,7 @@
 #include "schedule/table.hpp"
 #include "support/toy_class.hpp"
 
-namespace plansearch {
+namespace plansearch::evaluate_several_forwards_test {
 namespace {
 
 PlanDegrees plan_of(int data, int pipeline, const char* schedule) {
@@ -126,4 +126,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::evaluate_several_forwards_test

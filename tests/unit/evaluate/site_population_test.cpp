@@ -8,7 +8,7 @@
 #include "plansearch/error.hpp"
 #include "plansearch/evaluation.hpp"
 
-namespace plansearch {
+namespace plansearch::site_population_test {
 namespace {
 
 MeasuredSite site(const char* name, const char* laboratory, double log_factor) {
@@ -102,4 +102,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::site_population_test

@@ -5,7 +5,7 @@
 
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::slow_mode_test {
 namespace {
 
 /// Nodes of 8; 10 % of runs on 2 nodes and 50 % on 32 wait 0.5 s.
@@ -58,4 +58,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::slow_mode_test

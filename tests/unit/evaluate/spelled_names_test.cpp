@@ -11,7 +11,7 @@
 #include "support/toy_problem.hpp"
 #include "workload/block_builder.hpp"
 
-namespace plansearch {
+namespace plansearch::spelled_names_test {
 namespace {
 
 constexpr int kLayers = 3;
@@ -117,4 +117,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::spelled_names_test

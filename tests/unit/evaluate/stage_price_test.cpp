@@ -9,7 +9,7 @@
 #include "plansearch/plan_stages.hpp"
 #include "support/toy_problem.hpp"
 
-using namespace plansearch;
+namespace plansearch::stage_price_test {
 
 namespace {
 
@@ -66,3 +66,5 @@ TEST_SUITE("unit") {
     }
   }
 }
+
+}  // namespace plansearch::stage_price_test

@@ -9,7 +9,7 @@
 #include "support/toy_class.hpp"
 #include "unit/schedule/pipeline_support.hpp"
 
-namespace plansearch {
+namespace plansearch::step_model_test {
 namespace {
 
 constexpr double kHidden = 1024;
@@ -468,4 +468,4 @@ TEST_SUITE("property") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::step_model_test

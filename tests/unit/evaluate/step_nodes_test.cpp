@@ -10,7 +10,7 @@
 #include "plansearch/error.hpp"
 #include "support/toy_class.hpp"
 
-namespace plansearch {
+namespace plansearch::step_nodes_test {
 namespace {
 
 constexpr int kMicroBatches = 4;
@@ -91,4 +91,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::step_nodes_test

@@ -15,7 +15,7 @@
 #include "support/toy_class.hpp"
 #include "support/uniform_plan.hpp"
 
-namespace plansearch {
+namespace plansearch::windowed_step_test {
 namespace {
 
 const std::vector<std::string> kEnds{"embedding", "head"};
@@ -206,4 +206,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::windowed_step_test

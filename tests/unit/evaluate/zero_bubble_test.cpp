@@ -11,7 +11,7 @@
 #include "schedule/program/timeline.hpp"
 #include "support/toy_class.hpp"
 
-namespace plansearch {
+namespace plansearch::zero_bubble_test {
 namespace {
 
 /// Nothing but layers, so that all stages are equal; kernels so long that no device is waited for.
@@ -136,4 +136,4 @@ TEST_SUITE("evaluate") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::zero_bubble_test

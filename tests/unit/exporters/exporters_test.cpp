@@ -14,7 +14,7 @@
 #include "plansearch/setting_table.hpp"
 #include "plansearch/transformer_builder.hpp"
 
-namespace plansearch::exporters {
+namespace plansearch::exporters::exporters_test {
 namespace {
 
 ExportRequest request_of(const PlanDegrees& degrees, const std::string& model = "llama3-8b") {
@@ -316,4 +316,4 @@ TEST_CASE("exporters: even stages") {
 }
 
 }  // namespace
-}  // namespace plansearch::exporters
+}  // namespace plansearch::exporters::exporters_test

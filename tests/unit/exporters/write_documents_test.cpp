@@ -5,7 +5,7 @@
 
 #include "exporters/shell.hpp"
 
-namespace plansearch::exporters {
+namespace plansearch::exporters::write_documents_test {
 namespace {
 
 const std::vector<std::string> kHeader{"one", "two"};
@@ -61,4 +61,4 @@ TEST_CASE("exporters: shell words and arrays") {
 }
 
 }  // namespace
-}  // namespace plansearch::exporters
+}  // namespace plansearch::exporters::write_documents_test

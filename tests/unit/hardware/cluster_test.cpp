@@ -6,7 +6,7 @@
 
 #include "plansearch/cluster.hpp"
 
-using namespace plansearch;
+namespace plansearch::cluster_test {
 
 TEST_SUITE("unit") {
   TEST_CASE("cluster: kinds of tiers have names of their own") {
@@ -33,3 +33,5 @@ TEST_SUITE("unit") {
     CHECK(tier.node_bandwidth() == Bandwidth(100e9));
   }
 }
+
+}  // namespace plansearch::cluster_test

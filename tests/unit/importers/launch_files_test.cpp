@@ -5,7 +5,7 @@
 #include "importers/read_configuration.hpp"
 #include "plansearch/error.hpp"
 
-namespace plansearch::importers {
+namespace plansearch::importers::launch_files_test {
 namespace {
 
 constexpr const char* kNetwork =
@@ -154,4 +154,4 @@ TEST_CASE("launch files: layers of Galvatron's strategies") {
 }
 
 }  // namespace
-}  // namespace plansearch::importers
+}  // namespace plansearch::importers::launch_files_test

@@ -4,7 +4,7 @@
 
 #include "importers/shell_script.hpp"
 
-namespace plansearch::importers {
+namespace plansearch::importers::shell_test {
 namespace {
 
 /// The words of the last command of a script; unknown values as <NAME>.
@@ -85,4 +85,4 @@ TEST_CASE("shell: tests") {
 }
 
 }  // namespace
-}  // namespace plansearch::importers
+}  // namespace plansearch::importers::shell_test

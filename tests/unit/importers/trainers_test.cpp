@@ -8,7 +8,7 @@
 #include "importers/read_configuration.hpp"
 #include "plansearch/error.hpp"
 
-namespace plansearch::importers {
+namespace plansearch::importers::trainers_test {
 namespace {
 
 exporters::Reading read(const std::string& name, const std::string& text, int gpus,
@@ -183,4 +183,4 @@ TEST_CASE("MaxText: an axis of -1 takes what is left") {
 }
 
 }  // namespace
-}  // namespace plansearch::importers
+}  // namespace plansearch::importers::trainers_test

@@ -7,7 +7,7 @@
 
 #include "plansearch/error.hpp"
 
-namespace plansearch::io {
+namespace plansearch::io::blocks_document_test {
 namespace {
 
 const std::string kHead = "schema: plansearch/blocks/v1\nname: small\ndevices: 2\nblocks:\n";
@@ -94,4 +94,4 @@ TEST_SUITE("io") {
 }
 
 }  // namespace
-}  // namespace plansearch::io
+}  // namespace plansearch::io::blocks_document_test

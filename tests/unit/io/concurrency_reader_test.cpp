@@ -6,7 +6,7 @@
 #include "plansearch/error.hpp"
 #include "unit/io/chip_file.hpp"
 
-using namespace plansearch;
+namespace plansearch::concurrency_reader_test {
 
 namespace {
 
@@ -76,3 +76,5 @@ TEST_SUITE("unit") {
     refused("{path: {}}", "path");
   }
 }
+
+}  // namespace plansearch::concurrency_reader_test

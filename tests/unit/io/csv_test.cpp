@@ -5,7 +5,7 @@
 
 #include <functional>
 
-namespace plansearch::io {
+namespace plansearch::io::csv_test {
 namespace {
 
 CsvTable table(std::string_view text) {
@@ -108,4 +108,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch::io
+}  // namespace plansearch::io::csv_test

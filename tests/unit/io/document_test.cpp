@@ -8,7 +8,7 @@
 #include "io/document.hpp"
 #include "unit/io/temporary_directory.hpp"
 
-using namespace plansearch;
+namespace plansearch::document_test {
 using io::Document;
 using io::Node;
 using io::Syntax;
@@ -192,3 +192,5 @@ TEST_SUITE("unit") {
           std::string::npos);
   }
 }
+
+}  // namespace plansearch::document_test

@@ -16,7 +16,7 @@
 #include "support/source_directory.hpp"
 #include "unit/io/temporary_directory.hpp"
 
-using namespace plansearch;
+namespace plansearch::family_test {
 namespace fs = std::filesystem;
 
 namespace {
@@ -261,3 +261,5 @@ TEST_SUITE("unit") {
                          doctest::Contains("no config.json"), InputError);
   }
 }
+
+}  // namespace plansearch::family_test

@@ -17,7 +17,7 @@
 #include "plansearch/framework.hpp"
 #include "plansearch/shipped_data.hpp"
 
-namespace plansearch::io {
+namespace plansearch::io::file_quantities_test {
 namespace {
 
 std::vector<std::filesystem::path> directories() {
@@ -154,4 +154,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch::io
+}  // namespace plansearch::io::file_quantities_test

@@ -9,7 +9,7 @@
 #include "plansearch/error.hpp"
 #include "unit/io/temporary_directory.hpp"
 
-using namespace plansearch;
+namespace plansearch::file_test {
 using plansearch::test::TemporaryDirectory;
 
 namespace {
@@ -96,3 +96,5 @@ TEST_SUITE("unit") {
     CHECK(io::read_file(file) == "old");
   }
 }
+
+}  // namespace plansearch::file_test

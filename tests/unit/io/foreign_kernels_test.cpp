@@ -7,7 +7,7 @@
 
 #include "unit/io/chip_file.hpp"
 
-using namespace plansearch;
+namespace plansearch::foreign_kernels_test {
 
 namespace {
 
@@ -42,3 +42,5 @@ TEST_SUITE("unit") {
     CHECK(bf16(chip).residual->p90 == 0.03);
   }
 }
+
+}  // namespace plansearch::foreign_kernels_test

@@ -11,7 +11,7 @@
 #include "unit/communication/small_networks.hpp"
 #include "unit/io/temporary_directory.hpp"
 
-namespace plansearch::io {
+namespace plansearch::io::framework_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -186,4 +186,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch::io
+}  // namespace plansearch::io::framework_test

@@ -17,7 +17,7 @@
 #include "workload/network_edges.hpp"
 #include "workload/operator_traits.hpp"
 
-namespace plansearch {
+namespace plansearch::graph_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -189,4 +189,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::graph_test

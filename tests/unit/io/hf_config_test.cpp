@@ -12,7 +12,7 @@
 #include "support/broken_rules.hpp"
 #include "support/source_directory.hpp"
 
-using namespace plansearch;
+namespace plansearch::hf_config_test {
 
 namespace {
 
@@ -187,3 +187,5 @@ TEST_SUITE("unit") {
     CHECK(parameter_count(build_network(file.model)) == 331196416);
   }
 }
+
+}  // namespace plansearch::hf_config_test

@@ -9,7 +9,7 @@
 #include "plansearch/error.hpp"
 #include "support/source_directory.hpp"
 
-namespace plansearch::io {
+namespace plansearch::io::kernel_profile_test {
 namespace {
 
 double us(const StepProfile& profile, ProfileTerm term) {
@@ -167,4 +167,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch::io
+}  // namespace plansearch::io::kernel_profile_test

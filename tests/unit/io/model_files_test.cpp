@@ -13,7 +13,7 @@
 #include "support/broken_rules.hpp"
 #include "support/source_directory.hpp"
 
-using namespace plansearch;
+namespace plansearch::model_files_test {
 
 namespace {
 
@@ -186,3 +186,5 @@ TEST_SUITE("unit") {
     CHECK(parameter_count(build_network(model)) - plain == layer + 2 * h * h + 3 * h);
   }
 }
+
+}  // namespace plansearch::model_files_test

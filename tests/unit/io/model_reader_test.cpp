@@ -11,7 +11,7 @@
 #include "plansearch/transformer_builder.hpp"
 #include "support/source_directory.hpp"
 
-using namespace plansearch;
+namespace plansearch::model_reader_test {
 
 namespace {
 
@@ -184,3 +184,5 @@ TEST_SUITE("fuzz") {
     CHECK(loaded > 100);
   }
 }
+
+}  // namespace plansearch::model_reader_test

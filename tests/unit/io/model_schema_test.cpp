@@ -12,7 +12,7 @@
 #include "support/json_schema.hpp"
 #include "support/source_directory.hpp"
 
-using namespace plansearch;
+namespace plansearch::model_schema_test {
 
 namespace {
 
@@ -122,3 +122,5 @@ TEST_SUITE("unit") {
     }
   }
 }
+
+}  // namespace plansearch::model_schema_test

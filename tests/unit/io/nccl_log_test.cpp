@@ -8,7 +8,7 @@
 
 #include "plansearch/error.hpp"
 
-namespace plansearch::io {
+namespace plansearch::io::nccl_log_test {
 namespace {
 
 /// As nccl-tests 2.17 prints it (src/util.cu): two nodes, one GPU each.
@@ -147,4 +147,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch::io
+}  // namespace plansearch::io::nccl_log_test

@@ -12,7 +12,7 @@
 #include "plansearch/framework.hpp"
 #include "plansearch/shipped_data.hpp"
 
-namespace plansearch {
+namespace plansearch::overlay_test {
 namespace {
 
 Cluster machine(const std::string& set, const std::string& name = "dgx-h100") {
@@ -107,4 +107,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::overlay_test

@@ -7,7 +7,7 @@
 #include "support/schedules.hpp"
 #include "unit/io/temporary_directory.hpp"
 
-namespace plansearch::io {
+namespace plansearch::io::plan_document_test {
 namespace {
 
 PlanDocument read(const std::string& text) {
@@ -164,4 +164,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch::io
+}  // namespace plansearch::io::plan_document_test

@@ -12,7 +12,7 @@
 #include "support/source_directory.hpp"
 #include "unit/io/temporary_directory.hpp"
 
-using namespace plansearch;
+namespace plansearch::profile_docs_test {
 namespace fs = std::filesystem;
 
 namespace {
@@ -55,3 +55,5 @@ TEST_SUITE("unit") {
     CHECK(capped.tiers[0].link().name == "nvlink4-switch");
   }
 }
+
+}  // namespace plansearch::profile_docs_test

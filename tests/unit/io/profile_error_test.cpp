@@ -12,7 +12,7 @@
 #include "support/source_directory.hpp"
 #include "unit/io/temporary_directory.hpp"
 
-using namespace plansearch;
+namespace plansearch::profile_error_test {
 using plansearch::test::TemporaryDirectory;
 namespace fs = std::filesystem;
 
@@ -230,3 +230,5 @@ TEST_SUITE("unit") {
     CHECK(error("") == "error: no hardware profile named");
   }
 }
+
+}  // namespace plansearch::profile_error_test

@@ -17,7 +17,7 @@
 #include "support/source_directory.hpp"
 #include "unit/io/temporary_directory.hpp"
 
-using namespace plansearch;
+namespace plansearch::profile_fuzz_test {
 namespace fs = std::filesystem;
 
 namespace {
@@ -80,3 +80,5 @@ TEST_SUITE("fuzz") {
     CHECK(refused > kMutations / 4);
   }
 }
+
+}  // namespace plansearch::profile_fuzz_test

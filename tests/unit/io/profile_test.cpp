@@ -12,7 +12,7 @@
 #include "support/source_directory.hpp"
 #include "unit/io/temporary_directory.hpp"
 
-using namespace plansearch;
+namespace plansearch::profile_test {
 namespace fs = std::filesystem;
 
 namespace {
@@ -296,3 +296,5 @@ TEST_SUITE("unit") {
     CHECK(shipped("selene").content_hash != shipped("dgx-h100").content_hash);
   }
 }
+
+}  // namespace plansearch::profile_test

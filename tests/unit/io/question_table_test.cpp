@@ -9,7 +9,7 @@
 #include "plansearch/error.hpp"
 #include "unit/io/temporary_directory.hpp"
 
-namespace plansearch::io {
+namespace plansearch::io::question_table_test {
 namespace {
 
 std::vector<TableQuestion> questions(const std::string& name, const std::string& text) {
@@ -107,4 +107,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch::io
+}  // namespace plansearch::io::question_table_test

@@ -22,7 +22,7 @@
 #include "support/source_directory.hpp"
 #include "unit/io/temporary_directory.hpp"
 
-namespace plansearch::io {
+namespace plansearch::io::reader_fuzz_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -208,4 +208,4 @@ TEST_SUITE("fuzz") {
 }
 
 }  // namespace
-}  // namespace plansearch::io
+}  // namespace plansearch::io::reader_fuzz_test

@@ -12,7 +12,7 @@
 #include "plansearch/error.hpp"
 #include "schedule/table.hpp"
 
-namespace plansearch::io {
+namespace plansearch::io::schedule_csv_test {
 namespace {
 
 std::string message_of(std::string_view text) {
@@ -163,4 +163,4 @@ TEST_SUITE("io") {
 }
 
 }  // namespace
-}  // namespace plansearch::io
+}  // namespace plansearch::io::schedule_csv_test

@@ -8,7 +8,7 @@
 #include "support/source_directory.hpp"
 #include "unit/io/temporary_directory.hpp"
 
-namespace plansearch {
+namespace plansearch::switch_prior_reader_test {
 namespace {
 
 SwitchPriors priors_of(const std::string& text) {
@@ -51,4 +51,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::switch_prior_reader_test

@@ -8,7 +8,7 @@
 #include <random>
 #include <set>
 
-namespace plansearch {
+namespace plansearch::assign_test {
 namespace {
 
 /// enter, four layers of two blocks in turn, two bridges among them, leave.
@@ -143,4 +143,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::assign_test

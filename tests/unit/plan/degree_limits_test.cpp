@@ -5,7 +5,7 @@
 
 #include "plansearch/error.hpp"
 
-namespace plansearch {
+namespace plansearch::degree_limits_test {
 namespace {
 
 struct Read {
@@ -74,4 +74,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::degree_limits_test

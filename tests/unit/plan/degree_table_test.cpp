@@ -12,7 +12,7 @@
 #include <set>
 #include <string>
 
-namespace plansearch {
+namespace plansearch::degree_table_test {
 namespace {
 
 std::string read(const std::string& path) {
@@ -103,4 +103,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::degree_table_test

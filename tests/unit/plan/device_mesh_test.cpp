@@ -8,7 +8,7 @@
 
 #include "plansearch/device_mesh.hpp"
 
-namespace plansearch {
+namespace plansearch::device_mesh_test {
 namespace {
 
 using Groups = std::set<std::vector<int>>;
@@ -181,4 +181,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::device_mesh_test

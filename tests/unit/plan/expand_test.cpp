@@ -11,7 +11,7 @@
 #include "plansearch/plan_stages.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::expand_test {
 namespace {
 
 /// 12 layers on 12 or 8 devices, batch 32, nothing tied.
@@ -193,4 +193,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::expand_test

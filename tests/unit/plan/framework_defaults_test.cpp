@@ -5,7 +5,7 @@
 
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::framework_defaults_test {
 namespace {
 
 /// ZeRO-3 over data, tokens spread over tensor ranks, full recomputation.
@@ -83,4 +83,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::framework_defaults_test

@@ -6,7 +6,7 @@
 #include "plansearch/transformer_builder.hpp"
 #include "unit/communication/small_networks.hpp"
 
-namespace plansearch {
+namespace plansearch::framework_rules_test {
 namespace {
 
 /// Two layers, 16 query and 4 key/value heads of 64, sequence 512.
@@ -332,4 +332,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::framework_rules_test

@@ -14,7 +14,7 @@
 #include "support/toy_class.hpp"
 #include "support/uniform_plan.hpp"
 
-namespace plansearch {
+namespace plansearch::gangs_test {
 namespace {
 
 const std::vector<std::string> kEnds{"embedding", "*head*"};
@@ -197,4 +197,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::gangs_test

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plansearch {
+namespace plansearch::group_edges_test {
 namespace {
 
 /// Every block hands on one tensor; further inputs come along edges.
@@ -101,4 +101,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::group_edges_test

@@ -5,7 +5,7 @@
 
 #include "plansearch/transformer_builder.hpp"
 
-namespace plansearch {
+namespace plansearch::layer_distribution_test {
 namespace {
 
 Network network_of(std::int64_t layers, std::int64_t hidden, std::int64_t vocab) {
@@ -96,4 +96,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::layer_distribution_test

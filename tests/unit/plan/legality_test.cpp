@@ -8,7 +8,7 @@
 #include "support/schedules.hpp"
 #include "unit/communication/small_networks.hpp"
 
-namespace plansearch {
+namespace plansearch::legality_test {
 namespace {
 
 /// embedding, `layers` decoder layers, head; 16 query heads, 4 key/value heads.
@@ -296,4 +296,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::legality_test

@@ -7,7 +7,7 @@
 #include "plansearch/degree_table.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::offload_test {
 namespace {
 
 TEST_SUITE("unit") {
@@ -64,4 +64,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::offload_test

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plansearch {
+namespace plansearch::recompute_test {
 namespace {
 
 Operator product(int products) {
@@ -121,4 +121,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::recompute_test

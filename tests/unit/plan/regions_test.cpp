@@ -8,7 +8,7 @@
 #include "unit/communication/small_networks.hpp"
 #include "unit/workload/descriptions.hpp"
 
-namespace plansearch {
+namespace plansearch::regions_test {
 namespace {
 
 /// norm -> up (hidden -> ffn) -> gelu -> down (ffn -> hidden) -> add.
@@ -127,4 +127,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::regions_test

@@ -12,7 +12,7 @@
 
 #include "support/source_directory.hpp"
 
-namespace plansearch {
+namespace plansearch::setting_table_test {
 namespace {
 
 std::string read(const std::string& path) {
@@ -116,4 +116,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::setting_table_test

@@ -8,7 +8,7 @@
 
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::square_placements_test {
 namespace {
 
 PlanDegrees degrees(int tensor, int micro_batch) {
@@ -76,4 +76,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::square_placements_test

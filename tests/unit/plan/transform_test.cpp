@@ -6,7 +6,7 @@
 
 #include "unit/communication/small_networks.hpp"
 
-namespace plansearch {
+namespace plansearch::transform_test {
 namespace {
 
 /// norm, up, gelu, down, add over batch, sequence, hidden and ffn.
@@ -177,4 +177,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::transform_test

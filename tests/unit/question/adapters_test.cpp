@@ -8,7 +8,7 @@
 #include "plansearch/load_problem.hpp"
 #include "plansearch/transformer_builder.hpp"
 
-namespace plansearch {
+namespace plansearch::question_adapters_test {
 namespace {
 
 ProblemRequest request_for(const char* model, std::int64_t rank, const char* targets) {
@@ -70,4 +70,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::question_adapters_test

@@ -12,7 +12,7 @@
 #include "answer/search_session.hpp"
 #include "plansearch/load_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::answers_test {
 namespace {
 
 ProblemRequest request() {
@@ -90,4 +90,4 @@ TEST_SUITE("problem") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::answers_test

@@ -7,7 +7,7 @@
 
 #include "plansearch/error.hpp"
 
-namespace plansearch {
+namespace plansearch::capacity_test {
 namespace {
 
 CapacityLimits budget(const std::string& text) {
@@ -193,4 +193,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::capacity_test

@@ -11,7 +11,7 @@
 #include "question/chosen.hpp"
 #include "question/gpu_count.hpp"
 
-namespace plansearch {
+namespace plansearch::choices_test {
 namespace {
 
 ResolvedQuestion loaded(const std::string& hardware) {
@@ -81,4 +81,4 @@ TEST_SUITE("problem") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::choices_test

@@ -11,7 +11,7 @@
 #include "answer/make_report.hpp"
 #include "unit/question/llama_on_sixteen.hpp"
 
-namespace plansearch {
+namespace plansearch::diagnose_test {
 namespace {
 
 Seconds price(const PlanRequest& asked) {
@@ -94,4 +94,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::diagnose_test

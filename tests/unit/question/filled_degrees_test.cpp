@@ -11,7 +11,7 @@
 
 #include "unit/io/temporary_directory.hpp"
 
-namespace plansearch {
+namespace plansearch::filled_degrees_test {
 namespace {
 
 const std::string kHead =
@@ -78,4 +78,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::filled_degrees_test

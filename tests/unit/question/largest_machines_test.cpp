@@ -12,7 +12,7 @@
 #include "plansearch/space.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::largest_machines_test {
 namespace {
 
 /// A network that any power of two may cut, one sequence a GPU.
@@ -70,4 +70,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::largest_machines_test

@@ -13,7 +13,7 @@
 #include "plansearch/error.hpp"
 #include "support/source_directory.hpp"
 
-namespace plansearch {
+namespace plansearch::load_problem_test {
 namespace {
 
 ProblemRequest request() {
@@ -180,4 +180,4 @@ TEST_SUITE("problem") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::load_problem_test

@@ -7,7 +7,7 @@
 #include "answer/make_report.hpp"
 #include "unit/question/llama_on_sixteen.hpp"
 
-namespace plansearch {
+namespace plansearch::measured_terms_test {
 namespace {
 
 PlanRequest question(const std::string& overlap, Recompute recompute) {
@@ -112,4 +112,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::measured_terms_test

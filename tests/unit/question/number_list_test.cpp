@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plansearch {
+namespace plansearch::number_list_test {
 namespace {
 
 using Numbers = std::vector<std::int64_t>;
@@ -50,4 +50,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::number_list_test

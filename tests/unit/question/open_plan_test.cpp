@@ -14,7 +14,7 @@
 #include "unit/io/temporary_directory.hpp"
 #include "unit/question/open_search.hpp"
 
-namespace plansearch {
+namespace plansearch::open_plan_test {
 namespace {
 
 const std::string kSwin =
@@ -205,4 +205,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::open_plan_test

@@ -10,7 +10,7 @@
 
 #include "plansearch/load_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::padding_advice_test {
 namespace {
 
 std::string advice(const std::string& framework, const std::string& model, ZeroStage zero) {
@@ -51,4 +51,4 @@ TEST_SUITE("problem") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::padding_advice_test

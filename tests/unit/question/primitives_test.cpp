@@ -17,7 +17,7 @@
 #include "unit/io/temporary_directory.hpp"
 #include "unit/question/random_questions.hpp"
 
-namespace plansearch {
+namespace plansearch::primitives_test {
 namespace {
 
 Estimate price(const PlanEvaluator& evaluator, const ParallelPlan& plan) {
@@ -258,4 +258,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::primitives_test

@@ -13,7 +13,7 @@
 #include "unit/io/temporary_directory.hpp"
 #include "unit/question/random_questions.hpp"
 
-namespace plansearch {
+namespace plansearch::property_test {
 namespace {
 
 using test::RandomQuestion;
@@ -240,4 +240,4 @@ TEST_SUITE("property") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::property_test

@@ -14,7 +14,7 @@
 #include "question/resolve_plan.hpp"
 #include "unit/io/temporary_directory.hpp"
 
-namespace plansearch {
+namespace plansearch::recipes_test {
 namespace {
 
 const std::string kSmall = R"(schema: plansearch/recipes/v1
@@ -129,4 +129,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::recipes_test

@@ -5,7 +5,7 @@
 #include "question/framework_flags.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::routing_choice_test {
 namespace {
 
 struct Asked {
@@ -64,4 +64,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::routing_choice_test

@@ -11,7 +11,7 @@
 #include "plansearch/load_problem.hpp"
 #include "support/toy_class.hpp"
 
-namespace plansearch {
+namespace plansearch::saved_activations_test {
 namespace {
 
 struct Measured {
@@ -154,4 +154,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::saved_activations_test

@@ -10,7 +10,7 @@
 #include "plansearch/evaluator.hpp"
 #include "plansearch/load_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::scaling_property_test {
 namespace {
 
 struct Size {
@@ -139,4 +139,4 @@ TEST_SUITE("property") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::scaling_property_test

@@ -12,7 +12,7 @@
 #include "plansearch/shipped_data.hpp"
 #include "question/resolve_plan.hpp"
 
-namespace plansearch {
+namespace plansearch::sensitivity_test {
 namespace {
 
 ProblemRequest request() {
@@ -146,4 +146,4 @@ TEST_SUITE("problem") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::sensitivity_test

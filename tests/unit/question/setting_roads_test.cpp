@@ -20,7 +20,7 @@
 #include "support/source_directory.hpp"
 #include "unit/io/temporary_directory.hpp"
 
-namespace plansearch {
+namespace plansearch::setting_roads_test {
 namespace {
 
 const std::string kImports = PLANSEARCH_SOURCE_DIR "/tests/data/imports/";
@@ -292,4 +292,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::setting_roads_test

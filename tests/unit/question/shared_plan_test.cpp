@@ -16,7 +16,7 @@
 #include "unit/io/temporary_directory.hpp"
 #include "unit/question/open_search.hpp"
 
-namespace plansearch {
+namespace plansearch::shared_plan_test {
 namespace {
 
 // Line 7 is what a test adds.
@@ -155,4 +155,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::shared_plan_test

@@ -9,7 +9,7 @@
 #include "plansearch/error.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::software_choice_test {
 namespace {
 
 template <typename Call>
@@ -204,4 +204,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::software_choice_test

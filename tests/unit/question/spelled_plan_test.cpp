@@ -24,7 +24,7 @@
 #include "unit/evaluate/random_plans.hpp"
 #include "unit/io/temporary_directory.hpp"
 
-namespace plansearch {
+namespace plansearch::spelled_plan_test {
 namespace {
 
 io::PlanDocument read(const std::string& text) {
@@ -372,4 +372,4 @@ TEST_SUITE("differential") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::spelled_plan_test

@@ -14,7 +14,7 @@
 #include "plansearch/error.hpp"
 #include "unit/io/temporary_directory.hpp"
 
-namespace plansearch {
+namespace plansearch::sweep_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -114,4 +114,4 @@ TEST_SUITE("problem") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::sweep_test

@@ -15,7 +15,7 @@
 #include "question/training_task.hpp"
 #include "unit/io/temporary_directory.hpp"
 
-namespace plansearch {
+namespace plansearch::training_task_test {
 namespace {
 
 ProblemRequest request_for(const char* framework) {
@@ -255,4 +255,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::training_task_test

@@ -9,7 +9,7 @@
 #include "report/wire_writer.hpp"
 #include "support/toy_class.hpp"
 
-namespace plansearch {
+namespace plansearch::execution_trace_test {
 
 TEST_SUITE("unit") {
   TEST_CASE("wire format as its specification writes it") {
@@ -68,4 +68,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::execution_trace_test

@@ -10,7 +10,7 @@
 #include "plansearch/error.hpp"
 #include "plansearch/report.hpp"
 
-namespace plansearch {
+namespace plansearch::json_text_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -50,4 +50,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::json_text_test

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plansearch {
+namespace plansearch::plan_cells_test {
 namespace {
 
 TEST_SUITE("unit") {
@@ -23,4 +23,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::plan_cells_test

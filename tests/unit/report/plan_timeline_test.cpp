@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-namespace plansearch {
+namespace plansearch::plan_timeline_test {
 namespace {
 
 using nlohmann::json;
@@ -130,4 +130,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::plan_timeline_test

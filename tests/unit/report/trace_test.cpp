@@ -14,7 +14,7 @@
 #include "plansearch/error.hpp"
 #include "schedule/table.hpp"
 
-namespace plansearch {
+namespace plansearch::trace_test {
 namespace {
 
 ScheduleReport report_of(std::string_view name, int stages, int micro_batches, int chunks) {
@@ -79,4 +79,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::trace_test

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plansearch {
+namespace plansearch::training_test {
 namespace {
 
 QuestionReport question() {
@@ -82,4 +82,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::training_test

@@ -5,7 +5,7 @@
 #include "schedule/simulation/simulator.hpp"
 #include "support/schedules.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::activations_test {
 
 TEST_SUITE("unit") {
   TEST_CASE("GPipe keeps all micro-batches, 1F1B no more than p - r") {
@@ -82,4 +82,4 @@ TEST_SUITE("property") {
   }
 }
 
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::activations_test

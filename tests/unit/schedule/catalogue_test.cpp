@@ -9,7 +9,7 @@
 
 #include "orders/golden.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::catalogue_test {
 namespace {
 
 struct Expected {
@@ -130,4 +130,4 @@ TEST_SUITE("schedule") {
 }
 
 }  // namespace
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::catalogue_test

@@ -9,7 +9,7 @@
 #include "support/schedules.hpp"
 #include "uniform.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::closed_form_test {
 namespace {
 
 Ticks simulated(const PipelineShape& shape, const PipelineDurations& times) {
@@ -232,4 +232,4 @@ TEST_SUITE("property") {
   }
 }
 
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::closed_form_test

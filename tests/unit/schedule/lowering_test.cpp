@@ -10,7 +10,7 @@
 #include "schedule/program/timeline.hpp"
 #include "support/schedules.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::lowering_test {
 namespace {
 
 enum class ChannelEnd { Send, Receive };
@@ -263,4 +263,4 @@ TEST_SUITE("property") {
   }
 }
 
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::lowering_test

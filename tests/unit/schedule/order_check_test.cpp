@@ -16,7 +16,7 @@
 #include "plansearch/error.hpp"
 #include "schedule/program/timeline.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::order_check_test {
 namespace {
 
 enum class Verdict { Runs, Incomplete, Deadlock };
@@ -291,4 +291,4 @@ TEST_SUITE("schedule") {
 }
 
 }  // namespace
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::order_check_test

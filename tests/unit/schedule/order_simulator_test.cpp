@@ -12,7 +12,7 @@
 #include "schedule/simulation/simulator.hpp"
 #include "schedule/table.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::order_simulator_test {
 namespace {
 
 /// A legal shape of the given schedule.
@@ -209,4 +209,4 @@ TEST_SUITE("schedule") {
 }
 
 }  // namespace
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::order_simulator_test

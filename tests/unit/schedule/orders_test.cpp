@@ -5,7 +5,7 @@
 #include "schedule/order/compute_order.hpp"
 #include "support/schedules.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::orders_test {
 namespace {
 
 /// "F0 F1 B0 ..." with the chunk after a slash.
@@ -131,4 +131,4 @@ TEST_SUITE("property") {
   }
 }
 
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::orders_test

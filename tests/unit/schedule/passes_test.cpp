@@ -12,7 +12,7 @@
 #include "schedule/passes/pass.hpp"
 #include "schedule/table.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::passes_test {
 namespace {
 
 PassSet set_of(const std::vector<std::string_view>& names) {
@@ -455,4 +455,4 @@ TEST_SUITE("property") {
   }
 }
 
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::passes_test

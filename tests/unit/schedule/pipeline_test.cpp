@@ -6,7 +6,7 @@
 #include "plansearch/error.hpp"
 #include "support/schedules.hpp"
 
-namespace plansearch {
+namespace plansearch::pipeline_test {
 
 TEST_SUITE("unit") {
   TEST_CASE("an interleaved pipeline says how many micro-batches it needs") {
@@ -47,4 +47,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::pipeline_test

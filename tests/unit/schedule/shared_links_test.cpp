@@ -5,7 +5,7 @@
 #include "pipeline_support.hpp"
 #include "schedule/simulation/simulated_program.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::shared_links_test {
 namespace {
 
 /// One sender, three receivers; a message to each, posted after a Run of its own on the sender.
@@ -176,4 +176,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::shared_links_test

@@ -6,7 +6,7 @@
 #include "pipeline_support.hpp"
 #include "schedule/table.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::simulated_program_test {
 namespace {
 
 SimulatedProgram simulated(const ComputeOrder& order, const PipelineTimes& times,
@@ -81,4 +81,4 @@ TEST_SUITE("property") {
   }
 }
 
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::simulated_program_test

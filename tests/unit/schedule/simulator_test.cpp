@@ -7,7 +7,7 @@
 #include "schedule/program/lowering.hpp"
 #include "support/schedules.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::simulator_test {
 namespace {
 
 Ticks makespan_of(const PipelineShape& shape, UniformTimes times) {
@@ -230,4 +230,4 @@ TEST_SUITE("property") {
   }
 }
 
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::simulator_test

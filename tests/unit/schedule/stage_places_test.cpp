@@ -6,7 +6,7 @@
 #include "schedule/table.hpp"
 #include "support/schedules.hpp"
 
-namespace plansearch {
+namespace plansearch::stage_places_test {
 namespace {
 
 TEST_SUITE("schedule") {
@@ -45,4 +45,4 @@ TEST_SUITE("schedule") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::stage_places_test

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plansearch {
+namespace plansearch::stream_program_test {
 namespace {
 
 constexpr std::uint8_t kKernels = 0;
@@ -146,4 +146,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::stream_program_test

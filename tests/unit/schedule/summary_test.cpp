@@ -6,7 +6,7 @@
 #include "pipeline_support.hpp"
 #include "support/schedules.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::summary_test {
 namespace {
 
 ScheduleSummary summary_of(const PipelineShape& shape, UniformTimes times) {
@@ -57,4 +57,4 @@ TEST_SUITE("property") {
   }
 }
 
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::summary_test

@@ -9,7 +9,7 @@
 #include "support/schedules.hpp"
 #include "timeline_faults.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::timeline_test {
 namespace {
 
 Grid drawn(const PipelineShape& shape, UniformTimes times, Ticks slot = 1) {
@@ -150,4 +150,4 @@ TEST_SUITE("property") {
   }
 }
 
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::timeline_test

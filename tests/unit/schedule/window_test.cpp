@@ -15,7 +15,7 @@
 #include "plansearch/stop_token.hpp"
 #include "support/source_directory.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::schedule_window_test {
 namespace {
 
 constexpr const char* kInterlaced =
@@ -305,4 +305,4 @@ TEST_SUITE("schedule") {
 }
 
 }  // namespace
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::schedule_window_test

@@ -11,7 +11,7 @@
 #include "search/solvers/cost_table.hpp"
 #include "support/choice_cost.hpp"
 
-using namespace plansearch;
+namespace plansearch::choice_graph_test {
 
 namespace {
 
@@ -397,3 +397,5 @@ TEST_SUITE("unit") {
     CHECK(perceptron(mesh(3, 4), 2, 1024, 128, true) == exactly(47168.05));
   }
 }
+
+}  // namespace plansearch::choice_graph_test

@@ -12,7 +12,7 @@
 #include "search/solvers/min_plus.hpp"
 #include "support/choice_cost.hpp"
 
-namespace plansearch {
+namespace plansearch::cost_table_test {
 namespace {
 
 constexpr std::size_t kLayer = 13;
@@ -163,4 +163,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::cost_table_test

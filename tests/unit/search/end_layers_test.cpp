@@ -13,7 +13,7 @@
 #include "support/search_space.hpp"
 #include "support/toy_problem.hpp"
 
-using namespace plansearch;
+namespace plansearch::end_layers_test {
 
 namespace {
 
@@ -106,3 +106,5 @@ TEST_SUITE("unit") {
     CHECK_THROWS_AS((void)end_layers_part(test::toy_problem(), {}), InputError);
   }
 }
+
+}  // namespace plansearch::end_layers_test

@@ -19,7 +19,7 @@
 #include "support/toy_class.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::exhaustive_test {
 namespace {
 
 /// Small enough to price every plan of every space.
@@ -232,4 +232,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::exhaustive_test

@@ -10,7 +10,7 @@
 #include "plansearch/space.hpp"
 #include "support/toy_problem.hpp"
 
-using namespace plansearch;
+namespace plansearch::fewest_layers_test {
 
 namespace {
 
@@ -119,3 +119,5 @@ TEST_SUITE("unit") {
     CHECK(result.ranked.size() == before);
   }
 }
+
+}  // namespace plansearch::fewest_layers_test

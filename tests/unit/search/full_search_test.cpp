@@ -12,7 +12,7 @@
 #include "support/toy_class.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::full_search_test {
 namespace {
 
 Problem problem_of(OperatorSteps steps, OwnLayers layers) {
@@ -114,4 +114,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::full_search_test

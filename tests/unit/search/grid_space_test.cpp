@@ -9,7 +9,7 @@
 #include "support/spaces.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::grid_space_test {
 namespace {
 
 using test::all_plans;
@@ -144,4 +144,4 @@ TEST_SUITE("differential") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::grid_space_test

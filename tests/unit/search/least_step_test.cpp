@@ -10,7 +10,7 @@
 #include "support/toy_problem.hpp"
 #include "support/uniform_plan.hpp"
 
-namespace plansearch {
+namespace plansearch::least_step_test {
 namespace {
 
 /// Tensor groups of two ranks in a pipeline.
@@ -81,4 +81,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::least_step_test

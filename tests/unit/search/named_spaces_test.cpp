@@ -12,7 +12,7 @@
 #include "support/spaces.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::named_spaces_test {
 namespace {
 
 using test::all_plans;
@@ -208,4 +208,4 @@ TEST_SUITE("differential") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::named_spaces_test

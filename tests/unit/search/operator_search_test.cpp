@@ -6,7 +6,7 @@
 #include "support/tensor_group.hpp"
 #include "support/toy_problem.hpp"
 
-using namespace plansearch;
+namespace plansearch::operator_search_test {
 
 namespace {
 
@@ -58,3 +58,5 @@ TEST_SUITE("unit") {
     CHECK(best.estimate.step.total() < std::get<Estimate>(other).step.total());
   }
 }
+
+}  // namespace plansearch::operator_search_test

@@ -19,7 +19,7 @@
 #include "support/tensor_group.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::partition_planner_test {
 namespace {
 
 using Options = std::vector<std::vector<std::size_t>>;
@@ -311,4 +311,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::partition_planner_test

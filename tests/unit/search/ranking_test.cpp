@@ -8,7 +8,7 @@
 #include "plansearch/schedule_id.hpp"
 #include "search/ranking/plan_ranking.hpp"
 
-namespace plansearch {
+namespace plansearch::ranking_test {
 namespace {
 
 PlanCandidate candidate(double time, double memory, int tensor = 1) {
@@ -88,4 +88,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::ranking_test

@@ -13,7 +13,7 @@
 #include "support/toy_class.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::rings_test {
 namespace {
 
 Problem rings_problem(double memory_gib = 80) {
@@ -213,4 +213,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::rings_test

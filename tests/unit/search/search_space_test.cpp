@@ -11,7 +11,7 @@
 #include "support/spaces.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::search_space_test {
 namespace {
 
 using test::all_plans;
@@ -156,4 +156,4 @@ TEST_SUITE("perft") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::search_space_test

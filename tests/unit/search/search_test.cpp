@@ -16,7 +16,7 @@
 #include "support/toy_class.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::search_test {
 namespace {
 
 SearchSpace toy_space(const Problem& problem) {
@@ -376,4 +376,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::search_test

@@ -13,7 +13,7 @@
 #include "support/toy_class.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::staged_spaces_test {
 namespace {
 
 Problem problem_of(OperatorSteps steps) {
@@ -94,4 +94,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::staged_spaces_test

@@ -11,7 +11,7 @@
 #include "support/tensor_group.hpp"
 #include "support/toy_problem.hpp"
 
-namespace plansearch {
+namespace plansearch::temporal_search_test {
 namespace {
 
 /// `predict --temporal 2x2`.
@@ -81,4 +81,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::temporal_search_test

@@ -9,7 +9,7 @@
 
 #include "search/solvers/cost_table.hpp"
 
-namespace plansearch {
+namespace plansearch::tied_layers_test {
 namespace {
 
 double random_cost(std::mt19937& random) {
@@ -164,4 +164,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::tied_layers_test

@@ -15,7 +15,7 @@
 #include "support/search_space.hpp"
 #include "support/toy_problem.hpp"
 
-using namespace plansearch;
+namespace plansearch::uneven_search_test {
 
 namespace {
 
@@ -262,3 +262,5 @@ TEST_SUITE("unit") {
     CHECK(submesh_sizes(8, 4) == std::vector<int>{1, 2, 4});
   }
 }
+
+}  // namespace plansearch::uneven_search_test

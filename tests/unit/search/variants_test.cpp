@@ -5,7 +5,7 @@
 
 #include "answer/advice.hpp"
 
-namespace plansearch {
+namespace plansearch::variants_test {
 namespace {
 
 PlanCandidate candidate(double time, int chunks, int pipeline = 4) {
@@ -89,4 +89,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::variants_test

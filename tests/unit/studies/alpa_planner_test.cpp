@@ -6,7 +6,7 @@
 #include "plansearch/plan_stages.hpp"
 #include "support/toy_problem.hpp"
 
-using namespace plansearch;
+namespace plansearch::alpa_planner_test {
 
 namespace {
 
@@ -55,3 +55,5 @@ TEST_SUITE("unit") {
           doctest::Approx((sum + longest * others).value()).epsilon(1e-9));
   }
 }
+
+}  // namespace plansearch::alpa_planner_test

@@ -7,7 +7,7 @@
 
 #include "run_tables.hpp"
 
-namespace plansearch {
+namespace plansearch::architecture_table_test {
 namespace {
 
 std::vector<std::string> names(const ArchitectureTable& table, const test::Cells& changes) {
@@ -82,4 +82,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::architecture_table_test

@@ -11,7 +11,7 @@
 #include "studies/fit/profile_sections.hpp"
 #include "unit/studies/run_tables.hpp"
 
-namespace plansearch {
+namespace plansearch::attention_fit_test {
 namespace {
 
 constexpr SitePopulation kPopulation{
@@ -118,4 +118,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::attention_fit_test

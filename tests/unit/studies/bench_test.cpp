@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plansearch {
+namespace plansearch::bench_test {
 
 TEST_CASE("the search signature does not depend on threads") {
   const BenchReport one = run_searches(1);
@@ -12,4 +12,4 @@ TEST_CASE("the search signature does not depend on threads") {
   CHECK(one.signature == run_searches(2).signature);
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::bench_test

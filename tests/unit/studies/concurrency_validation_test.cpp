@@ -6,7 +6,7 @@
 #include "plansearch/error.hpp"
 #include "run_tables.hpp"
 
-namespace plansearch {
+namespace plansearch::concurrency_validation_test {
 namespace {
 
 const std::string kHeader =
@@ -87,4 +87,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::concurrency_validation_test

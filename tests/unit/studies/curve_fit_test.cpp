@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace plansearch {
+namespace plansearch::curve_fit_test {
 namespace {
 
 /// Every row depends on the one parameter alike; what is predicted is 1.
@@ -71,4 +71,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::curve_fit_test

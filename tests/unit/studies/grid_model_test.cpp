@@ -12,7 +12,7 @@
 #include "studies/reproduce/derived_grid.hpp"
 #include "studies/reproduce/figures.hpp"
 
-namespace plansearch {
+namespace plansearch::grid_model_test {
 namespace {
 
 constexpr double kMessage = 1e9;
@@ -125,4 +125,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::grid_model_test

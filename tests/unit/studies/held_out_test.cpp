@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace plansearch {
+namespace plansearch::held_out_test {
 namespace {
 
 /// Rows that depend on one factor, each off by its own error.
@@ -50,4 +50,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::held_out_test

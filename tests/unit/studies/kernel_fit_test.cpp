@@ -11,7 +11,7 @@
 #include "unit/io/temporary_directory.hpp"
 #include "unit/studies/run_tables.hpp"
 
-namespace plansearch {
+namespace plansearch::kernel_fit_test {
 namespace {
 
 constexpr SitePopulation kPopulation{
@@ -162,4 +162,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::kernel_fit_test

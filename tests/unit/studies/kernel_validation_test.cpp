@@ -8,7 +8,7 @@
 #include "plansearch/error.hpp"
 #include "run_tables.hpp"
 
-namespace plansearch {
+namespace plansearch::kernel_validation_test {
 namespace {
 
 KernelProfiles shipped_kernels() {
@@ -121,4 +121,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::kernel_validation_test

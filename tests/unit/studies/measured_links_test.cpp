@@ -7,7 +7,7 @@
 #include "io/profile_reader.hpp"
 #include "unit/studies/run_tables.hpp"
 
-namespace plansearch {
+namespace plansearch::measured_links_test {
 namespace {
 
 KernelTable messages(const std::string& rows) {
@@ -66,4 +66,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::measured_links_test

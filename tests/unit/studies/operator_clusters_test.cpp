@@ -9,7 +9,7 @@
 #include <random>
 #include <set>
 
-using namespace plansearch;
+namespace plansearch::operator_clusters_test {
 
 namespace {
 
@@ -122,3 +122,5 @@ TEST_CASE("one operator too heavy for its share makes clusters impossible") {
   CHECK(cluster_operators(chain, 2, 1.0)->first == std::vector<int>{0, 1});
   CHECK_FALSE(cluster_operators(chain, 4, 1.0));
 }
+
+}  // namespace plansearch::operator_clusters_test

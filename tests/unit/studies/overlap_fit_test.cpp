@@ -6,7 +6,7 @@
 #include "io/profile_reader.hpp"
 #include "unit/studies/run_tables.hpp"
 
-namespace plansearch {
+namespace plansearch::overlap_fit_test {
 namespace {
 
 io::Sample sample(const std::string& timed, const std::string& beside, double time) {
@@ -57,4 +57,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::overlap_fit_test

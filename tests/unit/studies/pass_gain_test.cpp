@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace plansearch {
+namespace plansearch::pass_gain_test {
 
 TEST_SUITE("evaluate") {
   TEST_CASE("passes gain what their closed form says, little on NVLink, nothing on free links") {
@@ -28,4 +28,4 @@ TEST_SUITE("evaluate") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::pass_gain_test

@@ -8,7 +8,7 @@
 #include "run_tables.hpp"
 #include "support/schedules.hpp"
 
-namespace plansearch {
+namespace plansearch::run_case_test {
 namespace {
 
 const ArchitectureTable& table() {
@@ -196,4 +196,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::run_case_test

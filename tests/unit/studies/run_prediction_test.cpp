@@ -12,7 +12,7 @@
 #include "studies/validate/run_report.hpp"
 #include "support/schedules.hpp"
 
-namespace plansearch {
+namespace plansearch::run_prediction_test {
 namespace {
 
 std::vector<RunPrediction> predict(const std::vector<RunRecord>& runs, int threads = 1) {
@@ -274,4 +274,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::run_prediction_test

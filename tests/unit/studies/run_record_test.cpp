@@ -9,7 +9,7 @@
 #include "plansearch/error.hpp"
 #include "run_tables.hpp"
 
-namespace plansearch {
+namespace plansearch::run_record_test {
 namespace {
 
 std::string message_of(const std::string& text) {
@@ -156,4 +156,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::run_record_test

@@ -7,7 +7,7 @@
 
 #include "run_tables.hpp"
 
-namespace plansearch {
+namespace plansearch::run_summary_test {
 namespace {
 
 RunPrediction prediction(double time, Verdict verdict = Verdict::Feasible) {
@@ -185,4 +185,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::run_summary_test

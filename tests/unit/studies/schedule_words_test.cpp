@@ -5,7 +5,7 @@
 
 #include "plansearch/error.hpp"
 
-namespace plansearch {
+namespace plansearch::schedule_words_test {
 namespace {
 
 ScheduleWords words() {
@@ -41,4 +41,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::schedule_words_test

@@ -7,7 +7,7 @@
 #include "studies/validate/run_sites.hpp"
 #include "unit/studies/run_tables.hpp"
 
-namespace plansearch {
+namespace plansearch::site_errors_test {
 namespace {
 
 MeasuredSite site(const char* name, const char* laboratory, double factor) {
@@ -100,4 +100,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::site_errors_test

@@ -9,7 +9,7 @@
 #include "studies/validate/fit_draws.hpp"
 #include "unit/studies/run_tables.hpp"
 
-namespace plansearch {
+namespace plansearch::site_fit_test {
 namespace {
 
 constexpr SitePopulation kPopulation{
@@ -95,4 +95,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::site_fit_test

@@ -7,7 +7,7 @@
 #include <optional>
 #include <random>
 
-using namespace plansearch;
+namespace plansearch::stage_dp_test {
 
 namespace {
 
@@ -204,3 +204,5 @@ TEST_CASE("what cannot be placed has no partition") {
   CHECK_FALSE(best_stages(table, 3, 4));  // sub-meshes of two cannot cover three
   CHECK_FALSE(best_stages(table, 8, 4));  // four stages of three layers
 }
+
+}  // namespace plansearch::stage_dp_test

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-namespace plansearch {
+namespace plansearch::statistics_test {
 
 TEST_SUITE("unit") {
   TEST_CASE("error summaries") {
@@ -47,4 +47,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::statistics_test

@@ -7,7 +7,7 @@
 #include "io/profile_reader.hpp"
 #include "unit/studies/run_tables.hpp"
 
-namespace plansearch {
+namespace plansearch::stream_fit_test {
 namespace {
 
 constexpr SitePopulation kPopulation{
@@ -55,4 +55,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::stream_fit_test

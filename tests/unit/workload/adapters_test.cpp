@@ -6,7 +6,7 @@
 #include "descriptions.hpp"
 #include "support/broken_rules.hpp"
 
-using namespace plansearch;
+namespace plansearch::workload_adapters_test {
 using test::block_named;
 
 namespace {
@@ -138,3 +138,5 @@ TEST_SUITE("unit") {
     CHECK(adapter_problem(model).has_value());
   }
 }
+
+}  // namespace plansearch::workload_adapters_test

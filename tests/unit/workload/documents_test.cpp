@@ -6,7 +6,7 @@
 
 #include "workload/layer_parts.hpp"
 
-namespace plansearch {
+namespace plansearch::documents_test {
 namespace {
 
 /// Whether query i of a document sees its key j; both from 0.
@@ -51,4 +51,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::documents_test

@@ -4,7 +4,7 @@
 
 #include "descriptions.hpp"
 
-using namespace plansearch;
+namespace plansearch::flops_test {
 
 TEST_SUITE("unit") {
   TEST_CASE("GPT-3 175B: the formula of Narayanan et al. with the causal discount") {
@@ -185,3 +185,5 @@ TEST_SUITE("unit") {
     CHECK_FALSE(contradictions(model).empty());
   }
 }
+
+}  // namespace plansearch::flops_test

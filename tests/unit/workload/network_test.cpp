@@ -7,7 +7,7 @@
 #include "support/broken_rules.hpp"
 #include "workload/operator_traits.hpp"
 
-using namespace plansearch;
+namespace plansearch::network_test {
 using test::block_named;
 
 namespace {
@@ -240,3 +240,5 @@ TEST_SUITE("unit") {
     CHECK(found[1] == "heads 8 is not a multiple of kv_heads 3");
   }
 }
+
+}  // namespace plansearch::network_test

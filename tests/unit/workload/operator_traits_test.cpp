@@ -13,7 +13,7 @@
 #include "support/broken_rules.hpp"
 #include "unit/workload/descriptions.hpp"
 
-namespace plansearch {
+namespace plansearch::operator_traits_test {
 namespace {
 
 using K = OperatorKind;
@@ -246,4 +246,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::operator_traits_test

@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-namespace plansearch {
+namespace plansearch::workload_window_test {
 namespace {
 
 constexpr DimId kRow{0};
@@ -101,4 +101,4 @@ TEST_SUITE("unit") {
 }
 
 }  // namespace
-}  // namespace plansearch
+}  // namespace plansearch::workload_window_test

@@ -4,7 +4,7 @@
 
 #include "io/import/axis_table.hpp"
 
-namespace plansearch::io {
+namespace plansearch::io::axis_table_test {
 namespace {
 
 std::vector<std::int64_t> extents(const AxisTable& table, const ImportedAxis& axis) {
@@ -87,4 +87,4 @@ TEST_CASE("what is joined later joins what it was joined with before") {
   CHECK(table.leaves(a) == table.leaves(c));
 }
 
-}  // namespace plansearch::io
+}  // namespace plansearch::io::axis_table_test

@@ -15,7 +15,7 @@
 #include "support/broken_rules.hpp"
 #include "support/source_directory.hpp"
 
-namespace plansearch {
+namespace plansearch::import_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -293,4 +293,4 @@ TEST_CASE("other damage has its place") {
   CHECK(says(message_for("{"), "not valid JSON"));
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::import_test

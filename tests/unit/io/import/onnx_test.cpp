@@ -12,7 +12,7 @@
 #include "plansearch/transformer_builder.hpp"
 #include "support/source_directory.hpp"
 
-namespace plansearch {
+namespace plansearch::onnx_test {
 namespace {
 
 std::string varint(std::uint64_t value) {
@@ -125,4 +125,4 @@ TEST_CASE("what is not a static graph of known operators is refused") {
   }
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::onnx_test

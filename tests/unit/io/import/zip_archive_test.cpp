@@ -9,7 +9,7 @@
 #include "io/import/zip_archive.hpp"
 #include "plansearch/error.hpp"
 
-namespace plansearch::io {
+namespace plansearch::io::zip_archive_test {
 namespace {
 
 std::string little(std::uint64_t value, int width) {
@@ -128,4 +128,4 @@ TEST_CASE("no byte that is changed makes another text") {
   }
 }
 
-}  // namespace plansearch::io
+}  // namespace plansearch::io::zip_archive_test

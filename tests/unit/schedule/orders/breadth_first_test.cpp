@@ -4,7 +4,7 @@
 
 #include "golden.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::breadth_first_test {
 namespace {
 
 TEST_SUITE("schedule") {
@@ -21,4 +21,4 @@ TEST_SUITE("schedule") {
 }
 
 }  // namespace
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::breadth_first_test

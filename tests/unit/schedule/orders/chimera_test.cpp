@@ -6,7 +6,7 @@
 
 #include "golden.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::chimera_test {
 namespace {
 
 TEST_SUITE("schedule") {
@@ -54,4 +54,4 @@ TEST_SUITE("schedule") {
 }
 
 }  // namespace
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::chimera_test

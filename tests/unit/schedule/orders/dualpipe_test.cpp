@@ -6,7 +6,7 @@
 
 #include "golden.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::dualpipe_test {
 namespace {
 
 ScheduleSummary run(int p, int m, UniformTimes times) {
@@ -72,4 +72,4 @@ TEST_SUITE("schedule") {
 }
 
 }  // namespace
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::dualpipe_test

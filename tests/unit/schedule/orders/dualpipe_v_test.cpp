@@ -5,7 +5,7 @@
 
 #include "golden.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::dualpipe_v_test {
 namespace {
 
 TEST_SUITE("schedule") {
@@ -56,4 +56,4 @@ TEST_SUITE("schedule") {
 }
 
 }  // namespace
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::dualpipe_v_test

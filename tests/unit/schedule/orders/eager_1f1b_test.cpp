@@ -5,7 +5,7 @@
 
 #include "golden.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::eager_1f1b_test {
 namespace {
 
 TEST_SUITE("schedule") {
@@ -29,4 +29,4 @@ TEST_SUITE("schedule") {
 }
 
 }  // namespace
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::eager_1f1b_test

@@ -5,7 +5,7 @@
 
 #include "golden.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::hanayo_test {
 namespace {
 
 TEST_SUITE("schedule") {
@@ -39,4 +39,4 @@ TEST_SUITE("schedule") {
 }
 
 }  // namespace
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::hanayo_test

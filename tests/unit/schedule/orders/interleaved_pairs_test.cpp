@@ -8,7 +8,7 @@
 
 #include "golden.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::interleaved_pairs_test {
 namespace {
 
 TEST_SUITE("schedule") {
@@ -97,4 +97,4 @@ TEST_SUITE("schedule") {
 }
 
 }  // namespace
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::interleaved_pairs_test

@@ -9,7 +9,7 @@
 #include "schedule/simulation/closed_form.hpp"
 #include "schedule/templates/task_template.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::orders_several_forwards_test {
 namespace {
 
 PipelineShape thrice(int stages, int micro_batches) {
@@ -132,4 +132,4 @@ TEST_SUITE("schedule") {
 }
 
 }  // namespace
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::orders_several_forwards_test

@@ -6,7 +6,7 @@
 
 #include "golden.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::v_min_test {
 namespace {
 
 TEST_SUITE("schedule") {
@@ -30,4 +30,4 @@ TEST_SUITE("schedule") {
 }
 
 }  // namespace
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::v_min_test

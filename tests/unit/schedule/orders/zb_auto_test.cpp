@@ -11,7 +11,7 @@
 #include "schedule/orders/list_scheduling.hpp"
 #include "schedule/simulation/order_simulator.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::zb_auto_test {
 namespace {
 
 UniformTimes any_times(Dice& dice) {
@@ -223,4 +223,4 @@ TEST_SUITE("schedule") {
 }
 
 }  // namespace
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::zb_auto_test

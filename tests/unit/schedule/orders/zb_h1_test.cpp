@@ -5,7 +5,7 @@
 
 #include "golden.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::zb_h1_test {
 namespace {
 
 Ticks makespan(int stages, int micro_batches, Triple t) {
@@ -63,4 +63,4 @@ TEST_SUITE("schedule") {
 }
 
 }  // namespace
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::zb_h1_test

@@ -5,7 +5,7 @@
 
 #include "golden.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::zb_h2_test {
 namespace {
 
 TEST_SUITE("schedule") {
@@ -45,4 +45,4 @@ TEST_SUITE("schedule") {
 }
 
 }  // namespace
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::zb_h2_test

@@ -6,7 +6,7 @@
 #include "golden.hpp"
 #include "schedule/simulation/closed_form.hpp"
 
-namespace plansearch::testing {
+namespace plansearch::testing::zb_v_test {
 namespace {
 
 TEST_SUITE("schedule") {
@@ -46,4 +46,4 @@ TEST_SUITE("schedule") {
 }
 
 }  // namespace
-}  // namespace plansearch::testing
+}  // namespace plansearch::testing::zb_v_test

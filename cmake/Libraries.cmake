@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every library: the folders it is made of, the libraries it uses, and what else it is linked with. A source file
+# belongs to the library of its folder; no list names it.
+
+# plansearch_library(NAME [JSON] FROM FOLDER... [LEAVE FOLDER...] [USES LIBRARY...] [WITH TARGET...])
+#   FROM   folders, with those below them; LEAVE: not these
+#   USES   libraries of this project, which the users of this one see too
+#   WITH   other targets, which they do not see
+#   JSON   writes JSON: linked with nlohmann_json, whose header is precompiled for it
+function(plansearch_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 library "JSON" "" "FROM;LEAVE;USES;WITH")
+  add_library(plansearch_${name} STATIC)
+  add_library(plansearch::${name} ALIAS plansearch_${name})
+  foreach(folder ${library_FROM})
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
+    foreach(left IN LISTS library_LEAVE)
+      list(FILTER sources EXCLUDE REGEX "^${PROJECT_SOURCE_DIR}/${left}")
+    endforeach()
+    target_sources(plansearch_${name} PRIVATE ${sources})
+  endforeach()
+  list(TRANSFORM library_USES PREPEND plansearch_)
+  target_link_libraries(plansearch_${name} PUBLIC plansearch_settings ${library_USES}
+                                           PRIVATE $<BUILD_INTERFACE:plansearch_internal> $<BUILD_INTERFACE:plansearch_warnings>
+                                                   fmt::fmt ${library_WITH})
+  if(library_JSON)
+    target_link_libraries(plansearch_${name} PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
+    plansearch_precompile(plansearch_${name} _json)
+  else()
+    plansearch_precompile(plansearch_${name})
+  endif()
+  plansearch_batches(plansearch_${name})
+endfunction()
+
+plansearch_library(base FROM src/base WITH Threads::Threads)
+target_include_directories(plansearch_base PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                                                  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+plansearch_library(cost FROM src/hardware src/workload src/framework src/schedule src/plan src/communication src/cost
+                             src/evaluate src/partition
+                        USES base WITH $<BUILD_INTERFACE:Boost::headers>)
+plansearch_library(search FROM search USES cost)
+plansearch_library(io JSON FROM src/io USES cost WITH yaml-cpp::yaml-cpp ZLIB::ZLIB)
+plansearch_library(report JSON FROM src/report USES cost)
+plansearch_library(exporters JSON FROM src/exporters USES io report)
+plansearch_library(importers JSON FROM src/importers USES exporters)
+plansearch_library(question FROM src/question USES search io)
+plansearch_library(answer JSON FROM src/answer USES question importers)
+plansearch_library(studies JSON FROM src/studies/validate src/studies/fit USES answer WITH Eigen3::Eigen)
+plansearch_library(reproduce JSON FROM src/studies/reproduce USES studies)
+plansearch_library(bench JSON FROM src/studies/bench USES reproduce)
+plansearch_library(calibrate FROM src/calibrate LEAVE "src/calibrate/backends/(cuda|cudnn|nccl)[^/]*$" USES studies WITH ${CMAKE_DL_LIBS})
+plansearch_library(commands JSON FROM src/cli LEAVE "src/cli/main.cpp$" USES calibrate bench WITH CLI11::CLI11)
+
+# Rows of a table have functions of the same names: their files stay alone.
+file(GLOB rows ${PROJECT_SOURCE_DIR}/src/cost/collective/*.cpp ${PROJECT_SOURCE_DIR}/src/schedule/orders/*.cpp
+               ${PROJECT_SOURCE_DIR}/src/schedule/passes/*.cpp ${PROJECT_SOURCE_DIR}/src/exporters/*.cpp)
+set_source_files_properties(${rows} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/question/data_directory.cpp PROPERTIES
+                            COMPILE_DEFINITIONS PLANSEARCH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+# Answers of many questions as a database; without the library `sweep` says so.
+if(PLANSEARCH_WITH_SQLITE)
+  target_link_libraries(plansearch_io PRIVATE SQLite::SQLite3)
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/io/database.cpp PROPERTIES COMPILE_DEFINITIONS PLANSEARCH_SQLITE)
+endif()
+# Loops that are measured must not be bound by their instructions, in debug builds neither.
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/calibrate/backends/memory_passes.cpp
+                            ${PROJECT_SOURCE_DIR}/src/calibrate/backends/plain_gemm.cpp
+                            ${PROJECT_SOURCE_DIR}/src/calibrate/backends/softmax_rows.cpp PROPERTIES
+                            COMPILE_OPTIONS "-O3;-fno-math-errno" SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
+include(Cuda)
+
+target_compile_definitions(plansearch_commands PRIVATE PLANSEARCH_VERSION="${PROJECT_VERSION}")
+add_executable(plansearch ${PROJECT_SOURCE_DIR}/src/cli/main.cpp)
+set_target_properties(plansearch PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+target_link_libraries(plansearch PRIVATE plansearch_commands plansearch_internal plansearch_warnings fmt::fmt)
