@@ -9,6 +9,7 @@
 #include "plansearch/transformer_builder.hpp"
 #include "random_plans.hpp"
 #include "small_networks.hpp"
+#include "support/rounds.hpp"
 #include "support/schedules.hpp"
 #include "unit/communication/reference_sizes.hpp"
 #include "unit/workload/descriptions.hpp"
@@ -54,20 +55,22 @@ TEST_SUITE("property") {
   TEST_CASE("every partition of a dense network conserves its products") {
     const Network network = build_network(test::llama(16, 512, 32, 16, 1536, 3072));
     std::mt19937 engine(11);
-    for (int i = 0; i < 300; ++i) check_conserved(network, test::random_plan(engine, false));
+    for (int i = 0; i < test::rounds(300); ++i)
+      check_conserved(network, test::random_plan(engine, false));
   }
 
   TEST_CASE("every partition of a network of experts conserves its products") {
     const Network network =
         build_network(test::with_experts(test::llama(16, 512, 32, 32, 1536, 3072), 16, 2));
     std::mt19937 engine(12);
-    for (int i = 0; i < 300; ++i) check_conserved(network, test::random_plan(engine, true));
+    for (int i = 0; i < test::rounds(300); ++i)
+      check_conserved(network, test::random_plan(engine, true));
   }
 
   TEST_CASE("stages hold every layer once, embedding first and head last") {
     const Network network = build_network(test::llama(48, 64, 8, 8, 128, 512));
     std::mt19937 engine(13);
-    for (int i = 0; i < 200; ++i) {
+    for (int i = 0; i < test::rounds(200); ++i) {
       PlanDegrees plan;
       plan.pipeline = 1 + static_cast<int>(engine() % 8);
       plan.chunks = plan.pipeline > 1 ? 1 + static_cast<int>(engine() % 3) : 1;

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "communication/redistribution/redistribution_search.hpp"
+#include "support/rounds.hpp"
 
 namespace plansearch::directed_paths_test {
 namespace {
@@ -79,7 +80,7 @@ TEST_SUITE("unit") {
     RedistributionUnits units;
     RedistributionSearcher search;
     RedistributionSearcher::Moves moves;
-    for (int round = 0; round < 100; ++round) {
+    for (int round = 0; round < test::rounds(100); ++round) {
       const Layout from = draw(round % 2 == 0 ? 3 : 5);
       const Layout to = draw(round % 3 == 0 ? 4 : 3);
       constexpr std::array<double, 3> kLarge{64.0, 4096.0, 8192.0};

@@ -10,6 +10,7 @@
 #include "plan/placements/ring_placements.hpp"
 #include "plansearch/placement_names.hpp"
 #include "support/placed_sequence.hpp"
+#include "support/rounds.hpp"
 
 namespace plansearch::execution_test {
 namespace {
@@ -209,7 +210,7 @@ TEST_SUITE("unit") {
 
   TEST_CASE("executed: 1,000 random placements over up to five bits") {
     std::mt19937 random(11);
-    for (int i = 0; i < 1000; ++i) {
+    for (int i = 0; i < test::rounds(1000); ++i) {
       const int n = 1 + static_cast<int>(random() % 5);
       const auto sequences = all_sequences(n);
       const PartitionSequence& sequence = sequences[random() % sequences.size()];

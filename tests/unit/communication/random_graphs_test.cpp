@@ -14,6 +14,7 @@
 
 #include "communication/redistribution/redistribution.hpp"
 #include "small_networks.hpp"
+#include "support/rounds.hpp"
 
 namespace plansearch::random_graphs_test {
 namespace {
@@ -484,7 +485,7 @@ TEST_SUITE("unit") {
     std::mt19937 random(12);
     int moved = 0;
     int differ = 0;
-    for (int graphs = 0; graphs < 1000; ++graphs) {
+    for (int graphs = 0; graphs < test::rounds(1000); ++graphs) {
       CAPTURE(graphs);
       RandomGraph graph(random, 1 + graphs % 3);
       const Network network = graph.network();
@@ -496,8 +497,8 @@ TEST_SUITE("unit") {
       // counts.
       differ += sent_by(reordered(network, graph.placements(), true, random)) == sent ? 0 : 1;
     }
-    CHECK(moved > 600);
-    CHECK(differ < 400);
+    CHECK(moved > test::rounds(600));
+    CHECK(differ < test::rounds(400));
   }
 
   TEST_CASE("a thousand random graphs send what masks and all sequences of collectives say") {
@@ -507,7 +508,7 @@ TEST_SUITE("unit") {
     int halos = 0;
     int longer = 0;
     int all = 0;
-    for (int graphs = 0; graphs < 1000; ++graphs) {
+    for (int graphs = 0; graphs < test::rounds(1000); ++graphs) {
       const int factors = graphs % 10 == 9 ? 3 : 1 + graphs % 2;
       RandomGraph graph(random, factors);
       const Network network = graph.network();
@@ -543,8 +544,8 @@ TEST_SUITE("unit") {
       CHECK(test::operator_messages(other, graph.placements()) == messages);
     }
     CHECK(longer < all / 100);
-    CHECK(sums > 1000);
-    CHECK(halos > 200);
+    CHECK(sums > test::rounds(1000));
+    CHECK(halos > test::rounds(200));
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "communication/redistribution/redistribution.hpp"
 #include "communication/redistribution/redistribution_search.hpp"
+#include "support/rounds.hpp"
 
 namespace plansearch::redistribution_test {
 namespace {
@@ -287,7 +288,7 @@ TEST_SUITE("unit") {
     const DeviceMesh mesh = small_mesh();
     const Layout whole = layout_of(mesh, {0, 0, 0});
     std::mt19937 random(7);
-    for (int i = 0; i < 200; ++i) {
+    for (int i = 0; i < test::rounds(200); ++i) {
       std::array<int, 3> a{};
       std::array<int, 3> b{};
       for (std::size_t k = 0; k < 3; ++k) {
@@ -359,7 +360,7 @@ TEST_SUITE("unit") {
   TEST_CASE("redistribution: random cuts over three factors give the right data on 24 devices") {
     const DeviceMesh mesh = factor_mesh();
     std::mt19937 random(5);
-    for (int round = 0; round < 300; ++round) {
+    for (int round = 0; round < test::rounds(300); ++round) {
       Layout from = random_factor_layout(mesh, random);
       const Layout to = random_factor_layout(mesh, random);
       for_each_axis(kFactorAxes - from.axes(), [&](Axis axis) {
@@ -383,7 +384,7 @@ TEST_SUITE("unit") {
     RedistributionSearch remembering(Remember::Yes);
     double cheapest = 0.0;
     double directed = 0.0;
-    for (int round = 0; round < 300; ++round) {
+    for (int round = 0; round < test::rounds(300); ++round) {
       Layout from = random_factor_layout(mesh, random);
       const Layout to = random_factor_layout(mesh, random);
       for_each_axis(kFactorAxes - from.axes(), [&](Axis axis) {
@@ -435,7 +436,7 @@ TEST_SUITE("unit") {
       }
       return static_cast<double>(sum);
     };
-    for (int round = 0; round < 300; ++round) {
+    for (int round = 0; round < test::rounds(300); ++round) {
       std::vector<std::size_t> order{0, 1, 2};
       std::shuffle(order.begin(), order.end(), random);
       std::array<SliceMap, 3> loop;  // rows, columns, summands

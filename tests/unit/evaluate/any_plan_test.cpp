@@ -13,6 +13,7 @@
 
 #include "plan/stages/expand.hpp"
 #include "plansearch/evaluator.hpp"
+#include "support/rounds.hpp"
 #include "support/schedules.hpp"
 #include "support/toy_problem.hpp"
 
@@ -183,7 +184,7 @@ TEST_SUITE("evaluate") {
                                   std::numeric_limits<int>::max()};
     const auto any = [&] { return values[random() % values.size()]; };
     int priced = 0;
-    for (int i = 0; i < 20000; ++i) {
+    for (int i = 0; i < test::rounds(20000); ++i) {
       PlanDegrees d = degrees();
       // A few degrees at a time: more than that never fit.
       for (int* field : {&d.data, &d.pipeline, &d.chunks, &d.tensor_in, &d.tensor_out,
@@ -198,7 +199,7 @@ TEST_SUITE("evaluate") {
         CHECK_FALSE(reason(evaluation).detail.empty());
       }
     }
-    CHECK(priced > 100);
+    CHECK(priced > test::rounds(100));
   }
 }
 

@@ -10,6 +10,7 @@
 #include "random_plans.hpp"
 #include "schedule/passes/pass.hpp"
 #include "schedule/table.hpp"
+#include "support/rounds.hpp"
 #include "support/toy_class.hpp"
 
 namespace plansearch::bound_test {
@@ -50,7 +51,7 @@ Count check_bounds(const Problem& problem, unsigned seed, Change change) {
   const auto workspace = PlanEvaluator::make_workspace();
   std::mt19937 engine(seed);
   Count count;
-  for (int i = 0; i < 1500; ++i) {
+  for (int i = 0; i < test::rounds(1500); ++i) {
     auto plan = test::random_plan(engine, evaluator);
     if (plan) plan = change(*plan, engine);
     if (!plan || evaluator.legality(*plan)) continue;
@@ -151,9 +152,9 @@ TEST_SUITE("property") {
             with_rule(options, {0.3, MessageWait::Use, {}, 1}),
             with_rule(options, {0.0, MessageWait::Use, {}, 1})}) {
         const Count count = check_bounds(problem, seed++);
-        CHECK(count.tight > 50);
-        CHECK(count.plans > 200);
-        CHECK(count.pipelines > 50);
+        CHECK(count.tight > test::rounds(50));
+        CHECK(count.plans > test::rounds(200));
+        CHECK(count.pipelines > test::rounds(50));
       }
     }
   }
@@ -162,7 +163,7 @@ TEST_SUITE("property") {
     unsigned seed = 41;
     for (const double share : {0.0, 0.4}) {
       for (const MessageWait others : {MessageWait::AtOnce, MessageWait::Use}) {
-        CHECK(check_bounds(with_pairs(share, others), seed++, in_pairs).plans > 30);
+        CHECK(check_bounds(with_pairs(share, others), seed++, in_pairs).plans > test::rounds(30));
       }
     }
   }
@@ -174,7 +175,7 @@ TEST_SUITE("property") {
       std::mt19937 engine(61);
       int faster = 0;
       int slower = 0;
-      for (int i = 0; i < 1500; ++i) {
+      for (int i = 0; i < test::rounds(1500); ++i) {
         const auto plan = test::random_plan(engine, evaluator);
         if (!plan || evaluator.legality(*plan)) continue;
         const auto [bound, estimate, simulated] = priced(evaluator, *plan, *workspace);
@@ -184,8 +185,8 @@ TEST_SUITE("property") {
         faster += simulated.step.total() < estimate.step.total() * (1.0 - 1e-6);
         slower += simulated.step.total() > estimate.step.total() * (1.0 + 1e-6);
       }
-      CHECK(slower > 10);
-      CHECK((faster > 10) == (passes != 0));
+      CHECK(slower > test::rounds(10));
+      CHECK((faster > test::rounds(10)) == (passes != 0));
     }
   }
 

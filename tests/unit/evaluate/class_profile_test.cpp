@@ -5,6 +5,7 @@
 
 #include "plansearch/evaluator.hpp"
 #include "random_plans.hpp"
+#include "support/rounds.hpp"
 #include "support/schedules.hpp"
 
 namespace plansearch::class_profile_test {
@@ -17,7 +18,7 @@ TEST_SUITE("property") {
       const PlanEvaluator used(test::toy_problem(options));
       const auto workspace = PlanEvaluator::make_workspace();
       std::mt19937 engine(17);
-      for (int i = 0; i < 150; ++i) {
+      for (int i = 0; i < test::rounds(150); ++i) {
         const auto plan = test::random_plan(engine, used);
         if (!plan) continue;
         const PlanEvaluator fresh(test::toy_problem(options));
@@ -39,7 +40,7 @@ TEST_SUITE("property") {
       const PlanEvaluator evaluator(test::toy_problem(options));
       const auto workspace = PlanEvaluator::make_workspace();
       std::mt19937 engine(23);
-      for (int i = 0; i < 150; ++i) {
+      for (int i = 0; i < test::rounds(150); ++i) {
         const auto plan = test::random_plan(engine, evaluator);
         if (!plan) continue;
         INFO(test::describe(*plan));

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "random_plans.hpp"
+#include "support/rounds.hpp"
 #include "support/toy_class.hpp"
 
 namespace plansearch::grid_bound_test {
@@ -13,7 +14,7 @@ int check_grid_bounds(const Problem& problem, unsigned seed) {
   const auto workspace = PlanEvaluator::make_workspace();
   std::mt19937 engine(seed);
   int plans = 0;
-  for (int i = 0; i < 1500; ++i) {
+  for (int i = 0; i < test::rounds(1500); ++i) {
     const auto plan = test::random_plan(engine, evaluator);
     if (!plan) continue;
     INFO(test::describe(*plan));
@@ -43,12 +44,12 @@ TEST_SUITE("property") {
     experts.tied = false;
     unsigned seed = 11;
     for (const test::ToyOptions& options : {test::ToyOptions{}, experts}) {
-      CHECK(check_grid_bounds(test::toy_problem(options), seed++) > 200);
+      CHECK(check_grid_bounds(test::toy_problem(options), seed++) > test::rounds(200));
     }
     const auto overlapping = test::with_framework(test::toy_problem(), [](Framework& framework) {
       framework.overlap.fill({0.9, MessageWait::AtOnce, {}, 1});
     });
-    CHECK(check_grid_bounds(overlapping, seed) > 200);
+    CHECK(check_grid_bounds(overlapping, seed) > test::rounds(200));
   }
 }
 

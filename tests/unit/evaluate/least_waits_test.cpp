@@ -10,6 +10,7 @@
 #include "evaluate/block/profile_maker.hpp"
 #include "io/profile_reader.hpp"
 #include "plansearch/device_mesh.hpp"
+#include "support/rounds.hpp"
 #include "support/source_directory.hpp"
 #include "support/toy_class.hpp"
 
@@ -72,7 +73,7 @@ TEST_SUITE("property") {
     int calls = 0;
     for (const Cluster& cluster : shipped_clusters()) {
       INFO(cluster.name);
-      for (int i = 0; i < 300; ++i) {
+      for (int i = 0; i < test::rounds(300); ++i) {
         const AxisExtent group{2 * power(6), power(6)};
         const auto kind = static_cast<CommunicationKind>(engine() % 6);
         const double small = 64.0 * power(20);

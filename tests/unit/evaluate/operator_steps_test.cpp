@@ -17,6 +17,7 @@
 #include "plansearch/plan_report.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "support/placed_sequence.hpp"
+#include "support/rounds.hpp"
 #include "support/toy_class.hpp"
 
 namespace plansearch::operator_steps_test {
@@ -186,7 +187,7 @@ TEST_SUITE("unit") {
     // Devices x steps x points of a step is the whole loop nest.
     std::mt19937 random(23);
     PlanDegrees group;
-    for (int i = 0; i < 1000; ++i) {
+    for (int i = 0; i < test::rounds(1000); ++i) {
       const int bits = 1 + static_cast<int>(random() % 6);
       const auto sequences = all_sequences(bits);
       const PartitionSequence& sequence = sequences[random() % sequences.size()];
@@ -241,7 +242,7 @@ TEST_SUITE("unit") {
         ++placed;
       }
     }
-    CHECK(in_steps > 100);
+    CHECK(in_steps > test::rounds(100));
   }
 
   TEST_CASE("steps: at equal efficiency a product in steps takes what it takes cut in space") {

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "random_plans.hpp"
+#include "support/rounds.hpp"
 #include "support/schedules.hpp"
 
 namespace plansearch::plan_evaluator_test {
@@ -83,7 +84,7 @@ TEST_SUITE("property") {
       const PlanEvaluator evaluator(test::toy_problem(options));
       std::mt19937 engine(23);
       int refused = 0;
-      for (int i = 0; i < 1000; ++i) {
+      for (int i = 0; i < test::rounds(1000); ++i) {
         const PlanDegrees plan = test::any_plan(engine, evaluator.problem());
         const auto quick = evaluator.obstacle(plan);
         const auto worded = evaluator.legality(plan);
@@ -94,8 +95,8 @@ TEST_SUITE("property") {
         CHECK_FALSE(worded->detail.empty());
         ++refused;
       }
-      CHECK(refused > 50);
-      CHECK(refused < 1000);
+      CHECK(refused > test::rounds(50));
+      CHECK(refused < test::rounds(1000));
     }
   }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "pipeline_support.hpp"
+#include "support/rounds.hpp"
 #include "support/schedules.hpp"
 #include "uniform.hpp"
 
@@ -121,7 +122,7 @@ TEST_SUITE("property") {
 
   TEST_CASE("bounds never exceed the simulation") {
     Dice dice(51);
-    for (int i = 0; i < 3000; ++i) {
+    for (int i = 0; i < test::rounds(3000); ++i) {
       PipelineShape shape = random_shape(dice, 8);
       const auto times = random_durations(dice, shape, i % 2 == 0 ? 10 : 1000);
       const Ticks makespan = simulated(shape, times);
@@ -152,7 +153,7 @@ TEST_SUITE("property") {
   TEST_CASE("no span is shorter than its bound, whatever the schedule") {
     Dice dice(56);
     int above = 0;
-    for (int i = 0; i < 2000; ++i) {
+    for (int i = 0; i < test::rounds(2000); ++i) {
       PipelineShape shape = random_shape(dice, 8);
       const auto times = random_durations(dice, shape, i % 2 == 0 ? 10 : 1000);
       PipelineSimulator simulator;
@@ -167,7 +168,7 @@ TEST_SUITE("property") {
 
   TEST_CASE("bounds hold for groups of micro-batches of any legal size") {
     Dice dice(52);
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < test::rounds(300); ++i) {
       PipelineShape shape{test::kInterleaved, dice.between(2, 5), 0, dice.between(2, 3)};
       shape.group = shape.stages + dice.between(0, 3);
       shape.micro_batches = *shape.group + dice.between(0, 20);
@@ -184,7 +185,7 @@ TEST_SUITE("property") {
   TEST_CASE("estimates are close for stages that differ a little") {
     Dice dice(53);
     double error = 0.0, worst = 0.0;
-    for (int i = 0; i < 1000; ++i) {
+    for (int i = 0; i < test::rounds(1000); ++i) {
       PipelineShape shape = random_shape(dice, 12);
       auto times = uniform_durations(shape, {10'000, 20'000, dice.ticks(0, 5000)});
       for (auto* row : {&times.forward, &times.backward}) {
@@ -205,7 +206,7 @@ TEST_SUITE("property") {
     Dice dice(54);
     int below = 0;
     double lowest = 1.0;
-    for (int i = 0; i < 400; ++i) {
+    for (int i = 0; i < test::rounds(400); ++i) {
       PipelineShape shape{test::kGPipe, dice.between(2, 6), 0};
       shape.micro_batches = dice.between(5, 4 * shape.stages + 5);
       const auto times = proportional(dice, shape, dice.between(1, 3));
@@ -217,14 +218,14 @@ TEST_SUITE("property") {
       below += makespan < objective ? 1 : 0;
       lowest = std::min(lowest, static_cast<double>(makespan) / static_cast<double>(objective));
     }
-    CHECK(below > 200);
+    CHECK(below > test::rounds(200));
     CHECK(lowest < 0.9);
     CHECK(lowest > 0.7);
   }
 
   TEST_CASE("GPipe of any stages is the sum and the slowest, forward and backward apart") {
     Dice dice(55);
-    for (int i = 0; i < 200; ++i) {
+    for (int i = 0; i < test::rounds(200); ++i) {
       const PipelineShape shape{test::kGPipe, dice.between(1, 6), dice.between(1, 30)};
       const auto times = random_durations(dice, shape, 50);
       REQUIRE(order_bound(shape, times.view()) == simulated(shape, times));

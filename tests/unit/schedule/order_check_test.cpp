@@ -15,6 +15,7 @@
 #include "pipeline_support.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/program/timeline.hpp"
+#include "support/rounds.hpp"
 
 namespace plansearch::testing::order_check_test {
 namespace {
@@ -230,7 +231,7 @@ TEST_SUITE("schedule") {
   TEST_CASE("1,000 spoiled orders: the verdict of the tokens, and every edge of the cycle") {
     Dice dice(201);
     std::map<Verdict, int> seen;
-    for (int n = 0; n < 1000; ++n) {
+    for (int n = 0; n < test::rounds(1000); ++n) {
       const auto& all = all_schedules();
       PipelineShape shape;
       do {
@@ -259,9 +260,9 @@ TEST_SUITE("schedule") {
         CHECK_THROWS_AS(io::parse_schedule(text, "spoiled.csv"), InputError);
       }
     }
-    CHECK(seen[Verdict::Runs] > 50);
-    CHECK(seen[Verdict::Incomplete] > 50);
-    CHECK(seen[Verdict::Deadlock] > 50);
+    CHECK(seen[Verdict::Runs] > test::rounds(50));
+    CHECK(seen[Verdict::Incomplete] > test::rounds(50));
+    CHECK(seen[Verdict::Deadlock] > test::rounds(50));
   }
 
   // Device 0 runs B0 before F1; device 1 wants F1 before it makes the gradient.

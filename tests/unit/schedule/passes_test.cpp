@@ -11,6 +11,7 @@
 #include "schedule/passes/edit.hpp"
 #include "schedule/passes/pass.hpp"
 #include "schedule/table.hpp"
+#include "support/rounds.hpp"
 
 namespace plansearch::testing::passes_test {
 namespace {
@@ -385,7 +386,7 @@ TEST_SUITE("property") {
   TEST_CASE("what is given up is tried again after the others, and kept only if it helps") {
     Dice dice(54);
     int kept_later = 0;
-    for (int i = 0; i < 200; ++i) {
+    for (int i = 0; i < test::rounds(200); ++i) {
       INFO("pipeline ", i);
       const int p = dice.between(3, 6), m = dice.between(4, 12);
       const PipelineShape shape{*find_schedule("1f1b"), p, m};
@@ -418,7 +419,7 @@ TEST_SUITE("property") {
   TEST_CASE("groups take the memory that they state") {
     Dice dice(53);
     int grown = 0;
-    for (int i = 0; i < 200; ++i) {
+    for (int i = 0; i < test::rounds(200); ++i) {
       INFO("pipeline ", i);
       const RandomProgram random = random_program(dice);
       const auto before = peak_bytes(passed(random.program, 0, random.durations).simulated);

@@ -4,6 +4,7 @@
 
 #include "pipeline_support.hpp"
 #include "schedule/simulation/simulated_program.hpp"
+#include "support/rounds.hpp"
 
 namespace plansearch::testing::shared_links_test {
 namespace {
@@ -115,7 +116,7 @@ TEST_SUITE("unit") {
     PipelineSimulator fast;
     int apart = 0;
     int met = 0;
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < test::rounds(300); ++i) {
       const PipelineShape shape = random_shape(dice, 2);
       if (shape.stages * shape.chunks * shape.micro_batches > 100) continue;
       const auto order = std::get<ComputeOrder>(make_order(shape));
@@ -147,8 +148,8 @@ TEST_SUITE("unit") {
       if (!meet) CHECK(shared.makespan() == fast.run(shape, durations.view()).makespan);
       ++(meet ? met : apart);
     }
-    CHECK(apart > 50);
-    CHECK(met > 25);
+    CHECK(apart > test::rounds(50));
+    CHECK(met > test::rounds(25));
   }
 
   TEST_CASE("links that nobody shares change nothing") {

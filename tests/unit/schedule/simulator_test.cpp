@@ -5,6 +5,7 @@
 
 #include "pipeline_support.hpp"
 #include "schedule/program/lowering.hpp"
+#include "support/rounds.hpp"
 #include "support/schedules.hpp"
 
 namespace plansearch::testing::simulator_test {
@@ -111,7 +112,7 @@ TEST_SUITE("property") {
     Dice dice(1);
     PipelineSimulator fast, full;
     double simulated = 0.0;
-    for (int i = 0; i < 500; ++i) {
+    for (int i = 0; i < test::rounds(500); ++i) {
       const PipelineShape shape = random_shape(dice, 30);
       const auto times = random_durations(dice, shape, i % 2 == 0 ? 60 : 1'000'000);
       const PipelineResult& a = fast.run(shape, times.view());
@@ -127,7 +128,7 @@ TEST_SUITE("property") {
   TEST_CASE("nor where links are about as slow as the stages and fall behind bit by bit") {
     Dice dice(7);
     PipelineSimulator fast, full;
-    for (int i = 0; i < 3000; ++i) {
+    for (int i = 0; i < test::rounds(3000); ++i) {
       PipelineShape shape = random_shape(dice, 10);
       shape.stages = std::min(shape.stages, 4);
       if (shape.chunks > 1) shape.micro_batches = shape.stages * dice.between(1, 30);
@@ -150,7 +151,7 @@ TEST_SUITE("property") {
   TEST_CASE("the rounds give what the generated order gives") {
     Dice dice(2);
     PipelineSimulator simulator;
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < test::rounds(300); ++i) {
       const PipelineShape shape = random_shape(dice, 5);
       const auto times = random_durations(dice, shape, 100);
       const auto order = std::get<ComputeOrder>(make_order(shape));
@@ -167,7 +168,7 @@ TEST_SUITE("property") {
     Dice dice(3);
     PipelineSimulator simulator;
     TaskSimulator tasks;
-    for (int i = 0; i < 200; ++i) {
+    for (int i = 0; i < test::rounds(200); ++i) {
       const PipelineShape shape = random_shape(dice, 4);
       const auto times = random_durations(dice, shape, 100);
       const auto order = std::get<ComputeOrder>(make_order(shape));
@@ -185,7 +186,7 @@ TEST_SUITE("property") {
   TEST_CASE("faster pieces never make a pipeline slower, and no device works less than it must") {
     Dice dice(4);
     PipelineSimulator simulator;
-    for (int i = 0; i < 200; ++i) {
+    for (int i = 0; i < test::rounds(200); ++i) {
       const PipelineShape shape = random_shape(dice, 6);
       auto times = random_durations(dice, shape, 1000);
       const PipelineResult before = simulator.run(shape, times.view());
@@ -203,7 +204,7 @@ TEST_SUITE("property") {
   TEST_CASE("scaling all durations scales the makespan") {
     Dice dice(5);
     PipelineSimulator simulator;
-    for (int i = 0; i < 100; ++i) {
+    for (int i = 0; i < test::rounds(100); ++i) {
       const PipelineShape shape = random_shape(dice, 6);
       auto times = random_durations(dice, shape, 1000);
       const Ticks before = simulator.run(shape, times.view()).makespan;
@@ -218,7 +219,7 @@ TEST_SUITE("property") {
   TEST_CASE("a used simulator gives what a fresh one gives") {
     Dice dice(6);
     PipelineSimulator used;
-    for (int i = 0; i < 100; ++i) {
+    for (int i = 0; i < test::rounds(100); ++i) {
       const PipelineShape shape = random_shape(dice, 6);
       const auto times = random_durations(dice, shape, 1000);
       PipelineSimulator fresh;

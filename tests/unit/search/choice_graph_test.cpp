@@ -10,6 +10,7 @@
 
 #include "search/solvers/cost_table.hpp"
 #include "support/choice_cost.hpp"
+#include "support/rounds.hpp"
 
 namespace plansearch::choice_graph_test {
 
@@ -318,7 +319,7 @@ TEST_SUITE("unit") {
   TEST_CASE("choices equal brute force on random graphs of up to twelve nodes") {
     std::mt19937 random(1);
     int possible = 0;
-    for (int round = 0; round < 150; ++round) {
+    for (int round = 0; round < test::rounds(150); ++round) {
       const ChoiceGraph graph = random_graph(random);
       const Elimination found(graph, {});
       const double expected = brute(graph);
@@ -330,7 +331,7 @@ TEST_SUITE("unit") {
       found.complete(options);
       CHECK(test::cost_of(graph, options) == expected);
     }
-    CHECK(possible > 60);
+    CHECK(possible > test::rounds(60));
   }
 
   // The closed forms that Alpa's prototype compares its solver with

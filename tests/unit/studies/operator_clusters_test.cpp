@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "studies/reproduce/alpa/operator_clusters.hpp"
+#include "support/rounds.hpp"
 
 #include <doctest/doctest.h>
 
@@ -76,7 +77,7 @@ std::optional<Totals> brute(const OperatorChain& chain, int clusters, double imb
 TEST_CASE("clusters equal brute force on random chains") {
   std::mt19937 random(1);
   int possible = 0;
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < test::rounds(200); ++round) {
     const int count = 3 + static_cast<int>(random() % 8);
     OperatorChain chain;
     for (int i = 0; i < count; ++i) chain.flops.push_back(static_cast<double>(1 + random() % 9));
@@ -101,7 +102,7 @@ TEST_CASE("clusters equal brute force on random chains") {
     CHECK(totals->received == expected->received);
     CHECK(totals->squares == expected->squares);
   }
-  CHECK(possible > 100);
+  CHECK(possible > test::rounds(100));
 }
 
 TEST_CASE("equal operators in a chain make equal clusters") {

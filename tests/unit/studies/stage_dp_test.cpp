@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "studies/reproduce/alpa/stage_dp.hpp"
+#include "support/rounds.hpp"
 
 #include <doctest/doctest.h>
 
@@ -129,7 +130,7 @@ TEST_CASE("the tensor of Alpa's own test has its optimum") {
 TEST_CASE("the program equals brute force, memory included") {
   std::mt19937 random(7);
   int possible = 0;
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < test::rounds(100); ++round) {
     const StageTable table = tight_table(random);
     const int devices = 1 + static_cast<int>(random() % 8);
     const int micro_batches = 1 + static_cast<int>(random() % 40);
@@ -140,7 +141,7 @@ TEST_CASE("the program equals brute force, memory included") {
     ++possible;
     CHECK(found->total == doctest::Approx(*expected).epsilon(1e-9));
   }
-  CHECK(possible > 50);
+  CHECK(possible > test::rounds(50));
 }
 
 TEST_CASE("a gap is a bound on what is lost") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Borders of windows against places counted one by one.
 #include "workload/window.hpp"
+#include "support/rounds.hpp"
 
 #include <doctest/doctest.h>
 
@@ -62,7 +63,7 @@ TEST_SUITE("unit") {
     const auto draw = [&](int low, int high) {
       return std::uniform_int_distribution<int>(low, high)(random);
     };
-    for (int round = 0; round < 1000; ++round) {
+    for (int round = 0; round < test::rounds(1000); ++round) {
       const int slices = 1 << draw(0, 3);
       Case c{draw(1, 3), 0, draw(1, 3), draw(1, 7), slices * draw(1, 12), 1};
       c.offset = -draw(0, static_cast<int>(c.taps) - 1);
