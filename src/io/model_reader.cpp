@@ -8,8 +8,8 @@
 #include "io/graph/graph_reader.hpp"
 #include "io/graph/graph_words.hpp"
 #include "io/hf_config.hpp"
-#include "io/import/import_reader.hpp"
 #include "io/model_sections.hpp"
+#include "io/network_import.hpp"
 #include "io/overlay.hpp"
 #include "io/raw_value.hpp"
 #include "plansearch/transformer_builder.hpp"
@@ -104,8 +104,7 @@ ModelFile read_own(const Node& root) {
 /// in the file that the user has.
 ModelFile read_imported(const std::filesystem::path& path, const std::string& name,
                         const std::filesystem::path& stubs, std::span<const Override> overrides) {
-  const Document document =
-      read_import(path, stubs.empty() ? ImportedStubs() : read_stubs(Document::read(stubs)));
+  const Document document = read_import(path, stubs);
   try {
     return read_model(overlaid(document, overrides), name);
   } catch (const InputError& error) {

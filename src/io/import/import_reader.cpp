@@ -14,6 +14,7 @@
 #include "io/import/graph_text.hpp"
 #include "io/import/onnx_model.hpp"
 #include "io/import/operator_rows.hpp"
+#include "io/network_import.hpp"
 #include "io/raw_value.hpp"
 
 namespace plansearch::io {
@@ -68,7 +69,7 @@ class Importer {
     lower_nothing(lowering_, node, {});
   }
 
-  /// Of constants shapes do not matter.
+  /// Shapes of constants do not matter.
   bool lacks_shapes(const ImportedNode& node) {
     const auto unshaped = [&](ImportedId id) { return !graph_.values[id].shaped; };
     if (std::none_of(node.outputs.begin(), node.outputs.end(), unshaped)) return false;
@@ -140,7 +141,8 @@ bool is_import(const std::filesystem::path& path) {
   return path.extension() == ".pt2" || path.extension() == ".onnx";
 }
 
-Document read_import(const std::filesystem::path& path, const ImportedStubs& stubs) {
+Document read_import(const std::filesystem::path& path, const std::filesystem::path& stub_file) {
+  const ImportedStubs stubs = stub_file.empty() ? ImportedStubs() : read_stubs(Document::read(stub_file));
   if (path.extension() == ".onnx") {
     ImportedGraph graph = parse_onnx(read_file(path, kLargestOnnx), path.string());
     graph.name = path.stem().string();
