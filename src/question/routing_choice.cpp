@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kFlag = "--routing";
 constexpr std::string_view kCapacity = "capacity factor";
-constexpr std::string_view kHint =
+constexpr std::string_view kRoutingHint =
     "write a kind such as balanced, or the tokens of the fullest rank over the mean, such as 1.3; "
     "behind it \", capacity factor 2\" where tokens beyond it are dropped";
 
@@ -25,7 +25,7 @@ std::string_view trimmed(std::string_view text) {
 }
 
 [[noreturn]] void refuse(std::string_view text, std::string_view why) {
-  throw InputError({}, fmt::format("{} {}: {}", kFlag, text, why), std::string(kHint));
+  throw InputError({}, fmt::format("{} {}: {}", kFlag, text, why), std::string(kRoutingHint));
 }
 
 /// "capacity factor 2"

@@ -36,13 +36,13 @@ constexpr std::array<NamedOptimizer, 7> kNamed{{{"adamw", "adam", false, false},
                                                 {"paged-lion", "lion", false, true},
                                                 {"paged-lion-8bit", "lion", true, true}}};
 
-constexpr std::string_view kHint =
+constexpr std::string_view kPackingHint =
     "it takes a length such as 512, several with their numbers (512x3+2048x1), exponential:MEAN, "
     "lognormal:MEAN:SIGMA, or a file with a length a line";
 constexpr std::int64_t kLongest = std::int64_t{1} << 40;
 
 [[noreturn]] void refuse_packing(std::string_view text, const std::string& why) {
-  throw InputError({}, fmt::format("--packing {}: {}", text, why), std::string(kHint));
+  throw InputError({}, fmt::format("--packing {}: {}", text, why), std::string(kPackingHint));
 }
 
 /// A number above zero.

@@ -22,75 +22,75 @@ namespace plansearch {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Row = const CapacityRow&;
+using SizeRow = const CapacityRow&;
 
-constexpr double kHour = 3600.0;
+constexpr double kHourOfCapacity = 3600.0;
 
 /// A result; "-" and null where the row has no plan.
-Column<CapacityRow> result(std::string_view key, std::function<Json(Row)> value, TextColumn title,
-                           std::function<Cell(Row)> cell) {
+Column<CapacityRow> result(std::string_view key, std::function<Json(SizeRow)> value, TextColumn title,
+                           std::function<Cell(SizeRow)> cell) {
   return {.key = key,
-          .value = [value](Row r) { return r.runs() ? value(r) : Json(nullptr); },
+          .value = [value](SizeRow r) { return r.runs() ? value(r) : Json(nullptr); },
           .title = std::move(title),
-          .cell = [cell](Row r) { return r.runs() ? cell(r) : Cell("-"); }};
+          .cell = [cell](SizeRow r) { return r.runs() ? cell(r) : Cell("-"); }};
 }
 
 const Columns<CapacityRow>& columns_of_rows() {
   static const Columns<CapacityRow> kColumns{
-      {"hardware", [](Row r) { return r.plan.question.hardware; }, {"hardware", Align::Left}},
+      {"hardware", [](SizeRow r) { return r.plan.question.hardware; }, {"hardware", Align::Left}},
       {"gpus",
-       [](Row r) { return r.plan.question.gpus; },
+       [](SizeRow r) { return r.plan.question.gpus; },
        {"GPUs"},
-       [](Row r) { return grouped(r.plan.question.gpus); }},
+       [](SizeRow r) { return grouped(r.plan.question.gpus); }},
       result(
-          "step_time_s", [](Row r) { return r.plan.plan->estimate.step.total().value(); },
+          "step_time_s", [](SizeRow r) { return r.plan.plan->estimate.step.total().value(); },
           {"step", Align::Right, 3},
-          [](Row r) { return Cell(r.plan.plan->estimate.step.total()); }),
+          [](SizeRow r) { return Cell(r.plan.plan->estimate.step.total()); }),
       result(
-          "mfu", [](Row r) { return r.plan.plan->mfu; }, {"MFU", Align::Right, 5},
-          [](Row r) { return share_text(r.plan.plan->mfu); }),
+          "mfu", [](SizeRow r) { return r.plan.plan->mfu; }, {"MFU", Align::Right, 5},
+          [](SizeRow r) { return share_text(r.plan.plan->mfu); }),
       result(
-          "goodput", [](Row r) { return r.plan.goodput->share; }, {"goodput"},
-          [](Row r) { return share_text(r.plan.goodput->share); }),
+          "goodput", [](SizeRow r) { return r.plan.goodput->share; }, {"goodput"},
+          [](SizeRow r) { return share_text(r.plan.goodput->share); }),
       result(
-          "wall_s", [](Row r) { return r.wall.value(); }, {"time"},
-          [](Row r) { return Cell(r.wall); }),
+          "wall_s", [](SizeRow r) { return r.wall.value(); }, {"time"},
+          [](SizeRow r) { return Cell(r.wall); }),
       result(
-          "wall_p10_s", [](Row r) { return r.p10.value(); }, {"p10 - p90", Align::Right, 1},
-          [](Row r) { return range_cell(r.p10, r.p90); }),
+          "wall_p10_s", [](SizeRow r) { return r.p10.value(); }, {"p10 - p90", Align::Right, 1},
+          [](SizeRow r) { return range_cell(r.p10, r.p90); }),
       result(
-          "wall_p90_s", [](Row r) { return r.p90.value(); }, {}, [](Row) { return Cell(""); }),
+          "wall_p90_s", [](SizeRow r) { return r.p90.value(); }, {}, [](SizeRow) { return Cell(""); }),
       result(
-          "gpu_hours", [](Row r) { return r.gpu_hours; }, {"GPU-hours"},
-          [](Row r) { return count_cell(r.gpu_hours); }),
+          "gpu_hours", [](SizeRow r) { return r.gpu_hours; }, {"GPU-hours"},
+          [](SizeRow r) { return count_cell(r.gpu_hours); }),
       result(
-          "energy_j", [](Row r) { return or_null(r.energy_joule); }, {"energy", Align::Right, 2},
-          [](Row r) { return energy_cell(r.energy_joule); }),
+          "energy_j", [](SizeRow r) { return or_null(r.energy_joule); }, {"energy", Align::Right, 2},
+          [](SizeRow r) { return energy_cell(r.energy_joule); }),
       result(
-          "price_usd", [](Row r) { return or_null(r.price_usd); }, {"price"},
-          [](Row r) { return price_cell(r.price_usd); }),
+          "price_usd", [](SizeRow r) { return or_null(r.price_usd); }, {"price"},
+          [](SizeRow r) { return price_cell(r.price_usd); }),
       result(
-          "efficiency", [](Row r) { return r.efficiency; }, {"efficiency", Align::Right, 4},
-          [](Row r) { return share_text(r.efficiency); }),
+          "efficiency", [](SizeRow r) { return r.efficiency; }, {"efficiency", Align::Right, 4},
+          [](SizeRow r) { return share_text(r.efficiency); }),
       {.key = {},
        .title = {"trains on", Align::Right, 2},
        .cell =
-           [](Row r) {
+           [](SizeRow r) {
              return r.affordable_tokens ? count_cell(*r.affordable_tokens) : Cell("-");
            }},
-      {"within_limits", [](Row r) { return r.runs() && r.beyond.empty(); }},
-      {"reason", [](Row r) { return or_null(r.runs() ? r.beyond : r.plan.why_none); }},
+      {"within_limits", [](SizeRow r) { return r.runs() && r.beyond.empty(); }},
+      {"reason", [](SizeRow r) { return or_null(r.runs() ? r.beyond : r.plan.why_none); }},
       {"best_plan",
-       [](Row r) { return r.runs() ? Json(short_plan(r.plan.plan->plan)) : Json(nullptr); },
+       [](SizeRow r) { return r.runs() ? Json(short_plan(r.plan.plan->plan)) : Json(nullptr); },
        {"best plan", Align::Left},
-       [](Row r) {
+       [](SizeRow r) {
          if (!r.runs()) return Cell(r.plan.why_none);
          return Cell(short_plan(r.plan.plan->plan) +
                      (r.beyond.empty() ? "" : fmt::format(" ({})", r.beyond)));
        }},
       result(
-          "affordable_tokens", [](Row r) { return or_null(r.affordable_tokens); }, {},
-          [](Row) { return Cell(""); })};
+          "affordable_tokens", [](SizeRow r) { return or_null(r.affordable_tokens); }, {},
+          [](SizeRow) { return Cell(""); })};
   return kColumns;
 }
 
@@ -107,31 +107,31 @@ Json goodput_json(const Goodput& goodput) {
           {"restart_s", goodput.rests_on.restart.value()}};
 }
 
-std::optional<double> wall_of(Row row) {
+std::optional<double> wall_of(SizeRow row) {
   return row.wall.value();
 }
-std::optional<double> energy_of(Row row) {
+std::optional<double> energy_of(SizeRow row) {
   return row.energy_joule;
 }
-std::optional<double> price_of(Row row) {
+std::optional<double> price_of(SizeRow row) {
   return row.price_usd;
 }
-std::optional<double> gpu_hours_of(Row row) {
+std::optional<double> gpu_hours_of(SizeRow row) {
   return row.gpu_hours;
 }
 
-std::optional<double> gpus_of(Row row) {
+std::optional<double> gpus_of(SizeRow row) {
   return row.plan.question.gpus;
 }
 
 struct Choice {
   const char* key;
   const char* what;
-  std::optional<double> (*measure)(Row row);
+  std::optional<double> (*measure)(SizeRow row);
 };
 /// By price where every row has one: dollars are no GPU-hours of another machine.
 std::array<Choice, 4> choices_of(const CapacityReport& report) {
-  const auto priced = [](Row row) { return !row.runs() || row.price_usd.has_value(); };
+  const auto priced = [](SizeRow row) { return !row.runs() || row.price_usd.has_value(); };
   const bool all = std::all_of(report.rows.begin(), report.rows.end(), priced);
   return {{{"fastest", "fastest", wall_of},
            all ? Choice{"cheapest", "cheapest", price_of}
@@ -143,7 +143,7 @@ std::array<Choice, 4> choices_of(const CapacityReport& report) {
 /// The largest size of a machine that still uses its GPUs well.
 constexpr double kKneeEfficiency = 0.8;
 
-std::string size_text(Row row) {
+std::string size_text(SizeRow row) {
   return fmt::format("{} x {}", grouped(row.plan.question.gpus), row.plan.question.hardware);
 }
 
@@ -221,13 +221,13 @@ std::string affordable_line(const CapacityReport& report) {
 /// "one in 38 k hours of a GPU, as BLOOM on 384 A100 had it"
 std::string rate_text(const Reliability& rests) {
   const std::string rate =
-      fmt::format("one in {} hours of a GPU", count_text(rests.gpu_mtbf.value() / kHour));
+      fmt::format("one in {} hours of a GPU", count_text(rests.gpu_mtbf.value() / kHourOfCapacity));
   if (rests.records.empty()) return rate;
   if (rests.records.size() == 1) return rate + ", as published of " + rests.records.front().name;
   return fmt::format("{}, from {} published records", rate, rests.records.size());
 }
 
-std::string goodput_line(Row row) {
+std::string goodput_line(SizeRow row) {
   const Goodput& goodput = *row.plan.goodput;
   return fmt::format(
       "goodput on {}: an interruption every {} ({}; {} to restart), "
@@ -243,7 +243,7 @@ std::string goodput_line(Row row) {
 std::vector<const CapacityRow*> largest_of_machines(const CapacityReport& report) {
   std::vector<const CapacityRow*> largest;
   for (auto row = report.rows.begin(); row != report.rows.end(); ++row) {
-    const bool last = std::none_of(row + 1, report.rows.end(), [&](Row later) {
+    const bool last = std::none_of(row + 1, report.rows.end(), [&](SizeRow later) {
       return later.runs() && later.plan.question.hardware == row->plan.question.hardware;
     });
     if (row->runs() && last) largest.push_back(&*row);
@@ -308,7 +308,7 @@ std::string table_text(const CapacityReport& report, int columns) {
   return wrapped(text + "\n" + evidence_text(report.evidence) + "\n", columns);
 }
 
-Json row_json(Row row) {
+Json row_json(SizeRow row) {
   Json json = object_of(columns_of_rows(), row);
   json["goodput_parts"] = row.runs() ? goodput_json(*row.plan.goodput) : Json(nullptr);
   json["plan"] = row.runs() ? plan_json(row.plan.question, *row.plan.plan) : Json(nullptr);

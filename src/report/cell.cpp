@@ -29,8 +29,8 @@ struct Scale {
 
 namespace {
 
-constexpr double kHour = 3600.0;
-constexpr double kDay = 24.0 * kHour;
+constexpr double kSecondsPerHour = 3600.0;
+constexpr double kDay = 24.0 * kSecondsPerHour;
 
 /// Of values that three digits would round to the next unit.
 constexpr double kAlmost = 0.9995;
@@ -41,7 +41,7 @@ const Scale& times() {
                              {1e-6, " us", kAlmost * 1e-6},
                              {1e-3, " ms", kAlmost * 1e-3},
                              {1.0, " s", kAlmost},
-                             {kHour, " h", kHour, kHour / 10.0},
+                             {kSecondsPerHour, " h", kSecondsPerHour, kSecondsPerHour / 10.0},
                              {kDay, " days", 2.0 * kDay, kDay / 10.0}},
                             Unit{365.25 * kDay, " years", 1000.0 * kDay}};
   return kTimes;
@@ -77,7 +77,7 @@ const Scale& prices() {
 }
 
 const Scale& energies() {
-  constexpr double kKilowattHour = 1e3 * kHour;
+  constexpr double kKilowattHour = 1e3 * kSecondsPerHour;
   static const Scale kEnergies{"",
                                {{kKilowattHour, " kWh", 0.0},
                                 {1e3 * kKilowattHour, " MWh", kAlmost * 1e3 * kKilowattHour},

@@ -17,8 +17,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Wider pictures, or of more devices, are for nobody.
-constexpr Ticks kMostSlots = 200;
-constexpr std::size_t kMostRows = 64;
+constexpr Ticks kMostDrawnSlots = 200;
+constexpr std::size_t kMostDrawnRows = 64;
 
 class Text {
  public:
@@ -103,7 +103,7 @@ class Text {
       for (const Ticks start : order.starts[id]) slot = std::gcd(slot, start);
     }
     constexpr std::size_t kLetters = 26;
-    if (blocks > kLetters || work_.size() > kMostRows || order.makespan / slot > kMostSlots) {
+    if (blocks > kLetters || work_.size() > kMostDrawnRows || order.makespan / slot > kMostDrawnSlots) {
       return {};
     }
     const std::size_t width = 1 + std::to_string(report_.micro_batches - 1).size();

@@ -2,7 +2,7 @@
 #include "support/toy_problem.hpp"
 
 #include "plansearch/transformer_builder.hpp"
-#include "unit/cost/frozen_hardware.hpp"
+#include "support/frozen_hardware.hpp"
 
 namespace plansearch::test {
 namespace {

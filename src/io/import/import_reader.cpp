@@ -20,7 +20,6 @@
 namespace plansearch::io {
 namespace {
 
-constexpr std::string_view kOnnx = "onnx.";
 constexpr std::size_t kLargestOnnx = std::size_t{2} << 30U;  // a protocol buffer has no more
 
 /// Operators without a row: how many, and where the first one stands.

@@ -8,7 +8,6 @@ namespace plansearch::io {
 namespace {
 
 constexpr std::string_view kAten = "aten.";
-constexpr std::string_view kOnnx = "onnx.";
 
 /// Everything read once and written once: of operators that nobody has described.
 void lower_pass(Lowering& l, const ImportedNode& node, const ImportedRow& row) {

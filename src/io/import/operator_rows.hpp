@@ -10,6 +10,8 @@
 
 namespace plansearch::io {
 
+inline constexpr std::string_view kOnnx = "onnx.";  ///< prefix of the kinds of ONNX operators
+
 struct ImportedRow;
 using LowerNode = void (*)(Lowering&, const ImportedNode&, const ImportedRow&);
 

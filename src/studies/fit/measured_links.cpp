@@ -19,7 +19,7 @@
 namespace plansearch {
 namespace {
 
-constexpr std::size_t kFewest = 3;
+constexpr std::size_t kFewestSizes = 3;
 
 struct Key {
   std::string kind;
@@ -59,7 +59,7 @@ std::map<Key, Sweep> sweeps_of(const std::vector<KernelTable>& tables, int node)
       if (ranks <= node && time > 0.0) sweeps[{kind, ranks}][number(table, row, "bytes")] = time;
     }
   }
-  std::erase_if(sweeps, [](const auto& sweep) { return sweep.second.size() < kFewest; });
+  std::erase_if(sweeps, [](const auto& sweep) { return sweep.second.size() < kFewestSizes; });
   return sweeps;
 }
 

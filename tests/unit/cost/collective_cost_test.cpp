@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "frozen_hardware.hpp"
+#include "support/frozen_hardware.hpp"
 
 namespace plansearch::collective_cost_test {
 namespace {

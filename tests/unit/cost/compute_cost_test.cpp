@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "frozen_hardware.hpp"
+#include "support/frozen_hardware.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch::compute_cost_test {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "cost/collective/collective_cost.hpp"
-#include "frozen_hardware.hpp"
+#include "support/frozen_hardware.hpp"
 
 namespace plansearch::gather_scale_test {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frozen_hardware.hpp"
+#include "support/frozen_hardware.hpp"
 
 #include <sstream>
 #include <stdexcept>
