@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/checked.hpp"
+#include "evaluate/step/bound_ladder.hpp"
 #include "plan/placements/square_placements.hpp"
 #include "plan/stages/gangs.hpp"
 #include "plansearch/plan_stages.hpp"
@@ -62,7 +63,7 @@ class ConstrainedSearch : public Strategy {
     const auto& plan = std::get<ParallelPlan>(made.plan);
     if (!plan.order.window || task_.options.pruning == Pruning::Off) return true;
     if (task_.evaluator.legality(plan)) return true;  // is told as such
-    const PlanBound bound = task_.evaluator.windowless_bound(plan);
+    const PlanBound bound = windowless_bound(task_.evaluator, plan);
     return bound.memory <= task_.limits().tight && offers_.may_rank(made.family, bound.step_time);
   }
 
@@ -104,7 +105,7 @@ class ConstrainedSearch : public Strategy {
     if (!request_.shared_blocks.empty()) {
       degrees.tensor_out *= std::exchange(degrees.pipeline, 1);
     }
-    return task_.evaluator.grid_bound(degrees).step_time;
+    return degree_bound(task_.evaluator, degrees).step_time;
   }
 
   /// Plans that differ in chunks and order only.

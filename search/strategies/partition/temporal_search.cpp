@@ -17,6 +17,7 @@
 #include "base/divisors.hpp"
 #include "base/parallel.hpp"
 #include "base/units.hpp"
+#include "evaluate/step/bound_ladder.hpp"
 #include "plan/stages/expand.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/degree_table.hpp"
@@ -225,7 +226,7 @@ class TemporalSearch : public Strategy {
       degrees.recompute = level;
       const auto& least = known[static_cast<std::size_t>(level)];
       return offers_.may_rank(family_of(degrees),
-                              least ? *least : task_.evaluator.grid_bound(degrees).step_time);
+                              least ? *least : degree_bound(task_.evaluator, degrees).step_time);
     });
   }
 

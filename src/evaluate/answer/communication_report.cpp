@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The messages of the busiest device and the stages of a plan, by the same profiles, passes and
 // collectives that the step is made of.
-#include "evaluate/answer/communication_report.hpp"
+#include "evaluate/answer/plan_details.hpp"
 
 #include <algorithm>
 

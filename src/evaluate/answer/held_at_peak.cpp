@@ -9,7 +9,7 @@
 //          one line in place of tensors.
 // Units: bytes.
 // Checked by: tests/unit/evaluate/held_at_peak_test.cpp (the parts sum to the peak)
-#include "evaluate/answer/held_at_peak.hpp"
+#include "evaluate/answer/plan_details.hpp"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: what each operator of a stage takes in one micro-batch, and what its messages take.
+// Computes: the time of each operator of a stage in one micro-batch, and that of its messages.
 // Source: operator_price and edge_price, the parts that block profiles are added up from.
 // Assumes: nothing is hidden and nothing recomputed.
 // Units: seconds per micro-batch and copy of the block.
 // Checked by: tests/unit/evaluate/operator_report_test.cpp (the rows sum to the passes)
-#include "evaluate/answer/operator_report.hpp"
+#include "evaluate/answer/plan_details.hpp"
 
 #include "evaluate/block/operator_price.hpp"
 #include "evaluate/step/plan_invariants.hpp"
@@ -12,7 +12,7 @@
 namespace plansearch {
 namespace {
 
-/// What brings an operator its inputs, and what takes the block's outputs from it.
+/// The messages that bring an operator its inputs, and those that take the block's outputs from it.
 Seconds messages_of(const BlockWork& work, const BlockIndex& index, std::size_t op) {
   PhaseTimes sum = edge_price(work, index, kEdge, op);
   for (std::size_t producer = 0; producer < op; ++producer) {

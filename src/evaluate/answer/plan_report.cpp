@@ -17,8 +17,9 @@
 #include <variant>
 
 #include "base/units.hpp"
-#include "evaluate/answer/slow_mode.hpp"
-#include "evaluate/step/priced_program.hpp"
+#include "evaluate/answer/plan_details.hpp"
+#include "evaluate/step/step_model.hpp"
+#include "evaluate/step/windowed_step.hpp"
 #include "plan/legality/legality.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "plan/stages/expand.hpp"
@@ -118,6 +119,16 @@ ParallelPlan expanded(const PlanEvaluator& evaluator, const PlanDegrees& degrees
   return std::get<ParallelPlan>(std::move(plan));
 }
 
+PlanDetails details_of(const ProfileMaker& profiles, const PricingInput& view,
+                       EvaluationWorkspace& workspace) {
+  const int busiest = step_time(view, MakespanMethod::Simulation, workspace).busiest;
+  PlanDetails details{communication_of(profiles, view, workspace), stages_of_view(view, workspace),
+                      operators_at(profiles, view, busiest), hidden_at(profiles, view, busiest),
+                      held_at_peak(profiles, view, workspace)};
+  if (view.order.window) details.order = found_order(view, workspace);
+  return details;
+}
+
 }  // namespace
 
 PlanSummary::PlanSummary(const ParallelPlan& priced) : degrees(priced.transform_at(0).degrees) {
@@ -167,6 +178,26 @@ int PlanSummary::devices() const {
   return sum;
 }
 
+PlanDetails plan_details(const PlanEvaluator& evaluator, const ParallelPlan& plan) {
+  const auto workspace = PlanEvaluator::make_workspace();
+  return evaluator.views().with_view(plan, [&](const PricingInput& view) {
+    return details_of(evaluator.views().profiles, view, *workspace);
+  });
+}
+
+PlanDetails plan_details(const PlanEvaluator& evaluator, const PlanDegrees& plan,
+                         EvaluationWorkspace& workspace) {
+  const auto profile = evaluator.profile(plan);
+  return evaluator.views().with_view(*profile, plan, workspace, [&](const PricingInput& view) {
+    return details_of(evaluator.views().profiles, view, workspace);
+  });
+}
+
+FlopRate matmul_peak(const Problem& problem) {
+  const PrecisionPolicy& formats = problem.framework->precision.at(problem.precision);
+  return problem.cluster->accelerator.peak[static_cast<std::size_t>(formats.matmul)].value();
+}
+
 PlanReport rate_plan(const PlanEvaluator& evaluator, const PlanDegrees& plan,
                      const Estimate& estimate) {
   return rate_plan(evaluator, expanded(evaluator, plan), estimate);
@@ -194,7 +225,7 @@ PlanReport rate_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
                            selective_of(*problem.framework, report.plan.degrees),
                            plan.transforms.front().placements.get());
   report.hardware_rate_per_gpu = (model + forward * repeated) / gpu_time;
-  const FlopRate peak = evaluator.matmul_peak();
+  const FlopRate peak = matmul_peak(problem);
   const Framework& framework = *problem.framework;
   for (const FrameworkFeature* feature :
        features_of(report.plan.degrees, *problem.network, framework, problem.precision)) {
@@ -217,7 +248,7 @@ PlanReport report_plan(const PlanEvaluator& evaluator, const PlanDegrees& plan,
 PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
                        const Estimate& estimate) {
   PlanReport report = rate_plan(evaluator, plan, estimate);
-  PlanDetails details = evaluator.details(plan);
+  PlanDetails details = plan_details(evaluator, plan);
   report.communication = std::move(details.communication);
   report.stages = std::move(details.stages);
   report.operators = std::move(details.operators);
@@ -238,7 +269,7 @@ PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
     report.why.push_back(*std::move(pieces));
   }
   if (evaluator.problem().passes && !plan.order.window) {
-    report.passes = passes_of(*evaluator.program(plan));
+    report.passes = passes_of(*program_of(evaluator, plan));
     std::string passes = passes_text(report.passes);
     if (!passes.empty()) report.why.push_back(std::move(passes));
   }

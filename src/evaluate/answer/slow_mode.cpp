@@ -7,11 +7,11 @@
 //          numbers of nodes the share follows their logarithm, beyond them it stays.
 // Units: seconds; shares of runs.
 // Checked by: tests/unit/evaluate/slow_mode_test.cpp
-#include "evaluate/answer/slow_mode.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <variant>
+
+#include "plansearch/plan_report.hpp"
 
 namespace plansearch {
 namespace {

@@ -18,6 +18,7 @@
 #include "evaluate/answer/pass_nodes.hpp"
 #include "evaluate/block/message_name.hpp"
 #include "evaluate/step/group_pass.hpp"
+#include "evaluate/step/plan_views.hpp"
 #include "evaluate/step/priced_program.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/table.hpp"
@@ -330,20 +331,23 @@ class StageWriter {
 
 }  // namespace
 
-StepNodes step_nodes(const ProfileMaker& profiles, const PricingInput& view,
-                     EvaluationWorkspace& workspace) {
-  check_shape(view);
-  const PricedProgram program = priced_program(view, {}, workspace);
-  StepNodes step;
-  step.stages.resize(static_cast<std::size_t>(view.assignment().stages()));
-  NodeNames names(step.names);
-  for (std::size_t s = 0; s < step.stages.size(); ++s) {
-    StageWriter writer(profiles, view, program, static_cast<int>(s), names, step.stages[s]);
-    writer.gather_parameters();
-    writer.run();
-    writer.end_step(step.holders);
-  }
-  return step;
+StepNodes step_nodes(const PlanEvaluator& evaluator, const ParallelPlan& plan) {
+  const auto workspace = PlanEvaluator::make_workspace();
+  const PlanViews& views = evaluator.views();
+  return views.with_view(plan, [&](const PricingInput& view) {
+    check_shape(view);
+    const PricedProgram program = priced_program(view, {}, *workspace);
+    StepNodes step;
+    step.stages.resize(static_cast<std::size_t>(view.assignment().stages()));
+    NodeNames names(step.names);
+    for (std::size_t s = 0; s < step.stages.size(); ++s) {
+      StageWriter writer(views.profiles, view, program, static_cast<int>(s), names, step.stages[s]);
+      writer.gather_parameters();
+      writer.run();
+      writer.end_step(step.holders);
+    }
+    return step;
+  });
 }
 
 }  // namespace plansearch

@@ -17,7 +17,7 @@ namespace plansearch {
 namespace {
 
 PeakReport peak_of(const PlanEvaluator& evaluator, const PlanDegrees& degrees) {
-  return evaluator.details(std::get<ParallelPlan>(evaluator.expand(degrees))).peak;
+  return plan_details(evaluator, std::get<ParallelPlan>(evaluator.expand(degrees))).peak;
 }
 
 const HeldPart* part_of(const PeakReport& peak, const std::string& what) {

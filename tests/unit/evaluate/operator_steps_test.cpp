@@ -42,7 +42,7 @@ struct Priced {
     if (const auto* bad = std::get_if<InfeasiblePlan>(&result)) FAIL(bad->reason.detail);
     return std::get<Estimate>(result);
   }
-  [[nodiscard]] PlanDetails details() const { return PlanEvaluator(problem).details(plan); }
+  [[nodiscard]] PlanDetails details() const { return plan_details(PlanEvaluator(problem), plan); }
 
   /// Kernels of an operator of a layer.
   [[nodiscard]] OperatorTime time(const std::string& name) const {
