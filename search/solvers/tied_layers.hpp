@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "search/solvers/choice_graph.hpp"
+#include "search/solvers/cost_table.hpp"
 
 namespace plansearch {
 
@@ -25,8 +25,8 @@ struct TiedChoice {
   std::vector<std::vector<std::size_t>> options;  ///< by layer and node
 };
 
-/// `ends`: what else an option of the edges costs. Nothing where every choice is impossible. Exact:
-/// the same numbers, and of equal choices the same one, as without leaving options out.
+/// `ends`: further costs of the options of the edges. Nothing where every choice is impossible.
+/// Exact: the same numbers, and of equal choices the same one, as without leaving options out.
 [[nodiscard]] std::optional<TiedChoice> cheapest_tied(const std::vector<TiedLayer>& layers,
                                                       const std::vector<double>& ends);
 

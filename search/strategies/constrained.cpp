@@ -8,7 +8,7 @@
 //          of a tensor group of them: no stage does more than such a group.
 // Units: seconds.
 // Checked by: tests/unit/question/open_plan_test.cpp (equal to pricing every plan)
-#include "search/strategies/constrained.hpp"
+#include "search/strategies/strategy.hpp"
 
 #include <algorithm>
 #include <set>

@@ -7,7 +7,7 @@
 //          step time and memory is looked into.
 // Units: layers, bytes, seconds.
 // Checked by: tests/unit/search/fewest_layers_test.cpp, against every number of layers
-#include "search/walk/fewest_layers.hpp"
+#include "search/strategies/strategy.hpp"
 
 #include <algorithm>
 #include <cstdint>

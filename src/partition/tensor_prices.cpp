@@ -6,7 +6,7 @@
 // Assumes: readers of one tensor that ask for it again in backward do so for one reason.
 // Units: seconds per micro-batch and copy; lengths in elements.
 // Checked by: tests/unit/evaluate/choice_tables_test.cpp (random choices against whole plans)
-#include "partition/tensor_prices.hpp"
+#include "partition/choice_tables.hpp"
 
 #include <algorithm>
 

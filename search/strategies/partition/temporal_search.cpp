@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: plans whose operators are cut one by one, the best of every group of degrees.
-// Source: the choice of least sum (sequence_planner.hpp); steps by PlanEvaluator::evaluate.
+// Source: the choice of least sum (partition_planner.hpp); steps by PlanEvaluator::evaluate.
 // Assumes: one choice for all layers of a block; embedding and head by role.
 // Units: seconds, bytes.
 // Checked by: tests/unit/search/partition_planner_test.cpp, operator_search_test.cpp
-#include "search/strategies/partition/temporal_search.hpp"
+#include "search/strategies/strategy.hpp"
 
 #include <fmt/format.h>
 
@@ -24,8 +24,7 @@
 #include "plansearch/error.hpp"
 #include "search/strategies/offers.hpp"
 #include "search/strategies/partition/group_degrees.hpp"
-#include "search/strategies/partition/least_step.hpp"
-#include "search/strategies/partition/partition_front.hpp"
+#include "search/strategies/partition/partition_planner.hpp"
 
 namespace plansearch {
 namespace {

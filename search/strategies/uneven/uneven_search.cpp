@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the fastest plans of unequal stages.
-// Source: best-first search over partial plans; bounds of stage_bounds.hpp, and of whole plans the
+// Source: best-first search over partial plans; bounds of stage_catalog.hpp, and of whole plans the
 //         simulation of their stages as priced alone; those that may be ranked by
 //         PlanEvaluator::evaluate.
 // Assumes: what a partial plan is bounded by holds for all its continuations: simulation and
 //          memory are monotone in the durations and bytes of stages.
 // Units: seconds, bytes.
 // Checked by: tests/unit/search/uneven_search_test.cpp (equal to pricing every plan).
-#include "search/strategies/uneven/uneven_search.hpp"
+#include "search/strategies/strategy.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -22,7 +22,6 @@
 #include "plan/stages/pipeline_shape.hpp"
 #include "schedule/simulation/simulator.hpp"
 #include "search/strategies/offers.hpp"
-#include "search/strategies/uneven/stage_bounds.hpp"
 #include "search/strategies/uneven/stage_catalog.hpp"
 
 namespace plansearch {

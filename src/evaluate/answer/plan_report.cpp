@@ -1,25 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: rates and utilisation of a priced plan.
-// Source: model FLOPs = 3 x forward (matmul, causal attention, logits); hardware FLOPs add what
-//         recompute repeats; utilisation against the dense peak of the matmul format.
-// Assumes: every device carries the same share of the FLOPs.
+// Computes: rates and utilisation of a priced plan; share and step time of the slow mode of its
+// fabric. Source: model FLOPs = 3 x forward (matmul, causal attention, logits); hardware FLOPs add
+// what
+//         recompute repeats; utilisation against the dense peak of the matmul format. Slow mode:
+//         several hundred runs on one fabric, some of which take a second, longer time that no
+//         setting explains (docs/validation.md, "Slow mode").
+// Assumes: every device carries the same share of the FLOPs; every slot of a pipeline (a
+// micro-batch on
+//          a stage) waits once per neighbouring stage, however many chunks the stage has (none of
+//          the runs had several); between measured numbers of nodes the share of slow runs follows
+//          their logarithm, beyond them it stays.
 // Units: FLOP/s, tokens per second, shares.
-// Checked by: tests/unit/evaluate/plan_report_test.cpp
+// Checked by: tests/unit/evaluate/plan_report_test.cpp, slow_mode_test.cpp
 #include "plansearch/plan_report.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 
 #include "base/units.hpp"
-#include "evaluate/answer/plan_details.hpp"
-#include "evaluate/step/step_model.hpp"
-#include "evaluate/step/windowed_step.hpp"
+#include "evaluate/step/priced_program.hpp"
 #include "plan/legality/legality.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "plan/stages/expand.hpp"
@@ -119,16 +125,6 @@ ParallelPlan expanded(const PlanEvaluator& evaluator, const PlanDegrees& degrees
   return std::get<ParallelPlan>(std::move(plan));
 }
 
-PlanDetails details_of(const ProfileMaker& profiles, const PricingInput& view,
-                       EvaluationWorkspace& workspace) {
-  const int busiest = step_time(view, MakespanMethod::Simulation, workspace).busiest;
-  PlanDetails details{communication_of(profiles, view, workspace), stages_of_view(view, workspace),
-                      operators_at(profiles, view, busiest), hidden_at(profiles, view, busiest),
-                      held_at_peak(profiles, view, workspace)};
-  if (view.order.window) details.order = found_order(view, workspace);
-  return details;
-}
-
 }  // namespace
 
 PlanSummary::PlanSummary(const ParallelPlan& priced) : degrees(priced.transform_at(0).degrees) {
@@ -176,21 +172,6 @@ int PlanSummary::devices() const {
   int sum = 0;
   for (const PlanDegrees& stage : stages) sum += stage.devices() / stage.pipeline;
   return sum;
-}
-
-PlanDetails plan_details(const PlanEvaluator& evaluator, const ParallelPlan& plan) {
-  const auto workspace = PlanEvaluator::make_workspace();
-  return evaluator.views().with_view(plan, [&](const PricingInput& view) {
-    return details_of(evaluator.views().profiles, view, *workspace);
-  });
-}
-
-PlanDetails plan_details(const PlanEvaluator& evaluator, const PlanDegrees& plan,
-                         EvaluationWorkspace& workspace) {
-  const auto profile = evaluator.profile(plan);
-  return evaluator.views().with_view(*profile, plan, workspace, [&](const PricingInput& view) {
-    return details_of(evaluator.views().profiles, view, workspace);
-  });
 }
 
 FlopRate matmul_peak(const Problem& problem) {
@@ -274,6 +255,34 @@ PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
     if (!passes.empty()) report.why.push_back(std::move(passes));
   }
   return report;
+}
+
+namespace {
+
+double share_on(const SlowMode& mode, double nodes) {
+  const auto above = std::find_if(mode.shares.begin(), mode.shares.end(),
+                                  [&](const SlowShare& s) { return s.nodes >= nodes; });
+  if (above == mode.shares.end()) return mode.shares.back().share;
+  if (above == mode.shares.begin()) return above->share;
+  const SlowShare& below = *(above - 1);
+  const double part = std::log(nodes / below.nodes) / std::log(above->nodes / below.nodes);
+  return below.share + part * (above->share - below.share);
+}
+
+}  // namespace
+
+std::optional<SlowRuns> slow_runs(const Cluster& cluster, const PlanDegrees& plan, int devices) {
+  if (plan.pipeline == 1) return std::nullopt;
+  for (const LinkTier& tier : cluster.tiers) {
+    const auto* fabric = std::get_if<FabricCurve>(&tier.curve);
+    if (fabric == nullptr || !fabric->slow_mode) continue;
+    const SlowMode& mode = *fabric->slow_mode;
+    const double nodes = static_cast<double>(devices) / cluster.accelerators_per_node;
+    const double slots = static_cast<double>(plan.micro_batches) + plan.pipeline - 1;
+    const double neighbours = std::min(2, plan.pipeline - 1);
+    return SlowRuns{fabric->name, share_on(mode, nodes), mode.excess * (slots * neighbours)};
+  }
+  return std::nullopt;
 }
 
 }  // namespace plansearch

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "plan/legality/legality_parts.hpp"
-#include "plan/legality/network_predicates.hpp"
 #include "plan/placements/check_placements.hpp"
 #include "plan/placements/ring_placements.hpp"
 #include "plan/stages/layer_distribution.hpp"

@@ -9,7 +9,6 @@
 #include <algorithm>
 
 #include "plan/placements/ring_placements.hpp"
-#include "plan/stages/group_edges.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "schedule/order/stage_places.hpp"
 

@@ -12,6 +12,7 @@
 #include "plansearch/framework.hpp"
 #include "plansearch/infeasible.hpp"
 #include "plansearch/plan.hpp"
+#include "workload/network_edges.hpp"
 
 namespace plansearch {
 
@@ -57,5 +58,21 @@ namespace plansearch {
 /// Completes an assignment whose positions, groups and way of skips are known. `first`: position in
 /// the network of what the first group begins with.
 void index_contents(Assignment& assignment, const Network& network, std::int64_t first = 0);
+
+/// Of a group whose first copy of a block has that position. `tensors`: shared_tensors(network).
+[[nodiscard]] GroupEdges group_edges(const Network& network,
+                                     const std::vector<SharedTensor>& tensors,
+                                     const std::vector<BlockRun>& blocks, std::int64_t first,
+                                     SkipRoute skips);
+
+/// Messages along edges between groups of one replica, the first of which begins at position
+/// `first`; sorted by receiver. What a group hands to the next along the chain is not among them.
+[[nodiscard]] std::vector<DirectMessage> direct_messages(const Network& network,
+                                                         const std::vector<SharedTensor>& tensors,
+                                                         const std::vector<OperatorGroup>& groups,
+                                                         std::size_t replica, std::int64_t first);
+
+/// Copies of blocks in these runs.
+[[nodiscard]] std::int64_t copies_of(const std::vector<BlockRun>& blocks);
 
 }  // namespace plansearch

@@ -6,7 +6,7 @@
 // Assumes: groups hold consecutive copies of blocks, in the order of the network.
 // Units: positions and copies of blocks.
 // Checked by: tests/unit/plan/group_edges_test.cpp
-#include "plan/stages/group_edges.hpp"
+#include "plan/stages/expand.hpp"
 
 #include <algorithm>
 

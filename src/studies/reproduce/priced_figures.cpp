@@ -17,7 +17,7 @@
 #include "plansearch/stop_token.hpp"
 #include "question/degrees.hpp"
 #include "question/resolve_plan.hpp"
-#include "search/walk/fewest_layers.hpp"
+#include "search/strategies/strategy.hpp"
 #include "studies/reproduce/gpt_question.hpp"
 #include "studies/reproduce/grid_model.hpp"
 

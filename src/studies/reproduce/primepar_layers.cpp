@@ -9,7 +9,7 @@
 #include "plan/stages/layer_distribution.hpp"
 #include "plansearch/load_problem.hpp"
 #include "search/strategies/partition/group_degrees.hpp"
-#include "search/strategies/partition/partition_front.hpp"
+#include "search/strategies/partition/partition_planner.hpp"
 #include "studies/reproduce/gpt_question.hpp"
 #include "workload/operator_traits.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Four blocks a, b, c, d in a chain; b's result is also read by c and d, a's by d alone. Who holds,
 // sends and passes what follows from who reads it, stage by stage, on paper.
-#include "plan/stages/group_edges.hpp"
+#include "plan/stages/expand.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The search of sequences against plans that a user names.
-#include "search/strategies/partition/temporal_search.hpp"
+#include "search/strategies/strategy.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search/strategies/uneven/uneven_search.hpp"
 #include "plansearch/plan_report.hpp"
+#include "search/strategies/strategy.hpp"
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@
 
 #include "plan/stages/layer_distribution.hpp"
 #include "plansearch/plan_stages.hpp"
-#include "search/strategies/uneven/stage_bounds.hpp"
+#include "search/strategies/uneven/stage_catalog.hpp"
 #include "search/strategies/uneven/stage_configs.hpp"
 #include "support/search_space.hpp"
 #include "support/toy_problem.hpp"
