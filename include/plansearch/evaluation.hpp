@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan costs: plain values whose parts sum to their totals.
+// The cost of a plan: plain values whose parts sum to their totals.
 #pragma once
 
 #include <cstdint>

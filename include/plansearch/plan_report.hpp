@@ -56,7 +56,7 @@ struct PassReport {
   Seconds before;
   Seconds after;
   Bytes slots;  ///< buffers it adds on the device with most of them
-  Bytes peak;   ///< what the peak of some device grows by, at most
+  Bytes peak;   ///< largest growth of the peak of a device
 };
 
 /// Runs of the plan in the slow mode of its fabric.
@@ -97,7 +97,7 @@ struct Redistribution {
     for (const RedistributionHop& hop : path) sum += hop.time;
     return sum;
   }
-  /// Of a device in one step.
+  /// Time of a device in one step.
   [[nodiscard]] Seconds in_step() const {
     Seconds sum;
     for (const RedistributionHop& hop : path) sum += hop.count * hop.time;

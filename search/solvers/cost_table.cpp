@@ -244,7 +244,7 @@ Elimination::Elimination(ChoiceGraph graph, std::vector<std::size_t> kept,
     eliminate(node);
     std::erase(left, node);
   }
-  // What is left is added up over the kept nodes.
+  // The tables that are left are added up over the kept nodes.
   costs_.nodes = std::move(kept);
   std::size_t size = 1;
   for (const std::size_t node : costs_.nodes) size *= nodes_[node].size();

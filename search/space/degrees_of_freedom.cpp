@@ -60,7 +60,7 @@ std::vector<int> recompute_levels(const Problem& problem) {
   return numbers(Recompute::None, Recompute::Full);
 }
 
-/// What divides the layers; where chunks of unequal size are allowed, a few powers of two as well,
+/// Divisors of the layers; where chunks of unequal size are allowed, a few powers of two as well,
 /// for networks of 61 or 94 layers.
 std::vector<int> chunk_values(const Problem& problem, std::int64_t layers) {
   std::vector<int> values = divisors(layers);
@@ -128,7 +128,7 @@ std::vector<SpaceDimension> dimensions_of(const Problem& problem) {
       {Degree::MicroBatch, divisors(problem.global_batch), {}},
       {Degree::Dispatcher, numbers(kOwnDispatcher), {}},
       {Degree::Chunks, chunk_values(problem, layers), {}},
-      // What a framework runs that says nothing of its schedules.
+      // Schedules of a framework whose file names none.
       {Degree::Schedule, order_values(Framework{}, *problem.network), {}},
   };
 }

@@ -18,7 +18,7 @@
 
 #include "base/checked.hpp"
 #include "evaluate/step/bound_ladder.hpp"
-#include "plan/placements/square_placements.hpp"
+#include "plan/placements/ring_placements.hpp"
 #include "plan/stages/gangs.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "search/strategies/offers.hpp"

@@ -137,7 +137,7 @@ Parts uneven(const Question& question) {
   return {uneven_part(question.request)};
 }
 
-/// What a space does to the operators of a tensor group.
+/// How a space cuts the operators of a tensor group.
 enum class Cuts { ByRole, OneByOne, InSteps };
 
 struct StagedSpace {

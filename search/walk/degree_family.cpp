@@ -322,7 +322,7 @@ class FamilyPricer::Worker {
   BoundLadder ladder_;
   const Thresholds* thresholds_ = nullptr;  ///< of the families at hand
   std::vector<PlanDegrees> batchings_;
-  /// Of the micro-batch at hand, where it was asked for: of orders that join no passes, that do.
+  /// The best dispatcher of this micro-batch, once known: of orders that join no passes, that do.
   std::array<std::optional<DispatcherId>, 2> best_;
   std::vector<FamilyForm> too_large_;  ///< of this family, with a smaller micro-batch
   FamilyResult result_;

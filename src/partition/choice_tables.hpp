@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The costs of every choice for one layer: by launch, and by the launches that share a tensor. Sums
-// over these tables are what the plan of the choices costs with nothing hidden between launches.
+// over these tables are the cost of the plan of the choices with nothing hidden between launches.
 #pragma once
 
 #include <compare>
@@ -48,7 +48,7 @@ class TensorPrices {
   void totals(std::span<const std::size_t> options, double repeats, std::span<double> costs) const;
   /// The node that has the first reader; 0 where that is the maker's own.
   [[nodiscard]] std::size_t first_reader() const { return columns_.front().node; }
-  /// What the first reader costs by option of the maker and of that node: the tensor comes from
+  /// Price of the first reader by option of the maker and of that node: the tensor comes from
   /// the maker, and its gradient goes back.
   [[nodiscard]] std::vector<double> first_pair(double repeats) const;
 
@@ -71,11 +71,11 @@ class TensorPrices {
     std::vector<std::uint32_t> wanted;
     std::vector<std::uint32_t> gradients;
     bool reads_again = false;
-    // Of the last node:
+    // Filled in for the last node:
     WaysOf by_gradient{};
     std::vector<std::uint32_t> joined{};    ///< ways whose gradient an earlier column sends as well
     std::vector<std::uint32_t> repeated{};  ///< ways for which this or a later column repeats
-    WaysOf first_to_repeat{};               ///< what no earlier column does
+    WaysOf first_to_repeat{};               ///< not in an earlier column
   };
   struct Work;
   TensorPrices() = default;
@@ -102,11 +102,11 @@ class TensorPrices {
   /// By column, by source (the maker, columns before it): by way of the node that has the tensor
   /// and by way of the one that wants it; by way where they are one node.
   std::vector<std::vector<std::shared_ptr<const ReshardingCosts>>> supply_;
-  /// Of gradients, by column: by way of the column and by way of the maker, turned.
+  /// Prices of gradients, by column: by way of the column and by way of the maker, turned.
   std::vector<std::vector<double>> returns_;
 };
 
-/// What some nodes cost together: [option of the first][option of the second]..., or, where those
+/// Joint costs of some nodes: [option of the first][option of the second]..., or, where those
 /// are too many to be kept, the prices of the tensor between them.
 struct ChoiceTable {
   std::vector<std::size_t> nodes;

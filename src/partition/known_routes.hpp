@@ -53,7 +53,7 @@ struct RouteStep {
   bool operator==(const RouteStep&) const = default;
 };
 
-/// What is known of the layouts of one mesh and of the paths between them, for all blocks,
+/// Known layouts of one mesh and the paths between them, for all blocks,
 /// micro-batches and policies of parameters. Shared by threads; a path does not depend on who asks
 /// for it first. A route says what its messages cost, by number; 0 is the one without messages.
 class KnownRoutes {
@@ -85,14 +85,14 @@ class KnownRoutes {
   }
 
  private:
-  /// What one factor does in a layout: the places at which it stands, as a number; 0: none.
+  /// Role of one factor in a layout: the places at which it stands, as a number; 0: none.
   using Roles = ByFactor<std::uint16_t>;
   struct Known {
     Roles roles{};
     FactorOrder order{};      ///< factors by their roles
-    std::uint16_t frame = 0;  ///< what other axes do
+    std::uint16_t frame = 0;  ///< roles of other axes
   };
-  /// What the factors do at both ends, sorted; where paths go by rates, by runs of alike factors
+  /// Roles of the factors at both ends, sorted; where paths go by rates, by runs of alike factors
   /// first. The order of parts counts: paths of equal length differ by it.
   struct Key {
     ByFactor<std::uint32_t> roles{};

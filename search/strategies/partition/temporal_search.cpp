@@ -204,7 +204,7 @@ class TemporalSearch : public Strategy {
     return space_of(alike.front().degrees) == PartitionSpace::Sorted;
   }
 
-  /// What tensors cost that move, for these degrees and all that differ in sharding alone.
+  /// Prices of tensors that move, for these degrees and all that differ in sharding alone.
   [[nodiscard]] std::shared_ptr<ReshardingPrices> moves_of(const PlanDegrees& degrees) const {
     return std::make_shared<ReshardingPrices>(routes_.at({degrees.tensor_out, degrees.data}));
   }
@@ -215,7 +215,7 @@ class TemporalSearch : public Strategy {
     for (Group& group : alike) look_at(group, moves, known);
   }
 
-  /// Of degrees that differ in sharding alone, by level, once it is known.
+  /// Least step of degrees that differ in sharding alone, by level, once it is known.
   using LeastSteps = ByRecompute<std::optional<Seconds>>;
 
   /// Told before any option has a price.
@@ -324,7 +324,7 @@ class TemporalSearch : public Strategy {
          asked.rings, asked.exact});
   }
 
-  /// What the least sum gains where every layer is cut in a way of its own.
+  /// Gain of the least sum where every layer has a cut of its own.
   [[nodiscard]] double gap_of(const Offered& offered) const {
     if (stopped()) return 0.0;
     try {

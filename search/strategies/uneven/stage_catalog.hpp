@@ -77,7 +77,7 @@ class StageCatalog {
   /// Where stages of these forms begin in a plan; empty where the framework's order of ranks says
   /// it: their meshes are alike.
   [[nodiscard]] std::vector<int> first_ranks(const std::vector<Placed>& stages) const;
-  /// Of a plan: what each stage adds to its reduction for parameters that it shares with others.
+  /// By stage of a plan: further reduction of parameters that it shares with others.
   [[nodiscard]] std::vector<Seconds> shared_reductions(const std::vector<Placed>& stages,
                                                        const std::vector<int>& first_ranks) const;
 

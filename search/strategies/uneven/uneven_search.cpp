@@ -48,14 +48,14 @@ struct Partial {
 };
 using Chain = std::vector<const Partial*>;  ///< the stages of a partial plan, first to last
 
-/// What a whole plan decides: messages to each of its stages from the one before, where both lie,
-/// and what parameters that stages share add to their reductions.
+/// Choices that need a whole plan: messages to each of its stages from the one before, where both
+/// lie, and the reductions of parameters that stages share.
 struct Placement {
   std::vector<StageTransfer> ways;
   std::vector<Seconds> shared;
 };
 
-/// What is still to be looked at, the least bound first; of equal ones orders that were not begun,
+/// A partial plan in the queue, the least bound first; of equal ones orders that were not begun,
 /// longer plans, plans of later orders, the later ones.
 struct Promise {
   Seconds bound;
@@ -278,7 +278,7 @@ class UnevenSearch : public Strategy {
     return together ? ends.reduced + ends.after : ends.apart;
   }
 
-  /// What the fullest stage needs for the micro-batches that must be in flight by now.
+  /// Memory of the fullest stage for the micro-batches that must be in flight by now.
   [[nodiscard]] Bytes least_memory(const Chain& chain) const {
     const Partial& end = *chain.back();
     const PipelineOrder& order = catalog_of(end).order();

@@ -116,7 +116,7 @@ class StageWriter {
     return copies;
   }
 
-  /// Of every copy on this stage; a parameter that several blocks use once.
+  /// Calls visit for every copy on this stage; once for a parameter that several blocks use.
   template <typename Visit>
   void for_each_step_message(Visit visit) const {
     std::set<std::string_view> known;
@@ -319,7 +319,7 @@ class StageWriter {
   PassNodes passes_;
   std::map<std::size_t, std::vector<NodeIds>> gathers_;  ///< by group and copy, until it has run
   std::map<std::size_t, PassEnd> ends_;                  ///< of the last backward, by group
-  NodeIds waits_;                                        ///< what the next pass waits for
+  NodeIds waits_;                                        ///< before the next pass
   NodeIds beside_;  ///< the forward beside which the next pass runs
   NodeIds unread_;
   NodeIds received_;

@@ -63,7 +63,7 @@ Estimate price(const PlanViews& views, const PricingInput& view, MakespanMethod 
   return estimate;
 }
 
-/// Of every device, the share of weights that are not trained. Zero where they have no room: a plan
+/// Bytes of untrained weights on every device, evenly shared. Zero where they have no room: a plan
 /// that fits has them elsewhere.
 Bytes certain_memory(const PlanViews& views, Bytes limit) {
   const Bytes frozen = views.grid.frozen_bytes() * (1.0 / views.problem.gpus);

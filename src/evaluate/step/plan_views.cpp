@@ -76,21 +76,20 @@ PlanInvariants& PlanViews::invariants(const ClassProfile& profile, const PlanDeg
   // A profile of another class would give a price without a meaning.
   PLANSEARCH_CHECK(same_class(profile.made_for, plan));
   const PlanDegrees degrees = invariant_degrees(plan);
-  PlanInvariants& ground = workspace.grounds[{plan.chunks, schedule_row(plan.schedule).placement}];
-  const bool known = ground.context == context.id && ground.degrees == degrees;
-  if (!known) {
-    ground.mesh = mesh(plan);
-    ground.transforms.assign(
-        1, {&plan, &ground.mesh, &profile, statics(plan, ground.mesh), placements(plan).get()});
-    ground.routed = &assignments.get(plan, ground.mesh);
-    complete_kinds(context, ground);
-    ground.messages_known = false;
-    ground.degrees = degrees;
-    ground.context = context.id;
+  PlanInvariants& known = workspace.grounds[{plan.chunks, schedule_row(plan.schedule).placement}];
+  if (known.context != context.id || known.degrees != degrees) {
+    known.mesh = mesh(plan);
+    known.transforms.assign(
+        1, {&plan, &known.mesh, &profile, statics(plan, known.mesh), placements(plan).get()});
+    known.routed = &assignments.get(plan, known.mesh);
+    complete_kinds(context, known);
+    known.messages_known = false;
+    known.degrees = degrees;
+    known.context = context.id;
   }
-  ground.transforms.front().degrees = &plan;
-  ground.transforms.front().profile = &profile;
-  return ground;
+  known.transforms.front().degrees = &plan;
+  known.transforms.front().profile = &profile;
+  return known;
 }
 
 void PlanViews::complete(PlanInvariants& known) const {

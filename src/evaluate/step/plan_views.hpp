@@ -69,7 +69,7 @@ struct PlanViews {
     PlanInvariants invariants;
   };
 
-  /// Of a uniform plan: known ones where its degrees are the same.
+  /// Invariants of a uniform plan: known ones where its degrees are the same.
   PlanInvariants& invariants(const ClassProfile& profile, const PlanDegrees& plan,
                              EvaluationWorkspace& workspace) const;
   /// Adds the messages of the end of a step, where they are not known.

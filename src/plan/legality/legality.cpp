@@ -195,7 +195,7 @@ Result check_shard_group(const Case& c, Wording wording) {
       });
 }
 
-/// Of full recomputation only, where the framework can, and no more than a chunk holds.
+/// Recomputed layers need full recomputation and the framework, and are no more than a chunk holds.
 Result check_recompute_layers(const Case& c, Wording wording) {
   const int layers = c.plan.recompute_layers;
   if (layers == 0) return std::nullopt;
@@ -217,7 +217,7 @@ Result check_recompute_layers(const Case& c, Wording wording) {
                 });
 }
 
-/// What searches find is no plan by itself; they ask without words.
+/// A degree left to the search is no plan by itself; searches ask without words.
 Result left_to_search(std::string_view what, Wording wording) {
   if (wording == Wording::Silent) return std::nullopt;
   return broken(fmt::format("{} is for searches: a plan names it", what));

@@ -98,7 +98,7 @@ class RegionChecker {
     return std::nullopt;
   }
 
-  /// What the region makes for itself it reads along the pieces.
+  /// The region reads its own tensors along the pieces.
   [[nodiscard]] Result check_reads(std::size_t index) const {
     const Operator& op = block_.operators[index];
     for (std::size_t k = 0; k < op.inputs.size(); ++k) {

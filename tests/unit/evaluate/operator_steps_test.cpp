@@ -12,7 +12,6 @@
 #include "evaluate/block/operator_time.hpp"
 #include "evaluate/block/profile_maker.hpp"
 #include "plan/placements/ring_placements.hpp"
-#include "plan/placements/square_placements.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/plan_report.hpp"
 #include "plansearch/plan_stages.hpp"

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "plan/placements/square_placements.hpp"
+#include "plan/placements/ring_placements.hpp"
 #include "plan/stages/expand.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "support/search_space.hpp"
