@@ -50,10 +50,6 @@ Seconds host_wait(const BlockProfile& block, BlockPass pass) {
   return more(block.backward_length, block.backward.device() + block.recompute.device());
 }
 
-void append_to(NodeIds& ids, const NodeIds& more) {
-  ids.insert(ids.end(), more.begin(), more.end());
-}
-
 }  // namespace
 
 std::uint32_t PassNodes::add(StepNode node) {

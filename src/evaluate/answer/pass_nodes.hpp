@@ -17,6 +17,10 @@ namespace plansearch {
 
 using NodeIds = std::vector<std::uint32_t>;
 
+inline void append_to(NodeIds& ids, const NodeIds& more) {
+  ids.insert(ids.end(), more.begin(), more.end());
+}
+
 /// Names, each once.
 class NodeNames {
  public:

@@ -37,10 +37,6 @@ void check_shape(const PricingInput& view) {
   if (!held.direct.empty()) refuse("a tensor that passes over stages");
 }
 
-void append_to(NodeIds& ids, const NodeIds& more) {
-  ids.insert(ids.end(), more.begin(), more.end());
-}
-
 /// Everything of one stage, in the order of its program.
 class StageWriter {
  public:
