@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the order of priced plans, their Pareto front, the chance that one beats another,
-// groups
-//           of ranked plans of one family that tie.
+//           groups of ranked plans of one family that tie.
 // Source: log-normal paired difference, P(A faster) = Phi(ln(tB/tA) / sigma).
 // Assumes: class-level errors are common to both plans and cancel in the difference; of plans that
 //          differ in chunks and order people want the simplest.

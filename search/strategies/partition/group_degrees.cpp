@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: values of micro-batch, recomputation and sharding for plans of one tensor group; a
-// lower
-//           bound of the step of every plan with given blocks in given stages.
+//           lower bound of the step of every plan with given blocks in given stages.
 // Source: the framework's rules on the degrees (plan/legality/legality.hpp). The mean stage works
-// no
-//         longer than the busiest. Where stages hold one group each and run whole backward passes,
-//         the first micro-batch reaches group k when all before it have run their forward, and
-//         after the last backward of group k all before it run theirs: sum of T_i (i < k) + m T_k
-//         for m micro-batches.
+//         no longer than the busiest. Where stages hold one group each and run whole backward
+//         passes, the first micro-batch reaches group k when all before it have run their forward,
+//         and after the last backward of group k all before it run theirs: sum of T_i (i < k) + m
+//         T_k for m micro-batches.
 // Assumes: no axis but data, tensor and pipeline; kernels of a block are never faster than those
 //          given; waiting only adds to them.
 // Units: degrees, seconds.

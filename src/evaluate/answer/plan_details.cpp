@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the messages of the busiest device, the stages and the operators of a plan.
 // Source: the profiles, passes and collectives that its step is made of; operator_price and
-// edge_price,
-//         the parts that block profiles are added up from.
+//         edge_price, the parts that block profiles are added up from.
 // Assumes: rows of operators hide nothing and recompute nothing.
 // Units: seconds and bytes per step; operators: per micro-batch and copy of the block.
 // Checked by: tests/unit/evaluate/step_model_test.cpp, operator_report_test.cpp (the rows sum to
-// the
-//             passes)
+//             the passes)
 #include <algorithm>
 
 #include "evaluate/answer/plan_details.hpp"

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: rates and utilisation of a priced plan; share and step time of the slow mode of its
-// fabric. Source: model FLOPs = 3 x forward (matmul, causal attention, logits); hardware FLOPs add
-// what
+//           fabric.
+// Source: model FLOPs = 3 x forward (matmul, causal attention, logits); hardware FLOPs add what
 //         recompute repeats; utilisation against the dense peak of the matmul format. Slow mode:
 //         several hundred runs on one fabric, some of which take a second, longer time that no
 //         setting explains (docs/validation.md, "Slow mode").
 // Assumes: every device carries the same share of the FLOPs; every slot of a pipeline (a
-// micro-batch on
-//          a stage) waits once per neighbouring stage, however many chunks the stage has (none of
-//          the runs had several); between measured numbers of nodes the share of slow runs follows
-//          their logarithm, beyond them it stays.
+//          micro-batch on a stage) waits once per neighbouring stage, however many chunks the stage
+//          has (none of the runs had several); between measured numbers of nodes the share of slow
+//          runs follows their logarithm, beyond them it stays.
 // Units: FLOP/s, tokens per second, shares.
 // Checked by: tests/unit/evaluate/plan_report_test.cpp, slow_mode_test.cpp
 #include "plansearch/plan_report.hpp"

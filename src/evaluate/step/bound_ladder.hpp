@@ -23,9 +23,8 @@ namespace plansearch {
 /// Rungs of a ladder, the cheapest first. Each replaces the time or the memory of the rungs below
 /// it with a tighter one.
 enum class Rung : std::uint8_t {
-  // Bounds of a micro-batch, before its chunks and its schedule are decided: for schedules that
-  // join
-  // passes as the plan's own does, or does not; with kAnyDispatcher, for any dispatcher.
+  // Bounds of a micro-batch whose chunks and schedule are open: they hold for all schedules that
+  // join passes if the plan's own does, or that do not; with kAnyDispatcher, for any dispatcher.
   Placement,  ///< time and memory by degrees, and the messages that its placement waits for at once
   Kernels,    ///< time, with the kernels of the placement
   // Bounds of a legal plan.

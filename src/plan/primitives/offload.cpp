@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the tensors that a plan under a framework can keep in memory of the host.
 // Source: the framework's file: optimizer_offload, offloads; parameters come to the device for
-// every
-//         gather of ZeRO-3.
+//         every gather of ZeRO-3.
 // Assumes: abilities for single kinds of tensors combine, unless a rule of the framework says no;
 //          machines whose hosts are not described have taken the framework's abilities away.
 // Units: bits of HostTensors.

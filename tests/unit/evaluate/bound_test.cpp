@@ -22,7 +22,7 @@ struct Count {
   int tight = 0;  ///< known exactly before a profile is
 };
 
-/// What is known of other plans changes nothing.
+/// Knowledge of other plans changes nothing.
 void check_alone(const Problem& problem, const PlanDegrees& plan, const Estimate& among) {
   const PlanEvaluator fresh(problem);
   const auto workspace = PlanEvaluator::make_workspace();

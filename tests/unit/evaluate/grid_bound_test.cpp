@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is pruned before anything is profiled: a bound above the truth would lose plans silently.
+// Pruning before anything is profiled: a bound above the truth would lose plans silently.
 #include <doctest/doctest.h>
 
 #include "evaluate/step/bound_ladder.hpp"
@@ -24,7 +24,7 @@ int check_grid_bounds(const Problem& problem, unsigned seed) {
     CHECK(grid.step_time <= bound.step_time * (1.0 + 1e-9));
     CHECK(grid.memory <= bound.memory * (1.0 + 1e-9));
     CHECK(grid.step_time > Seconds(0));
-    // What is still open when a prefix is judged.
+    // Degrees that are open when a prefix is judged.
     PlanDegrees prefix = *plan;
     prefix.chunks = prefix.micro_batch = prefix.micro_batches = 1;
     prefix.recompute = Recompute::None;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is alive at the peak: parts sum to it, whatever the plan; numbers of micro-batches are those
-// that the order of the schedule is known to keep.
+// Tensors that are alive at the peak: parts sum to it, whatever the plan; numbers of micro-batches
+// are those that the order of the schedule is known to keep.
 #include <doctest/doctest.h>
 
 #include <algorithm>

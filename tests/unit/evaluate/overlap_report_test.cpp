@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a report says of messages on streams: one line each, exposed as in the breakdown.
+// Report of messages on streams: one line each, exposed as in the breakdown.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -89,7 +89,7 @@ TEST_SUITE("unit") {
           std::vector<DirectMessage>{{0, 3, kResultOfA}, {1, 3, kResultOfB}});
     // b and c on one stage read a's result, which comes along the chain.
     CHECK(messages({{{0, 1}}, {{1, 2}, {2, 1}}}).empty());
-    // What the first b makes is not what the second hands on.
+    // The first b makes another tensor than the second hands on.
     CHECK(messages({{{0, 1}, {1, 2}}, {{2, 1}}}) ==
           std::vector<DirectMessage>{{0, 1, kResultOfA}, {0, 1, kResultOfB}});
     const auto groups = std::vector<OperatorGroup>{
