@@ -37,7 +37,7 @@ class PricedOnce {
       : tell_(options.priced), fits_(fits), several_parts_(several_parts) {}
 
   void tell(std::span<const PlanCandidate> priced) {
-    // Of one part, plans come again in a second pass only, and there is none once a plan fits.
+    // Plans of one part come again in a second pass only, and there is none once a plan fits.
     const bool once = !several_parts_ && fitting_;
     if (once) return tell_(priced);
     std::vector<PlanCandidate> fresh;

@@ -44,7 +44,7 @@ PUBLIC = {
              "placements", "plan", "plan_stages", "problem_request", "recipe", "setting_table",
              "switch_priors"],
     "communication": ["communication", "communication_kind"],
-    "evaluate": ["evaluation", "problem", "evaluator", "plan_report", "redistribution_report"],
+    "evaluate": ["evaluation", "problem", "evaluator", "plan_report"],
     "search": ["space", "search", "ranking"],
     "report": ["report"],
     "question": ["shipped_data", "load_problem"],

@@ -571,7 +571,7 @@ MISTAKES = [
             "src/answer/measured_terms.cpp",
             "terms.kernels[i] += step.recompute * (forward[i] / once);", "terms.kernels[i] += Seconds(0);"),
     Mistake("mixture-unweighed", "all that a run may be is equally likely",
-            "src/evaluate/answer/mixture.cpp",
+            "src/evaluate/answer/open_switches.cpp",
             "below += part.odds / all * share_below(part, middle);",
             "below += share_below(part, middle) / static_cast<double>(parts.size());"),
     Mistake("what-if-alone", "the difference of two steps on one machine takes the errors of one of them",

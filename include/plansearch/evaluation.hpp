@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan costs: plain values whose parts sum to their totals.
+// The cost of a plan: plain values whose parts sum to their totals.
 #pragma once
 
 #include <cstdint>
@@ -75,6 +75,12 @@ struct PeakReport {
   Bytes reserved;               ///< by the allocator
   Bytes process;                ///< with the driver's context, as nvidia-smi has it
   std::vector<HeldPart> parts;  ///< the largest first; with the context they sum to the peak
+};
+
+/// Lower bounds of one plan: no order of instructions and no overlap can beat them.
+struct PlanBound {
+  Seconds step_time;
+  Bytes memory;
 };
 
 /// The price of one plan.
@@ -163,6 +169,23 @@ struct OperatorReport {
   }
   /// An operator of the same launch.
   void add(const OperatorReport& other);
+};
+
+/// An order that was found for a plan.
+struct FoundOrder {
+  Seconds window;         ///< of a micro-batch in the steady state
+  Seconds bound;          ///< no window is shorter: work of the busiest device
+  std::vector<int> kept;  ///< by stage: most micro-batches of its layers at one time
+};
+
+/// Details of a plan for its report, beside its price.
+struct PlanDetails {
+  std::vector<PricedCommunication> communication;  ///< of the busiest device
+  std::vector<StageReport> stages;
+  std::vector<OperatorReport> operators;  ///< of the busiest device
+  std::vector<HiddenMessage> hidden;      ///< on the busiest device
+  PeakReport peak{};
+  std::optional<FoundOrder> order{};  ///< where it is not the order of a schedule
 };
 
 }  // namespace plansearch

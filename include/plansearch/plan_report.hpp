@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "plansearch/communication_kind.hpp"
 #include "plansearch/degrees.hpp"
 #include "plansearch/evaluation.hpp"
 #include "plansearch/evaluator.hpp"
@@ -46,21 +47,18 @@ struct PlanSummary {
   [[nodiscard]] int devices() const;
 };
 
-/// What one pass over the program of a step did.
+/// Outcome of one pass over the program of a step.
 struct PassReport {
   std::string name;
-  std::string moves;  ///< what `moved` counts
+  std::string moves;  ///< the things that `moved` counts
   int moved = 0;
   bool kept = true;  ///< false: the step would have grown
   Seconds before;
   Seconds after;
   Bytes slots;  ///< buffers it adds on the device with most of them
-  Bytes peak;   ///< what the peak of some device grows by, at most
+  Bytes peak;   ///< largest growth of the peak of a device
 };
 
-/// Rates follow from the step time. Model FLOPs are matmuls, attention (causal half) and logits,
-/// forward times three; hardware FLOPs add recompute; both are set against the dense peak of the
-/// matmul format.
 /// Runs of the plan in the slow mode of its fabric.
 struct SlowRuns {
   std::string fabric;
@@ -75,6 +73,41 @@ struct PlanFeature {
   bool operator==(const PlanFeature&) const = default;
 };
 
+/// One message on the way.
+struct RedistributionHop {
+  CommunicationKind kind = CommunicationKind::SendReceive;
+  std::string axes;    ///< of the mesh, "out"; "pipeline" between stages
+  int ranks = 2;       ///< of the group
+  std::string links;   ///< the machine's names, fastest first: "nvlink, infiniband"
+  Bytes bytes;         ///< full message, nccl-tests convention; between stages: of the busiest rank
+  Seconds time;        ///< one call, before anything hides it
+  double count = 0.0;  ///< calls of a device in one step, those of recomputation included
+};
+
+/// One tensor, from an operator to another or from a stage to another.
+struct Redistribution {
+  std::string what;  ///< the tensor; "chain" or "edge" between stages
+  std::string from;  ///< "layer: attn.core", "stage 0"
+  std::string to;
+  std::string pass;                     ///< "forward", "input gradient", "weight gradient"
+  int alike = 1;                        ///< borders of stages that are crossed in the same way
+  std::vector<RedistributionHop> path;  ///< in this order
+  [[nodiscard]] Seconds time() const {  ///< of the whole path, once
+    Seconds sum;
+    for (const RedistributionHop& hop : path) sum += hop.time;
+    return sum;
+  }
+  /// Time of a device in one step.
+  [[nodiscard]] Seconds in_step() const {
+    Seconds sum;
+    for (const RedistributionHop& hop : path) sum += hop.count * hop.time;
+    return sum;
+  }
+};
+
+/// Rates follow from the step time. Model FLOPs are matmuls, attention (causal half) and logits,
+/// forward times three; hardware FLOPs add recompute; both are set against the dense peak of the
+/// matmul format.
 struct PlanReport {
   int rank = 1;
   Ties ties;
@@ -98,7 +131,7 @@ struct PlanReport {
   std::vector<StageReport> stages;
   std::vector<OperatorReport> operators;  ///< of the busiest stage
   std::vector<HiddenMessage> hidden;      ///< on the busiest stage
-  PeakReport peak;                        ///< what memory holds
+  PeakReport peak;                        ///< contents of memory
   std::vector<std::string> why;
   std::vector<PlanFeature> features;  ///< of the framework, that the plan has
   std::vector<PassReport> passes;     ///< of the problem, in the order in which they were applied
@@ -106,8 +139,8 @@ struct PlanReport {
   std::vector<Redistribution> redistributions{};  ///< of all stages; filled in by `explain` alone
 };
 
-/// What operators in steps change: how much of what their tiles travel is exposed, and over how
-/// many ranks activations are still summed. Empty where none runs over the tensor group.
+/// Effect of operators in steps: how much of what their tiles travel is exposed, and over how many
+/// ranks activations are still summed. Empty where none runs over the tensor group.
 [[nodiscard]] std::string steps_text(const std::vector<PricedCommunication>& communication,
                                      int tensor_ranks);
 
@@ -115,6 +148,25 @@ struct PlanReport {
 /// parts make the difference. `pieces`: what kernels of `own` are smaller for, "in steps".
 [[nodiscard]] std::string against_text(const StepTimeBreakdown& own, const StepTimeBreakdown& other,
                                        std::string_view name, std::string_view pieces);
+
+/// Messages, stages, operators and peak of a legal plan.
+[[nodiscard]] PlanDetails plan_details(const PlanEvaluator& evaluator, const ParallelPlan& plan);
+/// The same of degrees, whose profile is known more likely than not.
+[[nodiscard]] PlanDetails plan_details(const PlanEvaluator& evaluator, const PlanDegrees& plan,
+                                       EvaluationWorkspace& workspace);
+/// Every tensor of a legal plan that changes its layout between two operators or two stages: inside
+/// blocks, then between stages; each block once for every way in which stages split it.
+[[nodiscard]] std::vector<Redistribution> redistributions(const PlanEvaluator& evaluator,
+                                                          const ParallelPlan& plan);
+
+/// Dense peak of the format the matmuls run in.
+[[nodiscard]] FlopRate matmul_peak(const Problem& problem);
+
+/// Runs in the slow mode of the fabric of a cluster. Nothing where the fabric has no such mode or
+/// the plan has no pipeline; the excess is that of the prediction itself, without the factor of a
+/// site.
+[[nodiscard]] std::optional<SlowRuns> slow_runs(const Cluster& cluster, const PlanDegrees& plan,
+                                                int devices);
 
 /// Times and rates of one plan; nothing of its communication, stages, operators and reasons.
 [[nodiscard]] PlanReport rate_plan(const PlanEvaluator& evaluator, const PlanDegrees& plan,

@@ -29,7 +29,7 @@ struct Problem {
   std::int64_t seq_len = 1;
   Bytes memory_reserve;                     ///< asked for by the user, beyond the framework's own
   double memory_risk = kDefaultMemoryRisk;  ///< of running out of memory that a plan may have
-  /// Whose runs reports are about. Bounds, estimates and simulations are at factor 1; the spread is
+  /// Site factor of the reports. Bounds, estimates and simulations are at factor 1; the spread is
   /// in their intervals.
   SiteEffect site{};
   /// Passes over the program of a step, by row of their table (bit i: row i). Present, be it none:

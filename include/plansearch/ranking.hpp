@@ -2,6 +2,7 @@
 // One total order on priced plans, the Pareto front, and when two plans are too close to call.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -47,5 +48,13 @@ inline constexpr double kTieProbability = 0.8;
 /// order, how keys and values meet under context parallelism, whether optimizer states are sharded,
 /// and what is on the host.
 [[nodiscard]] PlanDegrees plan_family(PlanDegrees plan);
+
+/// A plan and its variants: the simplest one first, the others by time.
+using PlanGroup = std::vector<PlanCandidate>;
+
+/// The `top` best groups of ranked plans, by the time of the plan that stands for each. Plans of
+/// one family that do not tie with its fastest make further groups.
+[[nodiscard]] std::vector<PlanGroup> grouped_variants(const std::vector<PlanCandidate>& ranked,
+                                                      double paired_sigma, std::size_t top);
 
 }  // namespace plansearch

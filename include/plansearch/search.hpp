@@ -45,12 +45,12 @@ struct SearchOptions {
   std::function<void(std::span<const PlanCandidate>)> priced{};
 };
 
-/// What a user may decide about the plans of a space.
+/// A user's decisions about the plans of a space.
 struct SearchRequest {
   PinnedDegrees pinned;
   DegreeLimits limits;
   std::optional<int> micro_batches{};  ///< per step; absent: any number
-  /// Of single operators in every plan, on the network of the problem: what a plan file decides.
+  /// Placements of single operators that a plan file decides, on the network of the problem.
   /// Without factors they follow the tensor degree. Null: nothing.
   std::shared_ptr<const Placements> placements{};
   /// Side of a square of devices over which every linear operator of the layers runs; 0: none.
@@ -95,17 +95,17 @@ struct SearchResult {
   std::string space;  ///< its name
   /// Best first, simulated: the best families, and every plan that ties with the last of them.
   std::vector<PlanCandidate> ranked;
-  MemoryFit admitted = MemoryFit::Fits;  ///< what is ranked: Tight where nothing fits
+  MemoryFit admitted = MemoryFit::Fits;  ///< of ranked plans: Tight where nothing fits
   std::optional<PlanCandidate> tight;    ///< the fastest tight plan, where it beats all that fit
   std::vector<PlanCandidate> front;      ///< Pareto front over step time and memory
-  /// Of plans that run all layers again, where they are asked for: those that may rank where fewer
-  /// do, unless another such plan is better in step, memory and the bound of those with fewer.
+  /// Plans that run all layers again, where they are asked for: those that may rank with fewer,
+  /// unless another such plan is better in step, memory and the bound of those with fewer.
   std::vector<PlanCandidate> recomputing;
   std::vector<NearMiss> misses;  ///< plans that exceed memory least, when nothing fits
   SearchCounts counts;
   std::int64_t families = 0;  ///< groups of plans looked into: the work it took, on any machine
   Completeness completeness = Completeness::Optimal;
-  /// What is known of the first plan, where it is not just the optimum of the space.
+  /// The proof about the first plan, where it is not just the optimum of the space.
   std::string claim{};
   std::vector<std::string> left_out{};  ///< plans outside the space, and why
   /// No plan is faster than this; zero where nothing is known of plans that were not priced.

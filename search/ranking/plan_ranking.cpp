@@ -21,9 +21,9 @@ constexpr double kExact = 1.0 - 1e-12;
 
 /// Whether a member of a Pareto front, fastest first, is faster and needs no more memory.
 bool is_beaten(const PlanBound& bound, const std::vector<PlanCandidate>& front) {
-  // Of plans that are as fast and need as much memory, degrees decide which one the front keeps.
+  // Degrees decide which of two plans equal in time and memory the front keeps.
   const Seconds least = bound.step_time * kExact;
-  // Of those that are faster the slowest needs the least memory.
+  // The slowest of the faster plans needs the least memory.
   const auto slower = std::partition_point(
       front.begin(), front.end(),
       [&](const PlanCandidate& member) { return member.estimate.step.total() < least; });

@@ -27,8 +27,8 @@ struct RecomputingPlan {
   Seconds fewer;
 };
 
-/// What a plan must beat to enter the answer. Frozen while a batch runs, so that the same plans
-/// are pruned whatever the number of threads.
+/// Thresholds that a plan must beat to enter the answer. Frozen while a batch runs, so that the
+/// same plans are pruned whatever the number of threads.
 struct Thresholds {
   std::optional<Seconds> time;       ///< up to which the best K families have their variants
   std::vector<PlanCandidate> front;  ///< the Pareto front so far, fastest first
@@ -50,7 +50,7 @@ struct RankedCandidate {
   PlanCandidate candidate;  ///< priced by closed form
   Seconds bound;
   MemoryFit fit = MemoryFit::Fits;  ///< or Tight
-  /// Of plans that run all layers again: what those that run fewer take at least, if they may rank.
+  /// Where it runs all layers again: least time of those that run fewer, if they may rank.
   std::optional<Seconds> fewer{};
 };
 
@@ -113,7 +113,7 @@ class PlanRanking {
   /// Those that are not too long to simulate, as they are simulated.
   [[nodiscard]] std::vector<PlanCandidate> simulated(std::vector<PlanCandidate> plans);
   void note_recomputing(const RankedCandidate& contender);
-  /// Of any plan that fits or is tight.
+  /// Notes the time of a plan that fits or is tight.
   void note_time(const PlanCandidate& candidate);
   [[nodiscard]] bool is_known(const PlanDegrees& plan) const;
   [[nodiscard]] bool is_known(const PlanCandidate& candidate) const;

@@ -3,7 +3,7 @@
 // Source: variable elimination (Dechter, Bucket elimination, 1999), of which the segmented dynamic
 //         program of PrimePar (ASPLOS 2024, section 5) is one order: a segment ends where a long
 //         edge begins or ends. The order here is the one with the smallest tables.
-// Assumes: costs add up; layers that repeat are alike.
+// Assumes: costs add up and are not NaN; layers that repeat are alike.
 // Units: those of the caller.
 // Checked by: tests/unit/search/cost_table_test.cpp (exhaustive; layers one by one)
 #include "search/solvers/cost_table.hpp"
@@ -11,10 +11,10 @@
 #include <algorithm>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <numeric>
 
 #include "base/rows.hpp"
-#include "search/solvers/min_plus.hpp"
 
 namespace plansearch {
 namespace {
@@ -244,7 +244,7 @@ Elimination::Elimination(ChoiceGraph graph, std::vector<std::size_t> kept,
     eliminate(node);
     std::erase(left, node);
   }
-  // What is left is added up over the kept nodes.
+  // The tables that are left are added up over the kept nodes.
   costs_.nodes = std::move(kept);
   std::size_t size = 1;
   for (const std::size_t node : costs_.nodes) size *= nodes_[node].size();
@@ -362,6 +362,19 @@ std::optional<RepeatedChoices> repeated_choices(const ChoiceGraph& layer, std::s
     options[exit] = between[i];
     one.complete(options);
     result.options.push_back(std::move(options));
+  }
+  return result;
+}
+
+std::vector<double> min_plus(const std::vector<double>& left, const std::vector<double>& right,
+                             std::size_t size) {
+  constexpr double kImpossible = std::numeric_limits<double>::infinity();
+  std::vector<double> result(size * size, kImpossible);
+  for (std::size_t a = 0; a < size; ++a) {
+    for (std::size_t b = 0; b < size; ++b) {
+      const double base = left[a * size + b];
+      if (base != kImpossible) min_plus_row(&result[a * size], &right[b * size], base, size);
+    }
   }
   return result;
 }

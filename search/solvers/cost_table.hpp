@@ -1,16 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cheapest choices: dense tables, min-plus products, and layers that repeat.
+// The cheapest choices of a graph with costs at nodes and between neighbours (the intra-operator
+// problem): dense tables, min-plus products, and layers that repeat.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "search/solvers/choice_graph.hpp"
-
 namespace plansearch {
+
+/// The options of one operator or tensor. Infinite costs are impossible ones.
+struct ChoiceNode {
+  std::vector<double> costs;
+};
+
+/// Costs of two options, by places of their nodes in an edge: [option of first][option of second].
+struct PairBound {
+  std::size_t first = 0;
+  std::size_t second = 1;
+  std::vector<double> costs;
+};
+
+/// Costs that are too many to be kept.
+class CostLines {
+ public:
+  virtual ~CostLines() = default;
+  /// Costs by option of the last node, for options of those before it.
+  virtual void line(std::span<const std::size_t> options, std::span<double> costs) const = 0;
+  /// The lines of these options of each node alone, which count from 0 in their order.
+  [[nodiscard]] virtual std::shared_ptr<const CostLines> restricted(
+      const std::vector<std::vector<std::size_t>>& options) const = 0;
+  /// Lower bounds of all assignments by two options; nothing where none is known.
+  [[nodiscard]] virtual std::optional<PairBound> bound() const { return std::nullopt; }
+};
+
+/// Joint costs of neighbours, two or more.
+struct ChoiceEdge {
+  std::vector<std::size_t> nodes;            ///< each once
+  std::vector<double> costs{};               ///< [option of the first][option of the second]...
+  std::shared_ptr<const CostLines> lines{};  ///< instead of costs
+};
+
+struct ChoiceGraph {
+  static constexpr double kImpossible = std::numeric_limits<double>::infinity();
+  std::vector<ChoiceNode> nodes;
+  std::vector<ChoiceEdge> edges;
+};
 
 /// Costs by the options of some nodes, those of the last one side by side.
 using CostTable = ChoiceEdge;
@@ -38,7 +77,7 @@ class Elimination {
   Elimination(ChoiceGraph graph, std::vector<std::size_t> kept,
               std::vector<std::size_t> sizes = {});
 
-  /// What the whole graph costs by the options of the nodes that are kept, in their order; their
+  /// Costs of the whole graph by the options of the nodes that are kept, in their order; their
   /// own costs are in it. Without kept nodes one number.
   [[nodiscard]] const CostTable& costs() const { return costs_; }
   /// Fills in the nodes that were chosen; `options`, by node, has those of the kept ones.
@@ -66,10 +105,37 @@ struct RepeatedChoices {
   std::vector<std::vector<std::size_t>> options;  ///< by layer and node
 };
 /// Nothing where every assignment is impossible. Exact; layers are merged by doubling, so that time
-/// grows with the logarithm of `copies`. `after`: what follows the last layer costs by its option
-/// of `exit`; empty: nothing.
+/// grows with the logarithm of `copies`. `after`: further costs behind the last layer, by its
+/// option of `exit`; empty: none.
 [[nodiscard]] std::optional<RepeatedChoices> repeated_choices(
     const ChoiceGraph& layer, std::size_t entry, std::size_t exit, std::size_t copies,
     const std::vector<double>& after = {});
+
+/// Square matrices by rows: result[a][c] = min over b of left[a][b] + right[b][c].
+[[nodiscard]] std::vector<double> min_plus(const std::vector<double>& left,
+                                           const std::vector<double>& right, std::size_t size);
+
+/// Layers of one kind that all begin and end with one option. Costs of edges are not negative.
+struct TiedLayer {
+  ChoiceGraph graph;
+  std::size_t entry = 0;  ///< nodes; all entries and exits have the same options
+  std::size_t exit = 0;
+  double copies = 1.0;
+};
+
+struct TiedChoice {
+  double cost = 0.0;
+  std::size_t edge = 0;                           ///< option of entries and exits
+  std::vector<std::vector<std::size_t>> options;  ///< by layer and node
+};
+
+/// `ends`: further costs of the options of the edges. Nothing where every choice is impossible.
+/// Exact: the same numbers, and of equal choices the same one, as without leaving options out.
+[[nodiscard]] std::optional<TiedChoice> cheapest_tied(const std::vector<TiedLayer>& layers,
+                                                      const std::vector<double>& ends);
+
+/// By node and option: no assignment with this option costs less. A forest of edges of two nodes,
+/// and of bounds of lines, is added up; other edges count as free.
+[[nodiscard]] std::vector<std::vector<double>> option_bounds(const ChoiceGraph& graph);
 
 }  // namespace plansearch

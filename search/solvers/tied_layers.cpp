@@ -5,7 +5,7 @@
 // Assumes: costs of edges are not negative.
 // Units: those of the caller.
 // Checked by: tests/unit/search/tied_layers_test.cpp (all options; random graphs)
-#include "search/solvers/tied_layers.hpp"
+#include "search/solvers/cost_table.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -15,7 +15,6 @@
 #include <utility>
 
 #include "base/rows.hpp"
-#include "search/solvers/cost_table.hpp"
 
 namespace plansearch {
 namespace {
@@ -86,7 +85,7 @@ class Forest {
     joins_[edge.nodes[1]].push_back({edge.nodes[0], &edge});
   }
 
-  /// What the tree behind `node`, seen from `from`, costs at least by option of `from`.
+  /// Least cost of the tree behind `node`, seen from `from`, by option of `from`.
   const std::vector<double>& arriving(const Join& join, std::size_t from) {
     std::vector<double>& known = arriving_[join.node * joins_.size() + from];
     if (!known.empty()) return known;

@@ -16,12 +16,12 @@ namespace plansearch {
 /// The schedules a framework lists that suit the network, as values of the dimension.
 [[nodiscard]] std::vector<int> order_values(const Framework& framework, const Network& network);
 
-/// Of mixtures, which modules run again and how tokens reach their experts is for the search to
-/// find, as far as the framework knows several: all runs of which they are published are of these.
+/// For mixtures of experts the search finds the recomputed modules and the dispatcher, as far as
+/// the framework knows several: all published runs that name them are of such networks.
 void find_modules_and_dispatcher(const Problem& problem, SearchSpace& space);
 
-/// With one micro-batch every order of one chunk and whole backwards is the default one: looks at
-/// no other where that is there.
+/// With one micro-batch every order of one chunk and whole backwards is the default one: leaves the
+/// others out where the default is there.
 void look_at_equal_orders_once(SearchSpace& space);
 
 /// Leaves out values that no plan of this problem can have because the network does not divide.

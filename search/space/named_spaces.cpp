@@ -48,7 +48,7 @@ void take_what_is_listed(const Problem& problem, SearchSpace& space) {
                                               static_cast<int>(Temporal::Ring)};
 }
 
-/// What the framework of the problem runs.
+/// All plans that the framework of the problem runs.
 SearchSpace framework(const Problem& problem) {
   SearchSpace space = all_degrees(problem);
   take_what_is_listed(problem, space);
@@ -70,7 +70,7 @@ SearchSpace data(const Problem& problem) {
   return space;
 }
 
-/// What the framework runs, with all grids of tensor axes.
+/// All plans that the framework runs, with all grids of tensor axes.
 SearchSpace four_dimensions(const Problem& problem) {
   SearchSpace space = all_degrees(problem);
   take_what_is_listed(problem, space);
@@ -116,7 +116,7 @@ constexpr DegreeSet kOnRequest{Degree::TensorIn,       Degree::TensorDepth, Degr
                                Degree::ShardGroup,     Degree::Temporal,    Degree::Pieces,
                                Degree::RecomputeLayers};
 
-/// What a plan may have of a degree that was asked for by its ends alone.
+/// Possible values of a degree that was asked for by its ends alone.
 std::vector<int> possible_values(const Problem& problem, Degree degree) {
   if (degree != Degree::RecomputeLayers) return divisors(problem.gpus);
   std::vector<int> values(static_cast<std::size_t>(layer_count(*problem.network)));
@@ -149,7 +149,7 @@ void limit(const Problem& problem, Degree degree, const DegreeLimits& limits,
   dimension.values = std::move(values);
 }
 
-/// Of modules that were decided to be the framework's own, which drop nothing.
+/// Leaves selective recompute out where its modules are the framework's own and drop nothing.
 void leave_empty_selective_out(const Problem& problem, SearchSpace& space,
                                const PinnedDegrees& pinned, const DegreeLimits& limits) {
   const bool own = space.dimension(Degree::RecomputeModules).values == std::vector<int>{0};

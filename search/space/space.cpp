@@ -115,7 +115,7 @@ std::int64_t SpaceCounter::below(std::size_t level, const PlanDegrees& plan) {
   walk_.for_each_value(level, plan, [&](const PlanDegrees& next) {
     ++values;
     if (matters) total += below(level + 1, next);
-    // What comes later cannot tell the values apart: one of them stands for all.
+    // Later choices do not depend on the value: one of them stands for all.
     if (!matters && values == 1) total = below(level + 1, next);
   });
   if (!matters) total *= values;

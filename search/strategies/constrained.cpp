@@ -3,12 +3,12 @@
 //           file decides, or with every linear operator over squares of devices.
 // Source: constraints of nnScaler (OSDI 2024, section 4): a search over what they leave open.
 // Assumes: orders that are found have one chunk a stage. Operators in pieces multiply and read at
-// least as much as whole ones, so that the bound
-//          of the degrees alone holds. Of plans with blocks on the devices of all stages it is that
-//          of a tensor group of them: no stage does more than such a group.
+//          least as much as whole ones, so that the bound of the degrees alone holds. Of plans with
+//          blocks on the devices of all stages it is that of a tensor group of them: no stage does
+//          more than such a group.
 // Units: seconds.
 // Checked by: tests/unit/question/open_plan_test.cpp (equal to pricing every plan)
-#include "search/strategies/constrained.hpp"
+#include "search/strategies/strategy.hpp"
 
 #include <algorithm>
 #include <set>
@@ -17,7 +17,8 @@
 #include <vector>
 
 #include "base/checked.hpp"
-#include "plan/placements/square_placements.hpp"
+#include "evaluate/step/bound_ladder.hpp"
+#include "plan/placements/ring_placements.hpp"
 #include "plan/stages/gangs.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "search/strategies/offers.hpp"
@@ -62,7 +63,7 @@ class ConstrainedSearch : public Strategy {
     const auto& plan = std::get<ParallelPlan>(made.plan);
     if (!plan.order.window || task_.options.pruning == Pruning::Off) return true;
     if (task_.evaluator.legality(plan)) return true;  // is told as such
-    const PlanBound bound = task_.evaluator.windowless_bound(plan);
+    const PlanBound bound = windowless_bound(task_.evaluator, plan);
     return bound.memory <= task_.limits().tight && offers_.may_rank(made.family, bound.step_time);
   }
 
@@ -104,7 +105,7 @@ class ConstrainedSearch : public Strategy {
     if (!request_.shared_blocks.empty()) {
       degrees.tensor_out *= std::exchange(degrees.pipeline, 1);
     }
-    return task_.evaluator.grid_bound(degrees).step_time;
+    return degree_bound(task_.evaluator, degrees).step_time;
   }
 
   /// Plans that differ in chunks and order only.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What strategies share that make plans one by one: pricing, limits, and which bounds are late.
+// Pricing, limits and late bounds for strategies that make plans one by one.
 #pragma once
 
 #include <cstddef>

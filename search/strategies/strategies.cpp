@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row a space whose plans are more than degrees; spaces/named_spaces.cpp describes all.
-#include "search/strategies/strategies.hpp"
+// One row a space whose plans are more than degrees; search/space/named_spaces.cpp describes all.
 
 #include <fmt/format.h>
 
@@ -11,17 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "partition/partition_options.hpp"
 #include "plansearch/error.hpp"
-#include "search/strategies/constrained.hpp"
-#include "search/strategies/partition/temporal_search.hpp"
 #include "search/strategies/strategy.hpp"
-#include "search/strategies/uneven/end_layers.hpp"
-#include "search/strategies/uneven/uneven_search.hpp"
 
 namespace plansearch {
 namespace {
 
-/// The question that parts are made for.
+/// Question that parts are made for.
 struct Question {
   const PlanEvaluator& evaluator;
   const SearchRequest& request;
@@ -141,7 +137,7 @@ Parts uneven(const Question& question) {
   return {uneven_part(question.request)};
 }
 
-/// What a space does to the operators of a tensor group.
+/// How a space cuts the operators of a tensor group.
 enum class Cuts { ByRole, OneByOne, InSteps };
 
 struct StagedSpace {

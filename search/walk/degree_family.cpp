@@ -13,6 +13,7 @@
 #include <optional>
 #include <utility>
 
+#include "evaluate/step/bound_ladder.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/error.hpp"
 
@@ -39,7 +40,8 @@ class FamilyPricer::Worker {
                      task.evaluator.problem().framework->partial_recompute !=
                          PartialRecompute::None),
         limits_(task.limits()),
-        workspace_(PlanEvaluator::make_workspace()) {
+        workspace_(PlanEvaluator::make_workspace()),
+        ladder_(evaluator_, *workspace_) {
     const Problem& problem = evaluator_.problem();
     for (const int order : walk_.space().space().dimension(Degree::Schedule).values) {
       const auto id = static_cast<ScheduleId>(order);
@@ -75,7 +77,7 @@ class FamilyPricer::Worker {
     for (const PlanDegrees& plan : batchings_) visit_micro_batches(plan);
   }
 
-  /// What tells the plans of one micro-batch apart.
+  /// Differences between plans of one micro-batch.
   struct FamilyForm {
     int chunks;
     ScheduleId schedule;
@@ -90,7 +92,7 @@ class FamilyPricer::Worker {
     result_.counts.rejected[static_cast<std::size_t>(obstacle)] += plans;
   }
 
-  /// What plans of one micro-batch share whose orders join passes, or do not.
+  /// Shared by plans of one micro-batch whose orders join passes, or do not.
   struct Shared {
     Seconds least;
     Seconds fewer;  ///< the same of those that run fewer layers again
@@ -102,14 +104,15 @@ class FamilyPricer::Worker {
     return std::find(joining_.begin(), joining_.end(), plan.schedule) != joining_.end();
   }
 
-  /// Of all dispatchers of the space. Kernels are priced where less does not prune.
+  /// The bound under the best dispatcher of the space, up to the first rung that prunes.
   [[nodiscard]] PlanBound least_of(PlanDegrees plan, ScheduleId schedule) {
     std::optional<PlanBound> least;
     plan.schedule = schedule;
     for (const int dispatcher : dispatchers_) {
       plan.dispatcher = static_cast<DispatcherId>(dispatcher);
-      PlanBound bound = evaluator_.placed_bound(plan, *workspace_);
-      if (!is_pruned(bound)) bound.step_time = evaluator_.work_bound(plan, *workspace_);
+      PlanBound bound;
+      ladder_.climb(kMicroBatchRungs, plan, bound,
+                    [&](const PlanBound& b) { return is_pruned(b); });
       if (!least || bound.step_time < least->step_time) least = bound;
     }
     return *least;
@@ -161,21 +164,22 @@ class FamilyPricer::Worker {
   [[nodiscard]] PlanDegrees with_dispatcher(PlanDegrees plan) {
     if (plan.dispatcher != kAnyDispatcher) return plan;
     std::optional<DispatcherId>& best = best_.at(joins(plan) ? 1 : 0);
-    if (!best) best = evaluator_.with_best_dispatcher(plan, *workspace_).dispatcher;
+    if (!best) best = ladder_.with_best_dispatcher(plan).dispatcher;
     plan.dispatcher = *best;
     return plan;
   }
 
-  /// Memory needs neither kernels nor communication, and the bound of kernels no messages inside a
-  /// pass: most plans of large models never get any. The profile that plans of one micro-batch
-  /// share is made when the first of them is left.
+  /// Most plans of large models end on a rung that needs no messages inside a pass. The profile
+  /// that plans of one micro-batch share is made when the first of them is left.
   void visit_legal(const PlanDegrees& open, Shared& shared) {
     const PlanDegrees plan = with_dispatcher(open);
     if (!shared.profile || several_dispatchers_) {
-      const Bytes memory = evaluator_.memory_bound(plan, *workspace_);
-      if (memory > limits_.tight) return refuse_for_memory(plan);
-      if (is_pruned(plan, {shared.least, memory}, shared.fewer) ||
-          is_pruned(plan, {evaluator_.kernel_bound(plan, *workspace_), memory}, shared.fewer)) {
+      PlanBound bound{shared.least, Bytes(0)};
+      const auto excludes = [&](const PlanBound& b) {
+        return b.memory > limits_.tight || is_pruned(plan, b, shared.fewer);
+      };
+      if (ladder_.climb(kPlanRungs, plan, bound, excludes)) {
+        if (bound.memory > limits_.tight) return refuse_for_memory(plan);
         ++result_.counts.pruned;
         return;
       }
@@ -192,13 +196,16 @@ class FamilyPricer::Worker {
     plan.recompute = Recompute::None;
     plan.modules = 0;
     plan = with_dispatcher(plan);
-    Bytes keeping = evaluator_.memory_bound(plan, *workspace_);
-    if (keeping <= limits_.tight) keeping = evaluator_.peak_memory(plan, *workspace_);
+    PlanBound kept;
+    ladder_.climb({Rung::EndStages, Rung::Peak}, plan, kept,
+                  [&](const PlanBound& b) { return b.memory > limits_.tight; });
+    const Bytes keeping = kept.memory;
     const bool fits = keeping <= limits_.fits;
-    const Bytes least = fits ? keeping : evaluator_.module_bound(plan, *workspace_);
+    const Bytes least = fits ? keeping : memory_with_modules(plan);
     if (least > limits_.tight) return refuse_for_memory(open);
-    if (is_pruned({shared.least, least}) ||
-        is_pruned({evaluator_.kernel_bound(plan, *workspace_), least})) {
+    PlanBound bound{shared.least, least};
+    const auto excludes = [&](const PlanBound& b) { return is_pruned(b); };
+    if (excludes(bound) || ladder_.climb({Rung::Passes}, plan, bound, excludes)) {
       ++result_.counts.pruned;
       return;
     }
@@ -213,15 +220,21 @@ class FamilyPricer::Worker {
     visit_sets(open, plan, least);
   }
 
+  /// Least memory of the first and the last stage under any set of modules.
+  [[nodiscard]] Bytes memory_with_modules(PlanDegrees plan) {
+    plan.modules = kFewestModules;
+    return ladder_.bound(Rung::EndStages, plan).memory;
+  }
+
   /// Sets of modules with which the plan fits, the cheapest first; then those with which it may.
   void visit_sets(const PlanDegrees& open, PlanDegrees plan, Bytes least) {
     for (const Bytes limit : {limits_.fits, limits_.tight}) {
-      auto fit = evaluator_.modules_within(plan, limit, 0, *workspace_);
-      for (; fit; fit = evaluator_.modules_within(plan, limit, fit->place + 1, *workspace_)) {
+      auto fit = ladder_.modules_within(plan, limit);
+      for (; fit; fit = ladder_.modules_within(plan, limit, fit->place + 1)) {
         plan.modules = fit->modules;
-        const Seconds time = evaluator_.kernel_bound(plan, *workspace_);
-        if (is_pruned({time, limit > limits_.fits ? limit : least}) ||
-            is_pruned({time, evaluator_.peak_memory(plan, *workspace_)})) {
+        PlanBound bound{Seconds(0), limit > limits_.fits ? limit : least};
+        if (ladder_.climb({Rung::Passes, Rung::Peak}, plan, bound,
+                          [&](const PlanBound& b) { return is_pruned(b); })) {
           ++result_.counts.pruned;
           return;
         }
@@ -241,7 +254,7 @@ class FamilyPricer::Worker {
   /// a bound of their like that run fewer.
   [[nodiscard]] bool price_plan(const ClassProfile& profile, const PlanDegrees& plan, Bytes limit,
                                 Seconds fewer = {}) {
-    const PlanBound bound = evaluator_.bound(profile, plan, *workspace_);
+    const PlanBound bound = ladder_.bound(profile, plan);
     if (bound.memory > limit) return false;
     if (is_pruned(plan, bound, fewer)) {
       ++result_.counts.pruned;
@@ -306,9 +319,10 @@ class FamilyPricer::Worker {
   bool recomputing_;  ///< whether plans that run all layers again are looked for
   MemoryLimits limits_;
   EvaluationWorkspacePtr workspace_;
+  BoundLadder ladder_;
   const Thresholds* thresholds_ = nullptr;  ///< of the families at hand
   std::vector<PlanDegrees> batchings_;
-  /// Of the micro-batch at hand, where it was asked for: of orders that join no passes, that do.
+  /// The best dispatcher of this micro-batch, once known: of orders that join no passes, that do.
   std::array<std::optional<DispatcherId>, 2> best_;
   std::vector<FamilyForm> too_large_;  ///< of this family, with a smaller micro-batch
   FamilyResult result_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one thread does with families of plans, given thresholds frozen before the batch.
+// Families of plans, priced by one thread under thresholds frozen before the batch.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ struct DegreeFamily {
   std::optional<std::size_t> sampled;
 };
 
-/// What a run of families came to.
+/// Result of a run of families.
 struct FamilyResult {
   SearchCounts counts;
   std::vector<RankedCandidate> contenders;

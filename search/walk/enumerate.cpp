@@ -14,6 +14,7 @@
 
 #include "base/checked.hpp"
 #include "base/parallel.hpp"
+#include "evaluate/step/bound_ladder.hpp"
 #include "search/strategies/strategy.hpp"
 #include "search/walk/degree_family.hpp"
 
@@ -27,10 +28,10 @@ constexpr std::size_t kBatchFamilies = 512;
 /// Families sampled below each way to spread the GPUs over the mesh.
 constexpr std::size_t kSamplesPerMesh = 16;
 
-/// Of the sample, families that share thresholds.
+/// Families of the sample that share thresholds.
 constexpr std::size_t kRoundFamilies = 128;
 
-/// What the states of a device depend on.
+/// Degrees that the states of a device depend on.
 constexpr DegreeSet kStateDegrees =
     kMeshDegrees | DegreeSet{Degree::Expert, Degree::ExpertTensor, Degree::Zero, Degree::ShardGroup,
                              Degree::Offload};
@@ -85,7 +86,7 @@ class Enumeration : public Strategy {
                       const Reject& reject) const {
     const auto visit_states = [&](const PlanDegrees& states) {
       check_stop();
-      if (task_.evaluator.grid_bound(states).memory > task_.limits().tight) {
+      if (degree_bound(task_.evaluator, states).memory > task_.limits().tight) {
         reject(Obstacle::OutOfMemory, states_level_, states);
       } else {
         walk_->visit(states_level_, family_level_, states, visit, reject);
@@ -122,7 +123,7 @@ class Enumeration : public Strategy {
     }
   }
 
-  /// What was priced before a stop still gets a moment to be ranked: it is the best so far.
+  /// Plans that were priced before a stop get a moment to be ranked: they are the best so far.
   void rank(std::vector<RankedCandidate> contenders) const {
     constexpr std::chrono::milliseconds kMoment{300};
     const StopToken moment({.time = kMoment});

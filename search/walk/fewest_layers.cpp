@@ -7,7 +7,7 @@
 //          step time and memory is looked into.
 // Units: layers, bytes, seconds.
 // Checked by: tests/unit/search/fewest_layers_test.cpp, against every number of layers
-#include "search/walk/fewest_layers.hpp"
+#include "search/strategies/strategy.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -93,7 +93,7 @@ int add_fewest_layers(const PlanEvaluator& evaluator, SearchResult& result) {
     if (!less || less->estimate.step.total() >= candidate.estimate.step.total()) continue;
     const auto place =
         std::upper_bound(result.ranked.begin(), result.ranked.end(), *less, ranks_before);
-    // What ranks behind the last is not known to be next.
+    // A plan behind the last one is not known to be next.
     if (place != result.ranked.end()) result.ranked.insert(place, *less);
   }
   return looked_into;

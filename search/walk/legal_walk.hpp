@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "plan/legality/legality.hpp"
@@ -12,11 +13,18 @@
 
 namespace plansearch {
 
-/// Every condition of a legal plan is asked at the first level where all it reads is decided.
-/// Immutable; safe to share between threads.
+/// Every condition of a legal plan is checked at the first level where all degrees that it reads
+/// are decided: other degrees cannot change its verdict. Immutable; safe to share between threads.
 class LegalWalk {
  public:
-  LegalWalk(const PlanEvaluator& evaluator, SearchSpace space);
+  LegalWalk(const PlanEvaluator& evaluator, SearchSpace space)
+      : walk_(std::move(space)), conditions_(walk_.depth() + 1) {
+    const Problem& problem = evaluator.problem();
+    for (LegalityCondition& condition : legality_conditions(*problem.network, *problem.framework,
+                                                            problem.gpus, problem.precision)) {
+      conditions_[walk_.level_above(condition.reads)].push_back(std::move(condition.obstacle));
+    }
+  }
 
   [[nodiscard]] const SpaceWalk& space() const { return walk_; }
   /// Why nothing below a plan whose outer `level` dimensions are decided can be legal, as far as

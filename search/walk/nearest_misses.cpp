@@ -11,6 +11,7 @@
 
 #include "base/parallel.hpp"
 #include "base/pool.hpp"
+#include "evaluate/step/bound_ladder.hpp"
 #include "plansearch/error.hpp"
 #include "search/strategies/strategy.hpp"
 
@@ -54,6 +55,7 @@ class MissFinder {
         walk_(walk),
         limit_(task.limits().tight),
         workspace_(workspace),
+        ladder_(task.evaluator, workspace),
         nearest_(std::move(nearest)) {}
 
   void visit(const PlanDegrees& family) {
@@ -76,19 +78,19 @@ class MissFinder {
   /// With the modules that give most back, and the best dispatcher.
   [[nodiscard]] PlanDegrees settled(PlanDegrees plan) {
     if (plan.modules == kFewestModules) {
-      const auto sets = task_.evaluator.module_sets(plan, workspace_);
+      const auto sets = ladder_.module_sets(plan);
       plan.modules = sets.empty() ? 0 : sets.back();
       if (sets.empty()) plan.recompute = Recompute::None;
     }
     if (plan.dispatcher != kAnyDispatcher) return plan;
-    return task_.evaluator.with_best_dispatcher(plan, workspace_);
+    return ladder_.with_best_dispatcher(plan);
   }
 
   void look_at(const PlanDegrees& open) {
     const PlanDegrees plan = settled(open);
     const std::tuple form(plan.chunks, plan.schedule, plan.micro_batches > 1);
     if (std::find(excluded_.begin(), excluded_.end(), form) != excluded_.end()) return;
-    if (nearest_.excludes(task_.evaluator.memory_bound(plan, workspace_))) {
+    if (nearest_.excludes(ladder_.bound(Rung::EndStages, plan).memory)) {
       excluded_.push_back(form);
       return;
     }
@@ -103,6 +105,7 @@ class MissFinder {
   const LegalWalk& walk_;
   Bytes limit_;
   EvaluationWorkspace& workspace_;
+  BoundLadder ladder_;
   Nearest nearest_;
   std::vector<std::tuple<int, ScheduleId, bool>> excluded_;  ///< with a smaller micro-batch
 };
@@ -135,7 +138,7 @@ std::vector<NearMiss> nearest_misses(const SearchTask& task, const LegalWalk& wa
     batch.clear();
   };
   const auto visit = [&](const PlanDegrees& family) {
-    if (nearest.excludes(task.evaluator.grid_bound(family).memory)) return;
+    if (nearest.excludes(degree_bound(task.evaluator, family).memory)) return;
     batch.push_back(family);
     if (batch.size() == kMissesBatch) process();
   };

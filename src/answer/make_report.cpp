@@ -8,9 +8,9 @@
 
 #include "evaluate/answer/interval.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/ranking.hpp"
 #include "plansearch/stop_token.hpp"
 #include "question/gpu_count.hpp"
-#include "search/ranking/variants.hpp"
 
 namespace plansearch {
 namespace {

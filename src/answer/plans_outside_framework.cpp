@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 
+#include "evaluate/step/bound_ladder.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "schedule/table.hpp"
 
@@ -47,6 +48,7 @@ std::vector<BeyondReport> beyond_framework(const PlanEvaluator& evaluator,
   problem.framework = std::make_shared<const Framework>(std::move(wider));
   const PlanEvaluator beyond(problem);
   const auto workspace = PlanEvaluator::make_workspace();
+  BoundLadder ladder(beyond, *workspace);
   std::vector<PlanCandidate> found;
   for (const PlanCandidate& candidate : ranked.first(std::min(kLooked, ranked.size()))) {
     for (const PlanDegrees& plan : other_orders(candidate.plan, *evaluator.problem().framework,
@@ -54,7 +56,7 @@ std::vector<BeyondReport> beyond_framework(const PlanEvaluator& evaluator,
       const bool known = std::any_of(found.begin(), found.end(),
                                      [&](const PlanCandidate& f) { return f.plan == plan; });
       if (known || beyond.obstacle(plan)) continue;
-      if (beyond.memory_bound(plan, *workspace) > beyond.memory_limit()) continue;
+      if (ladder.bound(Rung::EndStages, plan).memory > beyond.memory_limit()) continue;
       const Estimate estimate = beyond.simulate(*beyond.profile(plan), plan, *workspace);
       if (beyond.memory_fit(estimate.memory.total()) != MemoryFit::Fits) continue;
       found.push_back({plan, estimate});

@@ -8,11 +8,10 @@
 
 #include "answer/plan_file.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/ranking.hpp"
 #include "plansearch/stop_token.hpp"
 #include "question/degrees.hpp"
-#include "search/ranking/variants.hpp"
 #include "search/strategies/strategy.hpp"
-#include "search/walk/fewest_layers.hpp"
 
 namespace plansearch {
 namespace {

@@ -32,9 +32,9 @@ ExportResult write_execution_traces(const Problem& problem, const ParallelPlan& 
                                     const std::string& out, const std::string& version) {
   const std::filesystem::path stem = stem_of(out);
   const PlanEvaluator evaluator(problem);
-  const auto step = evaluator.nodes(plan);
+  const StepNodes step = step_nodes(evaluator, plan);
   const ExecutionTraces traces(
-      *step, plan,
+      step, plan,
       {"plansearch " + version,
        fmt::format("{} on {} x {} ({}), batch {} of {} tokens", problem.model->name, problem.gpus,
                    problem.cluster->accelerator.name, problem.cluster->name, problem.global_batch,

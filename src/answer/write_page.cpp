@@ -50,8 +50,8 @@ std::unique_ptr<const Drawn> drawn(const ResolvedQuestion& asked, const SearchRe
   const PlanDegrees& degrees = first.plan.transform_at(0).degrees;
   const int shown = drawn_micro_batches(degrees, *first.problem.framework, *first.problem.network);
   if (!first.plan.order.window) {
-    drawn->program =
-        PlanEvaluator(first.problem).program(first.plan, {std::min(shown, degrees.micro_batches)});
+    drawn->program = program_of(PlanEvaluator(first.problem), first.plan,
+                                {std::min(shown, degrees.micro_batches)});
     content.program = drawn->program.get();
   }
   content.micro_batches = degrees.micro_batches;

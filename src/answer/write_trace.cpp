@@ -63,7 +63,7 @@ void write_trace(const Problem& problem, const ParallelPlan& plan, const TraceFi
   const PlanDegrees& degrees = plan.transform_at(0).degrees;
   write_shape(
       pipeline_shape(degrees, *problem.framework, *problem.network), !is_listed(problem), file,
-      [&](int micro_batches) { return evaluator.program(plan, {micro_batches}); },
+      [&](int micro_batches) { return program_of(evaluator, plan, {micro_batches}); },
       [](const PricedProgram& program) { return Trace(program); });
 }
 

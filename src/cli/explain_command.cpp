@@ -99,7 +99,7 @@ std::string picture_of(const Explained& explained, bool timeline, int columns) {
   if (timeline) return step_timeline(evaluator, plan, columns);
   const int drawn = drawn_micro_batches(plan.transform_at(0).degrees, *explained.problem.framework,
                                         *explained.problem.network);
-  return pipeline_picture(*evaluator.program(plan, {.micro_batches = drawn}),
+  return pipeline_picture(*program_of(evaluator, plan, {.micro_batches = drawn}),
                           plan.order.micro_batches, columns);
 }
 
@@ -142,7 +142,7 @@ int run_explain(const Options& options) {
   }
   if (explained.plan && !explained.report.plans.empty()) {
     explained.report.plans.front().redistributions =
-        PlanEvaluator(explained.problem).redistributions(*explained.plan);
+        redistributions(PlanEvaluator(explained.problem), *explained.plan);
   }
   const SearchReport& report = explained.report;
   const Format format = format_of(options);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one launch of a block costs under one choice, and one tensor between some of them: the
-// functions that price a plan, asked about a placement in which nothing else is cut.
+// Price of one launch of a block under one choice, and of one tensor between some of them: the
+// functions that price a plan, for a placement in which nothing else is cut.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ enum class Rings : std::uint8_t { Exposed, Hidden };
 
 /// Seconds of one micro-batch and copy of the block.
 struct PhaseCost {
-  Seconds forward;  ///< what a recomputation of the block repeats
+  Seconds forward;  ///< that a recomputation of the block repeats
   Seconds rest;
 
   bool operator==(const PhaseCost&) const = default;
@@ -53,7 +53,7 @@ struct FusedGroupCost {
   }
 };
 
-/// Of the tensor group of these degrees, cut into `factors`; for any pricer of as many replicas.
+/// Routes of the tensor group of these degrees, cut into `factors`; of use for as many replicas.
 [[nodiscard]] std::shared_ptr<KnownRoutes> make_known_routes(const Problem& problem,
                                                              const PlanDegrees& degrees,
                                                              const std::vector<int>& factors);
@@ -82,7 +82,7 @@ class ChoicePricer {
   void place(const std::vector<std::size_t>& operators, const SequenceOption& option);
   void place_edges(const std::optional<FactorCuts>& cuts);
 
-  /// Of what was placed last.
+  /// The price of the placement made last.
   [[nodiscard]] FusedGroupCost launch(const std::vector<std::size_t>& operators);
   [[nodiscard]] MakerLayouts maker(std::size_t op, TensorId tensor);
   [[nodiscard]] ReaderLayouts reader(std::size_t op, TensorId tensor);
@@ -94,7 +94,7 @@ class ChoicePricer {
   /// One copy whose operators all lie by role between edges that are cut so: embedding, head.
   [[nodiscard]] RoleCost by_role(const std::optional<FactorCuts>& edges, Recompute level);
 
-  /// What brings a tensor from some layouts to others.
+  /// Messages that bring a tensor from some layouts to others.
   [[nodiscard]] std::shared_ptr<const ReshardingCosts> moves(TensorId tensor,
                                                              const ReshardingPrices::Layouts& from,
                                                              const ReshardingPrices::Layouts& to,

@@ -1,18 +1,112 @@
 // SPDX-License-Identifier: Apache-2.0
 // The costs of every choice for one layer: by launch, and by the launches that share a tensor. Sums
-// over these tables are what the plan of the choices costs with nothing hidden between launches.
+// over these tables are the cost of the plan of the choices with nothing hidden between launches.
 #pragma once
 
+#include <compare>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
-#include "partition/tensor_prices.hpp"
+#include "partition/choice_pricer.hpp"
 
 namespace plansearch {
 
-/// What some nodes cost together: [option of the first][option of the second]..., or, where those
+/// One distinct way in which a launch, or an edge, touches a tensor.
+struct OperandUse {
+  std::optional<MakerLayouts> maker;
+  std::vector<ReaderLayouts> readers;  ///< the operators of the launch that read it, in order
+  std::optional<NumberedLayout> leaving;
+};
+
+struct OperandUses {
+  std::size_t node = 0;
+  std::vector<std::uint32_t> of_option;  ///< its way by option
+  std::vector<OperandUse> ways;
+  std::vector<ReadsAgain> again;  ///< by reader
+};
+
+/// Pairs of layouts are priced once, by a pricer that lives longer. Combinations are put together
+/// from them as a derivation does it: each reader is supplied from the nearest layout that exists,
+/// and gradients in one layout are added before they move.
+class TensorPrices {
+ public:
+  /// The node that makes the tensor first, then those that read it in the order of their
+  /// operators, the edge where it leaves last.
+  TensorPrices(ChoicePricer& pricer, TensorId tensor, const std::vector<const OperandUses*>& nodes);
+
+  /// For these options of each node alone, which count from 0 in their order.
+  [[nodiscard]] TensorPrices restricted(const std::vector<std::vector<std::size_t>>& options) const;
+
+  [[nodiscard]] std::vector<std::size_t> nodes() const;
+  /// By option of the last node, for options of the others.
+  void line(std::span<const std::size_t> options, std::span<PhaseCost> costs) const;
+  /// The same, seconds in all with forward repeated.
+  void totals(std::span<const std::size_t> options, double repeats, std::span<double> costs) const;
+  /// The node that has the first reader; 0 where that is the maker's own.
+  [[nodiscard]] std::size_t first_reader() const { return columns_.front().node; }
+  /// Price of the first reader by option of the maker and of that node: the tensor comes from
+  /// the maker, and its gradient goes back.
+  [[nodiscard]] std::vector<double> first_pair(double repeats) const;
+
+ private:
+  struct Node {
+    std::size_t node = 0;
+    std::vector<std::uint32_t> of_option;
+    std::size_t ways = 0;
+  };
+  /// Ways of a node by the number of a layout.
+  struct WayOf {
+    std::uint32_t layout = 0;
+    std::uint32_t way = 0;
+    auto operator<=>(const WayOf&) const = default;
+  };
+  using WaysOf = std::vector<WayOf>;  ///< in order
+  /// A reader, or the edge where the tensor leaves; numbers of layouts by way of its node.
+  struct Column {
+    std::size_t node = 0;  ///< of `nodes_`
+    std::vector<std::uint32_t> wanted;
+    std::vector<std::uint32_t> gradients;
+    bool reads_again = false;
+    // Filled in for the last node:
+    WaysOf by_gradient{};
+    std::vector<std::uint32_t> joined{};    ///< ways whose gradient an earlier column sends as well
+    std::vector<std::uint32_t> repeated{};  ///< ways for which this or a later column repeats
+    WaysOf first_to_repeat{};               ///< not in an earlier column
+  };
+  struct Work;
+  TensorPrices() = default;
+
+  [[nodiscard]] std::size_t node_of(std::size_t source) const {
+    return source == 0 ? 0 : columns_[source - 1].node;
+  }
+  /// Where the line of a way of node `from` begins in what leads to a column.
+  [[nodiscard]] std::size_t start(std::size_t from, std::size_t column, const Work& work) const;
+  void price_returns(ChoicePricer& pricer, TensorId tensor,
+                     const ReshardingPrices::Layouts& gradients,
+                     const ReshardingPrices::Layouts& needed, bool one_node);
+  void fill(std::span<const std::size_t> options, Work& work) const;
+  void add_fixed(std::size_t column, Work& work) const;
+  void add_last(std::size_t column, Work& work) const;
+  void add_repeats(const Column& column, Work& work) const;
+  void add_returns(std::size_t column, Work& work) const;
+  void index_ways();
+  void index_ways(std::size_t column);
+
+  std::vector<Node> nodes_;
+  std::vector<Column> columns_;
+  std::size_t first_ = 0;  ///< column of the last node
+  /// By column, by source (the maker, columns before it): by way of the node that has the tensor
+  /// and by way of the one that wants it; by way where they are one node.
+  std::vector<std::vector<std::shared_ptr<const ReshardingCosts>>> supply_;
+  /// Prices of gradients, by column: by way of the column and by way of the maker, turned.
+  std::vector<std::vector<double>> returns_;
+};
+
+/// Joint costs of some nodes: [option of the first][option of the second]..., or, where those
 /// are too many to be kept, the prices of the tensor between them.
 struct ChoiceTable {
   std::vector<std::size_t> nodes;

@@ -17,9 +17,26 @@
 
 #include "communication/derive/tensor_layouts.hpp"
 #include "communication/redistribution/layout_paths.hpp"
-#include "partition/alike_factors.hpp"
+#include "plansearch/cluster.hpp"
+#include "plansearch/device_mesh.hpp"
 
 namespace plansearch {
+
+/// One value per factor of a tensor group.
+template <typename T>
+using ByFactor = std::array<T, kMostFactors>;
+
+/// Factors in some order.
+using FactorOrder = ByFactor<std::uint8_t>;
+
+/// By factor, the first one of its run of neighbours that are alike.
+struct AlikeFactors {
+  ByFactor<std::uint8_t> first{0, 1, 2, 3, 4, 5, 6, 7};  ///< none is like another
+};
+
+/// Two neighbours are alike where messages cost the same over any group that holds one of them and
+/// over the same group with the other in its place, and no role holds one of them alone.
+[[nodiscard]] AlikeFactors alike_factors(const Cluster& cluster, const DeviceMesh& mesh);
 
 /// Messages that differ in their factors alone.
 struct RouteMessage {
@@ -36,7 +53,7 @@ struct RouteStep {
   bool operator==(const RouteStep&) const = default;
 };
 
-/// What is known of the layouts of one mesh and of the paths between them, for all blocks,
+/// Known layouts of one mesh and the paths between them, for all blocks,
 /// micro-batches and policies of parameters. Shared by threads; a path does not depend on who asks
 /// for it first. A route says what its messages cost, by number; 0 is the one without messages.
 class KnownRoutes {
@@ -68,14 +85,14 @@ class KnownRoutes {
   }
 
  private:
-  /// What one factor does in a layout: the places at which it stands, as a number; 0: none.
+  /// Role of one factor in a layout: the places at which it stands, as a number; 0: none.
   using Roles = ByFactor<std::uint16_t>;
   struct Known {
     Roles roles{};
     FactorOrder order{};      ///< factors by their roles
-    std::uint16_t frame = 0;  ///< what other axes do
+    std::uint16_t frame = 0;  ///< roles of other axes
   };
-  /// What the factors do at both ends, sorted; where paths go by rates, by runs of alike factors
+  /// Roles of the factors at both ends, sorted; where paths go by rates, by runs of alike factors
   /// first. The order of parts counts: paths of equal length differ by it.
   struct Key {
     ByFactor<std::uint32_t> roles{};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the price of every route that brings a tensor to another layout.
 // Source: routes (partition/known_routes.hpp), whose messages a caller prices.
-// Assumes: messages over alike factors cost the same (partition/alike_factors.hpp).
+// Assumes: messages over alike factors cost the same (partition/known_routes.hpp).
 // Units: seconds per micro-batch; elements of the whole message.
 // Checked by: tests/unit/evaluate/move_prices_test.cpp (every pair against its own search)
 #include "partition/move_prices.hpp"

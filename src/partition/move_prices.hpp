@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it takes to bring tensors of one micro-batch from one layout to another.
+// Price of bringing tensors of one micro-batch from one layout to another.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,13 @@ struct ReshardedTensor {
   std::uint32_t subject = 0;  ///< a small number for its elements in all and what one of them costs
   std::vector<double> extents{};
   std::function<Seconds(CommunicationKind kind, AxisSet axes, double elements)> price{};
-  const StepRates* rates = nullptr;  ///< what paths go by; as DerivationInput has them
+  const StepRates* rates = nullptr;  ///< that paths go by; as DerivationInput has them
 };
 
 struct ReshardingCost {
   double length = 0.0;  ///< length_of, in shares of the tensor
   double time = 0.0;    ///< seconds
-  double again = 0.0;   ///< what a reader repeats in backward that reads it again
+  double again = 0.0;   ///< repeated in backward by a reader that reads it again
 };
 
 /// From each of some layouts to each of others, or from each to its own.

@@ -6,7 +6,7 @@
 // Assumes: readers of one tensor that ask for it again in backward do so for one reason.
 // Units: seconds per micro-batch and copy; lengths in elements.
 // Checked by: tests/unit/evaluate/choice_tables_test.cpp (random choices against whole plans)
-#include "partition/tensor_prices.hpp"
+#include "partition/choice_tables.hpp"
 
 #include <algorithm>
 
@@ -23,7 +23,7 @@ std::vector<std::uint32_t> numbers_of(const Layouts& layouts) {
   return numbers;
 }
 
-/// Of one reader of a node, or of the edge where the tensor leaves (its only column).
+/// Layouts of one reader of a node, or of the edge where the tensor leaves (its only column).
 struct ColumnLayouts {
   std::size_t node = 0;
   Layouts wanted{};
@@ -109,7 +109,7 @@ TensorPrices::TensorPrices(ChoicePricer& pricer, TensorId tensor,
   index_ways();
 }
 
-/// What a line asks of every way of the last node, sorted out once.
+/// Indices of the ways of the last node that every line needs, made once.
 void TensorPrices::index_ways() {
   while (first_ < columns_.size() && columns_[first_].node + 1 < nodes_.size()) ++first_;
   for (std::size_t column = first_; column < columns_.size(); ++column) index_ways(column);
@@ -176,7 +176,7 @@ TensorPrices TensorPrices::restricted(const std::vector<std::vector<std::size_t>
     }
     node.ways = ways.size();
   }
-  // What stands by ways of one node and, where there are two, of another.
+  // Values by ways of one node and, where there are two, of another.
   const auto some = [&](const auto& all, std::size_t from, std::size_t node) {
     std::remove_cvref_t<decltype(all)> found;
     const std::vector<std::uint32_t> whole{0};
@@ -266,8 +266,8 @@ void TensorPrices::add_last(std::size_t column, Work& work) const {
   add_returns(column, work);
 }
 
-/// What readers ask for again in backward: of layouts brought to this column of the last node, and
-/// of those brought to columns of other nodes that this one is the first to repeat.
+/// Tensors that readers fetch again in backward: layouts brought to this column of the last node,
+/// and of those brought to columns of other nodes that this one is the first to repeat.
 void TensorPrices::add_repeats(const Column& column, Work& work) const {
   for (const std::uint32_t way : column.repeated) work.rest[way] += work.nearest[way].again;
   for (std::size_t i = 0; i < work.wanted.size(); ++i) {

@@ -22,7 +22,7 @@
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/table.hpp"
-#include "search/strategies/strategies.hpp"
+#include "search/strategies/strategy.hpp"
 
 namespace plansearch {
 namespace {

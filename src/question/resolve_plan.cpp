@@ -8,7 +8,6 @@
 #include "plan/legality/legality.hpp"
 #include "plan/placements/check_placements.hpp"
 #include "plan/placements/ring_placements.hpp"
-#include "plan/placements/square_placements.hpp"
 #include "plan/stages/expand.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"

@@ -270,9 +270,9 @@ std::string schedule_timeline(const SimulatedProgram& program, const PipelineSha
 }
 
 std::string step_timeline(const PlanEvaluator& evaluator, const ParallelPlan& plan, int columns) {
-  const auto program = evaluator.program(plan);
+  const auto program = program_of(evaluator, plan);
   return plan_timeline(*program, columns) +
-         shared_links_note(*program, *evaluator.program(plan, {.links = MessageLinks::Shared}));
+         shared_links_note(*program, *program_of(evaluator, plan, {.links = MessageLinks::Shared}));
 }
 
 std::string shared_links_note(const PricedProgram& alone, const PricedProgram& shared) {

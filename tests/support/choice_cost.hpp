@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "search/solvers/choice_graph.hpp"
+#include "search/solvers/cost_table.hpp"
 
 namespace plansearch::test {
 

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: values of micro-batch, recomputation and sharding for plans of one tensor group.
-// Source: the framework's rules on the degrees (plan/legality/legality.hpp).
-// Assumes: no axis but data, tensor and pipeline.
-// Units: degrees.
-// Checked by: tests/unit/search/operator_search_test.cpp
+// Computes: values of micro-batch, recomputation and sharding for plans of one tensor group; a
+//           lower bound of the step of every plan with given blocks in given stages.
+// Source: the framework's rules on the degrees (plan/legality/legality.hpp). The mean stage works
+//         no longer than the busiest. Where stages hold one group each and run whole backward
+//         passes, the first micro-batch reaches group k when all before it have run their forward,
+//         and after the last backward of group k all before it run theirs: sum of T_i (i < k) + m
+//         T_k for m micro-batches.
+// Assumes: no axis but data, tensor and pipeline; kernels of a block are never faster than those
+//          given; waiting only adds to them.
+// Units: degrees, seconds.
+// Checked by: tests/unit/search/operator_search_test.cpp, least_step_test.cpp
 #include "search/strategies/partition/group_degrees.hpp"
 
 #include <algorithm>
@@ -13,6 +19,7 @@
 #include "plan/stages/expand.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/plan_stages.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch {
 
@@ -91,6 +98,33 @@ std::variant<ParallelPlan, Infeasible> placed_plan(const Problem& problem,
   auto* made = std::get_if<ParallelPlan>(&plan);
   if (made == nullptr) return plan;
   return with_placements(std::move(*made), placements, *problem.network, *problem.framework);
+}
+
+namespace {
+
+Seconds work_of(const OperatorGroup& group, const std::vector<Seconds>& kernels) {
+  Seconds work;
+  for (const BlockRun& run : group.blocks) {
+    work += kernels[run.block] * static_cast<double>(run.count);
+  }
+  return work;
+}
+
+}  // namespace
+
+Seconds least_step(const std::vector<Seconds>& kernels, const ParallelPlan& plan) {
+  const Assignment& assignment = *plan.assignment;
+  const bool in_turn = assignment.held() == 1 && !splits_backward(plan.order.schedule);
+  const auto micro_batches = static_cast<double>(plan.order.micro_batches);
+  Seconds before;
+  Seconds longest;
+  for (const OperatorGroup& group : assignment.groups) {
+    const Seconds work = work_of(group, kernels);
+    if (in_turn) longest = std::max(longest, before + work * micro_batches);
+    before += work;
+  }
+  const double shared = static_cast<double>(assignment.replicas) * assignment.stages();
+  return std::max(longest, before * (micro_batches / shared));
 }
 
 }  // namespace plansearch

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The degrees around one tensor group that planners of single operators search.
+// The degrees around one tensor group that planners of single operators search, and the least step
+// of their plans.
 #pragma once
 
 #include <functional>
@@ -10,6 +11,7 @@
 #include "plansearch/placements.hpp"
 #include "plansearch/plan.hpp"
 #include "plansearch/problem.hpp"
+#include "plansearch/quantity.hpp"
 #include "search/strategies/uneven/stage_configs.hpp"
 
 namespace plansearch {
@@ -40,5 +42,9 @@ namespace plansearch {
 [[nodiscard]] std::variant<ParallelPlan, Infeasible> placed_plan(const Problem& problem,
                                                                  const PlanDegrees& degrees,
                                                                  const Placements& placements);
+
+/// Lower bound of the step of every plan with the blocks of `plan` in its stages. `kernels`: the
+/// least seconds of one micro-batch through one copy of a block, by index into Network::blocks.
+[[nodiscard]] Seconds least_step(const std::vector<Seconds>& kernels, const ParallelPlan& plan);
 
 }  // namespace plansearch

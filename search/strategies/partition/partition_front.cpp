@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the convex front of time and bytes of sequences on one tensor group.
-// Source: sums at a price of bytes (sequence_planner.hpp), the price of the line between two
+// Source: sums at a price of bytes (partition_planner.hpp), the price of the line between two
 //         points.
 // Assumes: corners of the convex front stand for all of it.
 // Units: seconds per micro-batch, bytes.
 // Checked by: tests/unit/search/partition_planner_test.cpp
-#include "search/strategies/partition/partition_front.hpp"
+#include "search/strategies/partition/partition_planner.hpp"
 
 namespace plansearch {
 namespace {

@@ -18,7 +18,6 @@
 #include "plan/primitives/recompute.hpp"
 #include "plan/stages/layer_distribution.hpp"
 #include "search/solvers/cost_table.hpp"
-#include "search/solvers/tied_layers.hpp"
 
 namespace plansearch {
 namespace {
@@ -52,7 +51,7 @@ double seconds_of(const FusedGroupCost& cost, double repeats, const Weights& wei
       .value();
 }
 
-/// What a tensor costs, in seconds.
+/// Prices of a tensor, in seconds.
 class PricedLines : public CostLines {
  public:
   PricedLines(std::shared_ptr<const TensorPrices> prices, double repeats)

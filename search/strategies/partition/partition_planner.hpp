@@ -3,6 +3,7 @@
 // of dimensions and squares.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,7 +24,7 @@ struct PartitionPlan {
   std::string words{};  ///< "qkv N P2x2; ..."
 };
 
-/// What no choice is below.
+/// Lower bound of every choice.
 struct SequenceBound {
   std::vector<Seconds> kernels{};  ///< of one micro-batch and copy, by block of the network
   double bytes = 0.0;              ///< states and what one micro-batch leaves behind in all layers
@@ -44,7 +45,7 @@ class PartitionPlanner {
 
   /// Why there is no choice at all; empty where there is one.
   [[nodiscard]] const std::string& obstacle() const;
-  /// Of every launch the fastest kernels, and the fewest bytes; embedding and head by role between
+  /// The fastest kernels and the fewest bytes of every launch; embedding and head by role between
   /// the edges that suit them best. ReshardingCosts need no price for it.
   [[nodiscard]] SequenceBound bound(Recompute level) const;
   /// The cheapest choice where a byte costs so many seconds of a micro-batch.
@@ -56,12 +57,23 @@ class PartitionPlanner {
   [[nodiscard]] std::optional<Seconds> least_sum(Recompute level, Rings rings) const;
   /// Whether the sums are exact (ChoiceTables::exact).
   [[nodiscard]] bool exact() const;
-  /// Of one block of layers, with prices of all moves; null for embedding and head.
+  /// Tables of one block of layers, with prices of all moves; null for embedding and head.
   [[nodiscard]] const ChoiceTables* tables(std::size_t block) const;
 
  private:
   struct Parts;
   std::unique_ptr<Parts> parts_;
 };
+
+/// The least sum first, then the least bytes, then the corners of the convex front between; points
+/// within 1 % in time or in bytes count as one. Empty where there is no choice.
+[[nodiscard]] std::vector<PartitionPlan> sequence_front(const PartitionPlanner& planner,
+                                                        Recompute level, Rings rings);
+
+/// The corner of that front with the least sum of those that have room, where `fastest`, the least
+/// sum of all, has none. Nothing where the least bytes have none either.
+[[nodiscard]] std::optional<PartitionPlan> fastest_with_room(
+    const PartitionPlanner& planner, Recompute level, Rings rings, const PartitionPlan& fastest,
+    const std::function<bool(const PartitionPlan&)>& has_room);
 
 }  // namespace plansearch

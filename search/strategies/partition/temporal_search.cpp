@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: plans whose operators are cut one by one, the best of every group of degrees.
-// Source: the choice of least sum (sequence_planner.hpp); steps by PlanEvaluator::evaluate.
+// Source: the choice of least sum (partition_planner.hpp); steps by PlanEvaluator::evaluate.
 // Assumes: one choice for all layers of a block; embedding and head by role.
 // Units: seconds, bytes.
 // Checked by: tests/unit/search/partition_planner_test.cpp, operator_search_test.cpp
-#include "search/strategies/partition/temporal_search.hpp"
+#include "search/strategies/strategy.hpp"
 
 #include <fmt/format.h>
 
@@ -17,14 +17,14 @@
 #include "base/divisors.hpp"
 #include "base/parallel.hpp"
 #include "base/units.hpp"
+#include "evaluate/step/bound_ladder.hpp"
 #include "plan/stages/expand.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "search/strategies/offers.hpp"
 #include "search/strategies/partition/group_degrees.hpp"
-#include "search/strategies/partition/least_step.hpp"
-#include "search/strategies/partition/partition_front.hpp"
+#include "search/strategies/partition/partition_planner.hpp"
 
 namespace plansearch {
 namespace {
@@ -204,7 +204,7 @@ class TemporalSearch : public Strategy {
     return space_of(alike.front().degrees) == PartitionSpace::Sorted;
   }
 
-  /// What tensors cost that move, for these degrees and all that differ in sharding alone.
+  /// Prices of tensors that move, for these degrees and all that differ in sharding alone.
   [[nodiscard]] std::shared_ptr<ReshardingPrices> moves_of(const PlanDegrees& degrees) const {
     return std::make_shared<ReshardingPrices>(routes_.at({degrees.tensor_out, degrees.data}));
   }
@@ -215,7 +215,7 @@ class TemporalSearch : public Strategy {
     for (Group& group : alike) look_at(group, moves, known);
   }
 
-  /// Of degrees that differ in sharding alone, by level, once it is known.
+  /// Least step of degrees that differ in sharding alone, by level, once it is known.
   using LeastSteps = ByRecompute<std::optional<Seconds>>;
 
   /// Told before any option has a price.
@@ -225,7 +225,7 @@ class TemporalSearch : public Strategy {
       degrees.recompute = level;
       const auto& least = known[static_cast<std::size_t>(level)];
       return offers_.may_rank(family_of(degrees),
-                              least ? *least : task_.evaluator.grid_bound(degrees).step_time);
+                              least ? *least : degree_bound(task_.evaluator, degrees).step_time);
     });
   }
 
@@ -324,7 +324,7 @@ class TemporalSearch : public Strategy {
          asked.rings, asked.exact});
   }
 
-  /// What the least sum gains where every layer is cut in a way of its own.
+  /// Gain of the least sum where every layer has a cut of its own.
   [[nodiscard]] double gap_of(const Offered& offered) const {
     if (stopped()) return 0.0;
     try {

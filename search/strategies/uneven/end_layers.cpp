@@ -6,7 +6,7 @@
 //          needs less than what it holds of micro-batches in flight.
 // Units: seconds, bytes, layers.
 // Checked by: tests/unit/search/end_layers_test.cpp (equal to pricing every plan)
-#include "search/strategies/uneven/end_layers.hpp"
+#include "search/strategies/strategy.hpp"
 
 #include <fmt/format.h>
 
@@ -24,7 +24,6 @@
 #include "plansearch/plan_stages.hpp"
 #include "schedule/simulation/simulator.hpp"
 #include "search/strategies/offers.hpp"
-#include "search/strategies/uneven/layer_ranges.hpp"
 #include "search/strategies/uneven/stage_configs.hpp"
 
 namespace plansearch {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All stages that a plan of one pipeline order can be made of, with their prices.
+// All stages that a plan of one pipeline order can be made of, with their prices; the least time
+// that the rest of a pipeline takes, from any layer on.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +15,6 @@
 #include <vector>
 
 #include "plansearch/plan_stages.hpp"
-#include "search/strategies/uneven/layer_ranges.hpp"
 #include "search/strategies/uneven/stage_configs.hpp"
 
 namespace plansearch {
@@ -77,7 +77,7 @@ class StageCatalog {
   /// Where stages of these forms begin in a plan; empty where the framework's order of ranks says
   /// it: their meshes are alike.
   [[nodiscard]] std::vector<int> first_ranks(const std::vector<Placed>& stages) const;
-  /// Of a plan: what each stage adds to its reduction for parameters that it shares with others.
+  /// By stage of a plan: further reduction of parameters that it shares with others.
   [[nodiscard]] std::vector<Seconds> shared_reductions(const std::vector<Placed>& stages,
                                                        const std::vector<int>& first_ranks) const;
 
@@ -100,6 +100,35 @@ class StageCatalog {
       transfers_;
   /// By form of the first stage, first ranks and blocks of those that share.
   mutable std::map<std::vector<int>, std::vector<Seconds>> shared_;
+};
+
+/// Bounds of the time from the first input of a stage to the end of its last backward, over all
+/// ways to run the layers from it on. Admissible for every order that does not split the backward
+/// pass.
+class StageBounds {
+ public:
+  StageBounds(const StageCatalog& catalog, int devices, int threads);
+
+  /// The bound of the layers from `first` on over so many devices, whatever the first stage.
+  [[nodiscard]] Seconds any(int first, int devices) const;
+  /// The same behind a stage of a layout, messages included. Zero where nothing is left,
+  /// infinite where it cannot be placed.
+  [[nodiscard]] Seconds behind(int layout, int first, int devices) const {
+    return behind_[index(layout, first, devices)];
+  }
+
+ private:
+  [[nodiscard]] std::size_t index(int layout, int first, int devices) const {
+    const auto of = [](int value) { return static_cast<std::size_t>(value); };
+    return (of(first) * (of(devices_) + 1) + of(devices)) * of(catalog_.layouts()) + of(layout);
+  }
+  void fill_behind(int first, int devices);
+  [[nodiscard]] Seconds from(int layout, int first, int devices) const;
+
+  const StageCatalog& catalog_;
+  int devices_;
+  std::vector<Seconds> from_;    ///< the first stage has this layout
+  std::vector<Seconds> behind_;  ///< a stage of this layout goes before it
 };
 
 }  // namespace plansearch

@@ -2,6 +2,7 @@
 // The pieces planners put together: layers, sub-meshes, and the ways to split a stage over one.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <string_view>
 #include <vector>
@@ -12,7 +13,7 @@
 
 namespace plansearch {
 
-/// What is left out where plans are sequences of stages.
+/// Orders that are left out where plans are sequences of stages.
 inline constexpr std::string_view kOrdersLeftOut =
     "orders that split the backward pass or hold several chunks of a stage";
 
@@ -21,10 +22,10 @@ inline constexpr std::string_view kOrdersLeftOut =
 /// straddle a node they fit into (Alpa, appendix A).
 [[nodiscard]] std::vector<int> submesh_sizes(int devices_per_node, int devices);
 
-/// What one layer brings with it: embeddings go with the layer behind them, heads with the last.
+/// Blocks by layer: embeddings go with the layer behind them, heads with the last.
 [[nodiscard]] std::vector<std::vector<BlockRun>> layer_runs(const Network& network);
 
-/// When micro-batches run, and how many.
+/// Schedule and number of micro-batches of a pipeline.
 struct PipelineOrder {
   ScheduleId schedule = kDefaultSchedule;
   int micro_batches = 1;
@@ -35,5 +36,31 @@ struct PipelineOrder {
 /// order of the pipeline. Orders that split the backward pass or hold several chunks are left out.
 [[nodiscard]] std::map<PipelineOrder, std::vector<PlanDegrees>> stage_degrees(
     const Problem& problem, const SearchRequest& request, const std::vector<int>& sizes);
+
+/// The runs of blocks that consecutive layers hold: layers that repeat make many ranges alike.
+class LayerRanges {
+ public:
+  /// `pieces`: all layers of the network (layer_runs), or groups of them.
+  LayerRanges(const std::vector<std::vector<BlockRun>>& pieces, const Network& network,
+              SkipRoute skips);
+
+  [[nodiscard]] int layers() const { return layers_; }
+  /// The number of different ranges.
+  [[nodiscard]] int size() const { return static_cast<int>(runs_.size()); }
+  /// The number of the range of layers first .. last: 0 .. size() - 1, equal for equal runs to
+  /// which edges are the same.
+  [[nodiscard]] int number(int first, int last) const {
+    return numbers_[static_cast<std::size_t>(first) * static_cast<std::size_t>(layers_) +
+                    static_cast<std::size_t>(last)];
+  }
+  [[nodiscard]] const PlacedRuns& runs(int number) const {
+    return runs_[static_cast<std::size_t>(number)];
+  }
+
+ private:
+  int layers_ = 0;
+  std::vector<int> numbers_;  ///< by first and last layer
+  std::vector<PlacedRuns> runs_;
+};
 
 }  // namespace plansearch

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the fastest plans of unequal stages.
-// Source: best-first search over partial plans; bounds of stage_bounds.hpp, and of whole plans the
+// Source: best-first search over partial plans; bounds of stage_catalog.hpp, and of whole plans the
 //         simulation of their stages as priced alone; those that may be ranked by
 //         PlanEvaluator::evaluate.
 // Assumes: what a partial plan is bounded by holds for all its continuations: simulation and
 //          memory are monotone in the durations and bytes of stages.
 // Units: seconds, bytes.
 // Checked by: tests/unit/search/uneven_search_test.cpp (equal to pricing every plan).
-#include "search/strategies/uneven/uneven_search.hpp"
+#include "search/strategies/strategy.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -22,7 +22,6 @@
 #include "plan/stages/pipeline_shape.hpp"
 #include "schedule/simulation/simulator.hpp"
 #include "search/strategies/offers.hpp"
-#include "search/strategies/uneven/stage_bounds.hpp"
 #include "search/strategies/uneven/stage_catalog.hpp"
 
 namespace plansearch {
@@ -49,14 +48,14 @@ struct Partial {
 };
 using Chain = std::vector<const Partial*>;  ///< the stages of a partial plan, first to last
 
-/// What a whole plan decides: messages to each of its stages from the one before, where both lie,
-/// and what parameters that stages share add to their reductions.
+/// Choices that need a whole plan: messages to each of its stages from the one before, where both
+/// lie, and the reductions of parameters that stages share.
 struct Placement {
   std::vector<StageTransfer> ways;
   std::vector<Seconds> shared;
 };
 
-/// What is still to be looked at, the least bound first; of equal ones orders that were not begun,
+/// A partial plan in the queue, the least bound first; of equal ones orders that were not begun,
 /// longer plans, plans of later orders, the later ones.
 struct Promise {
   Seconds bound;
@@ -279,7 +278,7 @@ class UnevenSearch : public Strategy {
     return together ? ends.reduced + ends.after : ends.apart;
   }
 
-  /// What the fullest stage needs for the micro-batches that must be in flight by now.
+  /// Memory of the fullest stage for the micro-batches that must be in flight by now.
   [[nodiscard]] Bytes least_memory(const Chain& chain) const {
     const Partial& end = *chain.back();
     const PipelineOrder& order = catalog_of(end).order();

@@ -32,13 +32,13 @@ struct Reliability {
   std::optional<Seconds> interval;  ///< of training between checkpoints; absent: the best one
   Seconds repair;                   ///< until a node that failed is back
   Bandwidth storage_per_node;       ///< to and from shared storage, of every node at once
-  std::vector<ReliabilityRecord> records;  ///< what it rests on
+  std::vector<ReliabilityRecord> records;  ///< its evidence
 };
 
 /// The median of the records, and the spread among them. At least one.
 [[nodiscard]] Reliability with_rate_of(std::vector<ReliabilityRecord> records, Reliability rest);
 
-/// What holds on a machine: rate and restart of its own records where it has any, the spread of
+/// Reliability of one machine: rate and restart of its own records where it has any, the spread of
 /// all.
 [[nodiscard]] Reliability reliability_on(const std::string& machine, const Reliability& published);
 

@@ -134,7 +134,7 @@ RelativeInterval relative_interval(const ErrorModel& model, const StepTimeBreakd
   const double variance = square(model.framework) + square(model.kernels * compute) +
                           square(model.links * inside) + square(model.network * between) +
                           square(model.experts);
-  // What runs of a site were seen to scatter by holds the errors above. None had a borrowed curve.
+  // The measured scatter of runs at a site contains the errors above. None had a borrowed curve.
   const double scattered =
       std::max(variance, square(model.scatter)) + square(model.borrowed * compute);
   const double spread = kNormalP90 * std::sqrt(scattered + square(model.site));
@@ -149,7 +149,7 @@ Narrowing narrowing(const Problem& problem, const StepTimeBreakdown& step) {
     const RelativeInterval interval = relative_interval(model, step, problem.gpus);
     return interval.p90 / interval.p10;
   };
-  // What a measured curve is known to: half of one that nobody measured.
+  // Error of a measured curve: half of that of an unmeasured one.
   const double measured = problem.cluster->unmeasured_sigma / 2.0;
   Narrowing best{{}, {}, width(now), width(now)};
   const auto consider = [&](std::string what, const char* how, double ErrorModel::*part,

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the steps that a question may mean which leaves switches out, as one distribution.
-// Source: definition of a mixture; shares of published runs (validation/switch_priors.yaml).
+// Source: definition of a mixture, bisection of its distribution function; shares of published runs
+//         (validation/switch_priors.yaml).
 // Assumes: switches are chosen independently of each other; a plan that has no room is not chosen
-//          in the place of the assumed one.
+//          in the place of the assumed one; each part of a mixture is log-normal, with one
+//          deviation below its median and one above.
 // Units: ratios of steps.
-// Checked by: tests/unit/evaluate/open_switches_test.cpp
+// Checked by: tests/unit/evaluate/open_switches_test.cpp, mixture_test.cpp
 #include "evaluate/answer/open_switches.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "evaluate/answer/mixture.hpp"
 #include "plan/degrees/framework_defaults.hpp"
 #include "plansearch/degree_table.hpp"
 
@@ -164,6 +165,38 @@ std::vector<OpenSwitch> open_switches_of(const std::vector<PossiblePlan>& plans,
   std::stable_sort(switches.begin(), switches.end(),
                    [](const OpenSwitch& a, const OpenSwitch& b) { return a.stated < b.stated; });
   return switches;
+}
+
+namespace {
+
+/// Share of the runs of a part that take less than exp(`log_time`).
+double share_below(const MixturePart& part, double log_time) {
+  const double error = log_time - std::log(part.median);
+  const double deviation = error < 0.0 ? part.below : part.above;
+  if (deviation <= 0.0) return error < 0.0 ? 0.0 : 1.0;
+  return 0.5 * std::erfc(-error / (deviation * std::sqrt(2.0)));
+}
+
+}  // namespace
+
+double mixture_quantile(const std::vector<MixturePart>& parts, double share) {
+  double all = 0.0;
+  double low = HUGE_VAL;
+  double high = -HUGE_VAL;
+  constexpr double kFar = 8.0;  // deviations, beyond which nothing lies
+  for (const MixturePart& part : parts) {
+    all += part.odds;
+    low = std::min(low, std::log(part.median) - kFar * part.below);
+    high = std::max(high, std::log(part.median) + kFar * part.above);
+  }
+  constexpr int kHalvings = 60;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = 0.5 * (low + high);
+    double below = 0.0;
+    for (const MixturePart& part : parts) below += part.odds / all * share_below(part, middle);
+    (below < share ? low : high) = middle;
+  }
+  return std::exp(0.5 * (low + high));
 }
 
 }  // namespace plansearch

@@ -10,6 +10,18 @@
 
 namespace plansearch {
 
+/// One of several steps: its median, the deviations of its logarithm below and above, and how
+/// likely it is against the others.
+struct MixturePart {
+  double median = 1.0;
+  double below = 0.0;
+  double above = 0.0;
+  double odds = 1.0;
+};
+
+/// The time that a share of all runs stays below; of one part its own quantile.
+[[nodiscard]] double mixture_quantile(const std::vector<MixturePart>& parts, double share);
+
 /// A plan that is meant, perhaps.
 struct PossiblePlan {
   PlanDegrees plan;
@@ -57,7 +69,7 @@ struct OpenSwitch {
   double stated = 1.0;              ///< p90 over p10 if it were as assumed and the others open
 };
 
-/// What is open of these plans; the switch that narrows the interval most when stated first.
+/// The open switches of these plans; the one that narrows the interval most when stated first.
 [[nodiscard]] std::vector<OpenSwitch> open_switches_of(const std::vector<PossiblePlan>& plans,
                                                        const std::vector<Degree>& open,
                                                        const ErrorModel& errors, int devices);

@@ -4,7 +4,7 @@
 // Assumes: the copy in the middle stands for all others of its kind.
 // Units: seconds per micro-batch and copy of the block.
 // Checked by: tests/unit/evaluate/overlap_report_test.cpp
-#include "evaluate/answer/overlap_report.hpp"
+#include "evaluate/answer/plan_details.hpp"
 
 #include <fmt/format.h>
 

@@ -31,7 +31,7 @@ std::string_view to_text(BlockPass pass) {
   return "backward";
 }
 
-/// What a copy takes longer because its host is late.
+/// Further time of a copy because its host is late.
 Seconds host_wait(const BlockProfile& block, BlockPass pass) {
   const auto more = [](Seconds length, Seconds device) {
     return length > device ? length - device : Seconds(0);
@@ -182,8 +182,8 @@ std::uint32_t PassNodes::append_message(StepNode node, const Communication& comm
   return last;
 }
 
-/// What a next copy would wait for, the kernels behind the run do; what nobody waits for is left to
-/// the end of the step.
+/// The kernels behind the run wait for the nodes that a next copy would wait for; nodes without a
+/// reader are left to the end of the step.
 void PassNodes::carry(const Run& run, const BlockProgram& program, const std::vector<NodeIds>& ids,
                       PassEnd& end) {
   const auto& issued = program.issued;

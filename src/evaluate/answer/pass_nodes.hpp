@@ -36,7 +36,7 @@ class NodeNames {
   std::unordered_map<std::string, std::uint32_t> known_;
 };
 
-/// What a pass hands to those after it.
+/// Nodes that a pass hands to those after it.
 struct PassEnd {
   NodeIds last;    ///< its last kernels and the messages that they leave open
   NodeIds copies;  ///< last kernels of the copies of blocks, in their order
@@ -47,8 +47,8 @@ struct PassRequest {
   BlockPass pass = BlockPass::Forward;
   const GroupContent& content;
   int micro_batch = 0;
-  NodeIds before{};                               ///< what its first kernel waits for
-  const std::vector<NodeIds>* gathers = nullptr;  ///< by copy: what its first kernel waits for
+  NodeIds before{};                               ///< before its first kernel
+  const std::vector<NodeIds>* gathers = nullptr;  ///< by copy: before its first kernel
 };
 
 /// Calls visit(profile, block, copies) for the runs of a content in their order, each under the
@@ -110,8 +110,8 @@ class PassNodes {
   std::map<Queue, std::uint32_t> queues_;  ///< the message before, by queue
   std::optional<std::uint32_t> kernel_;    ///< the kernel before, in this pass
   std::optional<std::uint32_t> entry_;     ///< the kernel before this run
-  NodeIds waits_;                          ///< what the next kernel waits for besides
-  NodeIds before_;                         ///< what the pass waits for
+  NodeIds waits_;                          ///< further nodes before the next kernel
+  NodeIds before_;                         ///< nodes before the pass
   NodeIds unread_;  ///< of this pass, what only the end of the step waits for
   std::map<std::uint32_t, NodeIds>
       asked_;  ///< by axes: what the gather before would have waited for

@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: rates and utilisation of a priced plan.
+// Computes: rates and utilisation of a priced plan; share and step time of the slow mode of its
+//           fabric.
 // Source: model FLOPs = 3 x forward (matmul, causal attention, logits); hardware FLOPs add what
-//         recompute repeats; utilisation against the dense peak of the matmul format.
-// Assumes: every device carries the same share of the FLOPs.
+//         recompute repeats; utilisation against the dense peak of the matmul format. Slow mode:
+//         several hundred runs on one fabric, some of which take a second, longer time that no
+//         setting explains (docs/validation.md, "Slow mode").
+// Assumes: every device carries the same share of the FLOPs; every slot of a pipeline (a
+//          micro-batch on a stage) waits once per neighbouring stage, however many chunks the stage
+//          has (none of the runs had several); between measured numbers of nodes the share of slow
+//          runs follows their logarithm, beyond them it stays.
 // Units: FLOP/s, tokens per second, shares.
-// Checked by: tests/unit/evaluate/plan_report_test.cpp
+// Checked by: tests/unit/evaluate/plan_report_test.cpp, slow_mode_test.cpp
 #include "plansearch/plan_report.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 
 #include "base/units.hpp"
-#include "evaluate/answer/slow_mode.hpp"
 #include "evaluate/step/priced_program.hpp"
 #include "plan/legality/legality.hpp"
 #include "plan/primitives/recompute.hpp"
@@ -167,6 +173,11 @@ int PlanSummary::devices() const {
   return sum;
 }
 
+FlopRate matmul_peak(const Problem& problem) {
+  const PrecisionPolicy& formats = problem.framework->precision.at(problem.precision);
+  return problem.cluster->accelerator.peak[static_cast<std::size_t>(formats.matmul)].value();
+}
+
 PlanReport rate_plan(const PlanEvaluator& evaluator, const PlanDegrees& plan,
                      const Estimate& estimate) {
   return rate_plan(evaluator, expanded(evaluator, plan), estimate);
@@ -194,7 +205,7 @@ PlanReport rate_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
                            selective_of(*problem.framework, report.plan.degrees),
                            plan.transforms.front().placements.get());
   report.hardware_rate_per_gpu = (model + forward * repeated) / gpu_time;
-  const FlopRate peak = evaluator.matmul_peak();
+  const FlopRate peak = matmul_peak(problem);
   const Framework& framework = *problem.framework;
   for (const FrameworkFeature* feature :
        features_of(report.plan.degrees, *problem.network, framework, problem.precision)) {
@@ -217,7 +228,7 @@ PlanReport report_plan(const PlanEvaluator& evaluator, const PlanDegrees& plan,
 PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
                        const Estimate& estimate) {
   PlanReport report = rate_plan(evaluator, plan, estimate);
-  PlanDetails details = evaluator.details(plan);
+  PlanDetails details = plan_details(evaluator, plan);
   report.communication = std::move(details.communication);
   report.stages = std::move(details.stages);
   report.operators = std::move(details.operators);
@@ -238,11 +249,39 @@ PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
     report.why.push_back(*std::move(pieces));
   }
   if (evaluator.problem().passes && !plan.order.window) {
-    report.passes = passes_of(*evaluator.program(plan));
+    report.passes = passes_of(*program_of(evaluator, plan));
     std::string passes = passes_text(report.passes);
     if (!passes.empty()) report.why.push_back(std::move(passes));
   }
   return report;
+}
+
+namespace {
+
+double share_on(const SlowMode& mode, double nodes) {
+  const auto above = std::find_if(mode.shares.begin(), mode.shares.end(),
+                                  [&](const SlowShare& s) { return s.nodes >= nodes; });
+  if (above == mode.shares.end()) return mode.shares.back().share;
+  if (above == mode.shares.begin()) return above->share;
+  const SlowShare& below = *(above - 1);
+  const double part = std::log(nodes / below.nodes) / std::log(above->nodes / below.nodes);
+  return below.share + part * (above->share - below.share);
+}
+
+}  // namespace
+
+std::optional<SlowRuns> slow_runs(const Cluster& cluster, const PlanDegrees& plan, int devices) {
+  if (plan.pipeline == 1) return std::nullopt;
+  for (const LinkTier& tier : cluster.tiers) {
+    const auto* fabric = std::get_if<FabricCurve>(&tier.curve);
+    if (fabric == nullptr || !fabric->slow_mode) continue;
+    const SlowMode& mode = *fabric->slow_mode;
+    const double nodes = static_cast<double>(devices) / cluster.accelerators_per_node;
+    const double slots = static_cast<double>(plan.micro_batches) + plan.pipeline - 1;
+    const double neighbours = std::min(2, plan.pipeline - 1);
+    return SlowRuns{fabric->name, share_on(mode, nodes), mode.excess * (slots * neighbours)};
+  }
+  return std::nullopt;
 }
 
 }  // namespace plansearch

@@ -7,14 +7,16 @@
 //          derivation.
 // Units: seconds of one call, bytes of one message.
 // Checked by: tests/unit/evaluate/redistributions_test.cpp
-#include "evaluate/answer/redistributions.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "cost/collective/place.hpp"
 #include "evaluate/step/group_pass.hpp"
+#include "evaluate/step/plan_views.hpp"
+#include "plansearch/plan_report.hpp"
 
 namespace plansearch {
 namespace {
@@ -186,12 +188,15 @@ void append_borders(const PricingInput& view, std::vector<Redistribution>& paths
 
 }  // namespace
 
-std::vector<Redistribution> redistributions_of(const ProfileMaker& profiles,
-                                               const PricingInput& view) {
-  std::vector<Redistribution> paths;
-  append_blocks(profiles, view, paths);
-  append_borders(view, paths);
-  return paths;
+std::vector<Redistribution> redistributions(const PlanEvaluator& evaluator,
+                                            const ParallelPlan& plan) {
+  const PlanViews& views = evaluator.views();
+  return views.with_view(plan, [&](const PricingInput& view) {
+    std::vector<Redistribution> paths;
+    append_blocks(views.profiles, view, paths);
+    append_borders(view, paths);
+    return paths;
+  });
 }
 
 }  // namespace plansearch

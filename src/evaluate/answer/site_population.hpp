@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What measured sites say about one that nobody has measured, and about themselves.
+// Site factors: of an unmeasured site, from all measured ones, and of these themselves.
 #pragma once
 
 #include <span>
@@ -24,7 +24,7 @@ inline constexpr double kPriorRuns = 0.5;
 /// Weight of the mean of `runs` runs against the population's mean.
 [[nodiscard]] double own_weight(double runs);
 
-/// Of all sites but those of one laboratory (empty: of all).
+/// The population of all sites but those of one laboratory (empty: of all).
 [[nodiscard]] SitePopulation population_of(std::span<const MeasuredSite> sites,
                                            std::string_view without_laboratory = {});
 

@@ -18,6 +18,7 @@
 #include "evaluate/answer/pass_nodes.hpp"
 #include "evaluate/block/message_name.hpp"
 #include "evaluate/step/group_pass.hpp"
+#include "evaluate/step/plan_views.hpp"
 #include "evaluate/step/priced_program.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/table.hpp"
@@ -111,7 +112,7 @@ class StageWriter {
     return copies;
   }
 
-  /// Of every copy on this stage; a parameter that several blocks use once.
+  /// Calls visit for every copy on this stage; once for a parameter that several blocks use.
   template <typename Visit>
   void for_each_step_message(Visit visit) const {
     std::set<std::string_view> known;
@@ -314,7 +315,7 @@ class StageWriter {
   PassNodes passes_;
   std::map<std::size_t, std::vector<NodeIds>> gathers_;  ///< by group and copy, until it has run
   std::map<std::size_t, PassEnd> ends_;                  ///< of the last backward, by group
-  NodeIds waits_;                                        ///< what the next pass waits for
+  NodeIds waits_;                                        ///< before the next pass
   NodeIds beside_;  ///< the forward beside which the next pass runs
   NodeIds unread_;
   NodeIds received_;
@@ -326,20 +327,23 @@ class StageWriter {
 
 }  // namespace
 
-StepNodes step_nodes(const ProfileMaker& profiles, const PricingInput& view,
-                     EvaluationWorkspace& workspace) {
-  check_shape(view);
-  const PricedProgram program = priced_program(view, {}, workspace);
-  StepNodes step;
-  step.stages.resize(static_cast<std::size_t>(view.assignment().stages()));
-  NodeNames names(step.names);
-  for (std::size_t s = 0; s < step.stages.size(); ++s) {
-    StageWriter writer(profiles, view, program, static_cast<int>(s), names, step.stages[s]);
-    writer.gather_parameters();
-    writer.run();
-    writer.end_step(step.holders);
-  }
-  return step;
+StepNodes step_nodes(const PlanEvaluator& evaluator, const ParallelPlan& plan) {
+  const auto workspace = PlanEvaluator::make_workspace();
+  const PlanViews& views = evaluator.views();
+  return views.with_view(plan, [&](const PricingInput& view) {
+    check_shape(view);
+    const PricedProgram program = priced_program(view, {}, *workspace);
+    StepNodes step;
+    step.stages.resize(static_cast<std::size_t>(view.assignment().stages()));
+    NodeNames names(step.names);
+    for (std::size_t s = 0; s < step.stages.size(); ++s) {
+      StageWriter writer(views.profiles, view, program, static_cast<int>(s), names, step.stages[s]);
+      writer.gather_parameters();
+      writer.run();
+      writer.end_step(step.holders);
+    }
+    return step;
+  });
 }
 
 }  // namespace plansearch

@@ -41,9 +41,9 @@ struct StepNodes {
   std::vector<std::vector<int>> holders;  ///< stages that sum something together
 };
 
-/// Nodes of a legal plan of equal stages. InputError for what is no list of passes of its stages:
-/// an order that is found, blocks on all devices, tensors that pass over stages.
-[[nodiscard]] StepNodes step_nodes(const ProfileMaker& profiles, const PricingInput& view,
-                                   EvaluationWorkspace& workspace);
+/// Kernels and messages of the ranks of a legal plan in one step. InputError where its stages do
+/// more than to hand on to the next one: an order that is found, blocks on all devices, tensors
+/// that pass over stages.
+[[nodiscard]] StepNodes step_nodes(const PlanEvaluator& evaluator, const ParallelPlan& plan);
 
 }  // namespace plansearch

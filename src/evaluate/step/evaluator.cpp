@@ -1,44 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: bound, estimate and simulated evaluation of a plan.
+// Computes: estimate and simulated evaluation of a plan.
 // Source: block profiles (block_profile.cpp) composed into groups, pipeline and step.
 // Assumes: plans are legal; the caller passes the profile of the plan's own class.
 // Units: seconds, bytes.
-// Checked by: tests/unit/evaluate/plan_evaluator_test.cpp, bound_test.cpp, stages_test.cpp
+// Checked by: tests/unit/evaluate/plan_evaluator_test.cpp, bound_test.cpp
 #include "plansearch/evaluator.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <tuple>
 #include <utility>
 
-#include "base/divisors.hpp"
 #include "base/units.hpp"
-#include "communication/derive/derive.hpp"
-#include "evaluate/answer/communication_report.hpp"
-#include "evaluate/answer/held_at_peak.hpp"
-#include "evaluate/answer/interval.hpp"
-#include "evaluate/answer/operator_report.hpp"
-#include "evaluate/answer/overlap_report.hpp"
-#include "evaluate/answer/redistributions.hpp"
-#include "evaluate/answer/step_nodes.hpp"
-#include "evaluate/block/class_profile.hpp"
 #include "evaluate/memory/memory_model.hpp"
 #include "evaluate/memory/memory_risk.hpp"
-#include "evaluate/step/evaluator_parts.hpp"
-#include "evaluate/step/grid_bound.hpp"
-#include "evaluate/step/plan_invariants.hpp"
+#include "evaluate/step/plan_views.hpp"
 #include "evaluate/step/priced_program.hpp"
-#include "evaluate/step/step_collectives.hpp"
 #include "evaluate/step/step_model.hpp"
-#include "evaluate/step/windowed_step.hpp"
-#include "plan/legality/legality.hpp"
-#include "plan/placements/ring_placements.hpp"
 #include "plan/stages/expand.hpp"
-#include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/error.hpp"
-#include "schedule/table.hpp"
 
 namespace plansearch {
 
@@ -51,6 +31,43 @@ std::optional<Infeasible> check_batch(const PlanDegrees& plan, const Problem& pr
                     .available = static_cast<double>(problem.global_batch),
                     .detail = fmt::format("the plan takes {} sequences per step, not {}",
                                           plan.global_batch(), problem.global_batch)};
+}
+
+Estimate price(const PlanViews& views, const PricingInput& view, MakespanMethod method,
+               EvaluationWorkspace& workspace) {
+  Estimate estimate;
+  const StepResult result = step_time(view, method, workspace);
+  estimate.step = result.step;
+  estimate.imbalance = result.imbalance;
+  estimate.busiest_stage = result.busiest;
+  estimate.next_step_overlap = result.next_step_overlap;
+  DeviceMemory worst = worst_device_memory(view, workspace);
+  if (method == MakespanMethod::Simulation && is_listed(view.problem)) {
+    worst = listed_device_memory(view, workspace);
+  }
+  estimate.memory = worst.memory;
+  for (const StageClassStates& kind : view.ground.kinds) {
+    estimate.host_memory = std::max(estimate.host_memory, kind.offload.memory);
+  }
+  estimate.host_memory += (worst.on_host + worst.paged) *
+                          std::min(view.problem.cluster->accelerators_per_node, view.problem.gpus);
+  if (worst.paged > Bytes(0)) {  // out after an update, and back for the next one
+    const Host& host = view.problem.cluster->host.value();
+    estimate.step.optimizer += worst.paged / host.from_device + worst.paged / host.to_device;
+  }
+  estimate.worst_memory_stage = worst.device;
+  const RelativeInterval interval =
+      relative_interval(views.errors, estimate.step, view.problem.gpus);
+  estimate.relative_p10 = interval.p10;
+  estimate.relative_p90 = interval.p90;
+  return estimate;
+}
+
+/// Bytes of untrained weights on every device, evenly shared. Zero where they have no room: a plan
+/// that fits has them elsewhere.
+Bytes certain_memory(const PlanViews& views, Bytes limit) {
+  const Bytes frozen = views.grid.frozen_bytes() * (1.0 / views.problem.gpus);
+  return frozen < limit ? frozen : Bytes(0);
 }
 
 /// The estimate itself where its memory is there more likely than not, else why not.
@@ -88,8 +105,7 @@ EvaluationWorkspacePtr PlanEvaluator::make_workspace() {
 }
 
 PlanEvaluator::PlanEvaluator(Problem problem)
-    : problem_(std::move(problem)),
-      implementation_(std::make_unique<const Implementation>(problem_)) {}
+    : problem_(std::move(problem)), views_(std::make_unique<const PlanViews>(problem_)) {}
 
 PlanEvaluator::~PlanEvaluator() = default;
 
@@ -104,50 +120,27 @@ std::optional<Obstacle> PlanEvaluator::obstacle(const PlanDegrees& plan) const {
 }
 
 std::shared_ptr<const ClassProfile> PlanEvaluator::profile(const PlanDegrees& plan) const {
-  return implementation_->profiles.profile(plan, implementation_->mesh(plan),
-                                           implementation_->placements(plan));
+  return views_->profiles.profile(plan, views_->mesh(plan), views_->placements(plan));
 }
 
 Estimate PlanEvaluator::estimate(const ClassProfile& profile, const PlanDegrees& plan,
                                  EvaluationWorkspace& workspace) const {
-  return implementation_->with_view(profile, plan, workspace, [&](const PricingInput& view) {
-    return implementation_->evaluate(view, MakespanMethod::ClosedForm, workspace);
+  return views_->with_view(profile, plan, workspace, [&](const PricingInput& view) {
+    return price(*views_, view, MakespanMethod::ClosedForm, workspace);
   });
 }
 
 Estimate PlanEvaluator::simulate(const ClassProfile& profile, const PlanDegrees& plan,
                                  EvaluationWorkspace& workspace) const {
-  return implementation_->with_view(profile, plan, workspace, [&](const PricingInput& view) {
-    return implementation_->evaluate(view, MakespanMethod::Simulation, workspace);
+  return views_->with_view(profile, plan, workspace, [&](const PricingInput& view) {
+    return price(*views_, view, MakespanMethod::Simulation, workspace);
   });
 }
 
 DeviceMemory PlanEvaluator::stage_memory(const ClassProfile& profile, const PlanDegrees& plan,
                                          int stage, EvaluationWorkspace& workspace) const {
-  return implementation_->with_bound_view(profile, plan, workspace, [&](const PricingInput& view) {
+  return views_->with_bound_view(profile, plan, workspace, [&](const PricingInput& view) {
     return device_memory(view, stage, workspace);
-  });
-}
-
-std::vector<PricedCommunication> PlanEvaluator::communication(
-    const ClassProfile& profile, const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
-  return implementation_->with_view(profile, plan, workspace, [&](const PricingInput& view) {
-    return communication_of(implementation_->profiles, view, workspace);
-  });
-}
-
-std::vector<StageReport> PlanEvaluator::stages(const ClassProfile& profile, const PlanDegrees& plan,
-                                               EvaluationWorkspace& workspace) const {
-  return implementation_->with_view(profile, plan, workspace, [&](const PricingInput& view) {
-    return stages_of_view(view, workspace);
-  });
-}
-
-std::vector<OperatorReport> PlanEvaluator::operators(const ClassProfile& profile,
-                                                     const PlanDegrees& plan, int stage,
-                                                     EvaluationWorkspace& workspace) const {
-  return implementation_->with_view(profile, plan, workspace, [&](const PricingInput& view) {
-    return operators_at(implementation_->profiles, view, stage);
   });
 }
 
@@ -164,9 +157,9 @@ std::optional<Infeasible> PlanEvaluator::legality(const ParallelPlan& plan) cons
 Evaluation PlanEvaluator::evaluate(const ParallelPlan& plan) const {
   if (auto bad = legality(plan)) return InfeasiblePlan{*std::move(bad), std::nullopt};
   const auto workspace = make_workspace();
-  return implementation_->with_view(plan, [&](const PricingInput& view) -> Evaluation {
+  return views_->with_view(plan, [&](const PricingInput& view) -> Evaluation {
     try {
-      return within(implementation_->evaluate(view, MakespanMethod::Simulation, *workspace), *this);
+      return within(price(*views_, view, MakespanMethod::Simulation, *workspace), *this);
     } catch (const SimulationLimit& limit) {
       return InfeasiblePlan{{.obstacle = Obstacle::BeyondSimulation,
                              .detail = fmt::format("{}; {}", limit.what(), limit.hint())},
@@ -187,7 +180,7 @@ Evaluation PlanEvaluator::evaluate(const ClassProfile& profile, const PlanDegree
   auto bad = check_range(degrees);
   if (!bad) bad = legality(degrees);
   if (!bad) bad = check_batch(degrees, problem_);
-  if (!bad && !implementation_->profiles.is_own(profile, degrees, implementation_->mesh(degrees))) {
+  if (!bad && !views_->profiles.is_own(profile, degrees, views_->mesh(degrees))) {
     bad = Infeasible{.obstacle = Obstacle::NoSuchFeature,
                      .detail = "the class profile is another plan's or another problem's"};
   }
@@ -195,52 +188,13 @@ Evaluation PlanEvaluator::evaluate(const ClassProfile& profile, const PlanDegree
   return within(simulate(profile, degrees, workspace), *this);
 }
 
-PlanDetails PlanEvaluator::details(const ParallelPlan& plan) const {
-  const auto workspace = make_workspace();
-  return implementation_->with_view(plan, [&](const PricingInput& view) {
-    const int busiest = step_time(view, MakespanMethod::Simulation, *workspace).busiest;
-    PlanDetails details{communication_of(implementation_->profiles, view, *workspace),
-                        stages_of_view(view, *workspace),
-                        operators_at(implementation_->profiles, view, busiest),
-                        hidden_at(implementation_->profiles, view, busiest),
-                        held_at_peak(implementation_->profiles, view, *workspace)};
-    if (view.order.window) details.order = found_order(view, *workspace);
-    return details;
-  });
-}
-
-std::vector<Redistribution> PlanEvaluator::redistributions(const ParallelPlan& plan) const {
-  return implementation_->with_view(plan, [&](const PricingInput& view) {
-    return redistributions_of(implementation_->profiles, view);
-  });
-}
-
-std::shared_ptr<const PricedProgram> PlanEvaluator::program(const ParallelPlan& plan,
-                                                            const ProgramRequest& request) const {
-  const auto workspace = make_workspace();
-  return implementation_->with_view(plan, [&](const PricingInput& view) {
-    auto program = std::make_shared<PricedProgram>(priced_program(view, request, *workspace));
-    const int busiest = step_time(view, MakespanMethod::Simulation, *workspace).busiest;
-    program->blocks = timelines_at(implementation_->profiles, view, busiest);
-    return std::shared_ptr<const PricedProgram>(std::move(program));
-  });
-}
-
-std::shared_ptr<const StepNodes> PlanEvaluator::nodes(const ParallelPlan& plan) const {
-  const auto workspace = make_workspace();
-  return implementation_->with_view(plan, [&](const PricingInput& view) {
-    return std::make_shared<const StepNodes>(
-        step_nodes(implementation_->profiles, view, *workspace));
-  });
-}
-
 Bytes PlanEvaluator::memory_limit() const {
   return problem_.cluster->accelerator.memory - problem_.memory_reserve;
 }
 
 double PlanEvaluator::memory_risk(Bytes predicted) const {
-  return risk_of_memory(implementation_->context.constants.memory_error, predicted, memory_limit(),
-                        implementation_->certain_memory());
+  return risk_of_memory(views_->context.constants.memory_error, predicted, memory_limit(),
+                        certain_memory(*views_, memory_limit()));
 }
 
 bool PlanEvaluator::host_fits(const Estimate& estimate) const {
@@ -258,15 +212,9 @@ MemoryFit PlanEvaluator::memory_fit(Bytes predicted) const {
 Bytes PlanEvaluator::memory_up_to(MemoryFit fit) const {
   PLANSEARCH_CHECK(fit != MemoryFit::No);
   const double accepted = problem_.memory_risk;
-  return peak_at_risk(implementation_->context.constants.memory_error,
+  return peak_at_risk(views_->context.constants.memory_error,
                       fit == MemoryFit::Fits ? accepted : std::max(accepted, kTightMemoryRisk),
-                      memory_limit(), implementation_->certain_memory());
-}
-
-FlopRate PlanEvaluator::matmul_peak() const {
-  return problem_.cluster->accelerator
-      .peak[static_cast<std::size_t>(implementation_->context.precision.matmul)]
-      .value();
+                      memory_limit(), certain_memory(*views_, memory_limit()));
 }
 
 }  // namespace plansearch

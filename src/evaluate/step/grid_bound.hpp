@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan needs at least, by its degrees alone: no placement, no kernel, no communication.
+// Least memory and step time of a plan by its degrees alone: no placement, kernel or communication.
 #pragma once
 
 #include <memory>
@@ -27,9 +27,9 @@ class GridBound {
   [[nodiscard]] Seconds joined_time(const PlanDegrees& plan, const NetworkWork& work,
                                     const BlockWaits& waits) const;
   [[nodiscard]] Bytes memory(const PlanDegrees& plan, const ModelStatePolicy& statics) const;
-  /// What any placement of the plan works at least.
+  /// Least work of any placement of the plan.
   [[nodiscard]] NetworkWork work(const PlanDegrees& plan) const;
-  /// Of all weights that are not trained, at least.
+  /// Least bytes of all weights that are not trained.
   [[nodiscard]] Bytes frozen_bytes() const {
     return Bytes(parameters_.frozen_dense + parameters_.frozen_expert);
   }
@@ -44,7 +44,7 @@ class GridBound {
   ParameterCount parameters_;  ///< of the network; shared ones once
   const Problem& problem_;
   mutable std::once_flag priced_;
-  /// Of one sequence, its share of many on one device that has all; priced when it is asked for.
+  /// Work of one sequence, its share of many on one device that has all; priced on demand.
   mutable NetworkWork sequence_;
 };
 

@@ -15,7 +15,7 @@ namespace plansearch {
 
 [[nodiscard]] LinkedAssignment routed(const Cluster& cluster, const ParallelPlan& plan,
                                       RouteCache* known = nullptr);
-/// Adds the way from the last group to the first, where micro-batches pass several of them again.
+/// Adds the route from the last group to the first, where micro-batches pass several of them again.
 void add_way_back(const Problem& problem, const ParallelPlan& plan, LinkedAssignment& ways);
 
 /// One assignment per (stages, chunks, placement, ranks between stages), shared by all threads.

@@ -11,10 +11,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "evaluate/answer/plan_details.hpp"
 #include "evaluate/memory/memory_model.hpp"
 #include "evaluate/states/host_update.hpp"
 #include "evaluate/step/group_pass.hpp"
 #include "evaluate/step/step_collectives.hpp"
+#include "evaluate/step/step_model.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/table.hpp"
@@ -199,6 +201,18 @@ PricedProgram priced_program(const PricingInput& view, const ProgramRequest& req
   static_cast<SimulatedProgram&>(result) = std::move(kept.simulated);
   result.passes = std::move(kept.outcomes);
   return result;
+}
+
+std::shared_ptr<const PricedProgram> program_of(const PlanEvaluator& evaluator,
+                                                const ParallelPlan& plan,
+                                                const ProgramRequest& request) {
+  const auto workspace = PlanEvaluator::make_workspace();
+  return evaluator.views().with_view(plan, [&](const PricingInput& view) {
+    auto program = std::make_shared<PricedProgram>(priced_program(view, request, *workspace));
+    const int busiest = step_time(view, MakespanMethod::Simulation, *workspace).busiest;
+    program->blocks = timelines_at(evaluator.views().profiles, view, busiest);
+    return std::shared_ptr<const PricedProgram>(std::move(program));
+  });
 }
 
 }  // namespace plansearch

@@ -2,6 +2,9 @@
 // The program of a plan: every instruction of one step with the plan's own times and bytes.
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +36,16 @@ struct BlockTimeline {
   std::vector<Slice> slices;
 };
 
+/// Whether the messages of a rank in both directions share its network cards, or each travels as if
+/// it were alone (as the price of a plan assumes).
+enum class MessageLinks : std::uint8_t { Private, Shared };
+
+/// Which program of a plan.
+struct ProgramRequest {
+  std::optional<int> micro_batches{};  ///< fewer, to be drawn; absent: those of the plan
+  MessageLinks links = MessageLinks::Private;
+};
+
 struct PricedProgram : SimulatedProgram {
   PipelineShape shape;
   std::vector<ProgramDevice> devices;
@@ -51,5 +64,11 @@ struct PricedProgram : SimulatedProgram {
 
 [[nodiscard]] PricedProgram priced_program(const PricingInput& view, const ProgramRequest& request,
                                            EvaluationWorkspace& workspace);
+
+/// One step of a legal plan, instruction by instruction, with the times and the memory of its
+/// price. InputError where the runtime's lists deadlock.
+[[nodiscard]] std::shared_ptr<const PricedProgram> program_of(const PlanEvaluator& evaluator,
+                                                              const ParallelPlan& plan,
+                                                              const ProgramRequest& request = {});
 
 }  // namespace plansearch

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a framework runs with where nobody chose: one source for given plans and measured runs.
+// Defaults of a framework: one source for given plans and measured runs.
 #pragma once
 
 #include "plansearch/data_type.hpp"

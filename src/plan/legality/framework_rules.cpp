@@ -7,7 +7,6 @@
 #include <iterator>
 
 #include "plan/legality/legality_parts.hpp"
-#include "plan/legality/network_predicates.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "schedule/table.hpp"
 

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "plan/legality/legality_parts.hpp"
-#include "plan/legality/network_predicates.hpp"
 #include "plan/placements/check_placements.hpp"
 #include "plan/placements/ring_placements.hpp"
 #include "plan/stages/layer_distribution.hpp"
@@ -22,11 +21,11 @@ namespace {
 using Result = std::optional<Infeasible>;
 
 /// Inputs of a condition.
-struct AskedCase : RuleCase {
+struct PlanCase : RuleCase {
   int gpus;
 };
 
-Result check_product(const AskedCase& c, Wording wording) {
+Result check_product(const PlanCase& c, Wording wording) {
   const std::array degrees{c.plan.data,        c.plan.pipeline,      c.plan.chunks,
                            c.plan.tensor_in,   c.plan.tensor_out,    c.plan.tensor_depth,
                            c.plan.context,     c.plan.expert,        c.plan.expert_tensor,
@@ -129,13 +128,13 @@ Result check_dimension(const PlanDegrees& plan, const Framework& framework,
   }
 }
 
-Result check_has_experts(const AskedCase& c, Wording wording) {
+Result check_has_experts(const PlanCase& c, Wording wording) {
   if (c.plan.expert_ranks() == 1 || has_role(c.network, DimRole::Expert)) return std::nullopt;
   return refuse(wording, Obstacle::NoSuchFeature, c.plan.expert_ranks(), 1,
                 [&] { return fmt::format("{} has no experts to parallelise", c.network.name); });
 }
 
-Result check_expert_ranks(const AskedCase& c, Wording wording) {
+Result check_expert_ranks(const PlanCase& c, Wording wording) {
   const int group = c.plan.expert_ranks();
   if (group == 1) return std::nullopt;
   const int ranks = c.plan.stage_ranks();
@@ -150,7 +149,7 @@ Result check_expert_ranks(const AskedCase& c, Wording wording) {
   return std::nullopt;
 }
 
-Result check_expert_combination(const AskedCase& c, Wording wording) {
+Result check_expert_combination(const PlanCase& c, Wording wording) {
   if (c.plan.expert_ranks() == 1) return std::nullopt;
   const bool hybrid = c.plan.shard_group > 0 && c.plan.shard_group < c.plan.data;
   if (c.plan.tensor_in == 1 && !hybrid) return std::nullopt;
@@ -160,7 +159,7 @@ Result check_expert_combination(const AskedCase& c, Wording wording) {
   });
 }
 
-Result check_expert_order(const AskedCase& c, Wording wording) {
+Result check_expert_order(const PlanCase& c, Wording wording) {
   const int group = c.plan.expert_ranks();
   if (group == 1) return std::nullopt;
   const auto& order = c.framework.rank_order;
@@ -177,7 +176,7 @@ Result check_expert_order(const AskedCase& c, Wording wording) {
 }
 
 /// Unfused attention keeps whole score rows, which no ring can pass around.
-Result check_ring(const AskedCase& c, Wording wording) {
+Result check_ring(const PlanCase& c, Wording wording) {
   if (c.plan.context == 1 || c.plan.context_kind != ContextKind::Ring) return std::nullopt;
   if (!materialises_scores(c.network)) return std::nullopt;
   return refuse(wording, Obstacle::NoSuchFeature, c.plan.context, 1, [&] {
@@ -187,7 +186,7 @@ Result check_ring(const AskedCase& c, Wording wording) {
   });
 }
 
-Result check_shard_group(const AskedCase& c, Wording wording) {
+Result check_shard_group(const PlanCase& c, Wording wording) {
   if (c.plan.shard_group == 0 || c.plan.data % c.plan.shard_group == 0) return std::nullopt;
   return refuse_indivisible(
       wording, Obstacle::DegreesDoNotMultiply, c.plan.shard_group, c.plan.data, [&] {
@@ -196,8 +195,8 @@ Result check_shard_group(const AskedCase& c, Wording wording) {
       });
 }
 
-/// Of full recomputation only, where the framework can, and no more than a chunk holds.
-Result check_recompute_layers(const AskedCase& c, Wording wording) {
+/// Recomputed layers need full recomputation and the framework, and are no more than a chunk holds.
+Result check_recompute_layers(const PlanCase& c, Wording wording) {
   const int layers = c.plan.recompute_layers;
   if (layers == 0) return std::nullopt;
   const std::int64_t chunks = std::int64_t{1} * c.plan.pipeline * c.plan.chunks;
@@ -218,14 +217,14 @@ Result check_recompute_layers(const AskedCase& c, Wording wording) {
                 });
 }
 
-/// What searches find is no plan by itself; they ask without words.
+/// A degree left to the search is no plan by itself; searches ask without words.
 Result left_to_search(std::string_view what, Wording wording) {
   if (wording == Wording::Silent) return std::nullopt;
   return broken(fmt::format("{} is for searches: a plan names it", what));
 }
 
 /// Parts of a layer by name: of selective recomputation, known to the framework, in the network.
-Result check_modules(const AskedCase& c, Wording wording) {
+Result check_modules(const PlanCase& c, Wording wording) {
   if (c.plan.modules == 0) return std::nullopt;
   if (c.plan.modules == kFewestModules) return left_to_search("recompute_modules fewest", wording);
   const LayerModules asked(c.plan.modules);
@@ -249,7 +248,7 @@ Result check_modules(const AskedCase& c, Wording wording) {
 }
 
 /// Known to the framework, in a network that routes tokens.
-Result check_dispatcher(const AskedCase& c, Wording wording) {
+Result check_dispatcher(const PlanCase& c, Wording wording) {
   const DispatcherId id = c.plan.dispatcher;
   if (id == kOwnDispatcher) return std::nullopt;
   if (id == kAnyDispatcher) return left_to_search("dispatcher any", wording);
@@ -264,7 +263,7 @@ Result check_dispatcher(const AskedCase& c, Wording wording) {
   });
 }
 
-Result check_pieces(const AskedCase& c, Wording wording) {
+Result check_pieces(const PlanCase& c, Wording wording) {
   if (c.plan.micro_batch % c.plan.pieces == 0) return std::nullopt;
   return refuse_indivisible(
       wording, Obstacle::BatchNotDivisible, c.plan.pieces, c.plan.micro_batch, [&] {
@@ -274,7 +273,7 @@ Result check_pieces(const AskedCase& c, Wording wording) {
 }
 
 /// Pieces are for messages that kernels run beside.
-Result check_interleaving(const AskedCase& c, Wording wording) {
+Result check_interleaving(const PlanCase& c, Wording wording) {
   const auto& rule = c.framework.overlap[static_cast<std::size_t>(Overlap::TensorParallel)];
   if (c.plan.pieces == 1 || rule.wait == MessageWait::Use) return std::nullopt;
   return refuse(wording, Obstacle::NoSuchFeature, c.plan.pieces, 1, [&] {
@@ -286,12 +285,12 @@ Result check_interleaving(const AskedCase& c, Wording wording) {
 }
 
 /// Tensors in memory of the host.
-Result check_offload(const AskedCase& c, Wording wording) {
+Result check_offload(const PlanCase& c, Wording wording) {
   return check_kept_on_host(c, wording);
 }
 
 /// Gradients of a micro-batch are gone when the next one makes its own.
-Result check_updates(const AskedCase& c, Wording wording) {
+Result check_updates(const PlanCase& c, Wording wording) {
   if (!c.framework.optimizer_in_backward || c.plan.micro_batches == 1) return std::nullopt;
   return refuse(wording, Obstacle::FrameworkForbids, c.plan.micro_batches, 1, [&] {
     return fmt::format("updates in backward leave no gradients to add up: one micro-batch, not {}",
@@ -299,28 +298,28 @@ Result check_updates(const AskedCase& c, Wording wording) {
   });
 }
 
-Result check_listed(const AskedCase& c, Wording wording) {
+Result check_listed(const PlanCase& c, Wording wording) {
   return check_order_listed(c, wording);
 }
 
-Result check_schedule(const AskedCase& c, Wording wording) {
+Result check_schedule(const PlanCase& c, Wording wording) {
   return check_order_runs(c, wording);
 }
 
 struct Condition {
   DegreeSet reads;
-  Result (*check)(const AskedCase&, Wording);
+  Result (*check)(const PlanCase&, Wording);
   bool of_tensor_group = false;  ///< cuts over it; placements of single operators replace it
 };
 
 template <Axis A, int PlanDegrees::*Field>
-Result axis_of(const AskedCase& c, Wording wording) {
+Result axis_of(const PlanCase& c, Wording wording) {
   return check_axis(c.framework, A, c.plan.*Field, wording);
 }
 
 /// All dimensions of some roles.
 template <DimRole... Roles>
-Result cut_of(const AskedCase& c, Wording wording) {
+Result cut_of(const PlanCase& c, Wording wording) {
   for (const Dimension& dimension : c.network.dimensions) {
     if (!((dimension.role == Roles) || ...)) continue;
     if (auto bad = check_dimension(c.plan, c.framework, dimension, wording)) return bad;
@@ -355,9 +354,10 @@ constexpr std::array kConditions{
               check_expert_combination},
     Condition{kExpertDegrees | kMeshDegrees, check_expert_order},
     Condition{{Degree::Context, Degree::ContextKind}, check_ring},
-    Condition{{Degree::Temporal, Degree::TensorIn, Degree::TensorOut, Degree::TensorDepth,
-               Degree::Context, Degree::SequenceParallel},
-              [](const AskedCase& c, Wording) { return check_rings(c.plan, c.network, c.framework); }},
+    Condition{
+        {Degree::Temporal, Degree::TensorIn, Degree::TensorOut, Degree::TensorDepth,
+         Degree::Context, Degree::SequenceParallel},
+        [](const PlanCase& c, Wording) { return check_rings(c.plan, c.network, c.framework); }},
     Condition{{Degree::Data, Degree::ShardGroup}, check_shard_group},
     Condition{{Degree::Pipeline, Degree::Chunks, Degree::Recompute, Degree::RecomputeLayers},
               check_recompute_layers},
@@ -365,17 +365,17 @@ constexpr std::array kConditions{
     Condition{{Degree::Dispatcher}, check_dispatcher},
     Condition{{Degree::Zero, Degree::Offload}, check_offload},
     Condition{kBatchDegrees, check_updates},
-    Condition{{Degree::MicroBatch}, [](const AskedCase& c, Wording w) { return check_pairs(c, w); }},
+    Condition{{Degree::MicroBatch}, [](const PlanCase& c, Wording w) { return check_pairs(c, w); }},
     Condition{{Degree::Pieces}, check_interleaving},
     Condition{{Degree::MicroBatch, Degree::Pieces}, check_pieces},
     Condition{{Degree::Pipeline, Degree::Schedule}, check_listed},
     Condition{kBatchDegrees | DegreeSet{Degree::Pipeline, Degree::Chunks, Degree::Schedule},
               check_schedule},
-    Condition{{Degree::Pipeline, Degree::Chunks}, [](const AskedCase& c, Wording w) {
+    Condition{{Degree::Pipeline, Degree::Chunks}, [](const PlanCase& c, Wording w) {
                 return check_layers(c.plan, c.network, c.framework, w);
               }}};
 
-Result check_all(const AskedCase& c, Wording wording) {
+Result check_all(const PlanCase& c, Wording wording) {
   for (const Condition& condition : kConditions) {
     if (auto bad = condition.check(c, wording)) return bad;
   }
@@ -420,7 +420,7 @@ std::optional<Infeasible> check_transform(const PlanDegrees& degrees, const Netw
   PlanDegrees alone = degrees;
   alone.pipeline = alone.chunks = 1;
   alone.schedule = PlanDegrees{}.schedule;
-  const legality::AskedCase c{{alone, network, framework, precision}, alone.devices()};
+  const legality::PlanCase c{{alone, network, framework, precision}, alone.devices()};
   for (const legality::Condition& condition : legality::kConditions) {
     if (placements != nullptr && condition.of_tensor_group) continue;
     if (auto bad = condition.check(c, legality::Wording::Full)) return bad;
@@ -428,7 +428,7 @@ std::optional<Infeasible> check_transform(const PlanDegrees& degrees, const Netw
   if (placements != nullptr) {
     if (auto bad = check_placements(*placements, network, alone, framework)) return bad;
   }
-  const legality::AskedCase whole{{degrees, network, framework, precision}, degrees.devices()};
+  const legality::PlanCase whole{{degrees, network, framework, precision}, degrees.devices()};
   if (auto bad = legality::check_listed(whole, legality::Wording::Full)) return bad;
   for (const FrameworkRule& rule : framework.rules) {
     if (auto bad = legality::check_rule(rule, whole, legality::Wording::Full)) {

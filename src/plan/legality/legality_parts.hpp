@@ -2,19 +2,23 @@
 // Parts of the legality check; not installed.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "base/divisors.hpp"
 #include "plan/legality/legality.hpp"
+#include "plansearch/data_type.hpp"
+#include "plansearch/degrees.hpp"
+#include "plansearch/network.hpp"
 
 namespace plansearch::legality {
 
 /// Sentences are for users; a search only counts obstacles.
 enum class Wording : std::uint8_t { Silent, Full };
 
-/// What contradicts itself.
+/// The infeasibility of a plan that contradicts itself.
 [[nodiscard]] inline Infeasible broken(std::string detail) {
   return {.obstacle = Obstacle::NoSuchFeature, .detail = std::move(detail)};
 }
@@ -48,7 +52,7 @@ template <typename Words>
 [[nodiscard]] std::optional<Infeasible> check_by_role(const PlanDegrees& plan,
                                                       const Framework& framework,
                                                       const Dimension& dimension);
-/// What the rules of a framework file are asked about.
+/// The subject of the rules of a framework file.
 struct RuleCase {
   const PlanDegrees& plan;
   const Network& network;
@@ -59,9 +63,9 @@ struct RuleCase {
 [[nodiscard]] std::optional<Infeasible> check_order_listed(const RuleCase& c, Wording wording);
 /// The order runs in the shape of the plan, and suits the passes of the network.
 [[nodiscard]] std::optional<Infeasible> check_order_runs(const RuleCase& c, Wording wording);
-/// What lives in memory of the host can be kept there.
+/// The framework can keep the plan's host tensors in memory of the host.
 [[nodiscard]] std::optional<Infeasible> check_kept_on_host(const RuleCase& c, Wording wording);
-/// Of preferences: what is chosen and what is rejected are compared in one loss.
+/// A micro-batch of preferences holds pairs: one loss compares the chosen and the rejected answer.
 [[nodiscard]] std::optional<Infeasible> check_pairs(const RuleCase& c, Wording wording);
 /// One rule of a framework file; one that is not in the vocabulary forbids nothing.
 [[nodiscard]] std::optional<Infeasible> check_rule(const FrameworkRule& rule, const RuleCase& c,
@@ -74,5 +78,34 @@ struct KnownRule {
   Obstacle obstacle;
 };
 [[nodiscard]] std::optional<KnownRule> known_rule(const FrameworkRule& rule);
+
+/// The smallest extent of a role; 0 where the network has no such dimension.
+[[nodiscard]] std::int64_t smallest_extent(const Network& network, DimRole role);
+[[nodiscard]] bool has_role(const Network& network, DimRole role);
+
+/// Attention scores are written out: a softmax over keys of its own.
+[[nodiscard]] bool materialises_scores(const Network& network);
+/// Some queries see a window of the keys only.
+[[nodiscard]] bool attends_to_window(const Network& network);
+/// Attention with learned sink logits.
+[[nodiscard]] bool has_attention_sinks(const Network& network);
+/// Attention that adds a bias to its scores (relative positions).
+[[nodiscard]] bool has_attention_bias(const Network& network);
+/// Expert matrix products that add a bias.
+[[nodiscard]] bool has_expert_bias(const Network& network);
+/// Embedding and head are one parameter.
+[[nodiscard]] bool ties_embeddings(const Network& network);
+/// Modules that predict further tokens, with the word embedding of the network.
+[[nodiscard]] bool has_prediction_modules(const Network& network);
+
+/// Elements of the blocks in which a matrix engine takes its operands.
+struct OperandBlock {
+  std::int64_t features = 1;
+  std::int64_t tokens = 1;
+};
+[[nodiscard]] OperandBlock operand_block(DataType matmul);
+/// Every matrix product of a layer has whole blocks of features and of tokens on one rank.
+[[nodiscard]] bool fits_blocks(const Network& network, const PlanDegrees& plan,
+                               const OperandBlock& block);
 
 }  // namespace plansearch::legality

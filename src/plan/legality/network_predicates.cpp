@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/legality/network_predicates.hpp"
+#include "plan/legality/legality_parts.hpp"
 
 #include <algorithm>
 

@@ -19,7 +19,7 @@ using legality::broken;
 
 using Result = std::optional<Infeasible>;
 
-/// What one device of the tensor group would have, were nothing cut over it.
+/// Extent on one device of the tensor group, were nothing cut over it.
 std::int64_t extent_of(const Dimension& dimension, const PlanDegrees& degrees,
                        const Framework& framework) {
   if (dimension.role == DimRole::Batch) return degrees.micro_batch;
@@ -429,7 +429,7 @@ std::optional<Infeasible> check_edge(const Network& network, const Block& block,
     if (auto bad = check_exist(cut.factors, plan, what)) return bad;
     if (auto bad = check_extent(cut, network.dimension(cut.dim), plan, what)) return bad;
   }
-  // Of tensors with other dimensions a factor may cut another one.
+  // A factor may cut another dimension of tensors that have others.
   for (const auto* ports : {&block.inputs, &block.outputs}) {
     for (const TensorId id : *ports) {
       std::bitset<32> used;

@@ -35,45 +35,45 @@ struct PlacedDegrees {
 /// The dimensions of an operator that are, but for some.
 [[nodiscard]] std::vector<std::string> cuttable(const Network& network, const Operator& op,
                                                 const std::vector<DimId>& but = {});
-/// What an extent that does not divide is to a plan.
+/// The obstacle of an extent that does not divide.
 [[nodiscard]] Obstacle obstacle_of(DimRole role);
 /// Devices along factors, of those that there are.
 [[nodiscard]] int product_of(const FactorList& list, const PlacedDegrees& plan);
 
-/// Of one operator: dimensions it has, factors used once, extents that divide.
+/// Checks one operator: dimensions it has, factors used once, extents that divide.
 [[nodiscard]] std::optional<Infeasible> check_cuts(const Network& network, const Operator& op,
                                                    const FactorCuts& cuts,
                                                    const PlacedDegrees& plan);
-/// Of an operator whose value is split: it is linear.
+/// An operator whose value is split must be linear.
 [[nodiscard]] std::optional<Infeasible> check_value(const Network& network, const Operator& op);
-/// Of an operator beside cuts that it can have: taps are whole, and what it reads through windows
-/// divides as well.
+/// Checks an operator beside cuts that it can have: taps are whole, and the dimensions that it
+/// reads through windows divide as well.
 [[nodiscard]] std::optional<Infeasible> check_windows(const Network& network, const Block& block,
                                                       const Operator& op, const FactorCuts& cuts,
                                                       const PlacedDegrees& plan);
-/// Of a linear operator in steps beside these cuts: a weight, the dimensions of its product,
+/// Checks a linear operator in steps beside these cuts: a weight, the dimensions of its product,
 /// factors used once, extents that divide by all.
 [[nodiscard]] std::optional<Infeasible> check_squares(const Network& network, const Block& block,
                                                       const Operator& op, const FactorCuts& cuts,
                                                       std::span<const SquareCut> squares,
                                                       const PlacedDegrees& plan);
-/// Of a linear operator whose rows travel: a weight, of which one dimension is cut over the factors
-/// of the ring, rows that are cut over none of them and divide by both.
+/// Checks a linear operator whose rows travel: a weight, of which one dimension is cut over the
+/// factors of the ring, rows that are cut over none of them and divide by both.
 [[nodiscard]] std::optional<Infeasible> check_ring(const Network& network, const Block& block,
                                                    const Operator& op, const FactorCuts& cuts,
                                                    const RingCut& ring, const PlacedDegrees& plan);
-/// What one device has of a dimension in an operator that is cut so, or by role.
+/// Extent on one device of a dimension in an operator that is cut so, or by role.
 [[nodiscard]] std::int64_t local_extent(const Network& network,
                                         const std::optional<FactorCuts>& cuts, DimId dim,
                                         const PlacedDegrees& plan);
-/// Of operators that run piece by piece: a dimension of each, pieces that need no other piece.
+/// Checks operators that run piece by piece: a dimension of each, pieces that need no other piece.
 [[nodiscard]] std::optional<Infeasible> check_region(const Network& network, const Block& block,
                                                      const BlockChoice& choice,
                                                      const PieceRegion& region,
                                                      const PlacedDegrees& plan);
 /// Whether a framework runs any.
 [[nodiscard]] std::optional<Infeasible> check_pieces(const Framework& framework);
-/// Of what crosses the edges of a block.
+/// Checks the tensors that cross the edges of a block.
 [[nodiscard]] std::optional<Infeasible> check_edge(const Network& network, const Block& block,
                                                    const FactorCuts& cuts,
                                                    const PlacedDegrees& plan);

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: the cuts of the linear operators of layers whose rows travel over the tensor group.
+// Computes: the cuts of the linear operators of layers whose rows travel over the tensor group; the
+//           cuts of all operators of layers around squares of devices for the linear ones.
 // Source: torch/_inductor/fx_passes/micro_pipeline_tp.py (fused_all_gather_matmul,
-//         fused_matmul_reduce_scatter); collective matmul (Wang et al., ASPLOS 2023).
-// Assumes: tokens are cut over the tensor group between the operators (sequence parallelism).
-// Units: numbers of factors.
-// Checked by: tests/unit/evaluate/operator_steps_test.cpp, tests/unit/search/rings_test.cpp
+//         fused_matmul_reduce_scatter); collective matmul (Wang et al., ASPLOS 2023). Squares:
+//         PrimePar (ASPLOS 2024, sections 3.2 and 6: {K, P2x2} and {N, P2x2}, the bit outside the
+//         square cutting as Megatron does).
+// Assumes: tokens are cut over the tensor group between the operators of rings (sequence
+//          parallelism); dimensions of a block have names of their own.
+// Units: numbers of factors; of squares the innermost first: columns, rows, the rest.
+// Checked by: tests/unit/evaluate/operator_steps_test.cpp, tests/unit/search/rings_test.cpp,
+//             tests/unit/plan/square_placements_test.cpp
 #include "plan/placements/ring_placements.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "plan/legality/legality_parts.hpp"
 #include "plan/placements/check_placements.hpp"
@@ -21,7 +27,7 @@ namespace {
 
 using legality::broken;
 
-/// What Megatron cuts over the tensor group.
+/// Dimensions that Megatron cuts over the tensor group.
 bool is_inner(DimRole role) {
   return role == DimRole::Head || role == DimRole::KvHead || role == DimRole::Ffn;
 }
@@ -103,6 +109,149 @@ std::optional<Infeasible> check_rings(const PlanDegrees& degrees, const Network&
     }
   }
   return std::nullopt;
+}
+
+namespace {
+
+constexpr std::uint8_t kColumns = 0;
+constexpr std::uint8_t kRows = 1;
+constexpr std::uint8_t kRest = 2;
+
+bool contains(const std::vector<DimId>& dims, DimId dim) {
+  return std::find(dims.begin(), dims.end(), dim) != dims.end();
+}
+
+class Squares {
+ public:
+  Squares(const Network& network, const PlanDegrees& degrees, int side)
+      : network_(network), side_(side), rest_(degrees.tensor_out / (side * side)) {
+    row_role_ = degrees.micro_batch % side == 0 ? DimRole::Batch : DimRole::Sequence;
+  }
+
+  std::variant<PlacementNames, PlacementFault> run() {
+    names_.factors = {side_, side_};
+    if (rest_ > 1) names_.factors.push_back(rest_);
+    for (const Block& block : network_.blocks) {
+      if (is_layer(block.kind)) {
+        for (const Operator& op : block.operators) {
+          if (!of_experts(op) && !place(block, op)) return *std::move(fault_);
+        }
+      }
+      hand_on(block);
+    }
+    return std::move(names_);
+  }
+
+ private:
+  [[nodiscard]] DimRole role(DimId dim) const { return network_.dimension(dim).role; }
+
+  [[nodiscard]] bool has(const Operator& op, DimRole wanted) const {
+    return std::any_of(op.loop.begin(), op.loop.end(),
+                       [&](DimId dim) { return role(dim) == wanted; });
+  }
+  [[nodiscard]] bool of_experts(const Operator& op) const {
+    return has(op, DimRole::Expert) || has(op, DimRole::Routed) || has(op, DimRole::ExpertFfn) ||
+           has(op, DimRole::ExpertChoice);
+  }
+
+  /// Dimensions of weights that may be cut: heads stay whole, gates beside what they gate.
+  static bool is_feature(DimRole role) {
+    return is_inner(role) || role == DimRole::Hidden || role == DimRole::Latent;
+  }
+
+  bool place(const Block& block, const Operator& op) {
+    PlacementEntry entry{{op.name}, {block.name}, {}, {}, {}};
+    const bool linear = traits(op).runs_in_steps;
+    if (linear) {
+      const auto square = square_of(block, op);
+      if (!square) return false;
+      entry.squares.push_back(*square);
+    }
+    const bool attends = has(op, DimRole::KeySequence);
+    for (const DimId dim : op.loop) {
+      FactorList factors;
+      if (rest_ > 1 && is_inner(role(dim))) factors.push_back(kRest);
+      if (!linear) add_inside(role(dim), attends, factors);
+      if (!factors.empty()) entry.cut.push_back({network_.dimension(dim).name, factors});
+    }
+    names_.operators.push_back(std::move(entry));
+    return true;
+  }
+
+  /// Over the factors of the square, where an operator is not in steps itself. Attention reads all
+  /// keys of a sequence: instead of tokens it takes more heads.
+  void add_inside(DimRole role, bool attends, FactorList& factors) const {
+    const bool tokens = row_role_ == DimRole::Sequence;
+    if (role == row_role_ && !(attends && tokens)) factors.push_back(kRows);
+    if (is_inner(role) && attends && tokens) factors.push_back(kRows);
+    if (is_inner(role) || (role == DimRole::Hidden && !attends)) factors.push_back(kColumns);
+  }
+
+  [[nodiscard]] std::optional<NamedSquare> square_of(const Block& block, const Operator& op) {
+    const auto& weight = block.parameter(op.parameters.front()).dims;
+    const auto& input = block.tensor(op.inputs.front()).dims;
+    const auto& output = block.tensor(op.outputs.front()).dims;
+    std::optional<DimId> m;
+    std::optional<DimId> n;
+    std::optional<DimId> k;
+    for (const DimId dim : op.loop) {
+      const bool in = contains(input, dim);
+      const bool out = contains(output, dim);
+      if (role(dim) == row_role_ && in && out) m = dim;
+      if (!is_feature(role(dim)) || !contains(weight, dim)) continue;
+      if (in && !out && !n) n = dim;
+      if (out && !in && !k) k = dim;
+    }
+    if (!m || !n || !k) {
+      fault_ = PlacementFault{
+          fmt::format("{} has no {} to cut over a square", op.name,
+                      !m   ? "rows"
+                      : !n ? "contracted dimension"
+                           : "features"),
+          "say for single operators what runs in steps: placements: of a plan file, with square:"};
+      return std::nullopt;
+    }
+    const auto name = [&](DimId dim) { return network_.dimension(dim).name; };
+    return NamedSquare{{kRows}, {kColumns}, name(*m), name(*n), name(*k)};
+  }
+
+  /// The residual stream, from the embedding on.
+  void hand_on(const Block& block) {
+    PlacementEntry entry{{}, {block.name}, {}, {}, {}};
+    for (const TensorId id : block.outputs) {
+      for (const DimId dim : block.tensor(id).dims) {
+        const bool known = std::any_of(
+            entry.cut.begin(), entry.cut.end(),
+            [&](const NamedCut& cut) { return cut.dimension == network_.dimension(dim).name; });
+        if (known) continue;
+        FactorList factors;
+        add_inside(role(dim), false, factors);
+        if (!factors.empty()) entry.cut.push_back({network_.dimension(dim).name, factors});
+      }
+    }
+    if (!entry.cut.empty()) names_.edges.push_back(std::move(entry));
+  }
+
+  const Network& network_;
+  int side_;
+  int rest_;
+  DimRole row_role_ = DimRole::Batch;
+  PlacementNames names_;
+  std::optional<PlacementFault> fault_;
+};
+
+}  // namespace
+
+std::variant<PlacementNames, PlacementFault> square_placements(const Network& network,
+                                                               const PlanDegrees& degrees,
+                                                               int side) {
+  const int group = degrees.tensor_out;
+  if (group % (side * side) != 0) {
+    return PlacementFault{fmt::format("{} devices of a square are not part of a tensor group of {}",
+                                      side * side, group),
+                          fmt::format("--tp {}, or a multiple of it", side * side)};
+  }
+  return Squares(network, degrees, side).run();
 }
 
 }  // namespace plansearch

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What frameworks can keep in memory of the host.
+// Tensors that frameworks can keep in memory of the host.
 #pragma once
 
 #include <vector>

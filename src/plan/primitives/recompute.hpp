@@ -12,7 +12,7 @@
 
 namespace plansearch {
 
-/// What selective recomputation runs again under a plan: the modules it names, or what the
+/// Modules that selective recomputation runs again under a plan: those it names, or what the
 /// framework's own policy says.
 [[nodiscard]] SelectiveRecompute selective_of(const Framework& framework, const PlanDegrees& plan);
 

@@ -57,7 +57,7 @@ void set_field(R& request, const std::string& text) {
   }
 }
 
-/// What most rows share; the fields that differ are set by name below.
+/// Fields that most rows share; those that differ are set by name below.
 template <auto Member>
 constexpr SettingRow row(Setting setting, std::string_view key, SettingKind kind,
                          std::string_view type, std::string_view help) {

@@ -9,7 +9,6 @@
 #include <algorithm>
 
 #include "plan/placements/ring_placements.hpp"
-#include "plan/stages/group_edges.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "schedule/order/stage_places.hpp"
 
@@ -68,7 +67,7 @@ int add_content(Assignment& assignment, GroupContent content) {
   return number;
 }
 
-/// What every stop holds. Micro-batches pass the blocks of all stops in the order of the network.
+/// Contents of every stop. Micro-batches pass the blocks of all stops in the order of the network.
 void index_stops(Assignment& assignment, const Network& network,
                  const std::vector<SharedTensor>& tensors) {
   std::int64_t next = 0;

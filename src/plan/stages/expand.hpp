@@ -12,6 +12,7 @@
 #include "plansearch/framework.hpp"
 #include "plansearch/infeasible.hpp"
 #include "plansearch/plan.hpp"
+#include "workload/network_edges.hpp"
 
 namespace plansearch {
 
@@ -31,9 +32,9 @@ namespace plansearch {
 
 /// Degrees below one, or so large that products of them overflow.
 [[nodiscard]] std::optional<Infeasible> check_range(const PlanDegrees& degrees);
-/// What makes a plan no plan of this network at all: nothing assigned, indices of nothing, degrees,
-/// mesh and order that contradict each other, a rank twice. Assumes nothing; the checks below
-/// assume that it found nothing.
+/// Faults that make a plan none of this network at all: nothing assigned, dangling indices,
+/// degrees, mesh and order that contradict each other, a rank twice. Assumes nothing; the checks
+/// below assume that it found nothing.
 [[nodiscard]] std::optional<Infeasible> check_structure(const ParallelPlan& plan,
                                                         const Network& network);
 /// Why the schedule cannot run, or does not place groups as the plan does.
@@ -41,7 +42,7 @@ namespace plansearch {
                                                        const Framework& framework,
                                                        const Network& network);
 
-/// What contradicts itself in an assignment, or does not fit the network or `gpus` devices: blocks
+/// Contradictions in an assignment, with the network or with `gpus` devices: blocks
 /// missing, repeated or out of order, another number of ranks.
 [[nodiscard]] std::optional<Infeasible> check_assignment(const ParallelPlan& plan,
                                                          const Network& network, int gpus);
@@ -57,5 +58,22 @@ namespace plansearch {
 /// Completes an assignment whose positions, groups and way of skips are known. `first`: position in
 /// the network of what the first group begins with.
 void index_contents(Assignment& assignment, const Network& network, std::int64_t first = 0);
+
+/// Edges of a group whose first copy of a block has that position. `tensors`:
+/// shared_tensors(network).
+[[nodiscard]] GroupEdges group_edges(const Network& network,
+                                     const std::vector<SharedTensor>& tensors,
+                                     const std::vector<BlockRun>& blocks, std::int64_t first,
+                                     SkipRoute skips);
+
+/// Messages along edges between groups of one replica, the first of which begins at position
+/// `first`; sorted by receiver. What a group hands to the next along the chain is not among them.
+[[nodiscard]] std::vector<DirectMessage> direct_messages(const Network& network,
+                                                         const std::vector<SharedTensor>& tensors,
+                                                         const std::vector<OperatorGroup>& groups,
+                                                         std::size_t replica, std::int64_t first);
+
+/// Copies of blocks in these runs.
+[[nodiscard]] std::int64_t copies_of(const std::vector<BlockRun>& blocks);
 
 }  // namespace plansearch

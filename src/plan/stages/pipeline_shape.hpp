@@ -23,9 +23,9 @@ namespace plansearch {
 /// splits the backward pass, under others the framework's optimizers start together.
 [[nodiscard]] OptimizerStart optimizer_start(const Framework& framework, ScheduleId schedule);
 
-/// What a framework runs when nobody asks: the default schedule where it lists it and the chunks
-/// and the network suit it, otherwise the first that suits; one it does not list where none does.
-/// One stage runs its micro-batches one after the other, whatever is listed.
+/// The schedule of a framework where none is asked for: the default schedule where it lists it and
+/// the chunks and the network suit it, otherwise the first that suits; one it does not list where
+/// none does. One stage runs its micro-batches one after the other, whatever is listed.
 [[nodiscard]] ScheduleId default_schedule(const Framework& framework, const Network& network,
                                           int stages, int chunks);
 

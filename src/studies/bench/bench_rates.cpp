@@ -11,6 +11,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "evaluate/step/bound_ladder.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/stop_token.hpp"
 #include "schedule/order/order_check.hpp"
@@ -81,8 +82,9 @@ class Sample {
     rates.push_back(over("known class profiles", plans_, [&](const Priced& p) {
       return evaluator_.profile(p.plan) == p.profile ? 0.0 : 1.0;
     }));
+    BoundLadder ladder(evaluator_, *workspace_);
     const auto bound = [&](const Priced& p) {
-      return evaluator_.bound(*p.profile, p.plan, *workspace_).step_time.value();
+      return ladder.bound(*p.profile, p.plan).step_time.value();
     };
     rates.push_back(over("bounds", plans_, bound));
     rates.push_back(over("bounds of plans that fit", fitting_, bound));
@@ -124,7 +126,7 @@ class Sample {
     return repeat("fresh memory bounds", classes_.size(), [&] {
       const PlanEvaluator fresh(evaluator_.problem());
       for (const PlanDegrees& plan : classes_) {
-        sink_ = sink_ + fresh.memory_bound(plan, *workspace_).value();
+        sink_ = sink_ + BoundLadder(fresh, *workspace_).bound(Rung::EndStages, plan).memory.value();
       }
     });
   }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "plansearch/degree_table.hpp"
+#include "plansearch/plan_report.hpp"
 
 namespace plansearch {
 namespace {
@@ -33,8 +34,7 @@ Problem bare(Problem problem, DataType reduction) {
 double moved_seconds(const PlanEvaluator& evaluator, const PlanDegrees& plan, bool over_data) {
   const auto workspace = PlanEvaluator::make_workspace();
   double sum = 0.0;
-  for (const PricedCommunication& line :
-       evaluator.communication(*evaluator.profile(plan), plan, *workspace)) {
+  for (const PricedCommunication& line : plan_details(evaluator, plan, *workspace).communication) {
     if (line.communication.axes.contains(Axis::Data) != over_data || !is_product(line)) continue;
     sum += line.time.value() * line.count;
   }

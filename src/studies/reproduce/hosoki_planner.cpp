@@ -18,7 +18,7 @@
 #include "plansearch/stop_token.hpp"
 #include "schedule/passes/pass.hpp"
 #include "search/strategies/partition/partition_planner.hpp"
-#include "search/strategies/uneven/uneven_search.hpp"
+#include "search/strategies/strategy.hpp"
 #include "studies/reproduce/alpa/alpa_planner.hpp"
 #include "studies/reproduce/gpt_question.hpp"
 #include "studies/reproduce/reproduce.hpp"

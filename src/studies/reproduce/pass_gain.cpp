@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "plansearch/error.hpp"
-#include "plansearch/evaluator.hpp"
+#include "plansearch/plan_report.hpp"
 #include "schedule/passes/pass.hpp"
 #include "studies/reproduce/gpt_question.hpp"
 
@@ -83,7 +83,7 @@ PassGain gain_of(const std::string& machine, int stages, const ShippedData& data
   const auto expanded = lists.expand(degrees);
   PLANSEARCH_CHECK(std::holds_alternative<ParallelPlan>(expanded));
   const auto& plan = std::get<ParallelPlan>(expanded);
-  const std::vector<StageReport> reports = lists.details(plan).stages;
+  const std::vector<StageReport> reports = plan_details(lists, plan).stages;
   const PipelineShape shape{
       .schedule = degrees.schedule, .stages = stages, .micro_batches = degrees.micro_batches};
   const PipelineDurations times = durations_of(reports, 1.0);

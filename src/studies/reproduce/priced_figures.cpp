@@ -17,7 +17,7 @@
 #include "plansearch/stop_token.hpp"
 #include "question/degrees.hpp"
 #include "question/resolve_plan.hpp"
-#include "search/walk/fewest_layers.hpp"
+#include "search/strategies/strategy.hpp"
 #include "studies/reproduce/gpt_question.hpp"
 #include "studies/reproduce/grid_model.hpp"
 
@@ -56,7 +56,7 @@ double worst_small_message(const Answer& answer) {
   const PlanCandidate& best = *answer.best;
   double worst = 0.0;
   for (const PricedCommunication& line :
-       evaluator.communication(*evaluator.profile(best.plan), best.plan, *workspace)) {
+       plan_details(evaluator, best.plan, *workspace).communication) {
     if (line.bytes > kSmall) continue;
     worst = std::max(worst, line.exposed / best.estimate.step.total());
   }
@@ -74,7 +74,7 @@ constexpr std::array kMeasures{
             [](const Answer& answer, double step) {
               const Problem& problem = answer.problem();
               return 100.0 * gpt_flops(answer.sizes(), problem.global_batch) / step / problem.gpus /
-                     answer.evaluator->matmul_peak().value();
+                     matmul_peak(problem).value();
             }},
     Measure{"Alpa's PFLOP/s",
             [](const Answer& answer, double step) {
@@ -101,8 +101,7 @@ constexpr std::array kMeasures{
               const Problem& problem = answer.problem();
               const Flops flops = model_training_flops(*problem.network) *
                                   static_cast<double>(problem.global_batch);
-              return flops.value() / step / problem.gpus / answer.evaluator->matmul_peak().value() *
-                     100.0;
+              return flops.value() / step / problem.gpus / matmul_peak(problem).value() * 100.0;
             }},
     Measure{"small message",
             [](const Answer& answer, double) { return worst_small_message(answer); }},

@@ -9,7 +9,7 @@
 #include "plan/stages/layer_distribution.hpp"
 #include "plansearch/load_problem.hpp"
 #include "search/strategies/partition/group_degrees.hpp"
-#include "search/strategies/partition/partition_front.hpp"
+#include "search/strategies/partition/partition_planner.hpp"
 #include "studies/reproduce/gpt_question.hpp"
 #include "workload/operator_traits.hpp"
 
@@ -132,7 +132,7 @@ LayerPrice sum_of(const Problem& problem, const ParallelPlan& plan) {
   price.compute = estimate.step.compute;
   price.stored = estimate.memory.parameters + estimate.memory.activations;
   price.all = estimate.memory.total();
-  for (const PricedCommunication& line : evaluator.details(plan).communication) {
+  for (const PricedCommunication& line : plan_details(evaluator, plan).communication) {
     if (line.communication.steps > 1) {
       price.tiles += line.time * line.count;
       price.exposed_tiles += line.exposed;

@@ -56,7 +56,7 @@ class GroupPricer {
         reporter_(table.memory_figure(problem.framework->name)),
         workspace_(PlanEvaluator::make_workspace()) {
     const double flops = model_training_flops(*problem.network).value();
-    const double rate = evaluator_.matmul_peak().value() * problem.gpus;
+    const double rate = matmul_peak(problem).value() * problem.gpus;
     peak_seconds_ = flops * static_cast<double>(problem.global_batch) / rate;
   }
 

@@ -7,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include "evaluate/step/bound_ladder.hpp"
 #include "random_plans.hpp"
 #include "schedule/passes/pass.hpp"
 #include "schedule/table.hpp"
@@ -22,7 +23,7 @@ struct Count {
   int tight = 0;  ///< known exactly before a profile is
 };
 
-/// What is known of other plans changes nothing.
+/// Knowledge of other plans changes nothing.
 void check_alone(const Problem& problem, const PlanDegrees& plan, const Estimate& among) {
   const PlanEvaluator fresh(problem);
   const auto workspace = PlanEvaluator::make_workspace();
@@ -40,7 +41,8 @@ struct Priced {
 Priced priced(const PlanEvaluator& evaluator, const PlanDegrees& plan,
               EvaluationWorkspace& workspace) {
   const auto profile = evaluator.profile(plan);
-  return {evaluator.bound(*profile, plan, workspace), evaluator.estimate(*profile, plan, workspace),
+  return {BoundLadder(evaluator, workspace).bound(*profile, plan),
+          evaluator.estimate(*profile, plan, workspace),
           evaluator.simulate(*profile, plan, workspace)};
 }
 
@@ -49,6 +51,7 @@ template <typename Change>
 Count check_bounds(const Problem& problem, unsigned seed, Change change) {
   const PlanEvaluator evaluator(problem);
   const auto workspace = PlanEvaluator::make_workspace();
+  BoundLadder ladder(evaluator, *workspace);
   std::mt19937 engine(seed);
   Count count;
   for (int i = 0; i < test::rounds(1500); ++i) {
@@ -61,21 +64,21 @@ Count check_bounds(const Problem& problem, unsigned seed, Change change) {
     CHECK(bound.step_time <= simulated.step.total() * (1.0 + 1e-9));
     CHECK(bound.memory <= simulated.memory.total() * (1.0 + 1e-12));
     CHECK(bound.step_time > Seconds(0));
-    const Seconds early = evaluator.kernel_bound(*plan, *workspace);
+    const Seconds early = ladder.bound(Rung::Passes, *plan).step_time;
     CHECK(early <= bound.step_time * (1.0 + 1e-9));
     count.tight += early >= bound.step_time * (1.0 - 1e-9);
     PlanDegrees open = *plan;  // what is still to be chosen below a micro-batch
     open.chunks = 1;
     if (!schedule_row(plan->schedule).joins) open.schedule = kDefaultSchedule;
-    const PlanBound placed = evaluator.placed_bound(open, *workspace);
+    const PlanBound placed = ladder.bound(Rung::Placement, open);
     CHECK(placed.step_time <= bound.step_time * (1.0 + 1e-9));
-    CHECK(placed.step_time >= evaluator.grid_bound(open).step_time);
-    const Seconds worked = evaluator.work_bound(open, *workspace);
+    CHECK(placed.step_time >= degree_bound(evaluator, open).step_time);
+    const Seconds worked = ladder.bound(Rung::Kernels, open).step_time;
     CHECK(worked <= bound.step_time * (1.0 + 1e-9));
     CHECK(worked >= placed.step_time);
     open.dispatcher = kAnyDispatcher;
-    CHECK(evaluator.placed_bound(open, *workspace).step_time <= placed.step_time);
-    CHECK(placed.memory == evaluator.grid_bound(open).memory);
+    CHECK(ladder.bound(Rung::Placement, open).step_time <= placed.step_time);
+    CHECK(placed.memory == degree_bound(evaluator, open).memory);
     CHECK(simulated.step.bubble >= Seconds(0));
     CHECK(simulated.memory == estimate.memory);
     if (i % 32 == 0) check_alone(problem, *plan, estimate);

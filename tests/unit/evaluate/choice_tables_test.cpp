@@ -36,7 +36,8 @@ Seconds reported(const Problem& problem, const PlanDegrees& degrees, std::size_t
   if (const auto* bad = std::get_if<Infeasible>(&placed)) FAIL(bad->detail);
   const PlanEvaluator evaluator(problem);
   Seconds sum;
-  for (const OperatorReport& line : evaluator.details(std::get<ParallelPlan>(placed)).operators) {
+  for (const OperatorReport& line :
+       plan_details(evaluator, std::get<ParallelPlan>(placed)).operators) {
     if (line.block == network.blocks[layer].name) sum += line.total();
   }
   return sum;

@@ -3,7 +3,9 @@
 // be priced with what another one left in the cache.
 #include <doctest/doctest.h>
 
+#include "evaluate/step/bound_ladder.hpp"
 #include "plansearch/evaluator.hpp"
+#include "plansearch/plan_report.hpp"
 #include "random_plans.hpp"
 #include "support/rounds.hpp"
 #include "support/schedules.hpp"
@@ -26,8 +28,8 @@ TEST_SUITE("property") {
         INFO(test::describe(*plan));
         CHECK(used.simulate(*used.profile(*plan), *plan, *workspace) ==
               fresh.simulate(*fresh.profile(*plan), *plan, *own));
-        CHECK(used.communication(*used.profile(*plan), *plan, *workspace) ==
-              fresh.communication(*fresh.profile(*plan), *plan, *own));
+        CHECK(plan_details(used, *plan, *workspace).communication ==
+              plan_details(fresh, *plan, *own).communication);
       }
     }
   }
@@ -44,12 +46,13 @@ TEST_SUITE("property") {
         const auto plan = test::random_plan(engine, evaluator);
         if (!plan) continue;
         INFO(test::describe(*plan));
-        const Bytes early = evaluator.memory_bound(*plan, *workspace);
+        const Bytes early = BoundLadder(evaluator, *workspace).bound(Rung::EndStages, *plan).memory;
         const auto profile = evaluator.profile(*plan);
-        CHECK(early == evaluator.bound(*profile, *plan, *workspace).memory);
+        CHECK(early == BoundLadder(evaluator, *workspace).bound(*profile, *plan).memory);
         CHECK(early <= evaluator.estimate(*profile, *plan, *workspace).memory.total());
-        const Seconds kernels = evaluator.kernel_bound(*plan, *workspace);
-        CHECK(kernels <= evaluator.bound(*profile, *plan, *workspace).step_time);
+        const Seconds kernels =
+            BoundLadder(evaluator, *workspace).bound(Rung::Passes, *plan).step_time;
+        CHECK(kernels <= BoundLadder(evaluator, *workspace).bound(*profile, *plan).step_time);
         CHECK(kernels > Seconds(0));
       }
     }

@@ -7,6 +7,7 @@
 
 #include "plan/stages/expand.hpp"
 #include "plansearch/evaluator.hpp"
+#include "plansearch/plan_report.hpp"
 #include "support/toy_problem.hpp"
 #include "workload/block_builder.hpp"
 
@@ -67,7 +68,7 @@ PlanDegrees stages_of(int pipeline) {
 PlanDetails details_of(const PlanEvaluator& evaluator, const Problem& problem,
                        const PlanDegrees& degrees) {
   const auto plan = expand(degrees, *problem.network, *problem.framework);
-  return evaluator.details(std::get<ParallelPlan>(plan));
+  return plan_details(evaluator, std::get<ParallelPlan>(plan));
 }
 
 double activations(const PlanEvaluator& evaluator, const PlanDegrees& plan, int stage) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is pruned before anything is profiled: a bound above the truth would lose plans silently.
+// Pruning before anything is profiled: a bound above the truth would lose plans silently.
 #include <doctest/doctest.h>
 
+#include "evaluate/step/bound_ladder.hpp"
 #include "random_plans.hpp"
 #include "support/rounds.hpp"
 #include "support/toy_class.hpp"
@@ -12,23 +13,24 @@ namespace {
 int check_grid_bounds(const Problem& problem, unsigned seed) {
   const PlanEvaluator evaluator(problem);
   const auto workspace = PlanEvaluator::make_workspace();
+  BoundLadder ladder(evaluator, *workspace);
   std::mt19937 engine(seed);
   int plans = 0;
   for (int i = 0; i < test::rounds(1500); ++i) {
     const auto plan = test::random_plan(engine, evaluator);
     if (!plan) continue;
     INFO(test::describe(*plan));
-    const PlanBound bound = evaluator.bound(*evaluator.profile(*plan), *plan, *workspace);
-    const PlanBound grid = evaluator.grid_bound(*plan);
+    const PlanBound bound = ladder.bound(*evaluator.profile(*plan), *plan);
+    const PlanBound grid = degree_bound(evaluator, *plan);
     CHECK(grid.step_time <= bound.step_time * (1.0 + 1e-9));
     CHECK(grid.memory <= bound.memory * (1.0 + 1e-9));
     CHECK(grid.step_time > Seconds(0));
-    // What is still open when a prefix is judged.
+    // Degrees that are open when a prefix is judged.
     PlanDegrees prefix = *plan;
     prefix.chunks = prefix.micro_batch = prefix.micro_batches = 1;
     prefix.recompute = Recompute::None;
     prefix.schedule = kDefaultSchedule;
-    const PlanBound early = evaluator.grid_bound(prefix);
+    const PlanBound early = degree_bound(evaluator, prefix);
     CHECK(early.step_time <= grid.step_time);
     CHECK(early.memory <= grid.memory);
     ++plans;
@@ -66,7 +68,7 @@ TEST_SUITE("unit") {
     const MemoryBreakdown& memory = estimate.memory;
     // Nothing is cut: the bound has every state, and of the rest only what is always there.
     const Bytes states = memory.parameters + memory.gradients + memory.optimizer;
-    const Bytes bound = evaluator.grid_bound(plan).memory;
+    const Bytes bound = degree_bound(evaluator, plan).memory;
     CHECK(bound >= states * (1.0 - 1e-9));
     CHECK(bound <= states + memory.buffers + memory.reserve);
   }
@@ -76,7 +78,7 @@ TEST_SUITE("unit") {
     PlanDegrees plan;
     plan.data = 16;
     plan.micro_batches = 2;
-    const Seconds spread = evaluator.grid_bound(plan).step_time;
+    const Seconds spread = degree_bound(evaluator, plan).step_time;
     // 32 sequences on 16 devices take as long as two sequences on one. As one micro-batch through
     // 8 stages, 32 sequences are cut in two and go forward and back, without gradients of weights:
     // eight times as long, less those gradients, which are no third of the work but less, as
@@ -86,12 +88,12 @@ TEST_SUITE("unit") {
     plan.context = 2;
     plan.micro_batch = 32;
     plan.micro_batches = 1;
-    const double longer = evaluator.grid_bound(plan).step_time / spread;
+    const double longer = degree_bound(evaluator, plan).step_time / spread;
     CHECK(longer > 8.0 * 2.0 / 3.0);
     CHECK(longer < 8.0);
     plan.micro_batch = 1;
     plan.micro_batches = 32;
-    CHECK(evaluator.grid_bound(plan).step_time == spread);
+    CHECK(degree_bound(evaluator, plan).step_time == spread);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "cost/collective/collective_cost.hpp"
 #include "plansearch/evaluator.hpp"
+#include "plansearch/plan_report.hpp"
 #include "support/toy_class.hpp"
 
 namespace plansearch::group_placement_test {
@@ -13,13 +14,13 @@ namespace {
 std::vector<PricedCommunication> lines_of(const Problem& problem, const PlanDegrees& plan) {
   const PlanEvaluator evaluator(problem);
   const auto workspace = PlanEvaluator::make_workspace();
-  return evaluator.communication(*evaluator.profile(plan), plan, *workspace);
+  return plan_details(evaluator, plan, *workspace).communication;
 }
 
 std::vector<StageReport> stages_of(const Problem& problem, const PlanDegrees& plan) {
   const PlanEvaluator evaluator(problem);
   const auto workspace = PlanEvaluator::make_workspace();
-  return evaluator.stages(*evaluator.profile(plan), plan, *workspace);
+  return plan_details(evaluator, plan, *workspace).stages;
 }
 
 Seconds price(const Problem& problem, CommunicationKind kind, Bytes bytes,

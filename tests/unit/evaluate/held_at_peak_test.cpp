@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is alive at the peak: parts sum to it, whatever the plan; numbers of micro-batches are those
-// that the order of the schedule is known to keep.
+// Tensors that are alive at the peak: parts sum to it, whatever the plan; numbers of micro-batches
+// are those that the order of the schedule is known to keep.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace plansearch::held_at_peak_test {
 namespace {
 
 PeakReport peak_of(const PlanEvaluator& evaluator, const PlanDegrees& degrees) {
-  return evaluator.details(std::get<ParallelPlan>(evaluator.expand(degrees))).peak;
+  return plan_details(evaluator, std::get<ParallelPlan>(evaluator.expand(degrees))).peak;
 }
 
 const HeldPart* part_of(const PeakReport& peak, const std::string& what) {

@@ -9,6 +9,7 @@
 
 #include "plan/legality/legality.hpp"
 #include "plansearch/evaluator.hpp"
+#include "plansearch/plan_report.hpp"
 #include "schedule/simulation/stream_program.hpp"
 #include "support/toy_class.hpp"
 
@@ -220,7 +221,7 @@ TEST_SUITE("unit") {
     const PlanEvaluator evaluator(with_host());
     for (const Recompute level : {Recompute::None, Recompute::Full}) {
       const auto expanded = evaluator.expand(plan(level, activations()));
-      const PeakReport peak = evaluator.details(std::get<ParallelPlan>(expanded)).peak;
+      const PeakReport peak = plan_details(evaluator, std::get<ParallelPlan>(expanded)).peak;
       Bytes sum;
       for (const HeldPart& part : peak.parts) {
         CAPTURE(part.what);

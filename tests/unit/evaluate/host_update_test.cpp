@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "plansearch/evaluator.hpp"
+#include "plansearch/plan_report.hpp"
 #include "support/toy_problem.hpp"
 
 namespace plansearch::host_update_test {
@@ -53,7 +54,7 @@ Priced price(const Problem& problem, const PlanDegrees& degrees) {
   const auto workspace = PlanEvaluator::make_workspace();
   const auto profile = evaluator.profile(degrees);
   return {evaluator.simulate(*profile, degrees, *workspace),
-          evaluator.stages(*profile, degrees, *workspace).front().backward};
+          plan_details(evaluator, degrees, *workspace).stages.front().backward};
 }
 
 /// 8 ranks read and write 30 bytes and `extra` of each parameter at half of 100 GB/s; 2 bytes come

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "evaluate/block/block_program.hpp"
+#include "evaluate/step/bound_ladder.hpp"
 #include "plansearch/evaluator.hpp"
 #include "schedule/table.hpp"
 #include "support/toy_class.hpp"
@@ -135,9 +136,10 @@ TEST_SUITE("unit") {
     static_cast<void>(evaluator.profile(apart));
     CHECK(evaluator.simulate(*evaluator.profile(pairs), pairs, *workspace) == expected);
     // The bound is below the price, as for any order.
-    CHECK(evaluator.bound(*own, pairs, *workspace).step_time <= expected.step.total());
-    CHECK(evaluator.kernel_bound(pairs, *workspace) <= expected.step.total());
-    CHECK(evaluator.placed_bound(pairs, *workspace).step_time <= expected.step.total());
+    BoundLadder ladder(evaluator, *workspace);
+    CHECK(ladder.bound(*own, pairs).step_time <= expected.step.total());
+    CHECK(ladder.bound(Rung::Passes, pairs).step_time <= expected.step.total());
+    CHECK(ladder.bound(Rung::Placement, pairs).step_time <= expected.step.total());
   }
 
   TEST_CASE("a step gains by pairs what they hide, and its parts still sum to it") {

@@ -8,6 +8,7 @@
 #include "cost/collective/collective_cost.hpp"
 #include "cost/kernels/compute_cost.hpp"
 #include "plansearch/evaluator.hpp"
+#include "plansearch/plan_report.hpp"
 #include "support/toy_problem.hpp"
 
 namespace plansearch::matrix_update_test {
@@ -39,7 +40,7 @@ std::vector<PricedCommunication> updates_of(const Problem& problem, const PlanDe
   const PlanEvaluator evaluator(problem);
   const auto workspace = PlanEvaluator::make_workspace();
   std::vector<PricedCommunication> lines;
-  for (const auto& line : evaluator.communication(*evaluator.profile(plan), plan, *workspace)) {
+  for (const auto& line : plan_details(evaluator, plan, *workspace).communication) {
     if (line.communication.subject == Subject::Update) lines.push_back(line);
   }
   return lines;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "evaluate/answer/mixture.hpp"
+#include "evaluate/answer/open_switches.hpp"
 
 #include <doctest/doctest.h>
 

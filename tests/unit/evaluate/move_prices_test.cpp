@@ -31,7 +31,7 @@ DeviceMesh mesh_of(int bits) {
                       std::vector<int>(static_cast<std::size_t>(bits), 2));
 }
 
-/// What a product takes in and makes, parts along what is contracted.
+/// Operands and result of a product, parts along the contracted dimension.
 struct EndLayouts {
   Layout input;
   Layout output;
@@ -51,7 +51,7 @@ EndLayouts end_layouts(const PartitionSequence& sequence, const DeviceMesh& mesh
   return ends;
 }
 
-/// What all products over four bits make, and what they take in.
+/// Results and operands of all products over four bits.
 std::pair<std::vector<NumberedLayout>, std::vector<NumberedLayout>> ends_of_products(
     const DeviceMesh& mesh, ReshardingPrices& prices) {
   std::pair<std::vector<NumberedLayout>, std::vector<NumberedLayout>> ends;

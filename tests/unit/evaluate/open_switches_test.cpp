@@ -18,7 +18,7 @@ const SwitchPriors kThree{{{Degree::Recompute, "f", "A", 2024, {{kNone, 3}, {kFu
                            {Degree::Recompute, "f", "B", 2026, {{kFull, 2}}},
                            {Degree::Recompute, "g", "C", 2025, {{kNone, 1}}}}};
 
-/// Of a distribution of log-normal parts, the share below `ratio`.
+/// The share below `ratio` of a distribution of log-normal parts.
 double share_below(const std::vector<PossiblePlan>& plans, const ErrorModel& errors, int devices,
                    double ratio) {
   double below = 0.0;
@@ -45,7 +45,7 @@ TEST_SUITE("unit") {
           doctest::Approx(91.0 / 121.0).epsilon(1e-9));
     CHECK(prior_share(kThree, Degree::Recompute, "f", 2026, kNone) ==
           doctest::Approx(30.0 / 121.0).epsilon(1e-9));
-    // Of a framework that no source ran, all others: 13/22.
+    // A framework that no source ran takes all others: 13/22.
     CHECK(prior_share(kThree, Degree::Recompute, "h", 2026, kFull) ==
           doctest::Approx(13.0 / 22.0).epsilon(1e-9));
     CHECK(prior_share(kThree, Degree::MicroBatch, "f", 2026, 1) == 0.0);

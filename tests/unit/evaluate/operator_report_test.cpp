@@ -3,7 +3,8 @@
 // sharded: their rows sum to its forward and backward.
 #include <doctest/doctest.h>
 
-#include "plansearch/evaluator.hpp"
+#include "evaluate/answer/plan_details.hpp"
+#include "plansearch/plan_report.hpp"
 #include "support/toy_class.hpp"
 
 namespace plansearch::operator_report_test {
@@ -25,11 +26,17 @@ TEST_SUITE("unit") {
     REQUIRE_FALSE(evaluator.legality(plan));
     const auto workspace = PlanEvaluator::make_workspace();
     const auto profile = evaluator.profile(plan);
-    const auto stages = evaluator.stages(*profile, plan, *workspace);
-    for (const StageReport& stage : stages) {
+    const auto operators = [&](int stage) {
+      const PlanViews& views = evaluator.views();
+      return views.with_view(*profile, plan, *workspace, [&](const PricingInput& view) {
+        return operators_at(views.profiles, view, stage);
+      });
+    };
+    const PlanDetails details = plan_details(evaluator, plan, *workspace);
+    for (const StageReport& stage : details.stages) {
       Seconds sum;
       double layers = 0.0;
-      for (const OperatorReport& o : evaluator.operators(*profile, plan, stage.stage, *workspace)) {
+      for (const OperatorReport& o : operators(stage.stage)) {
         sum += o.copies * o.total();
         if (o.name == "attention") layers += o.copies;
       }

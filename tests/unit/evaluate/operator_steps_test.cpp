@@ -12,7 +12,6 @@
 #include "evaluate/block/operator_time.hpp"
 #include "evaluate/block/profile_maker.hpp"
 #include "plan/placements/ring_placements.hpp"
-#include "plan/placements/square_placements.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/plan_report.hpp"
 #include "plansearch/plan_stages.hpp"
@@ -43,7 +42,7 @@ struct Priced {
     if (const auto* bad = std::get_if<InfeasiblePlan>(&result)) FAIL(bad->reason.detail);
     return std::get<Estimate>(result);
   }
-  [[nodiscard]] PlanDetails details() const { return PlanEvaluator(problem).details(plan); }
+  [[nodiscard]] PlanDetails details() const { return plan_details(PlanEvaluator(problem), plan); }
 
   /// Kernels of an operator of a layer.
   [[nodiscard]] OperatorTime time(const std::string& name) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a report says of messages on streams: one line each, exposed as in the breakdown.
+// Report of messages on streams: one line each, exposed as in the breakdown.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -60,7 +60,7 @@ TEST_SUITE("unit") {
     plan.micro_batches = 8;
     const PlanEvaluator evaluator(on_streams());
     const auto program =
-        evaluator.program(std::get<ParallelPlan>(evaluator.expand(plan)), ProgramRequest{});
+        program_of(evaluator, std::get<ParallelPlan>(evaluator.expand(plan)), ProgramRequest{});
     const Estimate estimate = std::get<Estimate>(evaluator.evaluate(plan));
     CHECK(estimate.step.recompute == Seconds(0));
     Seconds kernels;

@@ -10,6 +10,7 @@
 #include "plan/primitives/recompute.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/placement_names.hpp"
+#include "plansearch/plan_report.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "support/toy_problem.hpp"
 
@@ -92,7 +93,7 @@ double working_set(const Priced& priced) {
 std::vector<double> sent(const Priced& priced) {
   std::vector<double> bytes;
   for (const PricedCommunication& line :
-       PlanEvaluator(priced.problem).details(priced.plan).communication) {
+       plan_details(PlanEvaluator(priced.problem), priced.plan).communication) {
     bytes.push_back(line.bytes.value());
     bytes.push_back(line.count);
     bytes.push_back(line.time.value());

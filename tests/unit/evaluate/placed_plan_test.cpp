@@ -9,6 +9,7 @@
 #include "communication/derive/placement.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/placement_names.hpp"
+#include "plansearch/plan_report.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "support/toy_problem.hpp"
 
@@ -62,7 +63,7 @@ Estimate price(const Placed& placed) {
 using Message = std::tuple<int, int, int, int, double, double, double>;
 std::vector<Message> messages(const PlanEvaluator& evaluator, const ParallelPlan& plan) {
   std::vector<Message> result;
-  for (const PricedCommunication& line : evaluator.details(plan).communication) {
+  for (const PricedCommunication& line : plan_details(evaluator, plan).communication) {
     const Communication& c = line.communication;
     result.emplace_back(static_cast<int>(c.kind), static_cast<int>(c.phase),
                         static_cast<int>(c.subject), c.group_size, line.bytes.value(),
@@ -212,7 +213,7 @@ TEST_SUITE("unit") {
     // The row-parallel product of the FFN is summed in one all-reduce of eight ranks per layer.
     const PlanEvaluator evaluator(replicated.problem);
     double reduced = 0.0;
-    for (const PricedCommunication& line : evaluator.details(replicated.plan).communication) {
+    for (const PricedCommunication& line : plan_details(evaluator, replicated.plan).communication) {
       const Communication& c = line.communication;
       if (c.phase != DemandPhase::Forward || c.subject != Subject::Activation) continue;
       if (line.what.find("mlp") == std::string::npos) continue;
@@ -227,7 +228,7 @@ TEST_SUITE("unit") {
     bool gathers = false;
     bool sums = false;
     for (const PricedCommunication& line :
-         PlanEvaluator(over_batch.problem).details(over_batch.plan).communication) {
+         plan_details(PlanEvaluator(over_batch.problem), over_batch.plan).communication) {
       const Communication& c = line.communication;
       gathers = gathers || (c.kind == CommunicationKind::AllGather && c.group_size == 8 &&
                             c.subject == Subject::Activation);
@@ -256,7 +257,7 @@ TEST_SUITE("unit") {
     CHECK(placed.problem.network->order[4] == BlockRun{4, 3});
     double gathers = 0.0;
     const PlanEvaluator evaluator(placed.problem);
-    for (const PricedCommunication& line : evaluator.details(placed.plan).communication) {
+    for (const PricedCommunication& line : plan_details(evaluator, placed.plan).communication) {
       const Communication& c = line.communication;
       if (c.kind == CommunicationKind::AllGather && c.subject == Subject::Activation &&
           c.phase == DemandPhase::Forward) {

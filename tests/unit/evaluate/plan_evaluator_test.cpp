@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "evaluate/step/bound_ladder.hpp"
 #include "plansearch/evaluator.hpp"
 
 #include <doctest/doctest.h>
 
+#include "plansearch/plan_report.hpp"
 #include "random_plans.hpp"
 #include "support/rounds.hpp"
 #include "support/schedules.hpp"
@@ -45,7 +47,7 @@ TEST_SUITE("property") {
     int plans = 0;
     for_each_plan(evaluator, [&](const PlanDegrees& plan) {
       const auto profile = evaluator.profile(plan);
-      const PlanBound bound = evaluator.bound(*profile, plan, *workspace);
+      const PlanBound bound = BoundLadder(evaluator, *workspace).bound(*profile, plan);
       const Estimate estimate = evaluator.estimate(*profile, plan, *workspace);
       const Estimate simulated = evaluator.simulate(*profile, plan, *workspace);
       const double slack = 1.0 + 1e-9;
@@ -110,7 +112,7 @@ TEST_SUITE("property") {
     const auto workspace = PlanEvaluator::make_workspace();
     const auto profile = evaluator.profile(plan);
     CHECK(evaluator.simulate(*profile, plan, *workspace).step.exposed_total() == Seconds(0));
-    CHECK(evaluator.communication(*profile, plan, *workspace).empty());
+    CHECK(plan_details(evaluator, plan, *workspace).communication.empty());
   }
 
   TEST_CASE("recompute trades time for memory") {

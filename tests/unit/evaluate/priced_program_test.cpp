@@ -43,7 +43,7 @@ TEST_SUITE("unit") {
           if (std::holds_alternative<Infeasible>(plan)) continue;
           INFO(to_text(schedule), " pp ", pipeline, " vpp ", chunks);
           const auto& made = std::get<ParallelPlan>(plan);
-          const auto program = evaluator.program(made);
+          const auto program = program_of(evaluator, made);
           const auto workspace = PlanEvaluator::make_workspace();
           const Estimate estimate =
               evaluator.simulate(*evaluator.profile(degrees), degrees, *workspace);
@@ -76,7 +76,8 @@ TEST_SUITE("unit") {
       const auto plan = std::get<ParallelPlan>(evaluator.expand(degrees));
       const auto estimate = std::get<Estimate>(evaluator.evaluate(plan));
       CHECK(estimate.step.total().value() ==
-            doctest::Approx(to_seconds(evaluator.program(plan)->makespan()).value()).epsilon(1e-9));
+            doctest::Approx(to_seconds(program_of(evaluator, plan)->makespan()).value())
+                .epsilon(1e-9));
       return estimate;
     };
     const Estimate before = step_of(std::nullopt);
@@ -111,7 +112,7 @@ TEST_SUITE("unit") {
       const PlanEvaluator evaluator(problem);
       const auto plan = std::get<ParallelPlan>(evaluator.expand(degrees));
       const auto estimate = std::get<Estimate>(evaluator.evaluate(plan));
-      const auto program = evaluator.program(plan);
+      const auto program = program_of(evaluator, plan);
       CHECK(estimate.step.total().value() ==
             doctest::Approx(to_seconds(span(*program)).value()).epsilon(1e-9));
       CHECK((estimate.step.total() + estimate.next_step_overlap).value() ==
@@ -126,8 +127,8 @@ TEST_SUITE("unit") {
     const PlanDegrees degrees = plan_of(1, 4, 1, 8, *find_schedule("1f1b"));
     const PlanEvaluator evaluator(problem_of(degrees));
     const auto plan = std::get<ParallelPlan>(evaluator.expand(degrees));
-    CHECK(evaluator.program(plan, {.links = MessageLinks::Shared})->makespan() >=
-          evaluator.program(plan)->makespan());
+    CHECK(program_of(evaluator, plan, {.links = MessageLinks::Shared})->makespan() >=
+          program_of(evaluator, plan)->makespan());
   }
 }
 

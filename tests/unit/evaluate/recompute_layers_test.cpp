@@ -3,6 +3,7 @@
 // layer that is run again takes its forward time once more and keeps its input alone.
 #include <doctest/doctest.h>
 
+#include "evaluate/step/bound_ladder.hpp"
 #include "plan/legality/legality.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/plan_report.hpp"
@@ -40,10 +41,11 @@ struct Priced {
     const auto workspace = PlanEvaluator::make_workspace();
     const auto profile = evaluator.profile(plan);
     estimate = evaluator.simulate(*profile, plan, *workspace);
-    lines = evaluator.communication(*profile, plan, *workspace);
-    stages = evaluator.stages(*profile, plan, *workspace);
+    PlanDetails details = plan_details(evaluator, plan, *workspace);
+    lines = std::move(details.communication);
+    stages = std::move(details.stages);
     report = rate_plan(evaluator, plan, estimate);
-    bound = evaluator.memory_bound(plan, *workspace);
+    bound = BoundLadder(evaluator, *workspace).bound(Rung::EndStages, plan).memory;
     whole = std::get<Estimate>(evaluator.evaluate(plan));
   }
   [[nodiscard]] double messages() const {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "plansearch/evaluator.hpp"
+#include "plansearch/plan_report.hpp"
 #include "support/toy_class.hpp"
 #include "support/uniform_plan.hpp"
 
@@ -26,7 +27,7 @@ TEST_SUITE("unit") {
     const Problem problem = test::toy_problem();
     const PlanEvaluator evaluator(problem);
     const ParallelPlan plan = test::uniform_plan(problem, two_stages());
-    const auto all = evaluator.redistributions(plan);
+    const auto all = redistributions(evaluator, plan);
     REQUIRE(!all.empty());
     Seconds told;
     Seconds border;
@@ -37,7 +38,7 @@ TEST_SUITE("unit") {
       // Embedding and head are on one stage each; layers on both.
       if (!stages && r.from.starts_with("decoder")) told += r.in_step();
     }
-    const PlanDetails details = evaluator.details(plan);
+    const PlanDetails details = plan_details(evaluator, plan);
     const int layers = static_cast<int>(details.stages[0].layers);
     REQUIRE(details.stages[1].layers == layers);
     Seconds priced;
@@ -60,7 +61,7 @@ TEST_SUITE("unit") {
   TEST_CASE("a gather of tokens: where from, where to, its links and bytes") {
     const Problem problem = test::toy_problem();
     const auto all =
-        PlanEvaluator(problem).redistributions(test::uniform_plan(problem, two_stages()));
+        redistributions(PlanEvaluator(problem), test::uniform_plan(problem, two_stages()));
     const auto gather = std::find_if(all.begin(), all.end(), [](const Redistribution& r) {
       return r.from.starts_with("decoder") && r.pass == "forward" &&
              r.path.front().kind == CommunicationKind::AllGather;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "plansearch/evaluator.hpp"
+#include "plansearch/plan_report.hpp"
 #include "schedule/table.hpp"
 #include "support/toy_class.hpp"
 
@@ -39,7 +40,8 @@ Priced price(PlanDegrees plan, const char* schedule) {
   const auto expanded = evaluator.expand(plan);
   if (const auto* bad = std::get_if<Infeasible>(&expanded)) FAIL(bad->detail);
   const auto& made = std::get<ParallelPlan>(expanded);
-  return {evaluator.simulate(*evaluator.profile(plan), plan, *workspace), evaluator.details(made)};
+  return {evaluator.simulate(*evaluator.profile(plan), plan, *workspace),
+          plan_details(evaluator, made)};
 }
 
 Bytes summed_gradients(const PlanDetails& details, int holders) {

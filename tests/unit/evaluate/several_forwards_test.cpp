@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "evaluate/step/bound_ladder.hpp"
 #include "evaluate/step/priced_program.hpp"
 #include "plan/legality/legality.hpp"
 #include "plan/stages/pipeline_shape.hpp"
@@ -51,7 +52,7 @@ Priced price(const PlanDegrees& degrees, int forwards) {
   priced.estimate = std::get<Estimate>(evaluator.evaluate(plan));
   priced.report = report_plan(evaluator, plan, priced.estimate);
   const auto workspace = PlanEvaluator::make_workspace();
-  priced.stages = evaluator.stages(*evaluator.profile(degrees), degrees, *workspace);
+  priced.stages = plan_details(evaluator, degrees, *workspace).stages;
   return priced;
 }
 
@@ -82,7 +83,7 @@ TEST_SUITE("unit") {
     const PlanEvaluator evaluator(problem_of(plan, 3));
     const auto made = std::get<ParallelPlan>(evaluator.expand(plan));
     const auto estimate = std::get<Estimate>(evaluator.evaluate(made));
-    const auto program = evaluator.program(made);
+    const auto program = program_of(evaluator, made);
     CHECK(to_seconds(program->makespan()).value() ==
           doctest::Approx(estimate.step.total().value()).epsilon(1e-9));
     const auto peaks = peak_bytes(*program);
@@ -102,7 +103,8 @@ TEST_SUITE("unit") {
                       });
     CHECK(returns == 2 * 8);
     const auto workspace = PlanEvaluator::make_workspace();
-    const PlanBound bound = evaluator.bound(*evaluator.profile(plan), plan, *workspace);
+    const PlanBound bound =
+        BoundLadder(evaluator, *workspace).bound(*evaluator.profile(plan), plan);
     CHECK(bound.step_time <= estimate.step.total());
     CHECK(bound.memory <= estimate.memory.total());
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "evaluate/answer/slow_mode.hpp"
+#include "plansearch/plan_report.hpp"
 
 #include <doctest/doctest.h>
 

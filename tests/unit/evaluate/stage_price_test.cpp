@@ -6,6 +6,7 @@
 
 #include "plan/stages/layer_distribution.hpp"
 #include "plansearch/evaluator.hpp"
+#include "plansearch/plan_report.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "support/toy_problem.hpp"
 
@@ -44,7 +45,7 @@ TEST_SUITE("unit") {
     std::vector<StageDescription> stages;
     const ParallelPlan plan = uneven_plan(problem, stages);
     REQUIRE_FALSE(evaluator.legality(plan));
-    const std::vector<StageReport> reports = evaluator.details(plan).stages;
+    const std::vector<StageReport> reports = plan_details(evaluator, plan).stages;
     const StagePricer pricer(problem);
     for (std::size_t s = 0; s < stages.size(); ++s) {
       const StageConfig form = pricer.form(plan.transform_at(static_cast<int>(s)).degrees);

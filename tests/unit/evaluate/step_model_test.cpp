@@ -6,6 +6,7 @@
 
 #include "cost/kernels/compute_cost.hpp"
 #include "plansearch/evaluator.hpp"
+#include "plansearch/plan_report.hpp"
 #include "support/toy_class.hpp"
 #include "unit/schedule/pipeline_support.hpp"
 
@@ -41,8 +42,9 @@ struct Priced {
     const auto profile = evaluator.profile(plan);
     simulated = evaluator.simulate(*profile, plan, *workspace);
     estimate = evaluator.estimate(*profile, plan, *workspace);
-    lines = evaluator.communication(*profile, plan, *workspace);
-    stages = evaluator.stages(*profile, plan, *workspace);
+    PlanDetails details = plan_details(evaluator, plan, *workspace);
+    lines = std::move(details.communication);
+    stages = std::move(details.stages);
   }
   [[nodiscard]] std::vector<PricedCommunication> on(Purpose purpose) const {
     std::vector<PricedCommunication> found;

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "plansearch/error.hpp"
+#include "plansearch/plan_report.hpp"
 #include "support/toy_class.hpp"
 
 namespace plansearch::step_nodes_test {
@@ -40,12 +41,12 @@ TEST_SUITE("unit") {
     const PlanDegrees degrees = plan_of(1, 2, 1);
     const PlanEvaluator evaluator(problem_of(degrees));
     const auto plan = std::get<ParallelPlan>(evaluator.expand(degrees));
-    const auto step = evaluator.nodes(plan);
-    const PlanDetails details = evaluator.details(plan);
-    REQUIRE(step->stages.size() == 2);
+    const auto step = step_nodes(evaluator, plan);
+    const PlanDetails details = plan_details(evaluator, plan);
+    REQUIRE(step.stages.size() == 2);
     for (std::size_t s = 0; s < 2; ++s) {
       Seconds kernels;
-      for (const StepNode& node : step->stages[s]) {
+      for (const StepNode& node : step.stages[s]) {
         if (node.kind == Kind::Kernels && node.micro_batch >= 0) kernels += node.time;
       }
       const StageReport& stage = details.stages[s];
@@ -57,9 +58,9 @@ TEST_SUITE("unit") {
   TEST_CASE("what a stage sends the other receives, and nothing waits for what is to come") {
     const PlanDegrees degrees = plan_of(2, 2, 2);
     const PlanEvaluator evaluator(problem_of(degrees));
-    const auto step = evaluator.nodes(std::get<ParallelPlan>(evaluator.expand(degrees)));
+    const auto step = step_nodes(evaluator, std::get<ParallelPlan>(evaluator.expand(degrees)));
     std::map<std::uint32_t, double> sent, received;
-    for (const auto& nodes : step->stages) {
+    for (const auto& nodes : step.stages) {
       for (std::size_t i = 0; i < nodes.size(); ++i) {
         for (const std::uint32_t before : nodes[i].after) CHECK(before < i);
         if (nodes[i].kind == Kind::Send) sent[nodes[i].number] = nodes[i].bytes.value();
@@ -78,11 +79,11 @@ TEST_SUITE("unit") {
       const PlanEvaluator evaluator(problem_of(degrees));
       const auto plan = std::get<ParallelPlan>(evaluator.expand(degrees));
       std::map<CommunicationKind, double> nodes, report;
-      const auto step = evaluator.nodes(plan);
-      for (const StepNode& node : step->stages.front()) {
+      const auto step = step_nodes(evaluator, plan);
+      for (const StepNode& node : step.stages.front()) {
         if (node.kind == Kind::Collective) nodes[node.how] += node.bytes.value();
       }
-      for (const PricedCommunication& line : evaluator.details(plan).communication) {
+      for (const PricedCommunication& line : plan_details(evaluator, plan).communication) {
         report[line.communication.kind] += line.count * line.bytes.value();
       }
       REQUIRE(nodes.size() == report.size());

@@ -2,6 +2,7 @@
 // Steps of orders that are found. Expected values: sums of a single micro-batch's passes from block
 // profiles of two tensor degrees; 1F1B's closed form; steps of one micro-batch more.
 #include "evaluate/step/windowed_step.hpp"
+#include "evaluate/step/bound_ladder.hpp"
 
 #include <doctest/doctest.h>
 
@@ -12,6 +13,7 @@
 
 #include "cost/collective/collective_cost.hpp"
 #include "plan/stages/gangs.hpp"
+#include "plansearch/plan_report.hpp"
 #include "support/toy_class.hpp"
 #include "support/uniform_plan.hpp"
 
@@ -54,7 +56,7 @@ Priced price(const Problem& problem, const ParallelPlan& plan) {
   const PlanEvaluator evaluator(problem);
   const Evaluation evaluation = evaluator.evaluate(plan);
   REQUIRE(std::holds_alternative<Estimate>(evaluation));
-  return {std::get<Estimate>(evaluation), evaluator.details(plan)};
+  return {std::get<Estimate>(evaluation), plan_details(evaluator, plan)};
 }
 
 /// What the pipeline takes.
@@ -85,7 +87,7 @@ TEST_SUITE("unit") {
       degrees.micro_batch = 64 / micro_batches / degrees.data;
       const ParallelPlan plan = shared(problem, degrees);
       const Estimate estimate = price(problem, plan).estimate;
-      const PlanBound bound = evaluator.windowless_bound(plan);
+      const PlanBound bound = windowless_bound(evaluator, plan);
       CHECK(bound.step_time <= estimate.step.total());
       CHECK(bound.step_time > 0.7 * estimate.step.total());
       CHECK(bound.memory <= estimate.memory.total());

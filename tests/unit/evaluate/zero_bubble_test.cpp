@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "evaluate/step/bound_ladder.hpp"
 #include "plansearch/evaluator.hpp"
+#include "plansearch/plan_report.hpp"
 #include "schedule/program/timeline.hpp"
 #include "support/toy_class.hpp"
 
@@ -49,13 +51,13 @@ Priced price(PlanDegrees plan, std::int64_t sequence, const char* schedule,
   const auto workspace = PlanEvaluator::make_workspace();
   const auto profile = evaluator.profile(plan);
   const Estimate estimate = evaluator.simulate(*profile, plan, *workspace);
-  const StageReport stage = evaluator.stages(*profile, plan, *workspace).front();
+  const StageReport stage = plan_details(evaluator, plan, *workspace).stages.front();
   Priced priced;
   priced.bubble = to_ticks(estimate.step.bubble);
   priced.step = to_ticks(estimate.step.total());
   priced.overlap = to_ticks(estimate.next_step_overlap);
   const Estimate quick = evaluator.estimate(*profile, plan, *workspace);
-  const PlanBound bound = evaluator.bound(*profile, plan, *workspace);
+  const PlanBound bound = BoundLadder(evaluator, *workspace).bound(*profile, plan);
   CHECK(bound.step_time <= estimate.step.total() * (1.0 + 1e-9));
   CHECK(bound.step_time <= quick.step.total() * (1.0 + 1e-9));
   priced.forward = to_ticks(stage.forward);

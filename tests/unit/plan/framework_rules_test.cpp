@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "plan/legality/legality.hpp"
-#include "plan/legality/network_predicates.hpp"
+#include "plan/legality/legality_parts.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "unit/communication/small_networks.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Four blocks a, b, c, d in a chain; b's result is also read by c and d, a's by d alone. Who holds,
 // sends and passes what follows from who reads it, stage by stage, on paper.
-#include "plan/stages/group_edges.hpp"
+#include "plan/stages/expand.hpp"
 
 #include <doctest/doctest.h>
 
@@ -89,7 +89,7 @@ TEST_SUITE("unit") {
           std::vector<DirectMessage>{{0, 3, kResultOfA}, {1, 3, kResultOfB}});
     // b and c on one stage read a's result, which comes along the chain.
     CHECK(messages({{{0, 1}}, {{1, 2}, {2, 1}}}).empty());
-    // What the first b makes is not what the second hands on.
+    // The first b makes another tensor than the second hands on.
     CHECK(messages({{{0, 1}, {1, 2}}, {{2, 1}}}) ==
           std::vector<DirectMessage>{{0, 1, kResultOfA}, {0, 1, kResultOfB}});
     const auto groups = std::vector<OperatorGroup>{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Squares for all linear operators of a toy GPT (hidden 1024, 16 heads, 512 tokens), by hand.
-#include "plan/placements/square_placements.hpp"
+#include "plan/placements/ring_placements.hpp"
 
 #include <doctest/doctest.h>
 

@@ -11,6 +11,7 @@
 #include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/plan_report.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "question/resolve_plan.hpp"
 #include "schedule/table.hpp"
@@ -41,7 +42,8 @@ void check_written(const ResolvedPlan& given) {
   CHECK(read.step == own.step);
   CHECK(read.memory == own.memory);
   CHECK(read == own);
-  CHECK(other.details(again.plan).communication == evaluator.details(given.plan).communication);
+  CHECK(plan_details(other, again.plan).communication ==
+        plan_details(evaluator, given.plan).communication);
   const std::string second = directory.path() / "second.yaml";
   write_plan_files(again, {.primitives = second});
   CHECK(io::read_file(second) == io::read_file(file));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plan files that spell out stages: what they are priced at, and what is refused where.
+#include "plansearch/plan_report.hpp"
 #include "question/resolve_plan.hpp"
 
 #include <doctest/doctest.h>
@@ -133,7 +134,7 @@ void check_against_hand(int replicas, const std::vector<Edge>& edges) {
   CHECK(plan.assignment->positions[1].first == 4);
   CHECK(plan.assignment->positions[2].first == 4 + 2 * replicas);
   const Estimate estimate = price(problem, plan);
-  const std::vector<StageReport> stages = PlanEvaluator(problem).details(plan).stages;
+  const std::vector<StageReport> stages = plan_details(PlanEvaluator(problem), plan).stages;
   const Seconds by_hand = makespan_by_hand(
       problem,
       {stage_degrees(1, 4, Recompute::None), stage_degrees(replicas, 2, Recompute::Full),
@@ -218,8 +219,8 @@ int compare_flat_and_spelled(const Problem& problem, std::mt19937& engine) {
     CHECK(stages.step == uniform.step);
     CHECK(stages.memory == uniform.memory);
     CHECK(stages == uniform);
-    CHECK(evaluator.details(spelled).communication ==
-          evaluator.communication(*profile, degrees, *workspace));
+    CHECK(plan_details(evaluator, spelled).communication ==
+          plan_details(evaluator, degrees, *workspace).communication);
     ++plans;
   }
   return plans;

@@ -9,7 +9,6 @@
 #include <limits>
 #include <random>
 
-#include "search/solvers/min_plus.hpp"
 #include "support/choice_cost.hpp"
 
 namespace plansearch::cost_table_test {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search/strategies/uneven/end_layers.hpp"
+#include "search/strategies/strategy.hpp"
 
 #include <doctest/doctest.h>
 

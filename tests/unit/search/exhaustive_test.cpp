@@ -78,7 +78,7 @@ void check_equal(const SearchResult& a, const SearchResult& b, std::string_view 
                  Compared compared) {
   CHECK(a.admitted == b.admitted);
   REQUIRE(a.ranked.empty() == b.ranked.empty());
-  // What ranks behind the first of `uneven` is what the proof of the first has met.
+  // Plans behind the first of `uneven` are those that the proof of the first has met.
   const bool first_only = space == "uneven" && compared == Compared::Bounds && !a.ranked.empty();
   if (first_only) CHECK(prices(a.ranked).front().first == prices(b.ranked).front().first);
   if (!first_only) CHECK(prices(a.ranked) == prices(b.ranked));

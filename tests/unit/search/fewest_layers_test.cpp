@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search/walk/fewest_layers.hpp"
+#include "search/strategies/strategy.hpp"
 
 #include <doctest/doctest.h>
 
@@ -27,7 +27,7 @@ Problem tight_problem(double memory_gib) {
   return problem;
 }
 
-/// Of every number of layers, the fastest plan that fits; nothing where recomputation is not
+/// The fastest plan that fits with any number of layers; nothing where recomputation is not
 /// needed.
 std::optional<PlanCandidate> brute(const PlanEvaluator& evaluator, PlanDegrees plan, int layers) {
   const auto workspace = PlanEvaluator::make_workspace();

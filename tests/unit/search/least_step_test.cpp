@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search/strategies/partition/least_step.hpp"
 
 #include <doctest/doctest.h>
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <variant>
 
+#include "evaluate/step/bound_ladder.hpp"
 #include "plan/placements/ring_placements.hpp"
 #include "plansearch/placement_names.hpp"
 #include "plansearch/plan_stages.hpp"
@@ -145,11 +146,12 @@ TEST_SUITE("unit") {
           const auto& price = std::get<Estimate>(priced);
           const auto profile = evaluator.profile(plan);
           CHECK(evaluator.simulate(*profile, plan, *workspace) == price);
-          const PlanBound bound = evaluator.bound(*profile, plan, *workspace);
+          BoundLadder ladder(evaluator, *workspace);
+          const PlanBound bound = ladder.bound(*profile, plan);
           CHECK(bound.step_time <= price.step.total());
           CHECK(bound.memory <= price.memory.total());
-          CHECK(evaluator.memory_bound(plan, *workspace) == bound.memory);
-          CHECK(evaluator.grid_bound(plan).step_time <= bound.step_time);
+          CHECK(ladder.bound(Rung::EndStages, plan).memory == bound.memory);
+          CHECK(degree_bound(evaluator, plan).step_time <= bound.step_time);
           ++plans;
         }
       }

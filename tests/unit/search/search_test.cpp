@@ -38,7 +38,7 @@ SearchOptions options(Pruning pruning, int threads) {
   return o;
 }
 
-/// What a look at every plan finds, without bounds, subtrees or families.
+/// The answer by a look at every plan, without bounds, subtrees or families.
 struct BruteForce {
   std::vector<PlanCandidate> fitting;  ///< simulated, best first
   std::vector<PlanCandidate> tight;    ///< the same of plans that fit less surely

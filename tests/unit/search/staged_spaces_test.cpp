@@ -27,7 +27,7 @@ Problem problem_of(OperatorSteps steps) {
   });
 }
 
-/// What a plan has of the degrees that are asked for below.
+/// The degrees of a plan that are asked for below.
 void check_admitted(const SearchRequest& request, const ParallelPlan& plan,
                     const Framework& framework) {
   const std::vector<StageDescription> stages = stages_of(plan, framework);

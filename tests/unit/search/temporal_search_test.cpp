@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The search of sequences against plans that a user names.
-#include "search/strategies/partition/temporal_search.hpp"
+#include "search/strategies/strategy.hpp"
 
 #include <doctest/doctest.h>
 
-#include "plan/placements/square_placements.hpp"
+#include "plan/placements/ring_placements.hpp"
 #include "plan/stages/expand.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "support/search_space.hpp"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options left out by bounds, against elimination over all of them.
-#include "search/solvers/tied_layers.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search/strategies/uneven/uneven_search.hpp"
+#include "plansearch/plan_report.hpp"
+#include "search/strategies/strategy.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +11,7 @@
 
 #include "plan/stages/layer_distribution.hpp"
 #include "plansearch/plan_stages.hpp"
-#include "search/strategies/uneven/stage_bounds.hpp"
+#include "search/strategies/uneven/stage_catalog.hpp"
 #include "search/strategies/uneven/stage_configs.hpp"
 #include "support/search_space.hpp"
 #include "support/toy_problem.hpp"
@@ -206,7 +207,7 @@ TEST_SUITE("unit") {
       const auto plan = catalog.plan(described);
       REQUIRE(std::holds_alternative<ParallelPlan>(plan));
       const std::vector<StageReport> reports =
-          evaluator.details(std::get<ParallelPlan>(plan)).stages;
+          plan_details(evaluator, std::get<ParallelPlan>(plan)).stages;
       const std::vector<int> ranks = catalog.first_ranks(stages);
       const std::vector<Seconds> shared = catalog.shared_reductions(stages, ranks);
       if (!ranks.empty()) ++apart;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search/ranking/variants.hpp"
+#include "plansearch/ranking.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "studies/reproduce/alpa/alpa_planner.hpp"
+#include "plansearch/plan_report.hpp"
 
 #include <doctest/doctest.h>
 
@@ -42,7 +43,7 @@ TEST_SUITE("unit") {
     const PlanEvaluator evaluator(problem);
     const auto found = alpa_plan(evaluator, plain(), 6);
     REQUIRE(found);
-    const auto reports = evaluator.details(found->plan).stages;
+    const auto reports = plan_details(evaluator, found->plan).stages;
     CHECK(reports.size() > 1);
     Seconds sum;
     Seconds longest;

@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages of the busiest device and the stages of a plan, by the same profiles, passes and
-// collectives that the step is made of.
-#include "evaluate/answer/communication_report.hpp"
-
+// Computes: the messages of the busiest device, the stages and the operators of a plan.
+// Source: the profiles, passes and collectives that its step is made of; operator_price and
+//         edge_price, the parts that block profiles are added up from.
+// Assumes: rows of operators hide nothing and recompute nothing.
+// Units: seconds and bytes per step; operators: per micro-batch and copy of the block.
+// Checked by: tests/unit/evaluate/step_model_test.cpp, operator_report_test.cpp (the rows sum to
+//             the passes)
 #include <algorithm>
 
+#include "evaluate/answer/plan_details.hpp"
 #include "evaluate/block/message_name.hpp"
+#include "evaluate/block/operator_price.hpp"
 #include "evaluate/memory/memory_model.hpp"
 #include "evaluate/states/host_update.hpp"
 #include "evaluate/step/group_pass.hpp"
+#include "evaluate/step/plan_invariants.hpp"
 #include "evaluate/step/step_collectives.hpp"
 #include "evaluate/step/step_model.hpp"
 #include "evaluate/step/windowed_step.hpp"
 #include "plan/stages/pipeline_shape.hpp"
+#include "plansearch/plan_report.hpp"
 
 namespace plansearch {
 namespace {
@@ -211,6 +218,99 @@ std::vector<StageReport> stages_of_view(const PricingInput& view, EvaluationWork
     stages.push_back(std::move(stage));
   }
   return stages;
+}
+
+namespace {
+
+/// The messages that bring an operator its inputs, and those that take the block's outputs from it.
+Seconds messages_of(const BlockWork& work, const BlockIndex& index, std::size_t op) {
+  PhaseTimes sum = edge_price(work, index, kEdge, op);
+  for (std::size_t producer = 0; producer < op; ++producer) {
+    sum += edge_price(work, index, producer, op);
+  }
+  sum += edge_price(work, index, op, kNextBlock);
+  return sum.total();
+}
+
+/// One row per launch: operators that run as one kernel are named together.
+void append_block(const Block& block, const BlockIndex& index, const BlockWork& work, double copies,
+                  std::vector<OperatorReport>& lines) {
+  const std::string* launch = nullptr;
+  for (std::size_t op = 0; op < block.operators.size(); ++op) {
+    const Operator& described = block.operators[op];
+    const bool joins = launch != nullptr && !launch->empty() && *launch == described.fused_key;
+    launch = &described.fused_key;
+    const PhaseTimes own = operator_price(work, op);
+    const OperatorReport line{block.name,
+                              copies,
+                              described.name,
+                              own.forward,
+                              own.input_gradient,
+                              own.weight_gradient,
+                              messages_of(work, index, op)};
+    if (joins) {
+      lines.back().add(line);
+    } else {
+      lines.push_back(line);
+    }
+  }
+}
+
+}  // namespace
+
+void OperatorReport::add(const OperatorReport& other) {
+  name += ", " + other.name;
+  forward += other.forward;
+  input_gradient += other.input_gradient;
+  weight_gradient += other.weight_gradient;
+  messages += other.messages;
+}
+
+std::vector<OperatorReport> operators_at(const ProfileMaker& profiles, const PricingInput& view,
+                                         int position) {
+  const Network& network = *view.problem.network;
+  std::vector<OperatorReport> lines;
+  for_each_transform_at(view, position, [&](int number) {
+    const TransformInvariants& transform = view.ground.transforms[static_cast<std::size_t>(number)];
+    const std::vector<BlockWork>& work = transform.profile->work->blocks;
+    const std::vector<double> copies = copies_at(view, position, number);
+    for (std::size_t b = 0; b < copies.size(); ++b) {
+      if (copies[b] <= 0.0) continue;
+      append_block(network.blocks[b], profiles.index()[b], work[b],
+                   copies[b] * transform.degrees->pieces, lines);
+    }
+  });
+  std::erase_if(lines, [](const OperatorReport& line) { return line.total() == Seconds(0); });
+  return lines;
+}
+
+namespace {
+
+PlanDetails details_of(const ProfileMaker& profiles, const PricingInput& view,
+                       EvaluationWorkspace& workspace) {
+  const int busiest = step_time(view, MakespanMethod::Simulation, workspace).busiest;
+  PlanDetails details{communication_of(profiles, view, workspace), stages_of_view(view, workspace),
+                      operators_at(profiles, view, busiest), hidden_at(profiles, view, busiest),
+                      held_at_peak(profiles, view, workspace)};
+  if (view.order.window) details.order = found_order(view, workspace);
+  return details;
+}
+
+}  // namespace
+
+PlanDetails plan_details(const PlanEvaluator& evaluator, const ParallelPlan& plan) {
+  const auto workspace = PlanEvaluator::make_workspace();
+  return evaluator.views().with_view(plan, [&](const PricingInput& view) {
+    return details_of(evaluator.views().profiles, view, *workspace);
+  });
+}
+
+PlanDetails plan_details(const PlanEvaluator& evaluator, const PlanDegrees& plan,
+                         EvaluationWorkspace& workspace) {
+  const auto profile = evaluator.profile(plan);
+  return evaluator.views().with_view(*profile, plan, workspace, [&](const PricingInput& view) {
+    return details_of(evaluator.views().profiles, view, workspace);
+  });
 }
 
 }  // namespace plansearch
