@@ -175,6 +175,22 @@ ComputeOrder order_of(const PipelineShape& shape) {
   return row.given != nullptr ? *row.given : row.order(shape);
 }
 
+ComputeOrder empty_order(const PipelineShape& shape) {
+  ComputeOrder order;
+  const StageMapping& placement = mapping_of(shape);
+  order.pipeline = placement.places(shape.stages, shape.chunks);
+  order.replicas = placement.replicas;
+  order.micro_batches = shape.micro_batches;
+  order.forwards = shape.forwards;
+  order.weight_gradients = schedule_row(shape.schedule).weight_gradients;
+  return order;
+}
+
+std::variant<ComputeOrder, Infeasible> make_order(const PipelineShape& shape) {
+  if (auto obstacle = obstacle_of(shape)) return *obstacle;
+  return order_of(shape);
+}
+
 int PipelineShape::virtual_stages() const {
   return stages * chunks * schedule_row(schedule).placement->replicas;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "schedule/order/compute_order.hpp"
@@ -88,6 +89,10 @@ struct Schedule {
 void check_pieces(const PipelineShape& shape);
 /// The row's order for a legal shape. Throws as check_pieces does.
 [[nodiscard]] ComputeOrder order_of(const PipelineShape& shape);
+/// An order without steps yet, on the places of the shape's schedule.
+[[nodiscard]] ComputeOrder empty_order(const PipelineShape& shape);
+/// The order of shape.schedule, or why there is none.
+[[nodiscard]] std::variant<ComputeOrder, Infeasible> make_order(const PipelineShape& shape);
 /// How many forwards of every virtual stage are one piece with a backward. Remembers the shape that
 /// a thread asked for last.
 [[nodiscard]] const std::vector<int>& joined_forwards(const PipelineShape& shape);

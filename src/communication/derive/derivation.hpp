@@ -80,6 +80,6 @@ void derive_halos(const Context& context, Demands& demands);
 void derive_halos(const Context& context, std::size_t op, Demands& demands);
 void derive_rings(const Context& context, Demands& demands);
 void derive_rings(const Context& context, std::size_t op, Demands& demands);
-void derive_parameters(const Context& context, Demands& demands);
+void derive_parameters(const Context& context, const TensorPolicies& policies, Demands& demands);
 
 }  // namespace plansearch::derivation

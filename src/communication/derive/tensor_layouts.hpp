@@ -52,7 +52,8 @@ void derive_inside(const DerivationInput& input, DerivationScratch& scratch, std
                    std::vector<Communication>& demands);
 
 /// Gathers and reductions of the parameters of one operator, each a message of its own.
-void derive_own_parameters(const DerivationInput& input, DerivationScratch& scratch, std::size_t op,
+void derive_own_parameters(const DerivationInput& input, const TensorPolicies& policies,
+                           DerivationScratch& scratch, std::size_t op,
                            std::vector<Communication>& demands);
 
 }  // namespace plansearch

@@ -144,7 +144,8 @@ std::vector<PricedCommunication> communication_of(const ProfileMaker& profiles,
                                                   const PricingInput& view,
                                                   EvaluationWorkspace& workspace) {
   std::vector<PricedCommunication> lines;
-  const StepResult result = step_time(view, MakespanMethod::Simulation, workspace);
+  const StepResult result =
+      step_time(view, MakespanMethod::Simulation, workspace, listed_program(view, workspace));
   append_passes(profiles, view, result.busiest, lines);
   if (view.joins()) share_out(result.step.exposed, lines);
   std::vector<PricedCommunication> collectives =
@@ -171,7 +172,6 @@ PipelineResult run_of(const PricingInput& view, EvaluationWorkspace& workspace) 
 }  // namespace
 
 std::vector<StageReport> stages_of_view(const PricingInput& view, EvaluationWorkspace& workspace) {
-  fill_passes(view, workspace);
   fill_durations(view, workspace);
   const PipelineResult result = run_of(view, workspace);
   const bool goes_on = optimizer_start(*view.problem.framework, view.order.schedule) ==

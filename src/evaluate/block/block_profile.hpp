@@ -8,7 +8,7 @@
 
 #include "evaluate/block/least_waits.hpp"
 #include "evaluate/block/local_work.hpp"
-#include "evaluate/states/sharded_states.hpp"
+#include "evaluate/block/placed_network.hpp"
 #include "plansearch/concurrency.hpp"
 #include "plansearch/quantity.hpp"
 

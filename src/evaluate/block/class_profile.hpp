@@ -18,7 +18,8 @@ struct ModelStateBytes {
   double parameter = 0.0;
   double share = 0.0;  ///< of a parameter, that a rank keeps
   double gradient = 0.0;
-  double gradient_unit = 0.0;  ///< the same, of one block at a time
+  double gradient_pieces = 1.0;  ///< ranks that share a gradient (a number)
+  double gradient_unit = 0.0;    ///< the same, of one block at a time
   double optimizer = 0.0;
   double optimizer_traffic = 0.0;  ///< read and written by one optimizer step
   double second_moment = 0.0;      ///< besides, of what AdamW updates beside Muon

@@ -94,8 +94,9 @@ PhaseMessage price_message(const PricingContext& context, const DeviceMesh& mesh
   message.communication = communication;
   message.communication.elements = elements;
   message.bytes = wire_size(communication.wire, context.precision) * elements;
-  const TokenDispatcher& dispatch = dispatcher_of(*context.problem.framework, dispatcher);
+  message.purpose = purpose_of(communication);
   const bool tokens = exchanges_tokens(communication);
+  const TokenDispatcher& dispatch = dispatcher_of(*context.problem.framework, dispatcher);
   const bool over_nodes = tokens && dispatch.path == TokenPath::Nodes;
   const Bytes moved = message.bytes * (tokens ? fullest : 1.0);
   const CallPrice call = over_nodes ? price_exchange(context, dispatch, moved, group)
@@ -106,7 +107,6 @@ PhaseMessage price_message(const PricingContext& context, const DeviceMesh& mesh
   message.transfer = call.cost.transfer;
   message.one_domain = call.one_domain;
   message.overlap = overlap_class(communication);
-  message.purpose = purpose_of(communication);
   message.between_nodes = group.span() > context.problem.cluster->accelerators_per_node;
   return message;
 }

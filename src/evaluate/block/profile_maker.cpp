@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: class profiles, each part once.
-// Source: placed_network.hpp (placement), kept_states.hpp (policies), local_work.hpp (micro-batch).
+// Source: placed_network.hpp (placement, policies), local_work.hpp (micro-batch).
 // Assumes: plans are legal.
 // Units: seconds, bytes.
 // Checked by: tests/unit/evaluate/class_profile_test.cpp (no plan sees another one's numbers)

@@ -294,15 +294,15 @@ struct PlanEvaluator::Implementation {
   [[nodiscard]] Estimate evaluate(const PricingInput& view, MakespanMethod method,
                                   EvaluationWorkspace& workspace) const {
     Estimate estimate;
-    const StepResult result = step_time(view, method, workspace);
+    const bool simulated = method == MakespanMethod::Simulation;
+    const auto program = simulated ? listed_program(view, workspace) : std::nullopt;
+    const StepResult result = step_time(view, method, workspace, program);
     estimate.step = result.step;
     estimate.imbalance = result.imbalance;
     estimate.busiest_stage = result.busiest;
     estimate.next_step_overlap = result.next_step_overlap;
-    DeviceMemory worst = worst_device_memory(view, workspace);
-    if (method == MakespanMethod::Simulation && is_listed(problem)) {
-      worst = listed_device_memory(view, workspace);
-    }
+    const DeviceMemory worst = program ? listed_device_memory(view, *program, workspace)
+                                       : worst_device_memory(view, workspace);
     estimate.memory = worst.memory;
     for (const StageClassStates& kind : view.ground.kinds) {
       estimate.host_memory = std::max(estimate.host_memory, kind.offload.memory);

@@ -18,10 +18,13 @@ struct GroupPass {
   PassProfile forward;
   PassProfile backward;
   PassProfile recompute;
+  PassProfile weight_gradient;  ///< of orders that split the backward
+  PassProfile input_gradient;   ///< the same
+  Seconds joined;               ///< a forward beside a backward, where the order joins them
 };
 [[nodiscard]] GroupPass position_pass(const PricingInput& view, int position);
 
-/// Fills `workspace.durations` from the passes and the boundaries between groups.
+/// Fills `workspace.passes`, and from them and the boundaries between groups `workspace.durations`.
 void fill_durations(const PricingInput& view, EvaluationWorkspace& workspace);
 
 /// One message from a group of blocks to the next, or its gradient's way back.

@@ -2,6 +2,7 @@
 // The program of a plan: every instruction of one step with the plan's own times and bytes.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,11 +46,15 @@ struct PricedProgram : SimulatedProgram {
 /// have simulators that give the same end faster.
 [[nodiscard]] bool is_listed(const Problem& problem);
 
-/// The device that needs most, with the messages that its lists keep.
-[[nodiscard]] DeviceMemory listed_device_memory(const PricingInput& view,
-                                                EvaluationWorkspace& workspace);
-
 [[nodiscard]] PricedProgram priced_program(const PricingInput& view, const ProgramRequest& request,
                                            EvaluationWorkspace& workspace);
+
+/// The program of a plan whose step ends with it, and of no other plan.
+[[nodiscard]] std::optional<PricedProgram> listed_program(const PricingInput& view,
+                                                          EvaluationWorkspace& workspace);
+/// The device that needs most, with the messages that its lists keep.
+[[nodiscard]] DeviceMemory listed_device_memory(const PricingInput& view,
+                                                const PricedProgram& program,
+                                                EvaluationWorkspace& workspace);
 
 }  // namespace plansearch

@@ -119,10 +119,11 @@ struct DeviceEnd {
   Seconds start_without_transfers;
 };
 
-/// What devices of one kind do: one micro-batch, and what is exposed at the end of a step.
+/// The work of a device of one kind: one micro-batch, then the end of a step.
 struct StageClassWork {
   PhaseLengths pass;
-  Seconds reduction;
+  Seconds reduction;  ///< exposed gathers and reductions
+  Seconds optimizer;  ///< with the copies to the host that no backward hides
 };
 
 /// What plans of equal degrees can differ in before micro-batches and recomputation do.

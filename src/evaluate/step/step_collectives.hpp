@@ -41,7 +41,7 @@ void for_each_step_message(const PricingInput& view, const PhaseLengths& pass, s
   for (const PhaseMessage& message : messages.last) visit(message, message.time);
 }
 
-/// What of them is exposed, by kind: `workspace.work`. Needs `workspace.passes`.
+/// Fills `workspace.work`, one per kind of device. Needs `workspace.passes`.
 void fill_work(const PricingInput& view, EvaluationWorkspace& workspace);
 
 /// The same as a list, for readers.

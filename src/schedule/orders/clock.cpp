@@ -6,6 +6,7 @@
 // Units:      clock ticks of one piece.
 // Checked by: tests/unit/schedule/orders/hanayo_test.cpp, chimera_test.cpp
 #include "schedule/orders/clock.hpp"
+#include "schedule/table.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -7,6 +7,7 @@
 // Units:      slots of one piece.
 // Checked by: tests/unit/schedule/orders/v_half_test.cpp, v_min_test.cpp
 #include "schedule/orders/v_pattern.hpp"
+#include "schedule/table.hpp"
 
 #include <deque>
 #include <map>

@@ -27,7 +27,7 @@ WindowTable::WindowTable(const BlockPlan& plan, std::vector<std::optional<int>> 
     : plan_(plan),
       caps_(std::move(caps)),
       period_(period),
-      order_(dependence_order(plan)),
+      order_(plan.sequence),
       into_(plan.blocks.size()),
       out_(plan.blocks.size()),
       nodes_on_(plan.devices()),

@@ -9,6 +9,7 @@
 
 #include "plansearch/evaluator.hpp"
 #include "schedule/program/timeline.hpp"
+#include "schedule/table.hpp"
 #include "support/toy_class.hpp"
 
 namespace plansearch {

@@ -15,6 +15,7 @@
 #include "pipeline_support.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/program/timeline.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch::testing {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "pipeline_support.hpp"
 #include "schedule/simulation/simulated_program.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch::testing {
 namespace {
