@@ -12,8 +12,8 @@
 
 #include "communication/derive/derivation.hpp"
 #include "cost/kernels/compute_cost.hpp"
+#include "evaluate/block/local_work.hpp"
 #include "evaluate/block/operator_time.hpp"
-#include "evaluate/block/rank_load.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "workload/operator_traits.hpp"
 

@@ -74,12 +74,8 @@ template <typename Id>
 [[nodiscard]] WireClass wire_class(ElementClass element);
 
 void derive_activations(const Context& context, Demands& demands);
-void derive_statistics(const Context& context, Demands& demands);
-void derive_statistics(const Context& context, std::size_t op, Demands& demands);
-void derive_halos(const Context& context, Demands& demands);
-void derive_halos(const Context& context, std::size_t op, Demands& demands);
-void derive_rings(const Context& context, Demands& demands);
-void derive_rings(const Context& context, std::size_t op, Demands& demands);
+/// Messages between the devices of one operator while it runs.
+void derive_inside(const Context& context, std::size_t op, Demands& demands);
 void derive_parameters(const Context& context, const TensorPolicies& policies, Demands& demands);
 
 }  // namespace plansearch::derivation

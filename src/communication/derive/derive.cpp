@@ -118,18 +118,10 @@ void derive_operator_communication(const DerivationInput& input, DerivationScrat
   const derivation::Context context{input, scratch};
   const std::size_t first = demands.size();
   derivation::derive_activations(context, demands);
-  derivation::derive_statistics(context, demands);
-  derivation::derive_halos(context, demands);
-  derivation::derive_rings(context, demands);
+  for (std::size_t op = 0; op < input.block.operators.size(); ++op) {
+    derivation::derive_inside(context, op, demands);
+  }
   derivation::sort_from(demands, first);
-}
-
-void derive_inside(const DerivationInput& input, DerivationScratch& scratch, std::size_t op,
-                   std::vector<Communication>& demands) {
-  const derivation::Context context{input, scratch};
-  derivation::derive_statistics(context, op, demands);
-  derivation::derive_halos(context, op, demands);
-  derivation::derive_rings(context, op, demands);
 }
 
 void derive_parameter_communication(const DerivationInput& input, const TensorPolicies& policies,

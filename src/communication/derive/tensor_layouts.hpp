@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "communication/derive/derive.hpp"
-#include "communication/redistribution/layout_paths.hpp"
+#include "communication/redistribution/redistribution.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch {

@@ -11,7 +11,7 @@
 
 #include "communication/redistribution/layout_moves.hpp"
 #include "communication/redistribution/redistribution.hpp"
-#include "communication/redistribution/unit_rates.hpp"
+#include "communication/redistribution/redistribution_units.hpp"
 
 namespace plansearch {
 

@@ -11,7 +11,6 @@
 #include "communication/redistribution/layout_graph.hpp"
 #include "communication/redistribution/redistribution.hpp"
 #include "communication/redistribution/redistribution_units.hpp"
-#include "communication/redistribution/unit_rates.hpp"
 
 namespace plansearch {
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "evaluate/block/message_name.hpp"
+#include "evaluate/block/phase_message.hpp"
 #include "evaluate/memory/memory_model.hpp"
 #include "evaluate/states/host_update.hpp"
 #include "evaluate/step/group_pass.hpp"

@@ -15,7 +15,7 @@
 #include <span>
 #include <utility>
 
-#include "evaluate/block/link_rates.hpp"
+#include "evaluate/block/phase_message.hpp"
 #include "plan/primitives/recompute.hpp"
 
 namespace plansearch {

@@ -13,7 +13,7 @@
 
 #include "cost/kernels/concurrency.hpp"
 #include "evaluate/block/host_copies.hpp"
-#include "evaluate/block/rank_load.hpp"
+#include "evaluate/block/local_work.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "schedule/table.hpp"

@@ -13,8 +13,6 @@
 #include "cost/kernels/kernel_shape.hpp"
 #include "evaluate/block/local_work.hpp"
 #include "evaluate/block/module_choices.hpp"
-#include "evaluate/memory/expanded_weights.hpp"
-#include "evaluate/memory/kept_format.hpp"
 #include "evaluate/memory/saved_sizes.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "plan/stages/layer_distribution.hpp"

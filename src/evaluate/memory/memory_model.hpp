@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Peak memory of a plan, device by device.
+// Peak memory of a plan, device by device, and the chance that it does not fit.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,20 @@
 
 #include "evaluate/step/pricing_input.hpp"
 #include "plansearch/evaluation.hpp"
+#include "plansearch/framework_constants.hpp"
+#include "plansearch/quantity.hpp"
 
 namespace plansearch {
+
+/// The probability that a plan of this predicted peak needs more than `limit`. `certain`: of the
+/// peak, what is known to the byte; only the rest has an error.
+[[nodiscard]] double risk_of_memory(const MemoryError& error, Bytes predicted, Bytes limit,
+                                    Bytes certain = {});
+
+/// The largest predicted peak whose risk is at most `risk` (above 0, below 1): what a threshold on
+/// the risk is as a threshold on bytes.
+[[nodiscard]] Bytes peak_at_risk(const MemoryError& error, double risk, Bytes limit,
+                                 Bytes certain = {});
 
 /// Keeps of two devices the one that needs more, and the most that either has in memory of its
 /// host.

@@ -1,13 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes of the tensors that one micro-batch of one block keeps on one device, one by one.
+// The tensors that one micro-batch of one block keeps on one device, one by one: sizes, formats,
+// and whether they wait on the host.
 #pragma once
 
 #include <cstddef>
 #include <optional>
 
+#include "communication/slices/block_index.hpp"
 #include "evaluate/block/local_work.hpp"
+#include "plansearch/degrees.hpp"
+#include "plansearch/framework.hpp"
+#include "plansearch/network.hpp"
 
 namespace plansearch {
+
+/// Whether nothing but products with weights and activation functions reads a tensor again: norms
+/// and attention, which lose more by few digits, do not.
+[[nodiscard]] bool only_products_read_again(const Block& block, const BlockIndex& index,
+                                            TensorId id);
+
+/// Whether what an operator of a block saves waits on the host. `saved`: one of its tensors; null:
+/// copies around attention. Modules leave what they keep and what they read.
+[[nodiscard]] bool waits_on_host(const HostTensors& host, const Block& block, std::size_t op,
+                                 const Saved* saved);
 
 /// Bytes, and elements where it says so.
 class SavedSizes {
@@ -42,5 +57,9 @@ class SavedSizes {
   const LocalBlock& local_;
   const Block& block_;
 };
+
+/// Adds them, bytes on one device, to what the block keeps and to its working set.
+void add_expanded_weights(const PricingContext& context, const LocalBlock& local, Recompute level,
+                          BlockMemory& memory);
 
 }  // namespace plansearch

@@ -25,7 +25,6 @@
 #include "evaluate/answer/step_nodes.hpp"
 #include "evaluate/block/class_profile.hpp"
 #include "evaluate/memory/memory_model.hpp"
-#include "evaluate/memory/memory_risk.hpp"
 #include "evaluate/step/evaluator_parts.hpp"
 #include "evaluate/step/grid_bound.hpp"
 #include "evaluate/step/plan_invariants.hpp"

@@ -13,9 +13,7 @@
 
 #include "plansearch/error.hpp"
 #include "plansearch/stop_token.hpp"
-#include "schedule/program/lowering_buffers.hpp"
 #include "schedule/program/lowering_messages.hpp"
-#include "schedule/program/lowering_routes.hpp"
 
 namespace plansearch {
 namespace {

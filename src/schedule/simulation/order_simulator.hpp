@@ -6,7 +6,6 @@
 
 #include "schedule/simulation/compiled_order.hpp"
 #include "schedule/simulation/pipeline.hpp"
-#include "schedule/simulation/result.hpp"
 
 namespace plansearch {
 

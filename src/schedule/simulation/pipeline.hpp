@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pipeline to be scheduled: its shape, the durations of its pieces, and its legality.
+// One pipeline to be scheduled: its shape, the durations of its pieces, its legality, and the
+// result of its simulation.
 //
 // A *virtual stage* is one model chunk on one device. Micro-batches pass the virtual stages
 // 0, 1, ..., stages * chunks - 1 forward and in reverse order backward. Where they live is the
@@ -141,5 +142,28 @@ void check_total(const PipelineShape& shape, const PipelineTimes& times);
 /// Throws InternalError when the arrays do not fit the shape or a duration is negative, and what
 /// check_total throws.
 void check_times(const PipelineShape& shape, const PipelineTimes& times);
+
+struct DeviceUse {
+  Ticks first_start = 0;
+  Ticks last_end = 0;          ///< includes the last blocking send
+  Ticks busy = 0;              ///< computing
+  Ticks exposed_transfer = 0;  ///< not computing because a message was on its way or being sent
+  bool operator==(const DeviceUse&) const = default;
+};
+
+struct PipelineResult {
+  Ticks makespan = 0;  ///< from the first start to the last end of all devices
+  std::vector<DeviceUse> devices;
+  int micro_batches_simulated = 0;  ///< the others were extrapolated (0: closed form)
+
+  /// Idle for lack of work: neither computing nor waiting for a transfer.
+  [[nodiscard]] Ticks bubble(std::size_t device) const {
+    return makespan - devices[device].busy - devices[device].exposed_transfer;
+  }
+  /// Longest time between a device's first start and its last end.
+  [[nodiscard]] Ticks span() const;
+};
+
+enum class SteadyState : std::uint8_t { Extrapolate, SimulateAll };
 
 }  // namespace plansearch

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "schedule/simulation/result.hpp"
+#include "schedule/simulation/pipeline.hpp"
 #include "schedule/templates/task_template.hpp"
 
 namespace plansearch {
