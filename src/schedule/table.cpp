@@ -197,8 +197,8 @@ int PipelineShape::virtual_stages() const {
 
 namespace {
 
-/// Of the first `count` forwards of a device, those of one chunk: chunk after chunk in groups of
-/// micro-batches, of which the last may be shorter.
+/// Those of the first `count` forwards of a device that are of one chunk: chunk after chunk in
+/// groups of micro-batches, of which the last may be shorter.
 int forwards_of_chunk(const PipelineShape& shape, int chunk, int count) {
   const int group = shape.group_size();
   const int whole = std::min(count / (group * shape.chunks), shape.micro_batches / group);

@@ -42,8 +42,8 @@ struct Context : DerivationInput {
 using Demands = std::vector<Communication>;
 using Slices = FixedVector<SliceMap, kMaxTensorRank>;
 
-/// What a device holds of a tensor when a phase of an operator starts: what the first step uses, or
-/// all that its steps use.
+/// The part of a tensor on a device when a phase of an operator starts: what the first step uses,
+/// or all that its steps use.
 [[nodiscard]] Slices start_slices(const Context& context, std::size_t op_index, TensorId tensor,
                                   OperatorPhase phase);
 /// The same of a result when the phase is over: where the last step left it, or at home if the

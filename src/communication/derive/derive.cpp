@@ -144,7 +144,7 @@ struct SharedPlace {
   std::uint32_t index = 0;
 };
 
-/// What the plan says of the operator that uses a parameter; null: by role.
+/// The choice of the plan for the operator that uses a parameter; null: by role.
 const FactorCuts* chosen_cuts(const PlacementRules& rules, const Block& block, std::size_t number,
                               ParameterId id) {
   if (rules.placements == nullptr) return nullptr;

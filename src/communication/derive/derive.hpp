@@ -21,7 +21,7 @@ struct DerivationScratchDeleter {
 using DerivationScratchPtr = std::unique_ptr<DerivationScratch, DerivationScratchDeleter>;
 [[nodiscard]] DerivationScratchPtr make_derivation_scratch();
 
-/// What one thread derives a network with, block by block: no allocation once they have grown.
+/// Buffers with which one thread derives a network, block by block.
 struct DerivationBuffers {
   BlockPlacement placement;
   DerivationScratchPtr derivation = make_derivation_scratch();

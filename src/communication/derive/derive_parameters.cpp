@@ -54,7 +54,7 @@ class ParameterDeriver {
   }
 
  private:
-  /// Of the matrices that an optimizer updates: how long a side is, and what cuts it.
+  /// Notes the length and the cuts of a side of the matrices that an optimizer updates.
   void note_side(std::size_t dim, double extent, const SliceMap& map) {
     if (!matrix_) return;
     const bool row = matrix_->is_row(dim);
@@ -235,7 +235,7 @@ class ParameterDeriver {
     }
   }
 
-  /// What a matrix is to the ranks that share it: gathered or summed over those that slice it, or
+  /// Messages for the whole matrix: it is gathered or summed over the ranks that slice it, or
   /// brought to the one that updates it and back.
   void whole_update(const MatrixUpdates& updates) {
     const FlatCut& states = policy_->moment.storage;

@@ -12,13 +12,13 @@
 
 namespace plansearch {
 
-/// Of the operator that makes a tensor, or of the edge where it enters the block.
+/// The layouts of the operator that makes a tensor, or of the edge where it enters the block.
 struct MakerLayouts {
   NumberedLayout made;
   NumberedLayout gradient;  ///< as its backward wants it
 };
 
-/// Of one operator that reads it.
+/// The layouts of one operator that reads the tensor.
 struct ReaderLayouts {
   NumberedLayout wanted;
   /// As its backward leaves it, without the parts that the maker hands on to its parameters.

@@ -17,7 +17,7 @@ namespace plansearch {
 
 namespace {
 
-/// What a device starts with where ways do not depend on it.
+/// The elements that a device starts with where paths do not depend on it.
 constexpr double kManyElements = 1 << 30;
 
 }  // namespace
@@ -157,7 +157,7 @@ void RedistributionUnits::add_parts() {
   }
 }
 
-/// What is known of every unit once all are.
+/// Completes the fields of every unit once all are known.
 void RedistributionUnits::finish() {
   pattern_.units = units_.size();
   pattern_.goal_dim.fill(-1);

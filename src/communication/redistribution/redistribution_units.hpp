@@ -70,7 +70,7 @@ class RedistributionUnits {
 /// As multiples of what it costs when all units are gathered together; 1 without rates.
 class UnitRates {
  public:
-  /// Of a pattern of few units; `steps` may be null.
+  /// Takes the rates of a pattern of few units; `steps` may be null.
   void set(const RedistributionUnits& units, const StepRates* steps);
   [[nodiscard]] double operator()(CommunicationKind kind, std::uint32_t units) const {
     if (rates_.empty()) return 1.0;

@@ -23,13 +23,13 @@ namespace plansearch {
 [[nodiscard]] RepeatedShares repeated_shares(const Block& block,
                                              const SelectiveRecompute& selective);
 
-/// What one micro-batch of one block holds on one device.
+/// The memory of one micro-batch of one block on one device.
 struct BlockMemory {
   Bytes saved;        ///< kept from forward to backward
   Bytes offloaded;    ///< the same, in memory of the host
   Bytes working_set;  ///< kept in addition while its own backward runs
   Bytes loss;         ///< share of `saved` that the loss needs (head block)
-  /// Of linear operators with trainable weights: inputs and output gradients, which stay from the
+  /// Inputs and output gradients of linear operators with trainable weights, which stay from the
   /// input gradient to a weight gradient that runs later.
   Bytes kept_for_weights;
   Bytes cached;                ///< gathered inputs, freed after use

@@ -29,7 +29,7 @@ namespace plansearch {
 
 namespace {
 
-/// What a collective issued by a training step pays beyond an isolated one: launch and skew.
+/// The cost of a collective in a training step beyond an isolated one: launch and skew.
 Seconds in_step_latency(const PricingContext& context, CommunicationKind kind,
                         const GroupSpan& span) {
   return context.constants.collective_call +

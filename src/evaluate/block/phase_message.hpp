@@ -76,7 +76,7 @@ struct PhaseMessage {
 /// tokens travel.
 [[nodiscard]] double hidden_share(const PricingContext& context, const PhaseMessage& message);
 
-/// What a framework hides of a message by its share, and what is left for kernels to wait for.
+/// The part of a message that a framework hides by its share, and the part kernels wait for.
 struct SharedTime {
   Seconds hidden;
   Seconds exposed;  ///< with what hiding it costs the kernels
@@ -103,7 +103,7 @@ class LinkRates : public StepRates {
   LinkRates(const PricingContext& context, const DeviceMesh& mesh)
       : context_(context), mesh_(mesh) {}
 
-  /// What paths between layouts go by: nothing where not every sequence of steps is tried.
+  /// The rates that order paths between layouts; null where not every sequence of steps is tried.
   [[nodiscard]] const StepRates* of_paths() const;
 
  private:

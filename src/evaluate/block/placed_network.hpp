@@ -82,7 +82,7 @@ struct PlacedBlock {
   std::vector<MatrixUpdate> updates;  ///< of its matrices, where the optimizer needs them whole
 };
 
-/// Of one plan and mesh; plans whose groups have the same sizes share it.
+/// The blocks under one plan and mesh; plans whose groups have the same sizes share them.
 struct PlacedBlocks {
   PlanDegrees plan;                 ///< the one it was made for, with one sequence per micro-batch
   DeviceMesh mesh;                  ///< of that plan: cuts go with its sizes
@@ -106,10 +106,10 @@ struct PlacedNetwork {
 struct StepMessage {
   Communication communication;
   Bytes tiles;  ///< of whole tiles: the plans of a class cut them over groups of their own sizes
-  /// Of a parameter that other blocks use as well; empty for the others. Lives in the network.
+  /// The key of a parameter that other blocks use as well, else empty. Lives in the network.
   std::string_view shared_key;
 
-  /// Of the piece that a rank sends, on the mesh of a plan.
+  /// The bytes of the piece that a rank sends, on the mesh of a plan.
   [[nodiscard]] Bytes bytes(const DeviceMesh& mesh) const {
     return tiles / static_cast<double>(mesh.size(communication.cut));
   }

@@ -379,7 +379,7 @@ void ProfileMaker::fill_least_times(EarlyProfile& early) const {
       times = {};
       BlockParts least = parts(profile, b, silent, kNoMessages);
       chord.add(b, 1.0, least.waits);
-      // What modules send again is not counted, nor what they leave to be copied.
+      // Messages that modules send again are not counted, nor bytes that they leave to be copied.
       if (plan.modules != 0) {
         least.copies = {};
         least.waits.recompute[static_cast<std::size_t>(Recompute::Selective)] = Seconds(0);

@@ -33,7 +33,7 @@ struct ListedMessage {
   return op;
 }
 
-/// What travels while one launch runs.
+/// The messages that travel while one launch runs.
 inline constexpr std::size_t kMostTravelling = 24;
 using Travelling = FixedVector<const Communication*, kMostTravelling>;
 
@@ -110,7 +110,7 @@ struct Step {
   std::size_t op = 0;
 };
 
-/// What a pass runs, in order: backward from the last operator on.
+/// Lists the steps of a pass in order: backward from the last operator on.
 inline void list_steps(BlockPass pass, Recompute recompute, std::size_t operators,
                        std::vector<Step>& steps) {
   const auto list = [&](Step::Part part) {
@@ -128,7 +128,7 @@ inline void list_steps(BlockPass pass, Recompute recompute, std::size_t operator
   list(Step::Part::Backward);
 }
 
-/// What shares of messages may still hide behind, by part of a pass.
+/// The kernel time that shares of messages may still hide behind, by part of a pass.
 struct HidingRoom {
   using Windows = FixedVector<Seconds*, 4>;
   std::array<Seconds, 3> kernels;
@@ -138,7 +138,7 @@ struct HidingRoom {
     return idle_cards[static_cast<std::size_t>(part)];
   }
 
-  /// What one block needs in backward travels beside the whole of another's, recomputation and all.
+  /// Messages that one block needs in backward travel beside all of another's, with recomputation.
   [[nodiscard]] Windows around(Step::Part part, const PhaseMessage& message) {
     Windows windows{&kernels[static_cast<std::size_t>(part)]};
     if (!is_posted_ahead(message)) return windows;

@@ -134,7 +134,7 @@ BlockShares shares_of(const PricingInput& view, const GroupContent& content) {
   return shares;
 }
 
-/// What lives only around one operator: the loss of the micro-batch before, tensors around a
+/// The bytes around one operator: the loss of the micro-batch before, tensors around a
 /// block in backward. Where the loss is freed by then, only what exceeds it adds to the peak.
 TransientParts transient_of(const PricingInput& view, const BlockShares& most) {
   const FrameworkConstants& constants = view.constants;
@@ -169,7 +169,7 @@ Bytes gradients_at_peak(const PricingInput& view, Bytes gradients, Bytes activat
   return std::max(gradients - activations, Bytes(0));
 }
 
-/// What the micro-batches in flight keep at most, of what `workspace` says each keeps.
+/// The most that micro-batches in flight keep, each as many bytes as `workspace` says.
 Bytes most_in_flight(const PricingInput& view, int position, WindowPeak peak,
                      EvaluationWorkspace& workspace) {
   if (view.order.window) return peak_of_window(view, position, peak, workspace);

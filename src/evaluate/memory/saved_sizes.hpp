@@ -35,14 +35,14 @@ class SavedSizes {
   /// A tensor is kept as it was produced: what a consumer gathers is gathered again in backward.
   [[nodiscard]] double kept_elements(TensorId id) const;
   [[nodiscard]] Bytes element(TensorId id) const;
-  /// Of a tensor that is kept for backward.
+  /// The size of an element of a tensor that is kept for backward.
   [[nodiscard]] Bytes kept_element(TensorId id) const;
   [[nodiscard]] Bytes size_of(const Saved& saved) const;
   [[nodiscard]] Bytes saved_by(std::size_t index) const;
-  /// Of the tokens, those for which a loss has tensors of its own at a time. A single kernel reads
+  /// The share of the tokens for which a loss has its own tensors at a time. A single kernel reads
   /// the logits and writes their gradients: it has none.
   [[nodiscard]] double loss_share(std::size_t index) const;
-  /// Of a tensor that an operator saves, `share` of whose tokens have it at a time. Logits of a
+  /// The bytes of a tensor that an operator saves, `share` of whose tokens have it. Logits of a
   /// loss that multiplies by itself are its own tensors, like all in fp32.
   [[nodiscard]] Bytes saved_part(std::size_t index, const Saved& saved, double share) const;
   /// Layout copies and unrotated heads around fused attention.

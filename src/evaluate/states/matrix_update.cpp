@@ -60,7 +60,7 @@ DataType product_type(const PricingContext& context) {
   return has ? DataType::Bf16 : context.precision.activation;
 }
 
-/// Of a matrix with `side` rows as the iteration sees it.
+/// The time for a matrix with `side` rows as the iteration sees it.
 Seconds update_time(const PricingContext& context, const MatrixUpdates& updates, double side,
                     double other) {
   const Accelerator& chip = context.problem.cluster->accelerator;

@@ -63,14 +63,14 @@ PhaseLengths length_of_sum(const PricingInput& view, const GroupContent& content
           pass.joined};
 }
 
-/// What a pass hands to the next one of its micro-batch: what its last block with results makes.
+/// The tile from a pass to the next one of its micro-batch: its last block with results makes it.
 Bytes tile_back(const PricingInput& view, const GroupContent& content) {
   const auto& blocks = view.transform_of(content).profile->blocks;
   const auto returning = returning_block(*view.problem.network);
   return returning ? blocks[*returning].memory.boundary : Bytes(0);
 }
 
-/// What a group hands to the next one: along the chain, and relayed along edges.
+/// The tile from a group to the next one: along the chain, and relayed along edges.
 Bytes tile_of(const PricingInput& view, const GroupContent& content) {
   const TransformInvariants& transform = view.transform_of(content);
   Bytes tile = transform.profile->blocks[content.last_block].memory.boundary;

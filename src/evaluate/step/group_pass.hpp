@@ -31,7 +31,7 @@ void fill_durations(const PricingInput& view, EvaluationWorkspace& workspace);
 struct BoundaryTransfer {
   Bytes bytes;  ///< of the busiest rank
   Seconds time;
-  /// What its receivers gather among each other, having received parts; a part of `time`.
+  /// The bytes that receivers of parts gather among each other; its time is a part of `time`.
   Bytes gathered;
   ProcessGroup gathered_over;
   Seconds gathering;
@@ -40,12 +40,12 @@ struct BoundaryTransfers {
   BoundaryTransfer activation;
   BoundaryTransfer gradient;
 };
-/// What virtual stage `boundary` hands to the next, and that one's gradients.
+/// The transfer from virtual stage `boundary` to the next, and of that one's gradients.
 [[nodiscard]] BoundaryTransfers chain_transfers(const PricingInput& view, std::size_t boundary);
-/// Of Assignment::direct[message].
+/// The transfer of Assignment::direct[message].
 [[nodiscard]] BoundaryTransfers direct_transfers(const PricingInput& view, std::size_t message);
-/// What virtual stage `boundary` + 1 waits for before its forward, and `boundary` before its
-/// backward: both of the above.
+/// The transfer that virtual stage `boundary` + 1 waits for before its forward, `boundary` before
+/// its backward: both of the above.
 [[nodiscard]] BoundaryTransfers boundary_transfers(const PricingInput& view, std::size_t boundary);
 
 }  // namespace plansearch

@@ -56,7 +56,7 @@ Seconds matrix_products(const PricingInput& view, int position, int transform,
   return dense.time() + expert.time();
 }
 
-/// What is gathered at once: a block under full sharding, the weights of a launch over depth.
+/// The unit that is gathered at once: a block under full sharding, a launch's weights over depth.
 struct GatheredUnit {
   Bytes weights;
   double trained = 0.0;  ///< elements
@@ -91,8 +91,8 @@ GatheredUnit largest_unit(const PricingInput& view, int position) {
   return largest;
 }
 
-/// What stays gathered, else the unit in use and the one gathered ahead; a gradient not yet
-/// reduced.
+/// The weights that stay gathered, else the unit in use and the one gathered ahead; a gradient not
+/// yet reduced.
 Bytes gathered_parameters(const PricingInput& view, int position) {
   const GatheredUnit largest = largest_unit(view, position);
   Bytes kept;

@@ -9,7 +9,7 @@
 
 namespace plansearch {
 
-/// What positions that hold the same parameters send at the end of a step, into `messages`.
+/// Adds the messages of positions that hold the same parameters, at the end of a step.
 void add_shared_messages(const PricingInput& view, PlanInvariants& ground);
 
 /// Fills in `messages`, once; profiles need the states of their class.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every device computes and in which sequence; nothing about communication yet.
+// The pieces that every device computes, in sequence; nothing about communication yet.
 #pragma once
 
 #include <compare>
@@ -75,7 +75,7 @@ struct ComputeOrder {
 /// Every forward as many times in a row. Waits for itself where there are several stages.
 [[nodiscard]] ComputeOrder with_forwards_in_a_row(ComputeOrder order, int forwards);
 
-/// What is wrong with an order taken by itself: pieces missing, repeated or unknown. Whether it can
+/// The faults of an order taken by itself: pieces missing, repeated or unknown. Whether it can
 /// run is another question: see lowering.hpp. Empty: nothing.
 [[nodiscard]] std::vector<std::string> order_faults(const ComputeOrder& order);
 

@@ -41,7 +41,7 @@ class Clock {
     Phase phase;
   };
 
-  /// What had ended before the tick decides for all devices. Returns how many ran.
+  /// Pieces that had ended before the tick decide for all devices. Returns how many ran.
   std::size_t tick() {
     std::vector<std::optional<Choice>> choices;
     for (const auto& stages : stages_) choices.push_back(choose(stages));

@@ -72,7 +72,7 @@ struct BlockTurn {
   Ticks start = 0;
 };
 
-/// What every device runs, by start.
+/// The turns of every device, by start.
 [[nodiscard]] std::vector<std::vector<BlockTurn>> runs_by_device(const BlockPlan& plan,
                                                                  const BlockStarts& starts);
 /// First start, last end and work of every device.
