@@ -18,7 +18,7 @@
 
 namespace plansearch {
 
-// Each is made in orders/<name>.cpp.
+// Each is made in orders/, kindred ones in one file.
 Schedule gpipe_schedule();
 Schedule one_f_one_b_schedule();
 Schedule interleaved_schedule();
