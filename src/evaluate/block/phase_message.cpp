@@ -39,8 +39,9 @@ Seconds in_step_latency(const PricingContext& context, CommunicationKind kind,
 CallPrice compute_call(const PricingContext& context, CommunicationKind kind, Bytes bytes,
                        const ProcessGroup& group) {
   const GroupSpan span = locate(*context.problem.cluster, group);
+  const Seconds issue = in_step_latency(context, kind, span);
   return {collective_cost(*context.problem.cluster, kind, bytes, group, Contention::TrainingStep),
-          in_step_latency(context, kind, span), span.nodes <= 1.0};
+          issue, span.nodes <= 1.0};
 }
 
 CallPrice compute_exchange(const PricingContext& context, const TokenDispatcher& dispatcher,
@@ -107,6 +108,7 @@ PhaseMessage price_message(const PricingContext& context, const DeviceMesh& mesh
   message.communication.elements = elements;
   message.bytes = wire_size(communication.wire, context.precision) * elements;
   message.purpose = purpose_of(communication);
+  message.overlap = overlap_class(communication);
   const bool tokens = exchanges_tokens(communication);
   const TokenDispatcher& dispatch = dispatcher_of(*context.problem.framework, dispatcher);
   const bool over_nodes = tokens && dispatch.path == TokenPath::Nodes;
@@ -118,7 +120,6 @@ PhaseMessage price_message(const PricingContext& context, const DeviceMesh& mesh
   message.time = call.cost.time + call.issue;
   message.transfer = call.cost.transfer;
   message.one_domain = call.one_domain;
-  message.overlap = overlap_class(communication);
   message.between_nodes = group.span() > context.problem.cluster->accelerators_per_node;
   return message;
 }

@@ -40,11 +40,10 @@ double optimizer_traffic(const ParameterCount& count, const ModelStatePolicy& st
 /// Products of an optimizer that updates matrices, of the rank with most to do.
 Seconds matrix_products(const PricingInput& view, int position, int transform,
                         const ModelStatePolicy& statics) {
-  const Framework& framework = *view.problem.framework;
-  if (!framework.updates_matrices || !framework.matrix_updates) return {};
-  const UpdateDeal deal = framework.matrix_updates->deal;
-  UpdateLoad dense(deal, statics.dense.updaters);
-  UpdateLoad expert(deal, statics.expert.updaters);
+  const MatrixUpdates* updates = matrix_updates(*view.problem.framework);
+  if (updates == nullptr) return {};
+  UpdateLoad dense(updates->deal, statics.dense.updaters);
+  UpdateLoad expert(updates->deal, statics.expert.updaters);
   for (const int index : view.contents_at(position)) {
     if (view.content(index).transform != transform) continue;
     for_each_block(view, view.content(index), [&](const BlockProfile& block, double copies) {
@@ -282,13 +281,6 @@ const LinkedAssignment& AssignmentCache::get(const PlanDegrees& degrees,
     slot = std::make_unique<const LinkedAssignment>(std::move(ways));
   }
   return *slot;
-}
-
-ParameterCount position_parameters(const PricingInput& view, int position) {
-  ParameterCount total;
-  for_each_transform_at(view, position,
-                        [&](int transform) { total += parameters_at(view, position, transform); });
-  return total;
 }
 
 ParameterCount parameters_at(const PricingInput& view, int position, int transform) {
