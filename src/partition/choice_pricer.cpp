@@ -12,8 +12,8 @@
 
 #include "communication/derive/derivation.hpp"
 #include "cost/kernels/compute_cost.hpp"
+#include "evaluate/block/local_work.hpp"
 #include "evaluate/block/operator_time.hpp"
-#include "evaluate/block/rank_load.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "workload/operator_traits.hpp"
 
@@ -106,7 +106,6 @@ DerivationInput ChoicePricer::input() const {
           index_,
           rules_,
           placement_,
-          policies_,
           problem_.framework->sharding,
           dispatcher_of(*problem_.framework, degrees_.dispatcher).path,
           rates_.of_paths()};
@@ -169,7 +168,7 @@ void ChoicePricer::add_messages(std::size_t op, FusedGroupCost& cost,
 
 void ChoicePricer::add_parameters(std::size_t op, const LocalSizes& sizes, FusedGroupCost& cost) {
   demands_.clear();
-  derive_own_parameters(input(), *scratch_, op, demands_);
+  derive_own_parameters(input(), policies_, *scratch_, op, demands_);
   for (const Communication& demand : demands_) {
     if (demand.scope == Scope::Step || demand.phase == DemandPhase::Step) {
       cost.step += time(demand, demand.elements * copies_) / copies_;

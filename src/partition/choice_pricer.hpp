@@ -12,7 +12,7 @@
 
 #include "communication/derive/tensor_layouts.hpp"
 #include "evaluate/block/class_profile.hpp"
-#include "evaluate/block/link_rates.hpp"
+#include "evaluate/block/phase_message.hpp"
 #include "partition/move_prices.hpp"
 #include "partition/partition_options.hpp"
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "communication/derive/tensor_layouts.hpp"
-#include "communication/redistribution/layout_paths.hpp"
+#include "communication/redistribution/redistribution.hpp"
 #include "plansearch/cluster.hpp"
 #include "plansearch/device_mesh.hpp"
 

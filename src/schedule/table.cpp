@@ -18,7 +18,7 @@
 
 namespace plansearch {
 
-// Each is made in orders/<name>.cpp.
+// Each is made in orders/, kindred ones in one file.
 Schedule gpipe_schedule();
 Schedule one_f_one_b_schedule();
 Schedule interleaved_schedule();
@@ -175,14 +175,30 @@ ComputeOrder order_of(const PipelineShape& shape) {
   return row.given != nullptr ? *row.given : row.order(shape);
 }
 
+ComputeOrder empty_order(const PipelineShape& shape) {
+  ComputeOrder order;
+  const StageMapping& placement = mapping_of(shape);
+  order.pipeline = placement.places(shape.stages, shape.chunks);
+  order.replicas = placement.replicas;
+  order.micro_batches = shape.micro_batches;
+  order.forwards = shape.forwards;
+  order.weight_gradients = schedule_row(shape.schedule).weight_gradients;
+  return order;
+}
+
+std::variant<ComputeOrder, Infeasible> make_order(const PipelineShape& shape) {
+  if (auto obstacle = obstacle_of(shape)) return *obstacle;
+  return order_of(shape);
+}
+
 int PipelineShape::virtual_stages() const {
   return stages * chunks * schedule_row(schedule).placement->replicas;
 }
 
 namespace {
 
-/// Of the first `count` forwards of a device, those of one chunk: chunk after chunk in groups of
-/// micro-batches, of which the last may be shorter.
+/// Those of the first `count` forwards of a device that are of one chunk: chunk after chunk in
+/// groups of micro-batches, of which the last may be shorter.
 int forwards_of_chunk(const PipelineShape& shape, int chunk, int count) {
   const int group = shape.group_size();
   const int whole = std::min(count / (group * shape.chunks), shape.micro_batches / group);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "schedule/order/compute_order.hpp"
@@ -53,16 +54,16 @@ struct Schedule {
   /// Whether it orders several forward passes of a micro-batch.
   bool several_forwards = false;
   bool tuned = false;  ///< the order is made for the times and the memory cap of the shape
-  /// Of a tuned order: places that it may take as well, with as many replicas.
+  /// The other placement of a tuned order, with as many replicas; null: none.
   const StageMapping* other_placement = nullptr;
   const ComputeOrder* given = nullptr;  ///< read from a file: the only one of its row
   ComputeOrder (*order)(const PipelineShape& shape) = nullptr;  ///< needs a legal shape
 
-  /// What the order asks of a shape beyond the fields above.
+  /// The demand of the order on a shape beyond the fields above.
   std::optional<ShapeFault> (*fault)(const PipelineShape& shape) = nullptr;
   /// Lets the cost of simulating and walking the order not grow with the micro-batches.
   Repetition (*repetition)(const PipelineShape& shape) = nullptr;
-  /// Of a tuned order: the same, where what repeats is found with the order.
+  /// The same of a tuned order, whose repeating part is found with the order.
   ShapeOrder (*shortened)(const PipelineShape& shape) = nullptr;
   /// Looped places whose chunks all micro-batches pass before the next one starts: simulated as
   /// flow shops (flow_simulator.hpp).
@@ -88,6 +89,10 @@ struct Schedule {
 void check_pieces(const PipelineShape& shape);
 /// The row's order for a legal shape. Throws as check_pieces does.
 [[nodiscard]] ComputeOrder order_of(const PipelineShape& shape);
+/// An order without steps yet, on the places of the shape's schedule.
+[[nodiscard]] ComputeOrder empty_order(const PipelineShape& shape);
+/// The order of shape.schedule, or why there is none.
+[[nodiscard]] std::variant<ComputeOrder, Infeasible> make_order(const PipelineShape& shape);
 /// How many forwards of every virtual stage are one piece with a backward. Remembers the shape that
 /// a thread asked for last.
 [[nodiscard]] const std::vector<int>& joined_forwards(const PipelineShape& shape);

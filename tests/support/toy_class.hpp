@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "evaluate/block/local_work.hpp"
 #include "evaluate/block/operator_time.hpp"
 #include "evaluate/block/profile_maker.hpp"
-#include "evaluate/block/rank_load.hpp"
 #include "plansearch/error.hpp"
 #include "support/toy_problem.hpp"
 

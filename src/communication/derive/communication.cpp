@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: the number format and the words of a derived communication.
-// Source: the precision policy of the framework file.
+// Computes: number formats, purposes and words of derived communications.
+// Source: the precision policy of the framework file; the words of NCCL.
 // Assumes: one format per class of message.
 // Units: none.
 // Checked by: tests/unit/communication/derivation_test.cpp
-#include "plansearch/communication.hpp"
-
 #include <fmt/format.h>
 
+#include "plansearch/communication.hpp"
+#include "plansearch/communication_kind.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -133,6 +133,26 @@ std::string to_text(const Communication& demand) {
                      to_text(demand.axes), demand.group_size, demand.elements,
                      demand.side == Side::Before ? "before" : "after", demand.operator_index,
                      to_text(demand.phase), demand.count, to_text(demand.scope));
+}
+
+std::string_view to_text(CommunicationKind kind) {
+  switch (kind) {
+    case CommunicationKind::AllGather:
+      return "all-gather";
+    case CommunicationKind::ReduceScatter:
+      return "reduce-scatter";
+    case CommunicationKind::AllReduce:
+      return "all-reduce";
+    case CommunicationKind::AllToAll:
+      return "all-to-all";
+    case CommunicationKind::SendReceive:
+      return "send-receive";
+    case CommunicationKind::Permute:
+      return "permute";
+    case CommunicationKind::Slice:
+      return "slice";
+  }
+  throw InternalError("unknown communication kind");
 }
 
 }  // namespace plansearch

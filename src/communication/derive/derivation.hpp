@@ -42,8 +42,8 @@ struct Context : DerivationInput {
 using Demands = std::vector<Communication>;
 using Slices = FixedVector<SliceMap, kMaxTensorRank>;
 
-/// What a device holds of a tensor when a phase of an operator starts: what the first step uses, or
-/// all that its steps use.
+/// The part of a tensor on a device when a phase of an operator starts: what the first step uses,
+/// or all that its steps use.
 [[nodiscard]] Slices start_slices(const Context& context, std::size_t op_index, TensorId tensor,
                                   OperatorPhase phase);
 /// The same of a result when the phase is over: where the last step left it, or at home if the
@@ -74,12 +74,8 @@ template <typename Id>
 [[nodiscard]] WireClass wire_class(ElementClass element);
 
 void derive_activations(const Context& context, Demands& demands);
-void derive_statistics(const Context& context, Demands& demands);
-void derive_statistics(const Context& context, std::size_t op, Demands& demands);
-void derive_halos(const Context& context, Demands& demands);
-void derive_halos(const Context& context, std::size_t op, Demands& demands);
-void derive_rings(const Context& context, Demands& demands);
-void derive_rings(const Context& context, std::size_t op, Demands& demands);
-void derive_parameters(const Context& context, Demands& demands);
+/// Messages between the devices of one operator while it runs.
+void derive_inside(const Context& context, std::size_t op, Demands& demands);
+void derive_parameters(const Context& context, const TensorPolicies& policies, Demands& demands);
 
 }  // namespace plansearch::derivation

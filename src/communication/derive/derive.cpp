@@ -39,7 +39,7 @@ bool crosses_orders(const Context& context, std::size_t op_index, TensorId tenso
 
 AxisSet deferred_axes(const Context& context, std::size_t op_index) {
   const OperatorIndex& op = context.index.operators[op_index];
-  return op.from_parameters && op.trains ? context.policies.dense.data | AxisSet{Axis::Depth}
+  return op.from_parameters && op.trains ? replica_axes(context.mesh()) | AxisSet{Axis::Depth}
                                          : AxisSet{};
 }
 
@@ -118,25 +118,18 @@ void derive_operator_communication(const DerivationInput& input, DerivationScrat
   const derivation::Context context{input, scratch};
   const std::size_t first = demands.size();
   derivation::derive_activations(context, demands);
-  derivation::derive_statistics(context, demands);
-  derivation::derive_halos(context, demands);
-  derivation::derive_rings(context, demands);
+  for (std::size_t op = 0; op < input.block.operators.size(); ++op) {
+    derivation::derive_inside(context, op, demands);
+  }
   derivation::sort_from(demands, first);
 }
 
-void derive_inside(const DerivationInput& input, DerivationScratch& scratch, std::size_t op,
-                   std::vector<Communication>& demands) {
-  const derivation::Context context{input, scratch};
-  derivation::derive_statistics(context, op, demands);
-  derivation::derive_halos(context, op, demands);
-  derivation::derive_rings(context, op, demands);
-}
-
-void derive_parameter_communication(const DerivationInput& input, DerivationScratch& scratch,
+void derive_parameter_communication(const DerivationInput& input, const TensorPolicies& policies,
+                                    DerivationScratch& scratch,
                                     std::vector<Communication>& demands) {
   const derivation::Context context{input, scratch};
   const std::size_t first = demands.size();
-  derivation::derive_parameters(context, demands);
+  derivation::derive_parameters(context, policies, demands);
   derivation::sort_from(demands, first);
 }
 
@@ -151,7 +144,7 @@ struct SharedPlace {
   std::uint32_t index = 0;
 };
 
-/// What the plan says of the operator that uses a parameter; null: by role.
+/// The choice of the plan for the operator that uses a parameter; null: by role.
 const FactorCuts* chosen_cuts(const PlacementRules& rules, const Block& block, std::size_t number,
                               ParameterId id) {
   if (rules.placements == nullptr) return nullptr;
@@ -226,7 +219,7 @@ std::vector<SharedGradient> derive_shared_parameters(const Network& network,
     demand.axes = {Axis::Pipeline};
     demand.index = place.index;
     demand.group_size = place.stages;
-    demand.elements = place.elements / pieces(policies.dense.gradient.storage, rules.mesh);
+    demand.elements = place.elements / policies.dense.gradient.pieces;
     for (const AxisSet axes : policies.dense.gradient.storage) demand.cut = demand.cut | axes;
     demands.push_back({place.key, demand});
   }

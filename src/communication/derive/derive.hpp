@@ -21,34 +21,33 @@ struct DerivationScratchDeleter {
 using DerivationScratchPtr = std::unique_ptr<DerivationScratch, DerivationScratchDeleter>;
 [[nodiscard]] DerivationScratchPtr make_derivation_scratch();
 
-/// What one thread derives a network with, block by block: no allocation once they have grown.
+/// Buffers with which one thread derives a network, block by block.
 struct DerivationBuffers {
   BlockPlacement placement;
   DerivationScratchPtr derivation = make_derivation_scratch();
   std::vector<Communication> demands;
 };
 
-/// What communication follows from.
+/// The placement of one block, which all its communication follows from.
 struct DerivationInput {
   const Network& network;
   const Block& block;
   const BlockIndex& index;
   const PlacementRules& rules;
   const BlockPlacement& placement;
-  const TensorPolicies& policies;
   const ShardingRules& sharding;
   TokenPath tokens = TokenPath::Pairs;
   const StepRates* rates = nullptr;  ///< without: every element moved costs the same
 };
 
 /// Communication between the operators of one copy of a block and inside them: activations and
-/// their gradients, regathered inputs of weight gradients, row statistics, rings. Follows from the
-/// placement and the axes over which replicas are summed; no other policy matters.
+/// their gradients, regathered inputs of weight gradients, row statistics, rings. No tensor policy
+/// matters.
 void derive_operator_communication(const DerivationInput& input, DerivationScratch& scratch,
                                    std::vector<Communication>& demands);
-/// Communication of what the block keeps: parameters and gradients. Follows from the policies; the
-/// number of sequences does not matter.
-void derive_parameter_communication(const DerivationInput& input, DerivationScratch& scratch,
+/// Communication of parameters and gradients. The number of sequences does not matter.
+void derive_parameter_communication(const DerivationInput& input, const TensorPolicies& policies,
+                                    DerivationScratch& scratch,
                                     std::vector<Communication>& demands);
 
 /// The order of both lists: by phase, then by operator in the order that phase visits them. Of

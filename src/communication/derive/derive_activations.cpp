@@ -93,7 +93,7 @@ MakerLayouts entering_layouts(const Context& context, TensorId tensor) {
   return {{layout}, {layout}};
 }
 
-/// What one tensor causes.
+/// The communication that one tensor causes.
 class TensorDeriver {
  public:
   TensorDeriver(const Context& context, TensorId tensor, const TensorLayouts& layouts,

@@ -21,12 +21,13 @@ AxisSet without(AxisSet axes, AxisSet used) {
 
 class ParameterDeriver {
  public:
-  ParameterDeriver(const Context& context, Demands& demands, std::size_t op, ParameterId id)
-      : context_(context), demands_(demands), op_(op), id_(id) {
+  ParameterDeriver(const Context& context, const TensorPolicies& policies, Demands& demands,
+                   std::size_t op, ParameterId id)
+      : context_(context), policies_(policies), demands_(demands), op_(op), id_(id) {
     const auto& positions = context.index.operators[op].use(id).positions;
     const auto& loop = context.placement.operators[op].loop;
     bool on_expert_grid = false;
-    if (const MatrixUpdates* updates = context.policies.updates) {
+    if (const MatrixUpdates* updates = policies.updates) {
       matrix_ = matrix_dims(context.network, context.block, context.op(op), id, *updates);
     }
     for (std::size_t i = 0; i < positions.size(); ++i) {
@@ -41,7 +42,7 @@ class ParameterDeriver {
     if (!depth_cuts(context.network, context.block, context.op(op), id, context.sharding)) {
       used_.insert(Axis::Depth);  // copies, as of every axis that the operator does not cut
     }
-    policy_ = on_expert_grid ? &context.policies.expert : &context.policies.dense;
+    policy_ = on_expert_grid ? &policies.expert : &policies.dense;
   }
 
   void run() {
@@ -49,11 +50,11 @@ class ParameterDeriver {
     if (context_.block.parameter(id_).trainable == Trainable::No) return;
     reduce();
     update();
-    if (matrix_) whole_update(*context_.policies.updates);
+    if (matrix_) whole_update(*policies_.updates);
   }
 
  private:
-  /// Of the matrices that an optimizer updates: how long a side is, and what cuts it.
+  /// Notes the length and the cuts of a side of the matrices that an optimizer updates.
   void note_side(std::size_t dim, double extent, const SliceMap& map) {
     if (!matrix_) return;
     const bool row = matrix_->is_row(dim);
@@ -234,7 +235,7 @@ class ParameterDeriver {
     }
   }
 
-  /// What a matrix is to the ranks that share it: gathered or summed over those that slice it, or
+  /// Messages for the whole matrix: it is gathered or summed over the ranks that slice it, or
   /// brought to the one that updates it and back.
   void whole_update(const MatrixUpdates& updates) {
     const FlatCut& states = policy_->moment.storage;
@@ -293,6 +294,7 @@ class ParameterDeriver {
   }
 
   const Context& context_;
+  const TensorPolicies& policies_;
   Demands& demands_;
   std::size_t op_;
   ParameterId id_;
@@ -362,7 +364,7 @@ void merge_units(const Block& block, ParameterUnit unit, Demands& demands, std::
 
 }  // namespace
 
-void derive_parameters(const Context& context, Demands& demands) {
+void derive_parameters(const Context& context, const TensorPolicies& policies, Demands& demands) {
   const std::size_t first = demands.size();
   std::vector<char>& seen = context.scratch.seen;
   seen.assign(context.block.parameters.size(), 0);
@@ -371,7 +373,7 @@ void derive_parameters(const Context& context, Demands& demands) {
       const auto index = static_cast<std::size_t>(id);
       if (seen[index] != 0) continue;
       seen[index] = 1;
-      ParameterDeriver(context, demands, i, id).run();
+      ParameterDeriver(context, policies, demands, i, id).run();
     }
   }
   if (context.sharding.unit != ParameterUnit::Parameter) {
@@ -383,11 +385,12 @@ void derive_parameters(const Context& context, Demands& demands) {
 
 namespace plansearch {
 
-void derive_own_parameters(const DerivationInput& input, DerivationScratch& scratch, std::size_t op,
+void derive_own_parameters(const DerivationInput& input, const TensorPolicies& policies,
+                           DerivationScratch& scratch, std::size_t op,
                            std::vector<Communication>& demands) {
   const derivation::Context context{input, scratch};
   for (const ParameterId id : context.op(op).parameters) {
-    derivation::ParameterDeriver(context, demands, op, id).run();
+    derivation::ParameterDeriver(context, policies, demands, op, id).run();
   }
 }
 

@@ -23,7 +23,7 @@ using PartitionSequence = std::vector<SequencePart>;
 
 /// All sequences without replicas that take exactly so many bits, in lexical order.
 [[nodiscard]] std::vector<PartitionSequence> all_sequences(int bits);
-/// Of these, those of parts of such kinds alone, none a square.
+/// Those of these that have parts of such kinds alone, none a square.
 [[nodiscard]] std::vector<PartitionSequence> plain_sequences(
     int bits, std::span<const SequencePart::Kind> kinds);
 /// Those that are sorted inside every tier of the network. `tiers`: by bit, the innermost first,

@@ -36,8 +36,8 @@ struct PlacementRules {
   std::array<std::vector<SliceMap>, kPlacementVariantCount> slices;  ///< by variant and DimId
   int ring_steps = 1;  ///< steps of operators that attend to KeySequence
   SequenceParallel sequence_parallel = SequenceParallel::Off;
-  /// What the plan says of single operators; null: all follow the rules. With it the rules cut over
-  /// the factors of Out, all of them in order, so that equal cuts look alike.
+  /// The plan's choices for single operators; null: all follow the rules. With it the rules cut
+  /// over the factors of Out, all of them in order, so that equal cuts look alike.
   const Placements* placements = nullptr;
 
   [[nodiscard]] const SliceMap& slice(PlacementVariant variant, DimId dim) const {

@@ -7,18 +7,18 @@
 #include <vector>
 
 #include "communication/derive/derive.hpp"
-#include "communication/redistribution/layout_paths.hpp"
+#include "communication/redistribution/redistribution.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch {
 
-/// Of the operator that makes a tensor, or of the edge where it enters the block.
+/// The layouts of the operator that makes a tensor, or of the edge where it enters the block.
 struct MakerLayouts {
   NumberedLayout made;
   NumberedLayout gradient;  ///< as its backward wants it
 };
 
-/// Of one operator that reads it.
+/// The layouts of one operator that reads the tensor.
 struct ReaderLayouts {
   NumberedLayout wanted;
   /// As its backward leaves it, without the parts that the maker hands on to its parameters.
@@ -52,7 +52,8 @@ void derive_inside(const DerivationInput& input, DerivationScratch& scratch, std
                    std::vector<Communication>& demands);
 
 /// Gathers and reductions of the parameters of one operator, each a message of its own.
-void derive_own_parameters(const DerivationInput& input, DerivationScratch& scratch, std::size_t op,
+void derive_own_parameters(const DerivationInput& input, const TensorPolicies& policies,
+                           DerivationScratch& scratch, std::size_t op,
                            std::vector<Communication>& demands);
 
 }  // namespace plansearch

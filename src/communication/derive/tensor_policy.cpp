@@ -31,6 +31,12 @@ FlatCut cut(AxisSet outer, AxisSet data, ZeroStage stage, ZeroStage threshold) {
   return result;
 }
 
+int pieces(const FlatCut& cut, const DeviceMesh& mesh) {
+  int product = 1;
+  for (const AxisSet axes : cut) product *= mesh.size(axes);
+  return product;
+}
+
 /// Gradients that every micro-batch reduces into shards leave as they are made.
 void to_host(const OptimizerOffload& offload, Scope reduce, ParameterPolicy& policy) {
   policy.master.on_host = policy.moment.on_host = true;
@@ -39,9 +45,9 @@ void to_host(const OptimizerOffload& offload, Scope reduce, ParameterPolicy& pol
   policy.gradient.on_host = policy.main_gradient.on_host = leave;
 }
 
-ParameterPolicy make_policy(const PlanDegrees& plan, const Framework& framework,
-                            const PrecisionPolicy& precision, AxisSet depth, AxisSet shard,
-                            AxisSet data) {
+ParameterPolicy make_policy(const PlanDegrees& plan, const DeviceMesh& mesh,
+                            const Framework& framework, const PrecisionPolicy& precision,
+                            AxisSet depth, AxisSet shard, AxisSet data) {
   const ShardingRules& rules = framework.sharding;
   const FlatCut parameters = cut(depth, shard, plan.zero, ZeroStage::Parameters);
   const Scope reduce = gradient_reduce_scope(plan, rules);
@@ -54,11 +60,14 @@ ParameterPolicy make_policy(const PlanDegrees& plan, const Framework& framework,
       plan.pipeline > 1 ? rules.parameter_gather_pipelined : rules.parameter_gather;
   const Scope gather = parameters_sharded ? sharded_gather : rules.depth_gather;
   ParameterPolicy policy;
-  policy.parameter = {parameters, {}, gather, Scope::Step, precision.parameter};
-  policy.gradient = {gradients, {}, Scope::Step, reduce, precision.gradient};
-  policy.main_gradient = {gradients, {}, Scope::Step, reduce, precision.main_gradient};
-  policy.master = {states, {}, Scope::Step, Scope::Step, precision.master};
-  policy.moment = {states, {}, Scope::Step, Scope::Step, precision.moment};
+  const auto stored = [&](const FlatCut& storage, Scope gathered, Scope reduced, auto format) {
+    return TensorPolicy{storage, pieces(storage, mesh), gathered, reduced, format};
+  };
+  policy.parameter = stored(parameters, gather, Scope::Step, precision.parameter);
+  policy.gradient = stored(gradients, Scope::Step, reduce, precision.gradient);
+  policy.main_gradient = stored(gradients, Scope::Step, reduce, precision.main_gradient);
+  policy.master = stored(states, Scope::Step, Scope::Step, precision.master);
+  policy.moment = stored(states, Scope::Step, Scope::Step, precision.moment);
   policy.data = data;
   if (precision.quantised) {
     policy.quantised_wire =
@@ -72,12 +81,6 @@ ParameterPolicy make_policy(const PlanDegrees& plan, const Framework& framework,
 }
 
 }  // namespace
-
-int pieces(const FlatCut& cut, const DeviceMesh& mesh) {
-  int product = 1;
-  for (const AxisSet axes : cut) product *= mesh.size(axes);
-  return product;
-}
 
 bool depth_cuts(const Network& network, const Block& block, const Operator& op,
                 ParameterId parameter, const ShardingRules& rules) {
@@ -114,6 +117,11 @@ DataType frozen_format(const Network& network, const Block& block, const Operato
   return quantised ? *formats.quantised : formats.frozen.value_or(formats.parameter);
 }
 
+const MatrixUpdates* matrix_updates(const Framework& framework) {
+  const bool whole = framework.updates_matrices && framework.matrix_updates;
+  return whole ? &*framework.matrix_updates : nullptr;
+}
+
 std::optional<MatrixDims> matrix_dims(const Network& network, const Block& block,
                                       const Operator& op, ParameterId parameter,
                                       const MatrixUpdates& updates) {
@@ -139,6 +147,12 @@ std::optional<MatrixDims> matrix_dims(const Network& network, const Block& block
   return matrix;
 }
 
+AxisSet replica_axes(const DeviceMesh& mesh) {
+  const bool hybrid = mesh[Axis::Replica].size > 1;
+  const AxisSet replicas = hybrid ? AxisSet{Axis::Shard, Axis::Replica} : AxisSet{Axis::Data};
+  return mesh.active(replicas | AxisSet{Axis::Context});
+}
+
 Scope gradient_reduce_scope(const PlanDegrees& plan, const ShardingRules& rules) {
   if (plan.pipeline > 1 && rules.gradient_reduce_pipelined) return *rules.gradient_reduce_pipelined;
   return rules.gradient_reduce[static_cast<std::size_t>(plan.zero)];
@@ -148,16 +162,13 @@ TensorPolicies tensor_policies(const PlanDegrees& plan, const DeviceMesh& mesh,
                                const Framework& framework, DataType precision) {
   const PrecisionPolicy& types = precision_policy(framework, precision);
   const bool hybrid = mesh[Axis::Replica].size > 1;
-  const AxisSet replicas = hybrid ? AxisSet{Axis::Shard, Axis::Replica} : AxisSet{Axis::Data};
   const AxisSet own = hybrid ? AxisSet{Axis::Shard} : AxisSet{Axis::Data};
   const AxisSet depth = mesh.active({Axis::Depth});
   const AxisSet shard = mesh.active(own | framework.sharding.shard_with);
-  const AxisSet data = mesh.active(replicas | AxisSet{Axis::Context});
   const AxisSet expert_data = mesh.active({Axis::ExpertData});
-  const bool whole = framework.updates_matrices && framework.matrix_updates;
-  return {make_policy(plan, framework, types, depth, shard, data),
-          make_policy(plan, framework, types, {}, expert_data, expert_data),
-          whole ? &*framework.matrix_updates : nullptr};
+  return {make_policy(plan, mesh, framework, types, depth, shard, replica_axes(mesh)),
+          make_policy(plan, mesh, framework, types, {}, expert_data, expert_data),
+          matrix_updates(framework)};
 }
 
 }  // namespace plansearch

@@ -20,13 +20,11 @@ namespace plansearch {
 /// act as one process group (data and context parallel ranks shard one optimizer together).
 using FlatCut = FixedVector<AxisSet, 3>;
 
-/// Number of pieces of a flat cut.
-[[nodiscard]] int pieces(const FlatCut& cut, const DeviceMesh& mesh);
-
-/// The layouts of a policy are the operator's own layout with these flat cuts on top.
+/// The tensor is stored in the operator's own layout with a flat cut on top, and used in the layout
+/// itself.
 struct TensorPolicy {
   FlatCut storage;
-  FlatCut use;
+  int pieces = 1;                    ///< number of pieces of that cut
   Scope gather = Scope::Use;         ///< how often storage becomes use
   Scope reduce = Scope::MicroBatch;  ///< how often what was produced becomes storage
   std::optional<DataType> dtype;     ///< absent: the tensor is not kept
@@ -51,7 +49,7 @@ struct ParameterPolicy {
 struct TensorPolicies {
   ParameterPolicy dense;
   ParameterPolicy expert;  ///< parameters with an Expert dimension, on the expert grid
-  const MatrixUpdates* updates = nullptr;  ///< of the framework, where the optimizer needs them
+  const MatrixUpdates* updates = nullptr;  ///< see matrix_updates
   bool operator==(const TensorPolicies&) const = default;
 };
 
@@ -66,6 +64,10 @@ struct TensorPolicies {
 [[nodiscard]] DataType frozen_format(const Network& network, const Block& block, const Operator& op,
                                      ParameterId parameter, const PrecisionPolicy& formats);
 
+/// The rule by which the optimizer updates whole matrices; null: it updates every element by
+/// itself.
+[[nodiscard]] const MatrixUpdates* matrix_updates(const Framework& framework);
+
 /// The matrices of a weight that an optimizer updates as such: bits of the parameter's dimensions.
 /// Those that are neither count matrices (experts).
 struct MatrixDims {
@@ -78,6 +80,9 @@ struct MatrixDims {
 [[nodiscard]] std::optional<MatrixDims> matrix_dims(const Network& network, const Block& block,
                                                     const Operator& op, ParameterId parameter,
                                                     const MatrixUpdates& updates);
+
+/// The axes over which the gradients of dense parameters are summed in one go.
+[[nodiscard]] AxisSet replica_axes(const DeviceMesh& mesh);
 
 /// How often replicas sum their gradients.
 [[nodiscard]] Scope gradient_reduce_scope(const PlanDegrees& plan, const ShardingRules& rules);

@@ -24,7 +24,7 @@ namespace {
 constexpr double kMostLayouts = 4096;
 constexpr std::size_t kMostUnits = 8;
 constexpr double kNever = std::numeric_limits<double>::infinity();
-/// Of all graphs that one search keeps: 100 bytes each.
+/// The most steps of all graphs that one search keeps, 100 bytes each.
 constexpr std::size_t kMostSteps = 2'000'000;
 
 /// Whether a unit cuts two dimensions.

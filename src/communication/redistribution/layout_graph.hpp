@@ -11,7 +11,7 @@
 
 #include "communication/redistribution/layout_moves.hpp"
 #include "communication/redistribution/redistribution.hpp"
-#include "communication/redistribution/unit_rates.hpp"
+#include "communication/redistribution/redistribution_units.hpp"
 
 namespace plansearch {
 
@@ -22,7 +22,7 @@ class LayoutGraph : private LayoutMoves {
   /// the tensor.
   static constexpr double kStepCharge = 1e-12;
 
-  /// Of more units and dimensions there are too many layouts.
+  /// Whether the graph is small enough: more units or dimensions have too many layouts.
   [[nodiscard]] static bool covers(const RedistributionPattern& pattern);
   /// All that the graph is made of, as bytes.
   static void put_shape(const RedistributionPattern& pattern, std::string& bytes);

@@ -34,7 +34,7 @@ void LayoutMoves::expand(const LayoutState& here) {
   permute();
 }
 
-/// What may land in a dimension.
+/// The units that may land in a dimension.
 std::uint32_t LayoutMoves::landing(std::size_t dim) const {
   return directed_ ? pattern_->goal.dims[dim].units() : (1U << pattern_->units) - 1U;
 }

@@ -17,7 +17,7 @@ struct Interval {
   bool operator==(const Interval&) const = default;
 };
 
-/// What a device holds, or is to hold: an interval of every dimension.
+/// The part of a tensor that a device holds, or is to hold: an interval of every dimension.
 struct TileHolder {
   int rank = 0;
   int host = 0;

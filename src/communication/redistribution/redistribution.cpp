@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: the cheapest way between two layouts, by uniform-cost search over the few layouts
-//           between.
+// Computes: the cheapest sequence of steps between two layouts, by uniform-cost search over the few
+//           layouts between; paths with lengths, and numbers of layouts.
 // Source: the few single collectives between two layouts
 //         (communication/redistribution/redistribution.hpp).
-// Assumes: only cuts that differ move: the common leading digits of every dimension stay where they
-//          are.
+// Assumes: one mesh; only cuts that differ move: the common leading digits of every dimension stay
+//          where they are.
 // Units: elements of the whole message; prices in bytes that a rank receives.
-// Checked by: tests/unit/communication/redistribution_test.cpp
+// Checked by: tests/unit/communication/redistribution_test.cpp,
+//             tests/unit/evaluate/choice_tables_test.cpp
 #include "communication/redistribution/redistribution.hpp"
 
 #include <algorithm>
 #include <limits>
 
+#include "base/key_bytes.hpp"
 #include "communication/redistribution/redistribution_search.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
+
 namespace {
 
 using Cut = SliceDigits;
@@ -242,6 +245,47 @@ std::vector<RedistributionStep> redistribute(const TensorMove& move) {
   std::vector<RedistributionStep> steps;
   find_steps(move, search, steps);
   return steps;
+}
+
+namespace {
+
+std::string key_of(const Layout& layout) {
+  std::string key;
+  for (const SliceMap& map : layout.dims) {
+    for (const SliceDigit& digit : map.digits()) {
+      put_bytes(key, digit.modulus);
+      put_bytes(key, static_cast<std::uint8_t>(digit.terms.size()));
+      for (const SliceTerm& term : digit.terms) {
+        put_bytes(key, term.axis);
+        put_bytes(key, term.coefficient);
+      }
+      put_bytes(key, digit.time);
+      put_bytes(key, digit.last);
+      put_bytes(key, digit.offset);
+      put_bytes(key, digit.period);
+    }
+    key += '|';
+  }
+  put_bytes(key, layout.partial.bits());
+  return key;
+}
+
+}  // namespace
+
+void write_path(const std::vector<RedistributionStep>& steps, const TensorMove& move, Path& path) {
+  path.clear();
+  for (const RedistributionStep& step : steps) {
+    const bool priced = move.rates != nullptr && step.kind != CommunicationKind::Slice;
+    const double rate = priced ? move.rates->rate(step.kind, step.axes) : 1.0;
+    path.push_back({step.kind, step.axes, step.group_size, step.elements,
+                    local_elements(step.result, move.mesh, move.extents),
+                    elements_moved(step.kind, step.group_size, step.elements) * rate});
+  }
+}
+
+std::uint32_t LayoutNumbers::number(const Layout& layout) {
+  const auto next = static_cast<std::uint32_t>(layouts_.size() + 1);
+  return layouts_.try_emplace(key_of(layout), next).first->second;
 }
 
 }  // namespace plansearch

@@ -110,7 +110,7 @@ struct RedistributionPattern {
   double elements = 1.0;  ///< of a tile at the start, as only its ratio to others matters
   int start_slices = 1;
 
-  /// Of one device.
+  /// Elements of one device.
   [[nodiscard]] double local_elements(const LayoutState& state) const;
   [[nodiscard]] int slices(LayoutCuts cuts) const {
     int product = 1;

@@ -11,7 +11,6 @@
 #include "communication/redistribution/layout_graph.hpp"
 #include "communication/redistribution/redistribution.hpp"
 #include "communication/redistribution/redistribution_units.hpp"
-#include "communication/redistribution/unit_rates.hpp"
 
 namespace plansearch {
 
@@ -35,7 +34,7 @@ class RedistributionSearcher : private LayoutMoves {
     std::uint32_t parent = 0;
     WayMove move;
   };
-  /// What comes first: the layout to which least was sent, or on whose ways least is sent in all.
+  /// Less comes first: the layout to which least was sent, or on whose paths least is sent in all.
   enum class Order : std::uint8_t { Sent, InAll };
   struct Open {
     double rank;

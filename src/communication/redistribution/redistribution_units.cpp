@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: two layouts as cuts by units, numbered in the order they come up in.
-// Source: nothing but the definition: factors that are side by side at both ends cut as one.
-// Assumes: plain cuts.
-// Units: numbers of units.
-// Checked by: tests/unit/communication/redistribution_test.cpp
+// Computes: two layouts as cuts by units, numbered in the order they come up in; rates of steps
+//           along units.
+// Source: definitions: factors that are side by side at both ends cut as one; rates of axes
+//         (communication/redistribution/step_rates.hpp).
+// Assumes: plain cuts; slices are free.
+// Units: numbers of units; multiples of the rate of a gather over all units.
+// Checked by: tests/unit/communication/redistribution_test.cpp, layout_paths_test.cpp
 #include "communication/redistribution/redistribution_units.hpp"
 
 #include <algorithm>
@@ -12,9 +14,10 @@
 #include "plansearch/error.hpp"
 
 namespace plansearch {
+
 namespace {
 
-/// What a device starts with where ways do not depend on it.
+/// The elements that a device starts with where paths do not depend on it.
 constexpr double kManyElements = 1 << 30;
 
 }  // namespace
@@ -154,7 +157,7 @@ void RedistributionUnits::add_parts() {
   }
 }
 
-/// What is known of every unit once all are.
+/// Completes the fields of every unit once all are known.
 void RedistributionUnits::finish() {
   pattern_.units = units_.size();
   pattern_.goal_dim.fill(-1);
@@ -206,6 +209,25 @@ AxisSet RedistributionUnits::axes(std::uint32_t units) const {
     axes = axes | units_[static_cast<std::size_t>(std::countr_zero(units))].axes;
   }
   return axes;
+}
+
+void UnitRates::set(const RedistributionUnits& units, const StepRates* steps) {
+  rates_.clear();
+  const std::uint32_t all = (1U << units.pattern().units) - 1U;
+  if (steps == nullptr || all == 0) return;
+  rates_.assign((std::size_t{all} + 1) << kKindBits, 0.0);
+  const double of_all = steps->rate(CommunicationKind::AllGather, units.axes(all));
+  for (std::uint32_t some = 1; some <= all; ++some) {
+    const AxisSet axes = units.axes(some);
+    for (const CommunicationKind kind : kMovingKinds) {
+      rates_[std::size_t{some} << kKindBits | static_cast<std::size_t>(kind)] =
+          steps->rate(kind, axes) / of_all;
+    }
+  }
+}
+
+void UnitRates::put(std::string& bytes) const {
+  bytes.append(reinterpret_cast<const char*>(rates_.data()), rates_.size() * sizeof(double));
 }
 
 }  // namespace plansearch

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pattern of two layouts, and layouts of the names that it leaves out. Not installed.
+// The pattern of two layouts, layouts of the names that it leaves out, and the cost of an element
+// that moves along units of the pattern. Not installed.
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "communication/redistribution/redistribution.hpp"
@@ -62,6 +65,23 @@ class RedistributionUnits {
   std::vector<Unit> units_;
   RedistributionPattern pattern_;
   double scale_ = 1.0;
+};
+
+/// As multiples of what it costs when all units are gathered together; 1 without rates.
+class UnitRates {
+ public:
+  /// Takes the rates of a pattern of few units; `steps` may be null.
+  void set(const RedistributionUnits& units, const StepRates* steps);
+  [[nodiscard]] double operator()(CommunicationKind kind, std::uint32_t units) const {
+    if (rates_.empty()) return 1.0;
+    return rates_[std::size_t{units} << kKindBits | static_cast<std::size_t>(kind)];
+  }
+  /// All of them.
+  void put(std::string& bytes) const;
+
+ private:
+  static constexpr std::size_t kKindBits = 3;
+  std::vector<double> rates_;  ///< by units and kind
 };
 
 }  // namespace plansearch

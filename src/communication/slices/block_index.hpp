@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What derivation and sizes ask of a block again and again and what no plan changes: where a
+// Facts of a block that no plan changes, and that derivation and sizes look up: where a
 // tensor's dimensions stand in the loop nest of the operators that touch it, who makes it and who
 // reads it. Built once per network.
 #pragma once

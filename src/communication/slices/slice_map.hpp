@@ -86,7 +86,7 @@ class SliceMap {
   [[nodiscard]] AxisSet travelling_axes(int steps) const;
   /// The map at one step, time folded into the offsets.
   [[nodiscard]] SliceMap at(int step, int steps) const;
-  /// What a device holds that uses one slice of it per step and has all of them at hand: the map
+  /// The slice of a device that uses one slice of it per step and has all of them at hand: the map
   /// without the digits that vary, which are its innermost ones.
   [[nodiscard]] SliceMap held() const;
   /// The map as plain digits, offsets and skews dropped: every digit keeps the first of its axes

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What moves while an operator runs its steps: who needs which tile of which tensor next. Follows
+// The tiles that move while an operator runs its steps: who needs which tile next. They follow
 // from what its steps use in every phase, where a phase starts, and where results must end.
 #pragma once
 

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <map>
 
-#include "evaluate/block/message_name.hpp"
+#include "evaluate/block/phase_message.hpp"
 #include "evaluate/step/plan_invariants.hpp"
 
 namespace plansearch {

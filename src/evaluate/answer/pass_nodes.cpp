@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-#include "evaluate/block/message_name.hpp"
+#include "evaluate/block/phase_message.hpp"
 
 namespace plansearch {
 namespace {

@@ -9,8 +9,8 @@
 #include <algorithm>
 
 #include "evaluate/answer/plan_details.hpp"
-#include "evaluate/block/message_name.hpp"
 #include "evaluate/block/operator_price.hpp"
+#include "evaluate/block/phase_message.hpp"
 #include "evaluate/memory/memory_model.hpp"
 #include "evaluate/states/host_update.hpp"
 #include "evaluate/step/group_pass.hpp"
@@ -151,7 +151,8 @@ std::vector<PricedCommunication> communication_of(const ProfileMaker& profiles,
                                                   const PricingInput& view,
                                                   EvaluationWorkspace& workspace) {
   std::vector<PricedCommunication> lines;
-  const StepResult result = step_time(view, MakespanMethod::Simulation, workspace);
+  const StepResult result =
+      step_time(view, MakespanMethod::Simulation, workspace, listed_program(view, workspace));
   append_passes(profiles, view, result.busiest, lines);
   if (view.joins()) share_out(result.step.exposed, lines);
   std::vector<PricedCommunication> collectives =
@@ -178,7 +179,6 @@ PipelineResult run_of(const PricingInput& view, EvaluationWorkspace& workspace) 
 }  // namespace
 
 std::vector<StageReport> stages_of_view(const PricingInput& view, EvaluationWorkspace& workspace) {
-  fill_passes(view, workspace);
   fill_durations(view, workspace);
   const PipelineResult result = run_of(view, workspace);
   const bool goes_on = optimizer_start(*view.problem.framework, view.order.schedule) ==

@@ -16,7 +16,7 @@
 #include <set>
 
 #include "evaluate/answer/pass_nodes.hpp"
-#include "evaluate/block/message_name.hpp"
+#include "evaluate/block/phase_message.hpp"
 #include "evaluate/step/group_pass.hpp"
 #include "evaluate/step/plan_views.hpp"
 #include "evaluate/step/priced_program.hpp"

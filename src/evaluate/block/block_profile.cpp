@@ -19,7 +19,7 @@
 namespace plansearch {
 namespace {
 
-/// What the host CPU issues in one pass.
+/// The launches of the host CPU in one pass.
 struct IssueCount {
   double kernels = 0.0;
   double collectives = 0.0;
@@ -36,7 +36,7 @@ void book(PassProfile& pass, const PhaseMessage& message, Seconds exposed) {
   if (message.between_nodes) pass.between_nodes += exposed;
 }
 
-/// What is exposed of one message in one copy, and at the ends of a run of copies.
+/// The exposed time of one message in one copy, and at the ends of a run of copies.
 struct Exposed {
   const PhaseMessage* message = nullptr;
   Seconds steady;
@@ -57,7 +57,7 @@ class ClosedForm {
   Exposed add(const PhaseMessage& message, double calls, bool again) {
     const bool forward = message.communication.phase == DemandPhase::Forward;
     Seconds none;
-    // What one block needs in backward travels beside the whole of another's, recomputation and
+    // Messages that one block needs in backward travel beside all of another's, recomputation and
     // all.
     Seconds& beside = !forward && is_posted_ahead(message) ? recompute_ : none;
     Exposed exposed{&message,
@@ -283,7 +283,7 @@ class PassAdder {
     }
   }
 
-  /// Of messages that are not listed one by one: kernels follow each other, and so do exchanges.
+  /// The times with messages by shares: kernels follow each other, and so do exchanges.
   void join_least() {
     const Seconds kernels =
         profile_.forward.compute + profile_.backward.compute + profile_.recompute.compute;

@@ -8,7 +8,7 @@
 
 #include "evaluate/block/least_waits.hpp"
 #include "evaluate/block/local_work.hpp"
-#include "evaluate/states/sharded_states.hpp"
+#include "evaluate/block/placed_network.hpp"
 #include "plansearch/concurrency.hpp"
 #include "plansearch/quantity.hpp"
 
@@ -45,7 +45,7 @@ struct BlockTimes {
   Seconds backward_length;      ///< the same, with recompute
   Seconds input_length;   ///< recompute and input gradient, where the weight gradient runs later
   Seconds weight_length;  ///< that weight gradient
-  /// What a run of copies waits for besides, however many they are: the first gathers, the last
+  /// The waits of a run of copies besides, however many they are: the first gathers, the last
   /// reductions.
   PassProfile forward_edges;
   PassProfile backward_edges;  ///< with those of recomputation

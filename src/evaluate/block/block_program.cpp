@@ -249,7 +249,7 @@ class ProgramBuilder {
     turn().held.clear();
   }
 
-  /// What a piece still waits for at the end of the block, its next block waits for.
+  /// The next block waits for all that a piece still waits for at the end of this one.
   void carry_over(const Turn& turn) {
     for (const std::size_t posted : turn.held) {
       program_.streams.instructions[*turn.entry].after.push_back(
@@ -335,7 +335,7 @@ class ProgramBuilder {
     });
   }
 
-  /// What a recomputation sends again; what it does not send again the backward pass brings early.
+  /// Messages that a recomputation sends again; the backward pass brings the others early.
   void repeat_messages(std::size_t op, Side side) {
     list_.at(DemandPhase::Forward, op, side, [&](const ListedMessage& listed) {
       if (!is_due(listed, side) || runs_under(*listed.message)) return;
@@ -408,7 +408,7 @@ class ProgramBuilder {
         {static_cast<std::uint16_t>(use), static_cast<std::uint8_t>(copies)});
   }
 
-  /// What the kernels around a message leave of it, by its share.
+  /// The part of a message that the kernels around it leave exposed, by its share.
   std::size_t post_rest(const PhaseMessage& message, bool repeated) {
     const HidingRoom::Windows windows = room_.around(part_, message);
     const double count = message.communication.count;

@@ -10,7 +10,7 @@
 
 namespace plansearch {
 
-/// What of a micro-batch's training a program runs.
+/// The part of a micro-batch's training that a program runs.
 enum class BlockPass : std::uint8_t {
   Forward,
   Backward,        ///< recomputation and both gradients
@@ -19,7 +19,7 @@ enum class BlockPass : std::uint8_t {
   Joined,          ///< the forward of one micro-batch beside all of the backward of another
 };
 
-/// What an instruction is: a message, or the kernels of neighbouring operators.
+/// The subject of an instruction: a message, or the kernels of neighbouring operators.
 struct IssuedWork {
   const PhaseMessage* message = nullptr;  ///< null: kernels
   bool repeated = false;                  ///< by a recomputation

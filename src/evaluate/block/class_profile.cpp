@@ -16,20 +16,18 @@
 namespace plansearch {
 namespace {
 
-double size_of(const TensorPolicy& policy, const DeviceMesh& mesh) {
-  if (!policy.dtype) return 0.0;
-  return element_size(*policy.dtype).value() / pieces(policy.storage, mesh);
+double size_of(const TensorPolicy& policy) {
+  return policy.dtype ? element_size(*policy.dtype).value() / policy.pieces : 0.0;
 }
 
-double kept(const TensorPolicy& policy, const DeviceMesh& mesh) {
-  return policy.on_host ? 0.0 : size_of(policy, mesh);
+double kept(const TensorPolicy& policy) {
+  return policy.on_host ? 0.0 : size_of(policy);
 }
 
 /// Parameters are written back in their own format, from a buffer there or from where they live.
-void add_host_bytes(const ParameterPolicy& policy, const DeviceMesh& mesh, double moments,
-                    ModelStateBytes& bytes) {
-  const double owned = 1.0 / pieces(policy.moment.storage, mesh);
-  const double states = size_of(policy.master, mesh) + moments * size_of(policy.moment, mesh);
+void add_host_bytes(const ParameterPolicy& policy, double moments, ModelStateBytes& bytes) {
+  const double owned = 1.0 / policy.moment.pieces;
+  const double states = size_of(policy.master) + moments * size_of(policy.moment);
   const TensorPolicy& gradient =
       policy.main_gradient.dtype ? policy.main_gradient : policy.gradient;
   const double sum = element_size(policy.host_sum.value_or(*gradient.dtype)).value() * owned;
@@ -44,30 +42,28 @@ void add_host_bytes(const ParameterPolicy& policy, const DeviceMesh& mesh, doubl
   if (gradient.on_host) bytes.gradient_reduced = element_size(*gradient.dtype).value() * owned;
 }
 
-ModelStateBytes static_bytes(const ParameterPolicy& policy, const DeviceMesh& mesh,
-                             double moments) {
+ModelStateBytes static_bytes(const ParameterPolicy& policy, double moments) {
   ModelStateBytes bytes;
-  bytes.parameter = kept(policy.parameter, mesh);
-  const double share = 1.0 / pieces(policy.parameter.storage, mesh);
+  bytes.gradient_pieces = policy.gradient.pieces;
+  bytes.parameter = kept(policy.parameter);
+  const double share = 1.0 / policy.parameter.pieces;
   (policy.parameter.on_host ? bytes.host_frozen : bytes.share) = share;
-  const double gradients = kept(policy.gradient, mesh) + kept(policy.main_gradient, mesh);
+  const double gradients = kept(policy.gradient) + kept(policy.main_gradient);
   (policy.updated_in_backward ? bytes.gradient_unit : bytes.gradient) = gradients;
-  bytes.optimizer = kept(policy.master, mesh) + moments * kept(policy.moment, mesh);
+  bytes.optimizer = kept(policy.master) + moments * kept(policy.moment);
   if (policy.moment.on_host) {
-    add_host_bytes(policy, mesh, moments, bytes);
+    add_host_bytes(policy, moments, bytes);
     return bytes;
   }
-  if (policy.parameter.on_host) bytes.host = size_of(policy.parameter, mesh);
+  if (policy.parameter.on_host) bytes.host = size_of(policy.parameter);
   const double gradient =
-      policy.main_gradient.dtype ? kept(policy.main_gradient, mesh) : kept(policy.gradient, mesh);
+      policy.main_gradient.dtype ? kept(policy.main_gradient) : kept(policy.gradient);
   // Gradient read, master and moments read and written, parameter written; all by the rank that
   // owns the piece of the optimizer state.
-  const double owners = pieces(policy.moment.storage, mesh);
+  const double owners = policy.moment.pieces;
   const double full_gradient =
       gradient *
-      pieces(policy.main_gradient.dtype ? policy.main_gradient.storage : policy.gradient.storage,
-             mesh) /
-      owners;
+      (policy.main_gradient.dtype ? policy.main_gradient.pieces : policy.gradient.pieces) / owners;
   bytes.optimizer_traffic = full_gradient + 2.0 * bytes.optimizer +
                             element_size(*policy.parameter.dtype).value() / owners;
   return bytes;
@@ -77,7 +73,7 @@ ModelStateBytes static_bytes(const ParameterPolicy& policy, const DeviceMesh& me
 double updaters(const MatrixUpdates& updates, const ParameterPolicy& policy, AxisSet slices,
                 const DeviceMesh& mesh) {
   double ranks = updates.slices == UpdateSlices::Dealt ? mesh.size(slices) : 1.0;
-  if (updates.shards != UpdateShards::Replicated) ranks *= pieces(policy.moment.storage, mesh);
+  if (updates.shards != UpdateShards::Replicated) ranks *= policy.moment.pieces;
   return ranks;
 }
 
@@ -116,11 +112,11 @@ std::uint64_t whether_active(std::uint64_t where) {
 
 ModelStatePolicy static_policy(const TensorPolicies& policies, const DeviceMesh& mesh,
                                double moments) {
-  ModelStatePolicy result{static_bytes(policies.dense, mesh, moments),
-                          static_bytes(policies.expert, mesh, moments)};
+  ModelStatePolicy result{static_bytes(policies.dense, moments),
+                          static_bytes(policies.expert, moments)};
   if (policies.updates == nullptr) return result;
   const auto complete = [&](const ParameterPolicy& policy, AxisSet slices, ModelStateBytes& bytes) {
-    bytes.second_moment = kept(policy.moment, mesh);
+    bytes.second_moment = kept(policy.moment);
     bytes.updaters = updaters(*policies.updates, policy, slices, mesh);
   };
   complete(policies.dense, mesh.active({Axis::In, Axis::Out}), result.dense);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all plans of one equivalence class share, and the cache that hands it out.
+// The profile that all plans of one equivalence class share, and its keys.
 #pragma once
 
 #include <array>
@@ -18,7 +18,8 @@ struct ModelStateBytes {
   double parameter = 0.0;
   double share = 0.0;  ///< of a parameter, that a rank keeps
   double gradient = 0.0;
-  double gradient_unit = 0.0;  ///< the same, of one block at a time
+  double gradient_pieces = 1.0;  ///< ranks that share a gradient (a number)
+  double gradient_unit = 0.0;    ///< the same, of one block at a time
   double optimizer = 0.0;
   double optimizer_traffic = 0.0;  ///< read and written by one optimizer step
   double second_moment = 0.0;      ///< besides, of what AdamW updates beside Muon
@@ -51,7 +52,7 @@ struct ClassProfile {
   Seconds skew;  ///< see BlockParts
 };
 
-/// What is known of a class before its messages have a price.
+/// The profile of a class before its messages have a price.
 struct EarlyProfile {
   std::uint64_t context = 0;  ///< of whose constants; 0: of nobody's
   bool timed = false;         ///< with the times of kernels, and of the messages that they wait
@@ -69,7 +70,7 @@ struct ModelStatePolicy {
 [[nodiscard]] ModelStatePolicy static_policy(const TensorPolicies& policies, const DeviceMesh& mesh,
                                              double moments);
 
-/// What plans share that differ in micro-batches, recomputation and order only.
+/// The part that plans share which differ in micro-batches, recomputation and order only.
 struct EarlyPlacement {
   std::uint64_t context = 0;  ///< of whose constants; 0: of nobody's
   PlanDegrees degrees;        ///< what it does not depend on set to defaults
@@ -77,7 +78,7 @@ struct EarlyPlacement {
   std::shared_ptr<const PlacedNetwork> placed;
 };
 
-/// What a micro-batch waits for under each dispatcher that searches try, in their order.
+/// The waits of a micro-batch under each dispatcher that searches try, in their order.
 struct TriedWaits {
   std::uint64_t context = 0;                    ///< of whose constants; 0: of nobody's
   std::shared_ptr<const PlacedNetwork> placed;  ///< under the framework's own dispatcher
@@ -99,7 +100,7 @@ struct StatesKey {
                                    const Framework& framework, std::uint32_t placements = 0);
 /// The dispatcher as far as placements depend on it: one for each path of tokens.
 [[nodiscard]] DispatcherId placed_dispatcher(const Framework& framework, DispatcherId id);
-/// What of it the placement depends on: policies and the sizes of data groups left out.
+/// The part of it that the placement depends on: no policies, no sizes of data groups.
 [[nodiscard]] StatesKey placement_key(StatesKey key);
 
 }  // namespace plansearch

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of one micro-batch wait for at least: messages beside which none of them runs.
+// The least waits of the kernels of one micro-batch: messages beside which none of them runs.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ struct Piece {
   return {plan.micro_batch / plan.pieces, plan.pieces == 1};
 }
 
-/// Of one copy of one block on one device.
+/// The waits of one copy of one block on one device.
 struct BlockWaits {
   Seconds forward;
   Seconds backward;         ///< both gradients
@@ -27,7 +27,7 @@ struct BlockWaits {
   /// How long input gradients are on their way beside which weight gradients alone run.
   Seconds behind;
   ByRecompute<Seconds> recompute;  ///< forward messages that are sent again
-  /// Of a forward and a backward side by side: for messages beside which neither runs.
+  /// The waits of a forward and a backward side by side: for messages beside which neither runs.
   Seconds beside;
   Seconds exchange;  ///< how long the others of both are on their way, one after the other
 
@@ -49,7 +49,7 @@ struct NetworkWaits {
   std::vector<BlockWaits> blocks;  ///< by index into Network::blocks
 };
 
-/// Of a piece, exactly.
+/// The waits of a piece, exactly.
 [[nodiscard]] BlockWaits least_waits(const PricingContext& context, const PlacedNetwork& placed,
                                      std::size_t block, const RepeatedShares& repeated, Piece piece,
                                      DispatcherId dispatcher);

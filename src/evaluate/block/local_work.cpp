@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: kernel sums of a block by pass, prices of the messages of its operators.
-// Source: evaluate/block/operator_time.hpp, evaluate/block/phase_message.hpp.
-// Assumes: messages grow with the sequences of a micro-batch or do not depend on them.
-// Units: seconds, bytes.
-// Checked by: tests/unit/evaluate/block_profile_test.cpp
+// Computes: kernel sums of a block by pass, prices of the messages of its operators, tokens of the
+//           fullest rank of a layer's experts over the mean.
+// Source: evaluate/block/operator_time.hpp, evaluate/block/phase_message.hpp;
+//         cost/collective/token_load.hpp: ranks that share experts wait for each other at every
+//         exchange, so that each layer takes as long as its fullest rank.
+// Assumes: messages grow with the sequences of a micro-batch or do not depend on them; the fullest
+//          rank of every layer is one and the same for memory: an upper limit; experts that are
+//          padded to a capacity hold as many rows everywhere.
+// Units: seconds, bytes, tokens.
+// Checked by: tests/unit/evaluate/block_profile_test.cpp, rank_load_test.cpp
 #include "evaluate/block/local_work.hpp"
 
-#include "evaluate/block/rank_load.hpp"
+#include "cost/collective/token_load.hpp"
 #include "plan/primitives/recompute.hpp"
 
 namespace plansearch {
+
 namespace {
 
 void add(KernelSum& sum, Seconds time, double launches) {
@@ -66,6 +72,46 @@ void add_block_messages(const PricingContext& context, const PlacedBlock& placed
                                           message.elements(micro_batch), fullest, dispatcher));
   }
   own.messages = std::span(work.messages).subspan(first_message);
+}
+
+namespace {
+
+/// Rows of a rank that its experts hold between them; sequences of data and depth ranks cancel.
+double rows_of_rank(const Network& network, const DeviceMesh& mesh, const Dimension& routed,
+                    int sequences) {
+  const auto size = [&](Axis axis) { return static_cast<double>(mesh[axis].size); };
+  const double all = static_cast<double>(network.routing->experts * routed.extent) * sequences;
+  return all * size(Axis::ExpertTensor) / (size(Axis::Context) * size(Axis::In) * size(Axis::Out));
+}
+
+double fullest(const Network& network, const DeviceMesh& mesh, const Dimension& routed,
+               int sequences) {
+  return fullest_rank(*network.routing, static_cast<double>(mesh[Axis::Expert].size),
+                      rows_of_rank(network, mesh, routed, sequences));
+}
+
+bool spreads(const Network& network) {
+  return network.routing && !network.routing->capacity_factor;
+}
+
+}  // namespace
+
+double fullest_rank(const Network& network, const DeviceMesh& mesh, int sequences) {
+  if (!spreads(network)) return 1.0;
+  for (const Dimension& dimension : network.dimensions) {
+    if (dimension.role == DimRole::Routed) return fullest(network, mesh, dimension, sequences);
+  }
+  return 1.0;
+}
+
+void fill_fullest_rank(const Network& network, const DeviceMesh& mesh, int sequences,
+                       std::vector<double>& extents) {
+  if (!spreads(network)) return;
+  for (std::size_t d = 0; d < extents.size(); ++d) {
+    const Dimension& dimension = network.dimensions[d];
+    if (dimension.role != DimRole::Routed) continue;
+    extents[d] *= fullest(network, mesh, dimension, sequences);
+  }
 }
 
 }  // namespace plansearch

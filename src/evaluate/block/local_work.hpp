@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One micro-batch of one block on one device, before recomputation and policies are chosen: kernel
-// times, the messages of its operators, the bytes it keeps.
+// times, the messages of its operators, the bytes it keeps, the tokens of the fullest rank of
+// experts.
 #pragma once
 
 #include <array>
@@ -13,6 +14,8 @@
 #include "evaluate/block/phase_message.hpp"
 #include "evaluate/block/placed_network.hpp"
 #include "plansearch/degrees.hpp"
+#include "plansearch/device_mesh.hpp"
+#include "plansearch/network.hpp"
 
 namespace plansearch {
 
@@ -20,13 +23,13 @@ namespace plansearch {
 [[nodiscard]] RepeatedShares repeated_shares(const Block& block,
                                              const SelectiveRecompute& selective);
 
-/// What one micro-batch of one block holds on one device.
+/// The memory of one micro-batch of one block on one device.
 struct BlockMemory {
   Bytes saved;        ///< kept from forward to backward
   Bytes offloaded;    ///< the same, in memory of the host
   Bytes working_set;  ///< kept in addition while its own backward runs
   Bytes loss;         ///< share of `saved` that the loss needs (head block)
-  /// Of linear operators with trainable weights: inputs and output gradients, which stay from the
+  /// Inputs and output gradients of linear operators with trainable weights, which stay from the
   /// input gradient to a weight gradient that runs later.
   Bytes kept_for_weights;
   Bytes cached;                ///< gathered inputs, freed after use
@@ -133,5 +136,14 @@ struct SavedTensor {
 /// pieces on one device decide what is kept.
 [[nodiscard]] std::vector<SavedTensor> saved_of(const PricingContext& context,
                                                 const LocalBlock& local, Recompute level);
+
+/// Tokens of the fullest rank over the mean, for micro-batches of `sequences`. 1 where nothing is
+/// routed, and where experts are padded to a capacity.
+[[nodiscard]] double fullest_rank(const Network& network, const DeviceMesh& mesh, int sequences);
+
+/// Lets the dimensions of routed tokens have the size that they have on that rank. `extents`: by
+/// DimId, of a micro-batch of `sequences`.
+void fill_fullest_rank(const Network& network, const DeviceMesh& mesh, int sequences,
+                       std::vector<double>& extents);
 
 }  // namespace plansearch

@@ -28,7 +28,7 @@ using ModuleSets = std::bitset<kFewestModules>;
 [[nodiscard]] std::vector<std::uint8_t> sets_of_modules(const Network& network,
                                                         LayerModules modules);
 
-/// What recomputing a set of modules changes in the memory of a block.
+/// The change in the memory of a block from recomputing a set of modules.
 struct ModuleMemory {
   Bytes returned;  ///< of what one micro-batch keeps
   Bytes again;     ///< of that, what the largest module holds while its own backward runs
@@ -45,7 +45,7 @@ struct ModuleChoices {
   std::vector<ModuleChoice> sets;  ///< cheapest first; those with `moe` behind all others
 };
 
-/// What choices are made from, by block: parts that come back together, what each set takes.
+/// The choices of one block: parts that come back together, and the time of each set.
 struct ModuleBytes {
   std::vector<ModuleSets> returned;  ///< by group of parts
   std::vector<Bytes> bytes;          ///< of each group

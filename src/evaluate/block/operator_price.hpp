@@ -24,7 +24,7 @@ struct PhaseTimes {
 /// rings. A fused launch is charged to its first operator.
 [[nodiscard]] PhaseTimes operator_price(const BlockWork& work, std::size_t op);
 
-/// What brings the tensors that `producer` makes to `consumer`, and their gradients back. kEdge as
+/// The messages that bring tensors of `producer` to `consumer`, and their gradients back. kEdge as
 /// producer: they enter the block; kNextBlock as consumer: they leave it. Of consumers that read a
 /// tensor in one layout the first one pays.
 [[nodiscard]] PhaseTimes edge_price(const BlockWork& work, const BlockIndex& index,

@@ -28,9 +28,9 @@ namespace {
 
 constexpr double kSingle = 4.0;  // bytes of an fp32 element
 
-/// What another scaling of fp8 inputs changes of a product that was fitted with one scale a tensor,
-/// from its maximum: a 16-bit input is read for it (2 bytes an element), read again and written in
-/// both layouts.
+/// The change of another scaling of fp8 inputs to a product that was fitted with one scale a
+/// tensor, from its maximum: a 16-bit input is read for it (2 bytes an element), read again and
+/// written in both layouts.
 struct Scaling {
   double bytes = 0.0;   ///< moved more per input element
   bool by_row = false;  ///< kernels with a scale a row
@@ -238,7 +238,7 @@ class OperatorPricer {
             {shape.batch, shape.m, shape.n, shape.k}};
   }
 
-  /// Of an operator, whichever of its products they are of.
+  /// The passes of an operator, whichever product they belong to.
   [[nodiscard]] Rows rows(DataType type, const MatmulShape& shape) const {
     return context_.constants.pads_products ? Rows::Aligned : rows_of(type, shape);
   }

@@ -1,23 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: price of one communication inside a pass.
+// Computes: price and name of one communication inside a pass; rates of steps between layouts on
+//           the tiers of a cluster.
 // Source: collective cost of its process group (cost/collective/collective_cost.hpp), plus launch
-//         and skew of
-//         a call that a training step issues.
-// Assumes: every sister group of the axis is active at the same time.
-// Units: seconds, bytes.
-// Checked by: tests/unit/evaluate/block_profile_test.cpp
+//         and skew of a call that a training step issues. A rate is the part of the price that
+//         grows with the message, over the elements that a device sends. Names are those of the
+//         parameters that a framework sends together (ParameterUnit).
+// Assumes: every sister group of the axis is active at the same time; parameters of one launch that
+//          end alike (query.weight, key.weight) go together; activations are long messages: only
+//          bandwidths decide a path. Rates that differ by less than a thousandth are equal, so that
+//          the number of steps decides.
+// Units: seconds, bytes; nanoseconds per element.
+// Checked by: tests/unit/evaluate/block_profile_test.cpp, link_rates_test.cpp,
+//             overlap_report_test.cpp
 #include "evaluate/block/phase_message.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <vector>
 
+#include "communication/redistribution/redistribution.hpp"
 #include "cost/collective/place.hpp"
 #include "evaluate/block/price_memo.hpp"
 
 namespace plansearch {
+
 namespace {
 
-/// What a collective issued by a training step pays beyond an isolated one: launch and skew.
+/// The cost of a collective in a training step beyond an isolated one: launch and skew.
 Seconds in_step_latency(const PricingContext& context, CommunicationKind kind,
                         const GroupSpan& span) {
   return context.constants.collective_call +
@@ -27,8 +39,9 @@ Seconds in_step_latency(const PricingContext& context, CommunicationKind kind,
 CallPrice compute_call(const PricingContext& context, CommunicationKind kind, Bytes bytes,
                        const ProcessGroup& group) {
   const GroupSpan span = locate(*context.problem.cluster, group);
+  const Seconds issue = in_step_latency(context, kind, span);
   return {collective_cost(*context.problem.cluster, kind, bytes, group, Contention::TrainingStep),
-          in_step_latency(context, kind, span), span.nodes <= 1.0};
+          issue, span.nodes <= 1.0};
 }
 
 CallPrice compute_exchange(const PricingContext& context, const TokenDispatcher& dispatcher,
@@ -94,8 +107,10 @@ PhaseMessage price_message(const PricingContext& context, const DeviceMesh& mesh
   message.communication = communication;
   message.communication.elements = elements;
   message.bytes = wire_size(communication.wire, context.precision) * elements;
-  const TokenDispatcher& dispatch = dispatcher_of(*context.problem.framework, dispatcher);
+  message.purpose = purpose_of(communication);
+  message.overlap = overlap_class(communication);
   const bool tokens = exchanges_tokens(communication);
+  const TokenDispatcher& dispatch = dispatcher_of(*context.problem.framework, dispatcher);
   const bool over_nodes = tokens && dispatch.path == TokenPath::Nodes;
   const Bytes moved = message.bytes * (tokens ? fullest : 1.0);
   const CallPrice call = over_nodes ? price_exchange(context, dispatch, moved, group)
@@ -105,8 +120,6 @@ PhaseMessage price_message(const PricingContext& context, const DeviceMesh& mesh
   message.time = call.cost.time + call.issue;
   message.transfer = call.cost.transfer;
   message.one_domain = call.one_domain;
-  message.overlap = overlap_class(communication);
-  message.purpose = purpose_of(communication);
   message.between_nodes = group.span() > context.problem.cluster->accelerators_per_node;
   return message;
 }
@@ -148,6 +161,55 @@ Overlap overlap_class(const Communication& demand) {
   if (demand.axes.contains(Axis::Expert)) return Overlap::ExpertAllToAll;
   if (demand.axes.contains(Axis::Context)) return Overlap::ContextRing;
   return Overlap::TensorParallel;
+}
+
+std::string message_name(const Block& block, const Communication& message, ParameterUnit unit) {
+  const bool parameter =
+      message.subject == Subject::Parameter || message.subject == Subject::Gradient;
+  const std::string alone = subject_name(block, message);
+  if (!parameter || unit != ParameterUnit::Launch || message.index == kWholeBlock) return alone;
+  const std::string& launch = block.operators[message.operator_index].fused_key;
+  const std::string& own = block.parameters[message.index].name;
+  const std::size_t dot = own.rfind('.');
+  if (launch.empty() || dot == std::string::npos) return alone;
+  const std::string ending = own.substr(dot);
+  std::vector<std::string> names;
+  for (const Operator& op : block.operators) {
+    if (op.fused_key != launch) continue;
+    for (const ParameterId id : op.parameters) {
+      const std::string& name = block.parameter(id).name;
+      if (name.ends_with(ending)) names.push_back(name.substr(0, name.size() - ending.size()));
+    }
+  }
+  return fmt::format("{}{}{}", message.subject == Subject::Gradient ? "gradient of " : "",
+                     fmt::join(names, ", "), ending);
+}
+
+namespace {
+
+constexpr double kLongMessage = 1 << 28;  // elements
+constexpr double kNanoseconds = 1e9;
+
+/// To a thousandth.
+double rounded(double rate) {
+  constexpr int kBits = 10;
+  int exponent = 0;
+  const double mantissa = std::frexp(rate, &exponent);
+  return std::ldexp(std::round(std::ldexp(mantissa, kBits)), exponent - kBits);
+}
+
+}  // namespace
+
+const StepRates* LinkRates::of_paths() const {
+  return tries_all(mesh_) ? this : nullptr;
+}
+
+double LinkRates::find(CommunicationKind kind, AxisSet axes) const {
+  const ProcessGroup group = process_group(mesh_, axes);
+  const Bytes message = wire_size(WireClass::Activation, context_.precision) * kLongMessage;
+  const Seconds transfer = price_call(context_, kind, message, group).cost.transfer;
+  return rounded(kNanoseconds * transfer.value() /
+                 elements_moved(kind, group.size(), kLongMessage));
 }
 
 }  // namespace plansearch

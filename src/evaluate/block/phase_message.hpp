@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communication inside a pass with its price, before anyone asks what hides it.
+// A communication inside a pass with its price and its name, before anyone asks what hides it.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <string>
 
+#include "communication/redistribution/step_rates.hpp"
 #include "cost/collective/collective_cost.hpp"
 #include "plansearch/communication.hpp"
 #include "plansearch/device_mesh.hpp"
+#include "plansearch/framework.hpp"
+#include "plansearch/network.hpp"
 #include "plansearch/problem.hpp"
 
 namespace plansearch {
@@ -72,7 +76,7 @@ struct PhaseMessage {
 /// tokens travel.
 [[nodiscard]] double hidden_share(const PricingContext& context, const PhaseMessage& message);
 
-/// What a framework hides of a message by its share, and what is left for kernels to wait for.
+/// The part of a message that a framework hides by its share, and the part kernels wait for.
 struct SharedTime {
   Seconds hidden;
   Seconds exposed;  ///< with what hiding it costs the kernels
@@ -87,5 +91,26 @@ struct SharedTime {
 
 /// Which framework switch decides whether this communication is hidden.
 [[nodiscard]] Overlap overlap_class(const Communication& demand);
+
+/// As `subject_name`, but the parameters of one launch by all their names where they go together.
+[[nodiscard]] std::string message_name(const Block& block, const Communication& message,
+                                       ParameterUnit unit);
+
+/// Nanoseconds per element that a device sends in a message so long that latencies do not count,
+/// with all sister groups active. Context and mesh outlive it.
+class LinkRates : public StepRates {
+ public:
+  LinkRates(const PricingContext& context, const DeviceMesh& mesh)
+      : context_(context), mesh_(mesh) {}
+
+  /// The rates that order paths between layouts; null where not every sequence of steps is tried.
+  [[nodiscard]] const StepRates* of_paths() const;
+
+ private:
+  [[nodiscard]] double find(CommunicationKind kind, AxisSet axes) const override;
+
+  const PricingContext& context_;
+  const DeviceMesh& mesh_;
+};
 
 }  // namespace plansearch

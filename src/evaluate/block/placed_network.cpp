@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: cuts, operator messages and local parameters of every block of a network.
-// Source: communication/derive/derive.hpp.
-// Assumes: a micro-batch of m sequences sends m times what one sequence sends.
-// Units: elements.
+// Computes: cuts, operator messages, local parameters, parameter gathers and gradient reductions of
+//           every block of a network.
+// Source: communication/derive/derive.hpp; tensor policies
+// (communication/derive/tensor_policy.hpp):
+//         ZeRO, FSDP and z axes are settings.
+// Assumes: a micro-batch of m sequences sends m times what one sequence sends; what is due at the
+//          end of a step waits for the other blocks of its stage.
+// Units: elements, bytes, seconds.
 // Checked by: tests/unit/communication/micro_batch_test.cpp,
-// tests/unit/evaluate/block_profile_test.cpp
+//             tests/unit/evaluate/block_profile_test.cpp, step_model_test.cpp
 #include "evaluate/block/placed_network.hpp"
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
-#include "evaluate/block/link_rates.hpp"
+#include "evaluate/block/phase_message.hpp"
 #include "plan/primitives/recompute.hpp"
 
 namespace plansearch {
@@ -42,9 +47,12 @@ void add_gathered(const Block& block, std::size_t i, double elements, GatheredEl
 }
 
 /// Policies cut what is counted over depth; a parameter that depth holds copies of counts for all.
-void count_parameters(const Network& network, const Block& block, const LocalSizes& sizes,
-                      const Framework& framework, const PrecisionPolicy& formats, int depth,
-                      const MatrixUpdates* updates, PlacedBlock& placed) {
+void count_parameters(const PricingContext& context, const Block& block, const BlockIndex& index,
+                      const LocalSizes& sizes, const PlacementRules& rules, PlacedBlock& placed) {
+  const Network& network = *context.problem.network;
+  const Framework& framework = *context.problem.framework;
+  const MatrixUpdates* updates = matrix_updates(framework);
+  const int depth = rules.mesh[Axis::Depth].size;
   double launch = 0.0;
   for (std::size_t i = 0; i < block.operators.size(); ++i) {
     for (const ParameterId id : block.operators[i].parameters) {
@@ -57,11 +65,16 @@ void count_parameters(const Network& network, const Block& block, const LocalSiz
       (expert ? count.expert : count.dense) += elements;
       if (parameter.trainable == Trainable::Yes) {
         (expert ? count.trainable_expert : count.trainable_dense) += elements;
-        if (updates != nullptr && !matrix_dims(network, block, block.operators[i], id, *updates)) {
+        if (updates == nullptr) continue;
+        if (const auto matrix = matrix_dims(network, block, block.operators[i], id, *updates)) {
+          placed.updates.push_back(
+              matrix_update(context, block, index, i, id, *matrix, sizes, rules.extents, *updates));
+        } else {
           (expert ? count.other_expert : count.other_dense) += elements;
         }
       } else {
-        const DataType kept = frozen_format(network, block, block.operators[i], id, formats);
+        const DataType kept =
+            frozen_format(network, block, block.operators[i], id, context.precision);
         (expert ? count.frozen_expert : count.frozen_dense) +=
             elements * element_size(kept).value();
       }
@@ -78,6 +91,46 @@ PlacedPieces place_pieces(const Block& block, const BlockIndex& index, const Blo
     repeat_pieces(choice.regions, pieces.repeated[level]);
   }
   return pieces;
+}
+
+std::string_view shared_key(const Block& block, const Communication& demand) {
+  if (demand.index == kWholeBlock) return {};
+  return block.parameters[demand.index].shared_key;
+}
+
+StepMessage at_step_end(const PricingContext& context, const DeviceMesh& mesh,
+                        const Communication& demand, std::string_view key) {
+  StepMessage message{demand, {}, key};
+  message.communication.elements = demand.elements * mesh.size(demand.cut);
+  message.tiles = wire_size(demand.wire, context.precision) * message.communication.elements;
+  return message;
+}
+
+void keep(const PricingContext& context, const DeviceMesh& mesh, const Block& block,
+          const std::vector<Communication>& demands, KeptBlock& kept) {
+  for (const Communication& demand : demands) {
+    if (demand.scope == Scope::Step || demand.phase == DemandPhase::Step) {
+      kept.steps.push_back(at_step_end(context, mesh, demand, shared_key(block, demand)));
+    } else {
+      kept.passes.push_back(price_message(context, mesh, demand, demand.elements));
+    }
+  }
+}
+
+/// The bytes of parameters that a rank keeps under a policy.
+Bytes kept_bytes(const ParameterPolicy& policy, double trained, double frozen) {
+  const Bytes whole = element_size(*policy.parameter.dtype) * trained + Bytes(frozen);
+  return whole / static_cast<double>(policy.parameter.pieces);
+}
+
+FetchedBytes fetched_bytes(const PlacedBlock& block, const TensorPolicies& policies) {
+  const TensorPolicy& parameter = policies.dense.parameter;
+  if (!parameter.on_host || parameter.gather == Scope::Step) return {};
+  ParameterCount count = block.parameters;
+  for (const SharedCount& shared : block.shared) count += shared.count;
+  const Bytes bytes = kept_bytes(policies.dense, count.trainable_dense, count.frozen_dense) +
+                      kept_bytes(policies.expert, count.trainable_expert, count.frozen_expert);
+  return {bytes, parameter.gather == Scope::Use ? bytes : Bytes(0)};
 }
 
 }  // namespace
@@ -105,14 +158,12 @@ PlacedBlocks place_blocks(const PricingContext& context, const NetworkIndex& ind
                           const PlanDegrees& plan, const DeviceMesh& mesh,
                           const Placements* placements) {
   thread_local DerivationBuffers scratch;
-  const Problem& problem = context.problem;
-  const Network& network = *problem.network;
-  const Framework& framework = *problem.framework;
+  const Network& network = *context.problem.network;
+  const Framework& framework = *context.problem.framework;
   const LinkRates rates(context, mesh);
   PlacedBlocks result{plan, mesh, std::vector<PlacedBlock>(network.blocks.size())};
   result.plan.micro_batch = 1;
   const PlacementRules rules = placement_rules(network, result.plan, mesh, framework, placements);
-  const TensorPolicies policies = tensor_policies(plan, mesh, framework, problem.precision);
   for (std::size_t b = 0; b < network.blocks.size(); ++b) {
     const Block& block = network.blocks[b];
     PlacedBlock& placed = result.blocks[b];
@@ -124,7 +175,7 @@ PlacedBlocks place_blocks(const PricingContext& context, const NetworkIndex& ind
     }
     scratch.demands.clear();
     derive_operator_communication(
-        {network, block, index[b], rules, scratch.placement, policies, framework.sharding,
+        {network, block, index[b], rules, scratch.placement, framework.sharding,
          dispatcher_of(framework, plan.dispatcher).path,
          placements == nullptr ? nullptr : rates.of_paths()},
         *scratch.derivation, scratch.demands);
@@ -133,14 +184,38 @@ PlacedBlocks place_blocks(const PricingContext& context, const NetworkIndex& ind
       placed.messages.push_back({demand, grows_with_micro_batch(network, block, demand)});
     }
     const LocalSizes sizes(block, index[b], placed.cuts, rules.extents);
-    count_parameters(network, block, sizes, framework, framework.precision.at(problem.precision),
-                     mesh[Axis::Depth].size, policies.updates, placed);
-    if (policies.updates != nullptr) {
-      placed.updates =
-          matrix_updates(context, block, index[b], sizes, rules.extents, *policies.updates);
-    }
+    count_parameters(context, block, index[b], sizes, rules, placed);
   }
   return result;
+}
+
+ShardedStates keep_states(const PricingContext& context, const NetworkIndex& index,
+                          std::shared_ptr<const PlacedNetwork> placed, const PlanDegrees& plan,
+                          const DeviceMesh& mesh, const Placements* placements) {
+  thread_local DerivationBuffers scratch;
+  const Network& network = *context.problem.network;
+  const Framework& framework = *context.problem.framework;
+  const PlacementRules rules = placement_rules(network, plan, mesh, framework, placements);
+  const TensorPolicies policies = tensor_policies(plan, mesh, framework, context.problem.precision);
+  ShardedStates states{std::move(placed), {}, {}};
+  StageBlocks stages;
+  for (std::size_t b = 0; b < network.blocks.size(); ++b) {
+    const Block& block = network.blocks[b];
+    KeptBlock& kept = states.blocks.emplace_back();
+    kept.fetched = fetched_bytes(states.placed->blocks()[b], policies);
+    place_block(block, index[b], rules, scratch.placement, b);
+    scratch.demands.clear();
+    derive_parameter_communication(
+        {network, block, index[b], rules, scratch.placement, framework.sharding}, policies,
+        *scratch.derivation, scratch.demands);
+    keep(context, mesh, block, scratch.demands, kept);
+    // Every block taken as a stage of its own: what would have to be reduced between them.
+    if (!states.placed->blocks()[b].shared.empty()) stages.push_back({b});
+  }
+  for (const SharedGradient& shared : derive_shared_parameters(network, rules, stages, policies)) {
+    states.shared.push_back(at_step_end(context, mesh, shared.communication, shared.key));
+  }
+  return states;
 }
 
 }  // namespace plansearch

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a placement decides once for every micro-batch, recompute level and policy: into how many
-// slices everything is cut, the messages between operators, which parameters a device holds.
+// A network under one placement, whatever the micro-batch and recompute level. PlacedNetwork: into
+// how many slices everything is cut, the messages between operators, which parameters a device
+// holds. ShardedStates adds the gathers and reductions that the tensor policies ask for, inside a
+// pass and at the end of the step.
 #pragma once
 
 #include <array>
@@ -8,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "communication/derive/derive.hpp"
@@ -79,7 +82,7 @@ struct PlacedBlock {
   std::vector<MatrixUpdate> updates;  ///< of its matrices, where the optimizer needs them whole
 };
 
-/// Of one plan and mesh; plans whose groups have the same sizes share it.
+/// The blocks under one plan and mesh; plans whose groups have the same sizes share them.
 struct PlacedBlocks {
   PlanDegrees plan;                 ///< the one it was made for, with one sequence per micro-batch
   DeviceMesh mesh;                  ///< of that plan: cuts go with its sizes
@@ -95,6 +98,44 @@ struct PlacedNetwork {
 
 /// Sizes of groups decide, and, between placements of single operators, where their ranks lie.
 [[nodiscard]] PlacedBlocks place_blocks(const PricingContext& context, const NetworkIndex& index,
+                                        const PlanDegrees& plan, const DeviceMesh& mesh,
+                                        const Placements* placements = nullptr);
+
+/// A message at the end of a step, of one copy of a block. Those of all blocks of a stage go
+/// together, so that only there they get a price.
+struct StepMessage {
+  Communication communication;
+  Bytes tiles;  ///< of whole tiles: the plans of a class cut them over groups of their own sizes
+  /// The key of a parameter that other blocks use as well, else empty. Lives in the network.
+  std::string_view shared_key;
+
+  /// The bytes of the piece that a rank sends, on the mesh of a plan.
+  [[nodiscard]] Bytes bytes(const DeviceMesh& mesh) const {
+    return tiles / static_cast<double>(mesh.size(communication.cut));
+  }
+};
+
+/// Parameters that live in memory of the host, as a rank copies them for each gather.
+struct FetchedBytes {
+  Bytes forward;
+  Bytes backward;
+};
+
+struct KeptBlock {
+  std::vector<PhaseMessage> passes;
+  std::vector<StepMessage> steps;
+  FetchedBytes fetched;
+};
+
+struct ShardedStates {
+  std::shared_ptr<const PlacedNetwork> placed;
+  std::vector<KeptBlock> blocks;  ///< by index into Network::blocks
+  /// Gradient reductions of parameters that several blocks use, due when a pipeline parts them.
+  std::vector<StepMessage> shared;
+};
+
+[[nodiscard]] ShardedStates keep_states(const PricingContext& context, const NetworkIndex& index,
+                                        std::shared_ptr<const PlacedNetwork> placed,
                                         const PlanDegrees& plan, const DeviceMesh& mesh,
                                         const Placements* placements = nullptr);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: class profiles, each part once.
-// Source: placed_network.hpp (placement), kept_states.hpp (policies), local_work.hpp (micro-batch).
+// Source: placed_network.hpp (placement, policies), local_work.hpp (micro-batch).
 // Assumes: plans are legal.
 // Units: seconds, bytes.
 // Checked by: tests/unit/evaluate/class_profile_test.cpp (no plan sees another one's numbers)
@@ -13,7 +13,7 @@
 
 #include "cost/kernels/concurrency.hpp"
 #include "evaluate/block/host_copies.hpp"
-#include "evaluate/block/rank_load.hpp"
+#include "evaluate/block/local_work.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "schedule/table.hpp"
@@ -379,7 +379,7 @@ void ProfileMaker::fill_least_times(EarlyProfile& early) const {
       times = {};
       BlockParts least = parts(profile, b, silent, kNoMessages);
       chord.add(b, 1.0, least.waits);
-      // What modules send again is not counted, nor what they leave to be copied.
+      // Messages that modules send again are not counted, nor bytes that they leave to be copied.
       if (plan.modules != 0) {
         least.copies = {};
         least.waits.recompute[static_cast<std::size_t>(Recompute::Selective)] = Seconds(0);

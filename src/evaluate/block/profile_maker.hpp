@@ -38,7 +38,7 @@ class ProfileMaker {
   /// Least times of the class whose memory is there: its kernels and what they wait for. Times of
   /// a forward beside a backward are among them where some order of the framework joins them.
   void fill_least_times(EarlyProfile& early) const;
-  /// What a piece waits for at least on its way through the whole network.
+  /// The least waits of a piece on its way through the whole network.
   [[nodiscard]] BlockWaits least_waits(const std::shared_ptr<const PlacedNetwork>& placed,
                                        Piece piece, DispatcherId dispatcher) const;
   /// Kernels of a piece of so many sequences.
@@ -58,7 +58,7 @@ class ProfileMaker {
   [[nodiscard]] std::shared_ptr<const LocalWork> work(const PlanDegrees& plan,
                                                       const DeviceMesh& mesh) const;
   [[nodiscard]] const NetworkIndex& index() const { return index_; }
-  /// What one micro-batch of one copy of a block keeps, tensor by tensor (see saved_of).
+  /// The tensors that one micro-batch of one copy of a block keeps (see saved_of).
   [[nodiscard]] std::vector<SavedTensor> saved_tensors(const ClassProfile& profile,
                                                        std::size_t block) const;
   /// Kernels and messages of one pass of one block, as they are issued. The profile must outlive
@@ -86,7 +86,7 @@ class ProfileMaker {
     [[nodiscard]] std::size_t hash() const noexcept;
     bool operator==(const KernelKey&) const = default;
   };
-  /// What sets of modules take and give back: sizes of what is kept, wherever ranks lie.
+  /// The time and memory of sets of modules depend on the sizes of kept tensors, not on ranks.
   struct ChoiceKey {
     KernelKey local;
     DispatcherId dispatcher;
@@ -94,7 +94,7 @@ class ProfileMaker {
     [[nodiscard]] std::size_t hash() const noexcept;
     bool operator==(const ChoiceKey&) const = default;
   };
-  /// What passes depend on beside their kernels and messages.
+  /// The inputs of passes beside their kernels and messages.
   struct PassForm {
     Recompute recompute;
     std::uint8_t modules;
@@ -131,7 +131,7 @@ class ProfileMaker {
     std::vector<BlockTimes> blocks;
   };
 
-  /// What pieces of several sequences wait for lies above the chord between two sizes near them.
+  /// The waits of pieces of several sequences lie above the chord between two sizes near them.
   struct WaitChord {
     std::shared_ptr<const NetworkWaits> smaller;
     std::shared_ptr<const NetworkWaits> larger;

@@ -1,17 +1,104 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the builder of block programs keeps in mind while it issues them. Private to it.
+// Private to block_program.cpp: the steps of a pass, its messages by where they stand, and the
+// buffers of the builder.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <vector>
 
 #include "evaluate/block/block_program.hpp"
-#include "evaluate/block/message_list.hpp"
 #include "plansearch/fixed_vector.hpp"
+
+namespace plansearch {
+
+/// A message of one piece, or of all pieces together.
+struct ListedMessage {
+  const PhaseMessage* message = nullptr;
+  bool once = false;  ///< parameters come before the first piece, gradients go after the last
+};
+
+/// The operators of one launch lie side by side; the first one has its time, and one that joins it
+/// starts none.
+[[nodiscard]] inline std::size_t end_of_launch(const Block& block, std::size_t op) {
+  const auto& all = block.operators;
+  const std::string& key = all[op].fused_key;
+  if (key.empty()) return op + 1;
+  if (op > 0 && all[op - 1].fused_key == key) return op;
+  while (op < all.size() && all[op].fused_key == key) ++op;
+  return op;
+}
+
+/// The messages that travel while one launch runs.
+inline constexpr std::size_t kMostTravelling = 24;
+using Travelling = FixedVector<const Communication*, kMostTravelling>;
+
+/// The most moves of one tensor, one after the other.
+[[nodiscard]] inline double moves_in_a_row(const Travelling& travelling) {
+  int most = 0;
+  for (const Communication* one : travelling) {
+    int moves = 0;
+    for (const Communication* other : travelling) {
+      const bool same = other->subject == one->subject && other->index == one->index;
+      moves += same ? other->count : 0;
+    }
+    most = std::max(most, moves);
+  }
+  return most;
+}
+
+/// Messages of a pass by the operator and the side they stand at.
+class MessageList {
+ public:
+  void assign(const BlockParts& parts) {
+    happening_.clear();
+    travels_ = false;
+    first_.assign(parts.work.operators.size() + 2, 0);
+    for_each_message(parts, [&](const PhaseMessage& message, Senders senders) {
+      happening_.push_back({&message, senders == Senders::AllPieces});
+      ++first_[message.communication.operator_index + 2];
+      travels_ = travels_ || message.communication.steps > 1;
+    });
+    std::partial_sum(first_.begin(), first_.end(), first_.begin());
+    all_.resize(happening_.size());
+    for (const ListedMessage& listed : happening_) {
+      all_[first_[listed.message->communication.operator_index + 1]++] = listed;
+    }
+  }
+
+  /// Whether an operator runs in steps.
+  [[nodiscard]] bool travels() const { return travels_; }
+
+  template <typename Visit>
+  void at(DemandPhase phase, std::size_t op, Side side, Visit visit) const {
+    for (std::size_t i = first_[op]; i < first_[op + 1]; ++i) {
+      const Communication& c = all_[i].message->communication;
+      if (c.phase == phase && c.side == side) visit(all_[i]);
+    }
+  }
+
+  /// The gather of the backward pass that brings what this gather of the forward pass brings.
+  [[nodiscard]] const PhaseMessage* backward_gather(const PhaseMessage& forward) const {
+    const auto found = std::find_if(all_.begin(), all_.end(), [&](const ListedMessage& listed) {
+      const Communication& c = listed.message->communication;
+      return c.subject == Subject::Parameter && c.phase == DemandPhase::InputGradient &&
+             c.index == forward.communication.index && c.axes == forward.communication.axes;
+    });
+    return found == all_.end() ? nullptr : found->message;
+  }
+
+ private:
+  std::vector<ListedMessage> happening_;
+  std::vector<ListedMessage> all_;  ///< by operator, then as they happen
+  std::vector<std::size_t> first_;  ///< by operator: into `all_`
+  bool travels_ = false;
+};
+
+}  // namespace plansearch
 
 namespace plansearch::block_program {
 
@@ -23,7 +110,7 @@ struct Step {
   std::size_t op = 0;
 };
 
-/// What a pass runs, in order: backward from the last operator on.
+/// Lists the steps of a pass in order: backward from the last operator on.
 inline void list_steps(BlockPass pass, Recompute recompute, std::size_t operators,
                        std::vector<Step>& steps) {
   const auto list = [&](Step::Part part) {
@@ -41,7 +128,7 @@ inline void list_steps(BlockPass pass, Recompute recompute, std::size_t operator
   list(Step::Part::Backward);
 }
 
-/// What shares of messages may still hide behind, by part of a pass.
+/// The kernel time that shares of messages may still hide behind, by part of a pass.
 struct HidingRoom {
   using Windows = FixedVector<Seconds*, 4>;
   std::array<Seconds, 3> kernels;
@@ -51,7 +138,7 @@ struct HidingRoom {
     return idle_cards[static_cast<std::size_t>(part)];
   }
 
-  /// What one block needs in backward travels beside the whole of another's, recomputation and all.
+  /// Messages that one block needs in backward travel beside all of another's, with recomputation.
   [[nodiscard]] Windows around(Step::Part part, const PhaseMessage& message) {
     Windows windows{&kernels[static_cast<std::size_t>(part)]};
     if (!is_posted_ahead(message)) return windows;

@@ -13,8 +13,6 @@
 #include "cost/kernels/kernel_shape.hpp"
 #include "evaluate/block/local_work.hpp"
 #include "evaluate/block/module_choices.hpp"
-#include "evaluate/memory/expanded_weights.hpp"
-#include "evaluate/memory/kept_format.hpp"
 #include "evaluate/memory/saved_sizes.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "plan/stages/layer_distribution.hpp"
@@ -91,7 +89,7 @@ class ActivationCounter : private SavedSizes {
     return parts;
   }
 
-  /// What of it has a name; none where a policy by operator or pieces decide what is kept.
+  /// The tensors with a name; none where a policy by operator or pieces decide what is kept.
   [[nodiscard]] std::vector<SavedTensor> tensors(Recompute level) const {
     std::vector<SavedTensor> found;
     if (local_.host.activations && is_layer(block_.kind)) return found;  // all of it is there
@@ -194,7 +192,7 @@ class ActivationCounter : private SavedSizes {
     return bytes;
   }
 
-  /// What does not depend on the recompute level.
+  /// The memory that does not depend on the recompute level.
   void look_at(std::size_t i, Bytes saved, BlockMemory& memory) const {
     const Operator& op = block_.operators[i];
     if (traits(op).starts_backward) {
@@ -234,7 +232,7 @@ class ActivationCounter : private SavedSizes {
                        [&](std::size_t reader) { return is_of(region, reader); });
   }
 
-  /// What the operators of a region keep and no other one needs.
+  /// The bytes that the operators of a region keep and no other one needs.
   [[nodiscard]] Bytes dropped_in(const PieceRegion& region) const {
     Bytes bytes;
     for (const std::size_t op : region.operators) {
@@ -261,7 +259,7 @@ class ActivationCounter : private SavedSizes {
     return most;
   }
 
-  /// Of everything that is saved, what running these modules again gives back.
+  /// The part of all saved bytes that running these modules again gives back.
   [[nodiscard]] Bytes dropped(LayerModules modules, const std::vector<double>& repeated) const {
     Bytes bytes;
     for (std::size_t i = 0; i < block_.operators.size(); ++i) {
@@ -283,7 +281,7 @@ class ActivationCounter : private SavedSizes {
     return discarding.any() || is_dropped(block_, repeated, producer, saved.tensor);
   }
 
-  /// What is kept where some operators run again.
+  /// The bytes that are kept where some operators run again.
   [[nodiscard]] Bytes kept_beside(const std::vector<double>& repeated) const {
     Bytes kept;
     for (std::size_t i = 0; i < block_.operators.size(); ++i) {
@@ -292,7 +290,7 @@ class ActivationCounter : private SavedSizes {
     return kept;
   }
 
-  /// Of what an operator that runs again saves, what another one keeps.
+  /// The part of the tensors of an operator that runs again which another one keeps.
   [[nodiscard]] Bytes kept_by_others(std::size_t index, const std::vector<double>& repeated) const {
     Bytes bytes;
     for (const Saved& saved : block_.operators[index].saved) {

@@ -1,23 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: peak memory of one device: states, activations in flight, working set, buffers.
+// Computes: peak memory of one device: states, activations in flight, working set, buffers; the
+//           probability that a plan needs more memory than there is, and its inverse.
 // Source: activations from the operators' saved tensors (Korthikanti et al., arXiv 2205.05198) and
-//         the order of the schedule; states from tensor policies (ZeRO, arXiv 1910.02054).
+//         the order of the schedule; states from tensor policies (ZeRO, arXiv 1910.02054). Risk:
+//         ln(needed / predicted) of measured peaks by framework (tools/memory_error.py); two halves
+//         of normal distributions that meet at the median (Fechner 1897, "two-piece normal").
 // Assumes: the peak is in backward of the last stage's loss or of the block with most saved bytes;
 //          gradients that backward makes grow as fast as activations go; states that may leave
-//          (pages) do where the risk of running out would be higher than asked for.
-// Units: bytes.
-// Checked by: tests/unit/evaluate/memory_model_test.cpp; docs/validation.md (allocator peaks)
+//          (pages) do where the risk of running out would be higher than asked for; the error does
+//          not depend on the plan; weights that are not trained have none: they are loaded as they
+//          lie in a file, and no optimizer, gradient or allocation depends on them.
+// Units: bytes; probabilities.
+// Checked by: tests/unit/evaluate/memory_model_test.cpp, memory_risk_test.cpp; docs/validation.md
+//             (allocator peaks, observed failures)
 #include "evaluate/memory/memory_model.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "cost/kernels/kernel_shape.hpp"
-#include "evaluate/memory/memory_risk.hpp"
 #include "evaluate/step/windowed_step.hpp"
+#include "plansearch/error.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch {
+
+namespace {
+
+double normal_above(double deviations) {
+  return 0.5 * std::erfc(deviations / std::numbers::sqrt2);
+}
+
+/// The number of deviations above which a normal variable lies with this probability.
+double deviations_with(double probability) {
+  double low = -40.0;
+  double high = 40.0;
+  for (int halvings = 0; halvings < 100; ++halvings) {
+    const double middle = 0.5 * (low + high);
+    (normal_above(middle) > probability ? low : high) = middle;
+  }
+  return 0.5 * (low + high);
+}
+
+}  // namespace
+
+double risk_of_memory(const MemoryError& error, Bytes predicted, Bytes limit, Bytes certain) {
+  if (predicted <= certain) return predicted <= limit ? 0.0 : 1.0;
+  if (limit <= certain) return 1.0;
+  const double room = std::log((limit - certain) / ((predicted - certain) * error.median));
+  const double deviation = room > 0.0 ? error.above : error.below;
+  if (deviation <= 0.0) return room < 0.0 ? 1.0 : 0.0;
+  return normal_above(room / deviation);
+}
+
+Bytes peak_at_risk(const MemoryError& error, double risk, Bytes limit, Bytes certain) {
+  PLANSEARCH_CHECK(risk > 0.0 && risk < 1.0);
+  const double deviations = deviations_with(risk);
+  const double room = deviations * (deviations > 0.0 ? error.above : error.below);
+  return certain + (limit - certain) * (std::exp(-room) / error.median);
+}
+
 namespace {
 
 /// The blocks of one group, or the most demanding of a device.
@@ -91,7 +134,7 @@ BlockShares shares_of(const PricingInput& view, const GroupContent& content) {
   return shares;
 }
 
-/// What lives only around one operator: the loss of the micro-batch before, tensors around a
+/// The bytes around one operator: the loss of the micro-batch before, tensors around a
 /// block in backward. Where the loss is freed by then, only what exceeds it adds to the peak.
 TransientParts transient_of(const PricingInput& view, const BlockShares& most) {
   const FrameworkConstants& constants = view.constants;
@@ -126,7 +169,7 @@ Bytes gradients_at_peak(const PricingInput& view, Bytes gradients, Bytes activat
   return std::max(gradients - activations, Bytes(0));
 }
 
-/// What the micro-batches in flight keep at most, of what `workspace` says each keeps.
+/// The most that micro-batches in flight keep, each as many bytes as `workspace` says.
 Bytes most_in_flight(const PricingInput& view, int position, WindowPeak peak,
                      EvaluationWorkspace& workspace) {
   if (view.order.window) return peak_of_window(view, position, peak, workspace);

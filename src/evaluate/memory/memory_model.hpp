@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Peak memory of a plan, device by device.
+// Peak memory of a plan, device by device, and the chance that it does not fit.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,20 @@
 
 #include "evaluate/step/pricing_input.hpp"
 #include "plansearch/evaluation.hpp"
+#include "plansearch/framework_constants.hpp"
+#include "plansearch/quantity.hpp"
 
 namespace plansearch {
+
+/// The probability that a plan of this predicted peak needs more than `limit`. `certain`: of the
+/// peak, what is known to the byte; only the rest has an error.
+[[nodiscard]] double risk_of_memory(const MemoryError& error, Bytes predicted, Bytes limit,
+                                    Bytes certain = {});
+
+/// The largest predicted peak whose risk is at most `risk` (above 0, below 1): what a threshold on
+/// the risk is as a threshold on bytes.
+[[nodiscard]] Bytes peak_at_risk(const MemoryError& error, double risk, Bytes limit,
+                                 Bytes certain = {});
 
 /// Keeps of two devices the one that needs more, and the most that either has in memory of its
 /// host.
@@ -19,15 +31,15 @@ void take_worse(const DeviceMemory& device, DeviceMemory& worst);
 /// False where the position before has equal blocks and keeps at least as much: on a looped
 /// placement the first of neighbours does.
 [[nodiscard]] bool may_keep_most(const PricingInput& view, int position);
-/// What plans keep whose order is found: as it is found, or at least.
+/// The peak of plans whose order is found: as found, or a lower bound.
 enum class WindowPeak : std::uint8_t { Found, Least };
 /// The devices of one position.
 [[nodiscard]] DeviceMemory device_memory(const PricingInput& view, int position,
                                          EvaluationWorkspace& workspace,
                                          WindowPeak peak = WindowPeak::Found);
 
-/// Of the blocks and weights of each content of a position, the micro-batches whose tensors it
-/// holds when it holds most.
+/// The micro-batches, by content of a position, whose tensors of blocks and for weights the device
+/// holds at its peak.
 struct InFlight {
   std::vector<double> saved;
   std::vector<double> for_weights;
@@ -35,14 +47,14 @@ struct InFlight {
 [[nodiscard]] InFlight in_flight_at_peak(const PricingInput& view, int position,
                                          EvaluationWorkspace& workspace);
 
-/// What lives around one operator at the peak, see MemoryBreakdown::transient.
+/// The tensors around one operator at the peak, see MemoryBreakdown::transient.
 struct TransientParts {
   Bytes loss;   ///< logits and their gradients
   Bytes block;  ///< around a block in backward
 };
 [[nodiscard]] TransientParts transient_parts(const PricingInput& view, int position);
 
-/// What one micro-batch leaves on a device in one group of blocks.
+/// The bytes that one micro-batch leaves on a device in one group of blocks.
 struct GroupBytes {
   Bytes saved;        ///< from the forward to the end of its backward
   Bytes for_weights;  ///< the part of it that the weight gradient reads

@@ -1,20 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: bytes of single tensors that operators keep for backward.
+// Computes: bytes of single tensors that operators keep for backward, which of them wait on the
+//           host, and quantised weights that products read in another format.
 // Source: the operators' saved tensors (Korthikanti et al., arXiv 2205.05198, section 4), sharded
 // as
-//         placed; layout copies around attention are a constant of the framework.
-// Assumes: what products alone read again may be kept in a format of its own (precision.saved).
+//         placed; layout copies around attention are a constant of the framework;
+//         cost/kernels/weight_expansion.hpp: expanded weights that autograd keeps are there from
+//         the last forward pass of a layer to its backward.
+// Assumes: tensors that products alone read again may be kept in a format of their own
+//          (precision.saved); products run one after the other, so that one weight at a time is
+//          being expanded.
 // Units: bytes, elements.
-// Checked by: tests/unit/evaluate/block_memory_test.cpp
+// Checked by: tests/unit/evaluate/block_memory_test.cpp; Qwen's published QLoRA peaks
+//             (docs/lora.md)
 #include "evaluate/memory/saved_sizes.hpp"
 
 #include <algorithm>
 
+#include "communication/derive/tensor_policy.hpp"
 #include "cost/kernels/kernel_shape.hpp"
-#include "evaluate/memory/kept_format.hpp"
+#include "cost/kernels/weight_expansion.hpp"
+#include "plan/stages/layer_distribution.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch {
+
+namespace {
+
+bool saves(const Operator& op, TensorId id) {
+  return std::any_of(op.saved.begin(), op.saved.end(),
+                     [&](const Saved& saved) { return saved.tensor == id; });
+}
+
+}  // namespace
+
+bool only_products_read_again(const Block& block, const BlockIndex& index, TensorId id) {
+  if (block.tensor(id).element != ElementClass::Activation) return false;
+  const std::size_t producer = index.producers[static_cast<std::size_t>(id)];
+  if (producer != kEdge && traits(block.operators[producer]).reads_outputs()) return false;
+  return std::all_of(block.operators.begin(), block.operators.end(), [&](const Operator& op) {
+    const bool reads = std::find(op.inputs.begin(), op.inputs.end(), id) != op.inputs.end();
+    const OperatorTraits& row = traits(op);
+    return !reads || row.multiplies_weight() || op.passes == MemoryBound::Activation ||
+           op.passes == MemoryBound::GatedActivation || !(row.reads_inputs() || saves(op, id));
+  });
+}
+
+bool waits_on_host(const HostTensors& host, const Block& block, std::size_t op,
+                   const Saved* saved) {
+  if (!is_layer(block.kind)) return false;
+  if (host.activations) return true;
+  if (host.modules.none()) return false;
+  const auto named = [&](const Operator& one) { return (one.modules & host.modules).any(); };
+  if (named(block.operators[op])) return true;
+  if (saved == nullptr || saved->as != SavedAs::Itself) return false;
+  return std::any_of(block.operators.begin(), block.operators.end(), [&](const Operator& one) {
+    return named(one) &&
+           std::find(one.inputs.begin(), one.inputs.end(), saved->tensor) != one.inputs.end();
+  });
+}
 
 Bytes SavedSizes::tile(TensorId id) const {
   return element_size(context_.precision.activation) * local_.sizes.edge(id);
@@ -100,6 +143,27 @@ double SavedSizes::hidden_elements(std::size_t op, TensorId id) const {
     return context_.problem.network->dimension(dim).role == DimRole::Hidden;
   });
   return hidden ? local_.sizes.tensor(op, id) : 0.0;
+}
+
+void add_expanded_weights(const PricingContext& context, const LocalBlock& local, Recompute level,
+                          BlockMemory& memory) {
+  const auto& quantised = context.precision.quantised;
+  if (!quantised) return;
+  const DataType product = context.precision.activation;
+  const WeightExpansion expansion = weight_expansion(*quantised, product);
+  const std::vector<double>& repeated = local.repeated[static_cast<std::size_t>(level)];
+  double largest = 0.0;
+  for (std::size_t i = 0; i < local.block.operators.size(); ++i) {
+    const Operator& op = local.block.operators[i];
+    if (op.parameters.empty()) continue;
+    const ParameterId weight = op.parameters.front();
+    if (!is_quantisable(*context.problem.network, local.block, op, weight)) continue;
+    const double elements = local.sizes.parameter(i, weight);
+    largest = std::max(largest, elements);
+    if (!expansion.kept_for_backward) continue;
+    (repeated[i] > 0.0 ? memory.working_set : memory.saved) += element_size(product) * elements;
+  }
+  memory.working_set += expansion.peak * largest;
 }
 
 }  // namespace plansearch

@@ -18,7 +18,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "communication/derive/tensor_policy.hpp"
 #include "cost/kernels/compute_cost.hpp"
 
 namespace plansearch {
@@ -61,7 +60,7 @@ DataType product_type(const PricingContext& context) {
   return has ? DataType::Bf16 : context.precision.activation;
 }
 
-/// Of a matrix with `side` rows as the iteration sees it.
+/// The time for a matrix with `side` rows as the iteration sees it.
 Seconds update_time(const PricingContext& context, const MatrixUpdates& updates, double side,
                     double other) {
   const Accelerator& chip = context.problem.cluster->accelerator;
@@ -109,25 +108,17 @@ UpdateProducts update_products(UpdateIteration iteration, int iterations, bool s
   return products;
 }
 
-std::vector<MatrixUpdate> matrix_updates(const PricingContext& context, const Block& block,
-                                         const BlockIndex& index, const LocalSizes& sizes,
-                                         std::span<const double> extents,
-                                         const MatrixUpdates& updates) {
+MatrixUpdate matrix_update(const PricingContext& context, const Block& block,
+                           const BlockIndex& index, std::size_t op, ParameterId id,
+                           const MatrixDims& matrix, const LocalSizes& sizes,
+                           std::span<const double> extents, const MatrixUpdates& updates) {
   const Network& network = *context.problem.network;
-  std::vector<MatrixUpdate> result;
-  for (std::size_t i = 0; i < block.operators.size(); ++i) {
-    for (const ParameterId id : block.operators[i].parameters) {
-      const auto matrix = matrix_dims(network, block, block.operators[i], id, updates);
-      if (!matrix) continue;
-      const Sides sides = sides_of(block, index, i, id, *matrix, sizes, extents);
-      const std::vector<DimId>& dims = block.parameter(id).dims;
-      const bool expert = std::any_of(dims.begin(), dims.end(), [&](DimId dim) {
-        return network.dimension(dim).role == DimRole::Expert;
-      });
-      result.push_back({update_time(context, updates, sides), sides.count, expert});
-    }
-  }
-  return result;
+  const Sides sides = sides_of(block, index, op, id, matrix, sizes, extents);
+  const std::vector<DimId>& dims = block.parameter(id).dims;
+  const bool expert = std::any_of(dims.begin(), dims.end(), [&](DimId dim) {
+    return network.dimension(dim).role == DimRole::Expert;
+  });
+  return {update_time(context, updates, sides), sides.count, expert};
 }
 
 void UpdateLoad::add(const MatrixUpdate& update, double copies) {

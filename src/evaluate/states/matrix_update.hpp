@@ -3,8 +3,8 @@
 #pragma once
 
 #include <span>
-#include <vector>
 
+#include "communication/derive/tensor_policy.hpp"
 #include "communication/slices/local_sizes.hpp"
 #include "evaluate/block/phase_message.hpp"
 #include "plansearch/matrix_updates.hpp"
@@ -27,13 +27,12 @@ struct UpdateProducts {
 [[nodiscard]] UpdateProducts update_products(UpdateIteration iteration, int iterations,
                                              bool square);
 
-/// Of the weights of a block whose matrices are updated whole or in slices. `extents`: whole, by
-/// dimension.
-[[nodiscard]] std::vector<MatrixUpdate> matrix_updates(const PricingContext& context,
-                                                       const Block& block, const BlockIndex& index,
-                                                       const LocalSizes& sizes,
-                                                       std::span<const double> extents,
-                                                       const MatrixUpdates& updates);
+/// The update of the matrices of one weight. `extents`: whole, by dimension.
+[[nodiscard]] MatrixUpdate matrix_update(const PricingContext& context, const Block& block,
+                                         const BlockIndex& index, std::size_t op, ParameterId id,
+                                         const MatrixDims& matrix, const LocalSizes& sizes,
+                                         std::span<const double> extents,
+                                         const MatrixUpdates& updates);
 
 /// Adds up what the rank with most to do computes; `ranks` share the matrices of `deal`.
 class UpdateLoad {

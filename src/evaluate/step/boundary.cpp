@@ -145,7 +145,7 @@ std::vector<Holder> without_holders(const std::vector<Holder>& receivers,
   return lacking;
 }
 
-/// What the busiest rank sends or receives, in tensors, and the widest way somebody takes.
+/// The tensors that the busiest rank sends or receives, and the widest link in use.
 struct Exchange {
   double busiest = 0.0;
   int left_domain = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one group of blocks hands to the next: between which ranks, over which links, how long.
+// The transfer from one group of blocks to the next: between which ranks, over which links.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace plansearch {
 
-/// What ranks of the receiving mesh gather among neighbours, having received parts.
+/// The gather among neighbours of the receiving mesh, which have received parts.
 struct RouteGather {
   double tiles = 0.0;  ///< what each has in the end
   int ranks = 1;
@@ -24,9 +24,9 @@ struct RouteGather {
 struct StageLink {
   /// Ranks of the largest link domain that some pair leaves; 0: all pairs stay in the innermost.
   int left_domain = 0;
-  /// What the busiest rank sends or receives, over the tile that one rank of the first position
-  /// holds: activations forward, their gradients backward. 0: nothing moves. Over a network of
-  /// cards that ranks share: what a rank would send if all of a domain sent alike.
+  /// The share that the busiest rank sends or receives, of the tile that one rank of the first
+  /// position holds: activations forward, their gradients backward. 0: nothing moves. Over a
+  /// network of cards that ranks share: as much as a rank would send if all of a domain sent alike.
   double forward = 1.0;
   double backward = 1.0;
   RouteGather forward_gather{};

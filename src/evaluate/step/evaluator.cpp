@@ -13,7 +13,6 @@
 
 #include "base/units.hpp"
 #include "evaluate/memory/memory_model.hpp"
-#include "evaluate/memory/memory_risk.hpp"
 #include "evaluate/step/plan_views.hpp"
 #include "evaluate/step/priced_program.hpp"
 #include "evaluate/step/step_model.hpp"
@@ -36,15 +35,15 @@ std::optional<Infeasible> check_batch(const PlanDegrees& plan, const Problem& pr
 Estimate price(const PlanViews& views, const PricingInput& view, MakespanMethod method,
                EvaluationWorkspace& workspace) {
   Estimate estimate;
-  const StepResult result = step_time(view, method, workspace);
+  const bool simulated = method == MakespanMethod::Simulation;
+  const auto program = simulated ? listed_program(view, workspace) : std::nullopt;
+  const StepResult result = step_time(view, method, workspace, program);
   estimate.step = result.step;
   estimate.imbalance = result.imbalance;
   estimate.busiest_stage = result.busiest;
   estimate.next_step_overlap = result.next_step_overlap;
-  DeviceMemory worst = worst_device_memory(view, workspace);
-  if (method == MakespanMethod::Simulation && is_listed(view.problem)) {
-    worst = listed_device_memory(view, workspace);
-  }
+  const DeviceMemory worst = program ? listed_device_memory(view, *program, workspace)
+                                     : worst_device_memory(view, workspace);
   estimate.memory = worst.memory;
   for (const StageClassStates& kind : view.ground.kinds) {
     estimate.host_memory = std::max(estimate.host_memory, kind.offload.memory);

@@ -31,11 +31,13 @@ PhaseLengths sum_of_lengths(const PricingInput& view, const GroupContent& conten
     sum.backward += copies * (split ? block.input_length : block.backward_length) +
                     block.backward_edges.device();
     if (split) sum.weight += copies * block.weight_length;
+    sum.joined_forward += copies * block.joined_length + block.joined_edges;
   });
   return sum;
 }
 
-GroupPass pass_of(const PricingInput& view, const GroupContent& content) {
+/// `split`: the two gradients as well.
+GroupPass pass_of(const PricingInput& view, const GroupContent& content, bool split) {
   GroupPass pass;
   for_each_block(view, content, [&](const BlockProfile& block, double copies) {
     pass.forward.add(block.forward, copies * view.forwards());
@@ -43,42 +45,32 @@ GroupPass pass_of(const PricingInput& view, const GroupContent& content) {
     pass.backward.add(block.backward, copies);
     pass.backward.add(block.backward_edges, 1.0);
     pass.recompute.add(block.recompute, copies);
+    pass.joined += copies * block.joined_length + block.joined_edges;
+    if (!split) return;
+    pass.weight_gradient.add(block.weight_gradient, copies);
+    pass.input_gradient.add(block.input_gradient, copies);
+    pass.input_gradient.add(block.backward_edges, 1.0);
   });
   return pass;
 }
 
 /// A host that runs ahead of a stage evens out over all its blocks.
 PhaseLengths length_of_sum(const PricingInput& view, const GroupContent& content, bool split) {
-  const GroupPass pass = pass_of(view, content);
-  if (!split) return {pass.forward.length(), joint_length(pass.backward, pass.recompute), {}, {}};
-  PassProfile weights;
-  PassProfile inputs;
-  for_each_block(view, content, [&](const BlockProfile& block, double copies) {
-    weights.add(block.weight_gradient, copies);
-    inputs.add(block.input_gradient, copies);
-    inputs.add(block.backward_edges, 1.0);
-  });
-  return {pass.forward.length(), joint_length(inputs, pass.recompute), weights.length(), {}};
+  const GroupPass pass = pass_of(view, content, split);
+  const Seconds forward = pass.forward.length();
+  if (!split) return {forward, joint_length(pass.backward, pass.recompute), {}, pass.joined};
+  return {forward, joint_length(pass.input_gradient, pass.recompute), pass.weight_gradient.length(),
+          pass.joined};
 }
 
-/// Side by side no pass is shorter than by itself.
-Seconds joined_forward(const PricingInput& view, const GroupContent& content,
-                       const PhaseLengths& lengths) {
-  Seconds both;
-  for_each_block(view, content, [&](const BlockProfile& block, double copies) {
-    both += copies * block.joined_length + block.joined_edges;
-  });
-  return std::clamp(both - lengths.backward - lengths.weight, Seconds(0), lengths.forward);
-}
-
-/// What a pass hands to the next one of its micro-batch: what its last block with results makes.
+/// The tile from a pass to the next one of its micro-batch: its last block with results makes it.
 Bytes tile_back(const PricingInput& view, const GroupContent& content) {
   const auto& blocks = view.transform_of(content).profile->blocks;
   const auto returning = returning_block(*view.problem.network);
   return returning ? blocks[*returning].memory.boundary : Bytes(0);
 }
 
-/// What a group hands to the next one: along the chain, and relayed along edges.
+/// The tile from a group to the next one: along the chain, and relayed along edges.
 Bytes tile_of(const PricingInput& view, const GroupContent& content) {
   const TransformInvariants& transform = view.transform_of(content);
   Bytes tile = transform.profile->blocks[content.last_block].memory.boundary;
@@ -152,7 +144,9 @@ void fill_passes(const PricingInput& view, EvaluationWorkspace& workspace) {
   for (const GroupContent& content : view.assignment().contents) {
     PhaseLengths lengths =
         by_block ? sum_of_lengths(view, content, split) : length_of_sum(view, content, split);
-    if (joins) lengths.joined_forward = joined_forward(view, content, lengths);
+    // The joined time holds the backward as well. Side by side no pass is shorter than by itself.
+    const Seconds beside = lengths.joined_forward - lengths.backward - lengths.weight;
+    lengths.joined_forward = joins ? std::clamp(beside, Seconds(0), lengths.forward) : Seconds(0);
     workspace.passes.push_back({lengths, to_ticks(lengths.forward / forwards),
                                 to_ticks(lengths.backward), to_ticks(lengths.weight),
                                 to_ticks(lengths.joined_forward)});
@@ -175,7 +169,7 @@ PhaseLengths position_lengths(const PricingInput& view, const EvaluationWorkspac
 GroupPass position_pass(const PricingInput& view, int position) {
   GroupPass sum;
   for (const int content : view.contents_at(position)) {
-    const GroupPass pass = pass_of(view, view.content(content));
+    const GroupPass pass = pass_of(view, view.content(content), false);
     sum.forward.add(pass.forward, 1.0);
     sum.backward.add(pass.backward, 1.0);
     sum.recompute.add(pass.recompute, 1.0);
@@ -184,6 +178,7 @@ GroupPass position_pass(const PricingInput& view, int position) {
 }
 
 void fill_durations(const PricingInput& view, EvaluationWorkspace& workspace) {
+  fill_passes(view, workspace);
   PipelineDurations& d = workspace.durations;
   const std::size_t stops = view.assignment().stop_count();
   const bool split = splits_backward(view.order.schedule);
@@ -222,12 +217,12 @@ BoundaryTransfers chain_transfers(const PricingInput& view, std::size_t boundary
   if (route.forward == 0.0 && route.backward == 0.0) return {};
   const Assignment& held = view.assignment();
   const GroupContent& sender = view.content(held.content_at(boundary));
-  if (boundary + 1 == held.stop_count()) {
-    const GroupContent& first = view.content(held.content_at(0));
-    return {transfers_of(view, {sender, first, route, tile_back(view, sender)}).activation, {}};
-  }
-  const GroupContent& receiver = view.content(held.content_at(boundary + 1));
-  return transfers_of(view, {sender, receiver, route, tile_of(view, sender)});
+  const bool back = boundary + 1 == held.stop_count();
+  const GroupContent& receiver = view.content(held.content_at(back ? 0 : boundary + 1));
+  const Bytes tile = back ? tile_back(view, sender) : tile_of(view, sender);
+  BoundaryTransfers transfers = transfers_of(view, {sender, receiver, route, tile});
+  if (back) transfers.gradient = {};
+  return transfers;
 }
 
 BoundaryTransfers direct_transfers(const PricingInput& view, std::size_t message) {

@@ -18,17 +18,20 @@ struct GroupPass {
   PassProfile forward;
   PassProfile backward;
   PassProfile recompute;
+  PassProfile weight_gradient;  ///< of orders that split the backward
+  PassProfile input_gradient;   ///< the same
+  Seconds joined;               ///< a forward beside a backward, where the order joins them
 };
 [[nodiscard]] GroupPass position_pass(const PricingInput& view, int position);
 
-/// Fills `workspace.durations` from the passes and the boundaries between groups.
+/// Fills `workspace.passes`, and from them and the boundaries between groups `workspace.durations`.
 void fill_durations(const PricingInput& view, EvaluationWorkspace& workspace);
 
 /// One message from a group of blocks to the next, or its gradient's way back.
 struct BoundaryTransfer {
   Bytes bytes;  ///< of the busiest rank
   Seconds time;
-  /// What its receivers gather among each other, having received parts; a part of `time`.
+  /// The bytes that receivers of parts gather among each other; its time is a part of `time`.
   Bytes gathered;
   ProcessGroup gathered_over;
   Seconds gathering;
@@ -37,12 +40,12 @@ struct BoundaryTransfers {
   BoundaryTransfer activation;
   BoundaryTransfer gradient;
 };
-/// What virtual stage `boundary` hands to the next, and that one's gradients.
+/// The transfer from virtual stage `boundary` to the next, and of that one's gradients.
 [[nodiscard]] BoundaryTransfers chain_transfers(const PricingInput& view, std::size_t boundary);
-/// Of Assignment::direct[message].
+/// The transfer of Assignment::direct[message].
 [[nodiscard]] BoundaryTransfers direct_transfers(const PricingInput& view, std::size_t message);
-/// What virtual stage `boundary` + 1 waits for before its forward, and `boundary` before its
-/// backward: both of the above.
+/// The transfer that virtual stage `boundary` + 1 waits for before its forward, `boundary` before
+/// its backward: both of the above.
 [[nodiscard]] BoundaryTransfers boundary_transfers(const PricingInput& view, std::size_t boundary);
 
 }  // namespace plansearch

@@ -40,11 +40,10 @@ double optimizer_traffic(const ParameterCount& count, const ModelStatePolicy& st
 /// Products of an optimizer that updates matrices, of the rank with most to do.
 Seconds matrix_products(const PricingInput& view, int position, int transform,
                         const ModelStatePolicy& statics) {
-  const Framework& framework = *view.problem.framework;
-  if (!framework.updates_matrices || !framework.matrix_updates) return {};
-  const UpdateDeal deal = framework.matrix_updates->deal;
-  UpdateLoad dense(deal, statics.dense.updaters);
-  UpdateLoad expert(deal, statics.expert.updaters);
+  const MatrixUpdates* updates = matrix_updates(*view.problem.framework);
+  if (updates == nullptr) return {};
+  UpdateLoad dense(updates->deal, statics.dense.updaters);
+  UpdateLoad expert(updates->deal, statics.expert.updaters);
   for (const int index : view.contents_at(position)) {
     if (view.content(index).transform != transform) continue;
     for_each_block(view, view.content(index), [&](const BlockProfile& block, double copies) {
@@ -56,7 +55,7 @@ Seconds matrix_products(const PricingInput& view, int position, int transform,
   return dense.time() + expert.time();
 }
 
-/// Parameters gathered at once: a block under full sharding, the weights of a launch over depth.
+/// The unit that is gathered at once: a block under full sharding, a launch's weights over depth.
 struct GatheredUnit {
   Bytes weights;
   double trained = 0.0;  ///< elements
@@ -91,7 +90,7 @@ GatheredUnit largest_unit(const PricingInput& view, int position) {
   return largest;
 }
 
-/// Parameters that stay gathered, else the unit in use and the one gathered ahead; a gradient not
+/// The weights that stay gathered, else the unit in use and the one gathered ahead; a gradient not
 /// yet reduced.
 Bytes gathered_parameters(const PricingInput& view, int position) {
   const GatheredUnit largest = largest_unit(view, position);
@@ -282,13 +281,6 @@ const LinkedAssignment& AssignmentCache::get(const PlanDegrees& degrees,
     slot = std::make_unique<const LinkedAssignment>(std::move(ways));
   }
   return *slot;
-}
-
-ParameterCount position_parameters(const PricingInput& view, int position) {
-  ParameterCount total;
-  for_each_transform_at(view, position,
-                        [&](int transform) { total += parameters_at(view, position, transform); });
-  return total;
 }
 
 ParameterCount parameters_at(const PricingInput& view, int position, int transform) {

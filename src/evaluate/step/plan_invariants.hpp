@@ -33,10 +33,7 @@ class AssignmentCache {
   mutable std::map<Key, std::unique_ptr<const LinkedAssignment>> known_;
 };
 
-/// Parameters of everything that one position holds; what its blocks share counts once.
-[[nodiscard]] ParameterCount position_parameters(const PricingInput& view, int position);
-
-/// The same of what has this transform.
+/// Parameters that one position holds under a transform; those that its blocks share count once.
 [[nodiscard]] ParameterCount parameters_at(const PricingInput& view, int position, int transform);
 /// Copies of every block of the network that they have of one transform.
 [[nodiscard]] std::vector<double> copies_at(const PricingInput& view, int position, int transform);

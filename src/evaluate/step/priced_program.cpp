@@ -13,7 +13,6 @@
 
 #include "evaluate/answer/plan_details.hpp"
 #include "evaluate/memory/memory_model.hpp"
-#include "evaluate/states/host_update.hpp"
 #include "evaluate/step/group_pass.hpp"
 #include "evaluate/step/step_collectives.hpp"
 #include "evaluate/step/step_model.hpp"
@@ -87,10 +86,9 @@ std::vector<StepEndTicks> end_ticks(const PricingInput& view,
     const auto kind = static_cast<std::size_t>(view.kind_of(p));
     Seconds shared;
     for (const PhaseMessage& message : view.ground.messages[kind].last) shared += message.time;
-    const StageClassStates& statics = view.ground.kinds[kind];
-    const Seconds copies = exposed_copies(view, statics.offload, workspace.work[kind].pass);
-    ends.push_back({to_ticks(workspace.work[kind].reduction - shared), to_ticks(shared),
-                    to_ticks(statics.optimizer + copies + statics.host)});
+    const StageClassWork& work = workspace.work[kind];
+    ends.push_back({to_ticks(work.reduction - shared), to_ticks(shared),
+                    to_ticks(work.optimizer + view.ground.kinds[kind].host)});
   }
   return ends;
 }
@@ -145,8 +143,15 @@ bool is_listed(const Problem& problem) {
   return problem.passes.has_value() || just_in_time(problem);
 }
 
-DeviceMemory listed_device_memory(const PricingInput& view, EvaluationWorkspace& workspace) {
-  const std::vector<Bytes> peaks = peak_bytes(priced_program(view, {}, workspace));
+std::optional<PricedProgram> listed_program(const PricingInput& view,
+                                            EvaluationWorkspace& workspace) {
+  if (!is_listed(view.problem)) return std::nullopt;
+  return priced_program(view, {}, workspace);
+}
+
+DeviceMemory listed_device_memory(const PricingInput& view, const PricedProgram& program,
+                                  EvaluationWorkspace& workspace) {
+  const std::vector<Bytes> peaks = peak_bytes(program);
   DeviceMemory worst;
   for (int p = 0; p < view.assignment().stages(); ++p) {
     DeviceMemory device = device_memory(view, p, workspace);
@@ -163,7 +168,6 @@ PricedProgram priced_program(const PricingInput& view, const ProgramRequest& req
     throw InputError({}, "an order that is found for a plan has no program of instructions",
                      "leave out what needs one: --timeline, --trace, --passes");
   }
-  fill_passes(view, workspace);
   fill_durations(view, workspace);
   fill_work(view, workspace);
   PlanDegrees degrees = *view.ground.transforms.front().degrees;

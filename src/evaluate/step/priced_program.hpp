@@ -58,10 +58,6 @@ struct PricedProgram : SimulatedProgram {
 /// have simulators that give the same end faster.
 [[nodiscard]] bool is_listed(const Problem& problem);
 
-/// The device that needs most, with the messages that its lists keep.
-[[nodiscard]] DeviceMemory listed_device_memory(const PricingInput& view,
-                                                EvaluationWorkspace& workspace);
-
 [[nodiscard]] PricedProgram priced_program(const PricingInput& view, const ProgramRequest& request,
                                            EvaluationWorkspace& workspace);
 
@@ -70,5 +66,12 @@ struct PricedProgram : SimulatedProgram {
 [[nodiscard]] std::shared_ptr<const PricedProgram> program_of(const PlanEvaluator& evaluator,
                                                               const ParallelPlan& plan,
                                                               const ProgramRequest& request = {});
+/// The program of a plan whose step ends with it, and of no other plan.
+[[nodiscard]] std::optional<PricedProgram> listed_program(const PricingInput& view,
+                                                          EvaluationWorkspace& workspace);
+/// The device that needs most, with the messages that its lists keep.
+[[nodiscard]] DeviceMemory listed_device_memory(const PricingInput& view,
+                                                const PricedProgram& program,
+                                                EvaluationWorkspace& workspace);
 
 }  // namespace plansearch

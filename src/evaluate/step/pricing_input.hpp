@@ -34,7 +34,7 @@ struct TransformInvariants {
   }
 };
 
-/// What optimizer states in memory of the host take there and on the way.
+/// The bytes and times of optimizer states in memory of the host.
 struct HostUpdate {
   Bytes memory;        ///< of the node
   Seconds update;      ///< on the CPU
@@ -43,7 +43,7 @@ struct HostUpdate {
   Seconds reduced;     ///< way of a micro-batch's gradients, and of their sum so far
 };
 
-/// What a device of one kind keeps and does once per step, whatever the micro-batches.
+/// The states and the work per step of a device of one kind, whatever the micro-batches.
 struct StageClassStates {
   ParameterCount parameters;
   Bytes parameter_bytes;
@@ -56,7 +56,7 @@ struct StageClassStates {
   Seconds host;  ///< per-step work of the host: a constant and a share per sharded tensor
 };
 
-/// What a device of one kind gathers and reduces at the end of a step.
+/// The gathers and reductions of a device of one kind at the end of a step.
 struct StageClassMessages {
   std::vector<PhaseMessage> overlapping;  ///< with its first forward and its last backward
   std::vector<PhaseMessage> last;  ///< after everything else: gradients that several kinds sum
@@ -73,13 +73,13 @@ struct LinkedAssignment {
   std::vector<StageLink> direct{};          ///< by Assignment::direct
 };
 
-/// What the messages of a boundary take.
+/// The time of the messages of a boundary.
 struct TransferTicks {
   Ticks activation = 0;
   Ticks gradient = 0;
 };
 
-/// What plans share that differ in micro-batches and recomputation only.
+/// The part that plans share which differ in micro-batches and recomputation only.
 struct PlanInvariants {
   std::uint64_t context = 0;  ///< of whose prices; 0: of nobody's
   PlanDegrees degrees;        ///< of a uniform plan, what it does not depend on set to defaults
@@ -96,7 +96,7 @@ struct PhaseLengths {
   Seconds forward;   ///< with the wait for the host
   Seconds backward;  ///< recompute included; without the weight gradient where it runs apart
   Seconds weight;
-  /// What the forward adds to a whole backward that runs beside it, where the order joins them.
+  /// The time that the forward adds to a backward beside it, where the order joins them.
   Seconds joined_forward;
 
   [[nodiscard]] Seconds total() const { return forward + backward + weight; }
@@ -119,13 +119,14 @@ struct DeviceEnd {
   Seconds start_without_transfers;
 };
 
-/// What devices of one kind do: one micro-batch, and what is exposed at the end of a step.
+/// The work of a device of one kind: one micro-batch, then the end of a step.
 struct StageClassWork {
   PhaseLengths pass;
-  Seconds reduction;
+  Seconds reduction;  ///< exposed gathers and reductions
+  Seconds optimizer;  ///< with the copies to the host that no backward hides
 };
 
-/// What plans of equal degrees can differ in before micro-batches and recomputation do.
+/// The rest of the key of PlanInvariants: chunks and placement of plans of equal degrees.
 struct GroundForm {
   int chunks = 1;
   const StageMapping* placement = nullptr;

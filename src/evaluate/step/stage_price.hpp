@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one stage of a pipeline costs before there is a pipeline: for planners, which put stages
+// The price of one stage of a pipeline before there is a pipeline: for planners, which put stages
 // together. The same profiles, statics and messages that whole plans are priced by.
 #pragma once
 
@@ -73,8 +73,9 @@ class StagePricer {
                                        const PlacedRuns& last,
                                        const std::array<int, 2>& first) const;
 
-  /// What each of these stages adds to its reduction for parameters that it shares with others: all
-  /// of a plan or, where they lie along no axis of one mesh, the first one and those that share.
+  /// The time that each of these stages adds to its reduction for parameters that several share:
+  /// all of a plan or, where they lie along no axis of one mesh, the first one and those that
+  /// share.
   [[nodiscard]] std::vector<Seconds> shared_reductions(
       const std::vector<PlacedStage>& stages) const;
   /// Whether these blocks hold parameters that other blocks hold too.

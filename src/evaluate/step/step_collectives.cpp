@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "evaluate/states/host_update.hpp"
 #include "evaluate/step/group_pass.hpp"
 #include "plansearch/fixed_vector.hpp"
 
@@ -149,7 +150,7 @@ ProcessGroup group_of(const PricingInput& view, const Holders& holders) {
 /// parallelism leaves of their gradients.
 void add_replicas(const PricingInput& view, std::size_t kind, PlanInvariants& ground) {
   const int position = view.assignment().kinds[kind];
-  const TransformInvariants& transform = view.transform_at(position);
+  const ModelStatePolicy& statics = view.transform_at(position).statics;
   const auto& groups = view.assignment().groups;
   Holders holders;
   const std::size_t length = view.assignment().groups_per_replica();
@@ -162,8 +163,6 @@ void add_replicas(const PricingInput& view, std::size_t kind, PlanInvariants& gr
     holders.last = std::max(holders.last, holder);
     ++holders.count;
   }
-  const TensorPolicies policies = tensor_policies(*transform.degrees, *transform.mesh,
-                                                  *view.problem.framework, view.problem.precision);
   ParameterCount own_parameters;
   for (const int content : view.contents_at(position)) {
     for_each_block(view, view.content(content), [&](const BlockProfile& block, double copies) {
@@ -180,9 +179,8 @@ void add_replicas(const PricingInput& view, std::size_t kind, PlanInvariants& gr
   what.axes = {Axis::Pipeline};
   what.index = kWholeBlock;
   what.group_size = holders.count;
-  what.elements =
-      own_parameters.trainable_dense / pieces(policies.dense.gradient.storage, *transform.mesh) +
-      own_parameters.trainable_expert / pieces(policies.expert.gradient.storage, *transform.mesh);
+  what.elements = own_parameters.trainable_dense / statics.dense.gradient_pieces +
+                  own_parameters.trainable_expert / statics.expert.gradient_pieces;
   message.bytes = wire_size(what.wire, view.precision) * what.elements;
   price(view, ground, group_of(view, holders), message);
   ground.messages[kind].last.push_back(message);
@@ -237,6 +235,8 @@ void fill_work(const PricingInput& view, EvaluationWorkspace& workspace) {
     work.pass = position_lengths(view, workspace, kinds[kind]);
     for_each_step_message(view, work.pass, kind,
                           [&](const PhaseMessage&, Seconds exposed) { work.reduction += exposed; });
+    const StageClassStates& states = view.ground.kinds[kind];
+    work.optimizer = states.optimizer + exposed_copies(view, states.offload, work.pass);
   }
 }
 

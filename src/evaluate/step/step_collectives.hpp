@@ -9,7 +9,7 @@
 
 namespace plansearch {
 
-/// What positions that hold the same parameters send at the end of a step, into `messages`.
+/// Adds the messages of positions that hold the same parameters, at the end of a step.
 void add_shared_messages(const PricingInput& view, PlanInvariants& ground);
 
 /// Fills in `messages`, once; profiles need the states of their class.
@@ -41,7 +41,7 @@ void for_each_step_message(const PricingInput& view, const PhaseLengths& pass, s
   for (const PhaseMessage& message : messages.last) visit(message, message.time);
 }
 
-/// What of them is exposed, by kind: `workspace.work`. Needs `workspace.passes`.
+/// Fills `workspace.work`, one per kind of device. Needs `workspace.passes`.
 void fill_work(const PricingInput& view, EvaluationWorkspace& workspace);
 
 /// The same as a list, for readers.

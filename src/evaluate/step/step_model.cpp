@@ -14,9 +14,7 @@
 
 #include <algorithm>
 
-#include "evaluate/states/host_update.hpp"
 #include "evaluate/step/group_pass.hpp"
-#include "evaluate/step/priced_program.hpp"
 #include "evaluate/step/step_collectives.hpp"
 #include "evaluate/step/windowed_step.hpp"
 #include "plan/stages/pipeline_shape.hpp"
@@ -53,15 +51,9 @@ void simulated_ends(const PricingInput& view, EvaluationWorkspace& workspace) {
   }
 }
 
-/// Of an order that is found.
-void window_ends(const PricingInput& view, EvaluationWorkspace& workspace) {
-  const WindowedStep& found = windowed_step(view, workspace);
-  for (std::size_t p = 0; p < workspace.ends.size(); ++p) workspace.ends[p] = found.ends[p];
-}
-
-/// After its last backward a device waits for nothing; what is left is the way of that gradient
-/// to the first virtual stage. Waiting is not told apart here: all of it counts as bubble. When
-/// devices start is not known.
+/// After its last backward a device waits for nothing; the rest is the path of that gradient to the
+/// first virtual stage. The closed form does not separate waits: all of them count as bubble. It
+/// knows no start of a device.
 void estimated_ends(const PricingInput& view, EvaluationWorkspace& workspace) {
   const PipelineShape shape = view.shape();
   const PipelineTimes times = workspace.durations.view();
@@ -82,7 +74,84 @@ void estimated_ends(const PricingInput& view, EvaluationWorkspace& workspace) {
   }
 }
 
-/// Of the time that messages between stages take, the share that leaves the node.
+/// A step from its begin to that of the next one.
+struct StepSpan {
+  Seconds total;
+  Seconds without_transfers;  ///< the same if messages between stages took no time
+  Seconds next_step_overlap;
+};
+
+/// Optimizers start together after the slowest reduction, or each after its own.
+class LastDevice {
+ public:
+  explicit LastDevice(OptimizerStart start) : start_(start) {}
+  void note(Seconds started, Seconds reduced, Seconds after) {
+    reduced_ = std::max(reduced_, reduced);
+    after_ = std::max(after_, after);
+    apart_ = std::max(apart_, reduced + after);
+    span_ = std::max(span_, reduced + after - started);
+  }
+  /// The time from one step's begin to that of the next.
+  [[nodiscard]] Seconds total() const {
+    if (start_ == OptimizerStart::Together) return reduced_ + after_;
+    return start_ == OptimizerStart::PostValidated ? span_ : apart_;
+  }
+  /// The part of the step, first start to last end, that runs beside the next one.
+  [[nodiscard]] Seconds overlap() const {
+    return start_ == OptimizerStart::PostValidated ? apart_ - span_ : Seconds(0);
+  }
+
+ private:
+  OptimizerStart start_;
+  Seconds reduced_;
+  Seconds after_;
+  Seconds apart_;
+  Seconds span_;
+};
+
+/// The span of a step whose devices leave the pipeline at `workspace.ends`.
+StepSpan span_of_ends(const PricingInput& view, OptimizerStart start,
+                      const EvaluationWorkspace& workspace) {
+  LastDevice step(start);
+  LastDevice without_transfers(start);
+  for (std::size_t p = 0; p < workspace.ends.size(); ++p) {
+    const auto kind = static_cast<std::size_t>(view.assignment().kind_of[p]);
+    const StageClassWork& work = workspace.work[kind];
+    const DeviceEnd& at = workspace.ends[p];
+    const Seconds after = work.optimizer + view.ground.kinds[kind].host;
+    step.note(at.start, at.end + work.reduction, after);
+    without_transfers.note(at.start_without_transfers, at.without_transfers + work.reduction, after);
+  }
+  return {step.total(), without_transfers.total(), step.overlap()};
+}
+
+/// The order of the schedule, simulated or in closed form.
+StepSpan by_order(const PricingInput& view, MakespanMethod method, OptimizerStart start,
+                  EvaluationWorkspace& workspace) {
+  workspace.ends.resize(static_cast<std::size_t>(view.assignment().stages()));
+  const bool simulated =
+      method == MakespanMethod::Simulation || start == OptimizerStart::PostValidated;
+  simulated ? simulated_ends(view, workspace) : estimated_ends(view, workspace);
+  return span_of_ends(view, start, workspace);
+}
+
+/// An order that is found for the plan.
+StepSpan by_window(const PricingInput& view, OptimizerStart start, EvaluationWorkspace& workspace) {
+  workspace.ends = windowed_step(view, workspace).ends;
+  return span_of_ends(view, start, workspace);
+}
+
+/// The instructions of the plan; only the share of messages in the waiting is that of its order.
+StepSpan by_program(const PricingInput& view, const PricedProgram& program, OptimizerStart start,
+                    EvaluationWorkspace& workspace) {
+  StepSpan step = by_order(view, MakespanMethod::Simulation, start, workspace);
+  const Seconds makespan = to_seconds(program.makespan());
+  step.total = start == OptimizerStart::PostValidated ? to_seconds(span(program)) : makespan;
+  step.next_step_overlap = makespan - step.total;
+  return step;
+}
+
+/// The share of the time of messages between stages that leaves the node.
 double share_between_nodes(const PricingInput& view, const PipelineTimes& times) {
   const int node = view.problem.cluster->accelerators_per_node;
   double all = 0.0;
@@ -96,7 +165,7 @@ double share_between_nodes(const PricingInput& view, const PipelineTimes& times)
   return all > 0.0 ? between / all : 0.0;
 }
 
-/// What a device gains in a step by forwards that run beside backwards.
+/// The time that a device saves in a step by forwards that run beside backwards.
 Seconds joined_gain(const PricingInput& view, const EvaluationWorkspace& workspace, int position) {
   Seconds gain;
   if (!view.joins()) return gain;
@@ -110,7 +179,36 @@ Seconds joined_gain(const PricingInput& view, const EvaluationWorkspace& workspa
   return gain;
 }
 
-/// Takes it from what was exposed: messages of experts first.
+struct BusiestDevice {
+  int position = 0;
+  Seconds imbalance;  ///< mean over devices of the work that they have less
+};
+
+/// The device with most work, of equals the last to leave the pipeline.
+BusiestDevice busiest_device(const PricingInput& view, const EvaluationWorkspace& workspace) {
+  const std::vector<DeviceEnd>& ends = workspace.ends;
+  const auto repeats = static_cast<double>(view.repeats());
+  BusiestDevice busiest;
+  Seconds most;
+  Seconds sum;
+  for (std::size_t p = 0; p < ends.size(); ++p) {
+    const auto kind = static_cast<std::size_t>(view.assignment().kind_of[p]);
+    const StageClassWork& work = workspace.work[kind];
+    const Seconds after = work.optimizer + view.ground.kinds[kind].host;
+    const Seconds own = repeats * work.pass.total() + work.reduction + after -
+                        joined_gain(view, workspace, static_cast<int>(p));
+    sum += own;
+    const auto best = static_cast<std::size_t>(busiest.position);
+    if (own > most || (own == most && ends[p].end > ends[best].end)) {
+      most = own;
+      busiest.position = static_cast<int>(p);
+    }
+  }
+  busiest.imbalance = most - sum / static_cast<double>(ends.size());
+  return busiest;
+}
+
+/// Takes the gain from exposed messages, those of experts first.
 void book_gain(Seconds gain, StepTimeBreakdown& step) {
   const auto take = [&](Seconds& from) {
     const Seconds part = std::min(gain, from);
@@ -125,11 +223,11 @@ void book_gain(Seconds gain, StepTimeBreakdown& step) {
   take(step.compute);
 }
 
-/// The parts of one device's step but the waiting: bubble and messages between stages.
-StepTimeBreakdown parts_of(const PricingInput& view, const PhaseLengths& lengths, int position) {
+/// The parts of one device's step except the waiting: bubble and messages between stages.
+StepTimeBreakdown parts_of(const PricingInput& view, const StageClassWork& work, int position) {
   const auto repeats = static_cast<double>(view.repeats());
   const GroupPass pass = position_pass(view, position);
-  const StageClassStates& statics = view.statics_at(position);
+  const PhaseLengths& lengths = work.pass;
   StepTimeBreakdown step;
   step.compute = repeats * (pass.forward.compute + pass.backward.compute);
   step.recompute = repeats * pass.recompute.compute;
@@ -141,56 +239,28 @@ StepTimeBreakdown parts_of(const PricingInput& view, const PhaseLengths& lengths
                                   pass.recompute.between_nodes);
   const Seconds waits =
       lengths.total() - pass.forward.device() - pass.backward.device() - pass.recompute.device();
-  step.host = statics.host;
+  step.host = view.statics_at(position).host;
   if (waits > kRounding * lengths.total()) step.host += repeats * waits;
   const auto kind = static_cast<std::size_t>(view.kind_of(position));
   for_each_step_message(view, lengths, kind, [&](const PhaseMessage& message, Seconds exposed) {
     step.exposed[static_cast<std::size_t>(message.purpose)] += exposed;
     if (message.between_nodes) step.between_nodes += exposed;
   });
-  step.optimizer = statics.optimizer + exposed_copies(view, statics.offload, lengths);
+  step.optimizer = work.optimizer;
   return step;
 }
 
-/// What the step takes beyond the work of the device: the pipeline as it would be if messages took
-/// no time, and what they add to it. Below a tick per micro-batch there is only rounding.
-void book_waiting(const PricingInput& view, Seconds total, Seconds without_transfers,
-                  const PipelineTimes& times, StepTimeBreakdown& step) {
+/// Adds the time of the step beyond the work of the device: the bubble, as if messages took no
+/// time, and the rest to messages. Below a tick per micro-batch there is only rounding.
+void book_waiting(const PricingInput& view, const StepSpan& span, const PipelineTimes& times,
+                  StepTimeBreakdown& step) {
   const Seconds rounding = to_seconds(view.order.micro_batches);
-  const Seconds waiting = std::max(total - step.total(), Seconds(0));
-  const Seconds transfers = std::clamp(total - without_transfers, Seconds(0), waiting);
+  const Seconds waiting = std::max(span.total - step.total(), Seconds(0));
+  const Seconds transfers = std::clamp(span.total - span.without_transfers, Seconds(0), waiting);
   step.exposed[static_cast<std::size_t>(Purpose::Pipeline)] += transfers;
   step.between_nodes += share_between_nodes(view, times) * transfers;
   if (waiting - transfers > rounding) step.bubble = waiting - transfers;
 }
-
-/// Optimizers start together after the slowest reduction, or each after its own.
-class LastDevice {
- public:
-  explicit LastDevice(OptimizerStart start) : start_(start) {}
-  void add(Seconds started, Seconds reduced, Seconds after) {
-    reduced_ = std::max(reduced_, reduced);
-    after_ = std::max(after_, after);
-    apart_ = std::max(apart_, reduced + after);
-    span_ = std::max(span_, reduced + after - started);
-  }
-  /// From one step's begin to that of the next.
-  [[nodiscard]] Seconds total() const {
-    if (start_ == OptimizerStart::Together) return reduced_ + after_;
-    return start_ == OptimizerStart::PostValidated ? span_ : apart_;
-  }
-  /// Of the step from its first start to its last end, what runs beside the next one.
-  [[nodiscard]] Seconds overlap() const {
-    return start_ == OptimizerStart::PostValidated ? apart_ - span_ : Seconds(0);
-  }
-
- private:
-  OptimizerStart start_;
-  Seconds reduced_;
-  Seconds after_;
-  Seconds apart_;
-  Seconds span_;
-};
 
 /// No order of the passes takes less.
 Ticks least_pipeline(const PricingInput& view, OptimizerStart start,
@@ -206,7 +276,6 @@ Ticks least_pipeline(const PricingInput& view, OptimizerStart start,
 }  // namespace
 
 Seconds step_time_bound(const PricingInput& view, EvaluationWorkspace& workspace) {
-  fill_passes(view, workspace);
   fill_durations(view, workspace);
   const OptimizerStart start = optimizer_start(*view.problem.framework, view.order.schedule);
   const Seconds pipeline = to_seconds(least_pipeline(view, start, workspace));
@@ -224,59 +293,22 @@ Seconds step_time_bound(const PricingInput& view, EvaluationWorkspace& workspace
 }
 
 StepResult step_time(const PricingInput& view, MakespanMethod method,
-                     EvaluationWorkspace& workspace) {
-  fill_passes(view, workspace);
+                     EvaluationWorkspace& workspace, const std::optional<PricedProgram>& program) {
   fill_durations(view, workspace);
-  const Assignment& assignment = view.assignment();
-  const auto positions = static_cast<std::size_t>(assignment.stages());
   fill_work(view, workspace);
-  workspace.ends.resize(positions);
   const OptimizerStart start = optimizer_start(*view.problem.framework, view.order.schedule);
-  const bool simulated =
-      method == MakespanMethod::Simulation || start == OptimizerStart::PostValidated;
-  if (view.order.window) {
-    window_ends(view, workspace);
-  } else {
-    simulated ? simulated_ends(view, workspace) : estimated_ends(view, workspace);
-  }
-  const std::vector<DeviceEnd>& ends = workspace.ends;
-  LastDevice step_end(start);
-  LastDevice without_transfers(start);
-  const auto repeats = static_cast<double>(view.repeats());
-  Seconds most;  // work of the busiest
-  Seconds busy_sum;
+  const StepSpan span = program             ? by_program(view, *program, start, workspace)
+                        : view.order.window ? by_window(view, start, workspace)
+                                            : by_order(view, method, start, workspace);
+  const BusiestDevice busiest = busiest_device(view, workspace);
+  const auto kind = static_cast<std::size_t>(view.kind_of(busiest.position));
   StepResult result;
-  for (std::size_t p = 0; p < positions; ++p) {
-    const auto kind = static_cast<std::size_t>(assignment.kind_of[p]);
-    const StageClassStates& statics = view.ground.kinds[kind];
-    const StageClassWork& work = workspace.work[kind];
-    const Seconds after =
-        statics.optimizer + exposed_copies(view, statics.offload, work.pass) + statics.host;
-    step_end.add(ends[p].start, ends[p].end + work.reduction, after);
-    without_transfers.add(ends[p].start_without_transfers,
-                          ends[p].without_transfers + work.reduction, after);
-    const Seconds own = repeats * work.pass.total() + work.reduction + after -
-                        joined_gain(view, workspace, static_cast<int>(p));
-    busy_sum += own;
-    const auto best = static_cast<std::size_t>(result.busiest);
-    if (own > most || (own == most && ends[p].end > ends[best].end)) {
-      most = own;
-      result.busiest = static_cast<int>(p);
-    }
-  }
-  const auto kind = static_cast<std::size_t>(view.kind_of(result.busiest));
-  result.step = parts_of(view, workspace.work[kind].pass, result.busiest);
-  book_gain(joined_gain(view, workspace, result.busiest), result.step);
-  result.imbalance = most - busy_sum / static_cast<double>(positions);
-  Seconds total = step_end.total();
-  result.next_step_overlap = step_end.overlap();
-  if (method == MakespanMethod::Simulation && is_listed(view.problem)) {
-    const PricedProgram program = priced_program(view, {}, workspace);
-    const bool goes_on = start == OptimizerStart::PostValidated;
-    total = to_seconds(goes_on ? span(program) : program.makespan());
-    result.next_step_overlap = to_seconds(program.makespan()) - total;
-  }
-  book_waiting(view, total, without_transfers.total(), workspace.durations.view(), result.step);
+  result.busiest = busiest.position;
+  result.imbalance = busiest.imbalance;
+  result.next_step_overlap = span.next_step_overlap;
+  result.step = parts_of(view, workspace.work[kind], busiest.position);
+  book_gain(joined_gain(view, workspace, busiest.position), result.step);
+  book_waiting(view, span, workspace.durations.view(), result.step);
   return result;
 }
 

@@ -2,7 +2,9 @@
 // From block profiles to the time of an optimizer step.
 #pragma once
 
-#include "evaluate/step/pricing_input.hpp"
+#include <optional>
+
+#include "evaluate/step/priced_program.hpp"
 #include "plansearch/evaluation.hpp"
 
 namespace plansearch {
@@ -13,13 +15,15 @@ enum class MakespanMethod { ClosedForm, Simulation };
 /// A step as the device sees it that has most to do (the last to end among equals).
 struct StepResult {
   StepTimeBreakdown step;
-  Seconds imbalance;          ///< mean over devices of what they have less to do than the busiest
-  int busiest = 0;            ///< its position
-  Seconds next_step_overlap;  ///< of its makespan, what runs beside the step after it
+  Seconds imbalance;  ///< mean over devices of the work that they have less than the busiest
+  int busiest = 0;    ///< its position
+  Seconds next_step_overlap;  ///< the part of its makespan that runs beside the step after it
 };
 
+/// `program`: see listed_program; the step ends with it.
 [[nodiscard]] StepResult step_time(const PricingInput& view, MakespanMethod method,
-                                   EvaluationWorkspace& workspace);
+                                   EvaluationWorkspace& workspace,
+                                   const std::optional<PricedProgram>& program = std::nullopt);
 /// Admissible: the order's bound of the pipeline, optimizer and host, no reduction at all.
 [[nodiscard]] Seconds step_time_bound(const PricingInput& view, EvaluationWorkspace& workspace);
 

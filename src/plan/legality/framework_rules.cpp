@@ -14,8 +14,6 @@ namespace plansearch {
 namespace legality {
 namespace {
 
-using Case = RuleCase;
-
 bool is_ring(const PlanDegrees& plan) {
   return plan.context > 1 && plan.context_kind == ContextKind::Ring;
 }
@@ -32,7 +30,7 @@ bool is_hybrid(const PlanDegrees& plan) {
   return plan.shard_group > 0 && plan.shard_group < plan.data;
 }
 
-bool twice_context_divides(const Case& c) {
+bool twice_context_divides(const RuleCase& c) {
   if (c.plan.context == 1) return true;
   const bool spread = c.plan.sequence_parallel == SequenceParallel::On;
   const std::int64_t ranks = 2LL * c.plan.context * (spread ? c.plan.tensor_out : 1);
@@ -44,7 +42,7 @@ bool twice_context_divides(const Case& c) {
 
 /// All-to-all context parallelism hands out whole heads, so every rank of the group needs some of
 /// the key/value heads of its tensor rank.
-bool ulysses_divides_kv_heads(const Case& c) {
+bool ulysses_divides_kv_heads(const RuleCase& c) {
   if (!is_ulysses(c.plan)) return true;
   const std::int64_t ranks = std::int64_t{c.plan.tensor_out} * c.plan.context;
   for (const Dimension& dimension : c.network.dimensions) {
@@ -53,7 +51,7 @@ bool ulysses_divides_kv_heads(const Case& c) {
   return true;
 }
 
-bool has_odd_heads(const Case& c) {
+bool has_odd_heads(const RuleCase& c) {
   return std::any_of(
       c.network.dimensions.begin(), c.network.dimensions.end(), [&](const Dimension& d) {
         const bool heads = d.role == DimRole::Head || d.role == DimRole::KvHead;
@@ -61,21 +59,21 @@ bool has_odd_heads(const Case& c) {
       });
 }
 
-bool whole_kv_heads(const Case& c) {
+bool whole_kv_heads(const RuleCase& c) {
   return std::all_of(c.network.dimensions.begin(), c.network.dimensions.end(),
                      [&](const Dimension& d) {
                        return d.role != DimRole::KvHead || d.extent % c.plan.tensor_out == 0;
                      });
 }
 
-bool whole_operand_blocks(const Case& c) {
+bool whole_operand_blocks(const RuleCase& c) {
   const auto policy = c.framework.precision.find(c.precision);
   if (policy == c.framework.precision.end()) return true;
   const OperandBlock block = operand_block(policy->second.matmul);
   return block.features == 1 || fits_blocks(c.network, c.plan, block);
 }
 
-using Broken = bool (*)(const Case&, double limit);
+using Broken = bool (*)(const RuleCase&, double limit);
 
 struct Rule {
   RuleDescription description;
@@ -84,19 +82,19 @@ struct Rule {
   Obstacle obstacle = Obstacle::FrameworkForbids;
 };
 
-bool is_moe(const Case& c) {
+bool is_moe(const RuleCase& c) {
   return has_role(c.network, DimRole::Expert);
 }
 
 /// Under an order of its own: others are priced as if it ran them.
-bool joins(const Case& c) {
+bool joins(const RuleCase& c) {
   const auto& own = c.framework.paired_schedules;
   return schedule_row(c.plan.schedule).joins &&
          std::find(own.begin(), own.end(), to_text(c.plan.schedule)) != own.end();
 }
 
 /// The whole layer, or its router, exchanges and experts by name.
-bool recomputes_exchange(const Case& c) {
+bool recomputes_exchange(const RuleCase& c) {
   const SelectiveRecompute selective = selective_of(c.framework, c.plan);
   return c.plan.recompute == Recompute::Full ||
          (c.plan.recompute == Recompute::Selective && selective.rule == SelectiveRule::Modules &&
@@ -108,143 +106,145 @@ using D = Degree;
 constexpr Rule kRules[] = {
     {{"max-tensor", "tensor degree (in x out x depth) above the limit", true},
      {D::TensorIn, D::TensorOut, D::TensorDepth},
-     [](const Case& c, double limit) { return c.plan.tensor() > limit; }},
+     [](const RuleCase& c, double limit) { return c.plan.tensor() > limit; }},
     {{"max-tensor-in", "tensor-in degree above the limit", true},
      {D::TensorIn},
-     [](const Case& c, double limit) { return c.plan.tensor_in > limit; }},
+     [](const RuleCase& c, double limit) { return c.plan.tensor_in > limit; }},
     {{"max-tensor-depth", "tensor-depth degree above the limit", true},
      {D::TensorDepth},
-     [](const Case& c, double limit) { return c.plan.tensor_depth > limit; }},
+     [](const RuleCase& c, double limit) { return c.plan.tensor_depth > limit; }},
     {{"max-overdecompose", "more pieces of a micro-batch than the limit", true},
      {D::Pieces},
-     [](const Case& c, double limit) { return c.plan.pieces > limit; },
+     [](const RuleCase& c, double limit) { return c.plan.pieces > limit; },
      Obstacle::NoSuchFeature},
     {{"max-context", "context degree above the limit", true},
      {D::Context},
-     [](const Case& c, double limit) { return c.plan.context > limit; }},
+     [](const RuleCase& c, double limit) { return c.plan.context > limit; }},
     {{"max-expert", "expert degree above the limit", true},
      {D::Expert},
-     [](const Case& c, double limit) { return c.plan.expert > limit; }},
+     [](const RuleCase& c, double limit) { return c.plan.expert > limit; }},
     {{"max-expert-tensor", "expert tensor degree above the limit", true},
      {D::ExpertTensor},
-     [](const Case& c, double limit) { return c.plan.expert_tensor > limit; }},
+     [](const RuleCase& c, double limit) { return c.plan.expert_tensor > limit; }},
     {{"max-pipeline", "pipeline degree above the limit", true},
      {D::Pipeline},
-     [](const Case& c, double limit) { return c.plan.pipeline > limit; }},
+     [](const RuleCase& c, double limit) { return c.plan.pipeline > limit; }},
     {{"max-chunks", "model chunks per stage above the limit", true},
      {D::Chunks},
-     [](const Case& c, double limit) { return c.plan.chunks > limit; }},
+     [](const RuleCase& c, double limit) { return c.plan.chunks > limit; }},
     {{"max-zero", "ZeRO stage above the limit", true},
      {D::Zero},
-     [](const Case& c, double limit) { return static_cast<double>(c.plan.zero) > limit; }},
+     [](const RuleCase& c, double limit) { return static_cast<double>(c.plan.zero) > limit; }},
     {{"min-zero", "ZeRO stage below the limit where there are several data or context ranks", true},
      {D::Data, D::Context, D::Zero},
-     [](const Case& c, double limit) {
+     [](const RuleCase& c, double limit) {
        return c.plan.data * c.plan.context > 1 && static_cast<double>(c.plan.zero) < limit;
      }},
     {{"max-zero-with-pipeline", "ZeRO stage above the limit with several pipeline stages", true},
      {D::Pipeline, D::Zero},
-     [](const Case& c, double limit) {
+     [](const RuleCase& c, double limit) {
        return c.plan.pipeline > 1 && static_cast<double>(c.plan.zero) > limit;
      }},
     {{"max-zero-with-experts", "ZeRO stage above the limit for a mixture of experts", true},
      {D::Zero},
-     [](const Case& c, double limit) {
+     [](const RuleCase& c, double limit) {
        return is_moe(c) && static_cast<double>(c.plan.zero) > limit;
      }},
     {{"min-stages-interleaved", "interleaving with fewer stages than the limit", true},
      {D::Pipeline, D::Chunks},
-     [](const Case& c, double limit) { return c.plan.chunks > 1 && c.plan.pipeline < limit; }},
+     [](const RuleCase& c, double limit) { return c.plan.chunks > 1 && c.plan.pipeline < limit; }},
     {{"interleaved-pair-needs-overlap", "interleaving of two stages whose sends block", false},
      {D::Pipeline, D::Chunks},
-     [](const Case& c, double) {
+     [](const RuleCase& c, double) {
        return c.plan.pipeline == 2 && c.plan.chunks > 1 &&
               !c.framework.overlap[static_cast<std::size_t>(Overlap::PipelineSend)].hides();
      }},
     {{"no-ring-context", "context parallelism as a ring", false},
      {D::Context, D::ContextKind},
-     [](const Case& c, double) { return is_ring(c.plan); }},
+     [](const RuleCase& c, double) { return is_ring(c.plan); }},
     {{"no-gathered-context", "context parallelism that gathers keys and values", false},
      {D::Context, D::ContextKind},
-     [](const Case& c, double) { return gathers_keys(c.plan); }},
+     [](const RuleCase& c, double) { return gathers_keys(c.plan); }},
     {{"no-ulysses-context", "context parallelism by all-to-all over heads", false},
      {D::Context, D::ContextKind},
-     [](const Case& c, double) { return is_ulysses(c.plan); }},
+     [](const RuleCase& c, double) { return is_ulysses(c.plan); }},
     {{"ulysses-divides-kv-heads",
       "all-to-all context parallelism that does not divide the key/value heads of a tensor rank",
       false},
      {D::Context, D::ContextKind, D::TensorOut},
-     [](const Case& c, double) { return !ulysses_divides_kv_heads(c); }},
+     [](const RuleCase& c, double) { return !ulysses_divides_kv_heads(c); }},
     {{"ulysses-needs-even-heads",
       "all-to-all context parallelism of an odd number of heads of a tensor rank", false},
      {D::Context, D::ContextKind, D::TensorOut},
-     [](const Case& c, double) { return is_ulysses(c.plan) && has_odd_heads(c); }},
+     [](const RuleCase& c, double) { return is_ulysses(c.plan) && has_odd_heads(c); }},
     {{"ulysses-needs-ungrouped-heads",
       "all-to-all context parallelism with fewer key/value heads than query heads", false},
      {D::Context, D::ContextKind},
-     [](const Case& c, double) {
+     [](const RuleCase& c, double) {
        const std::int64_t heads = smallest_extent(c.network, DimRole::KvHead);
        return is_ulysses(c.plan) && heads > 0 && heads < smallest_extent(c.network, DimRole::Head);
      }},
     {{"no-context-with-pipeline", "context parallelism with several pipeline stages", false},
      {D::Context, D::Pipeline},
-     [](const Case& c, double) { return c.plan.context > 1 && c.plan.pipeline > 1; }},
+     [](const RuleCase& c, double) { return c.plan.context > 1 && c.plan.pipeline > 1; }},
     {{"no-context-with-tensor", "context parallelism with several tensor ranks", false},
      {D::Context, D::TensorIn, D::TensorOut, D::TensorDepth},
-     [](const Case& c, double) { return c.plan.context > 1 && c.plan.tensor() > 1; }},
+     [](const RuleCase& c, double) { return c.plan.context > 1 && c.plan.tensor() > 1; }},
     {{"context-multiple", "a context degree above 1 that is not a multiple of the limit", true},
      {D::Context},
-     [](const Case& c, double limit) {
+     [](const RuleCase& c, double limit) {
        return c.plan.context > 1 && std::fmod(c.plan.context, limit) != 0.0;
      }},
     {{"context-needs-fused-attention", "context parallelism of attention that writes scores out",
       false},
      {D::Context},
-     [](const Case& c, double) { return c.plan.context > 1 && materialises_scores(c.network); }},
+     [](const RuleCase& c, double) {
+       return c.plan.context > 1 && materialises_scores(c.network);
+     }},
     {{"no-ring-context-with-window", "context parallelism as a ring for attention to a window",
       false},
      {D::Context, D::ContextKind},
-     [](const Case& c, double) { return is_ring(c.plan) && attends_to_window(c.network); }},
+     [](const RuleCase& c, double) { return is_ring(c.plan) && attends_to_window(c.network); }},
     {{"no-ring-context-with-sinks", "context parallelism as a ring for attention with sinks",
       false},
      {D::Context, D::ContextKind},
-     [](const Case& c, double) { return is_ring(c.plan) && has_attention_sinks(c.network); }},
+     [](const RuleCase& c, double) { return is_ring(c.plan) && has_attention_sinks(c.network); }},
     {{"no-ulysses-context-with-bias",
       "context parallelism by all-to-all over heads for attention with a bias on its scores",
       false},
      {D::Context, D::ContextKind},
-     [](const Case& c, double) { return is_ulysses(c.plan) && has_attention_bias(c.network); }},
+     [](const RuleCase& c, double) { return is_ulysses(c.plan) && has_attention_bias(c.network); }},
     {{"no-fused-attention-with-sinks", "fused attention with sinks", false},
      {},
-     [](const Case& c, double) {
+     [](const RuleCase& c, double) {
        return has_attention_sinks(c.network) && !materialises_scores(c.network);
      }},
     {{"sequence-twice-context", "sequence length that 2 x cp (x tp) does not divide", false},
      {D::Context, D::ContextKind, D::SequenceParallel, D::TensorOut},
-     [](const Case& c, double) { return !twice_context_divides(c); }},
+     [](const RuleCase& c, double) { return !twice_context_divides(c); }},
     {{"no-sequence-parallel", "sequence parallelism", false},
      {D::SequenceParallel, D::TensorOut},
-     [](const Case& c, double) {
+     [](const RuleCase& c, double) {
        return c.plan.sequence_parallel == SequenceParallel::On && c.plan.tensor_out > 1;
      }},
     {{"sequence-parallel-always", "tensor parallelism without sequence parallelism", false},
      {D::SequenceParallel, D::TensorOut},
-     [](const Case& c, double) {
+     [](const RuleCase& c, double) {
        return c.plan.sequence_parallel == SequenceParallel::Off && c.plan.tensor_out > 1;
      }},
     {{"no-recompute-in-pairs",
       "exchanges of experts that run again, under an order that joins forwards and backwards",
       false},
      {D::Schedule, D::Recompute, D::RecomputeModules},
-     [](const Case& c, double) { return joins(c) && recomputes_exchange(c); }},
+     [](const RuleCase& c, double) { return joins(c) && recomputes_exchange(c); }},
     {{"pairs-need-experts", "an order that joins forwards and backwards without expert parallelism",
       false},
      {D::Schedule, D::Expert},
-     [](const Case& c, double) { return joins(c) && c.plan.expert == 1; }},
+     [](const RuleCase& c, double) { return joins(c) && c.plan.expert == 1; }},
     {{"no-gathered-tokens-in-pairs",
       "tokens gathered by every device, under an order that joins forwards and backwards", false},
      {D::Schedule, D::Dispatcher},
-     [](const Case& c, double) {
+     [](const RuleCase& c, double) {
        const DispatcherId id = c.plan.dispatcher;
        return joins(c) && id != kAnyDispatcher &&
               dispatcher_of(c.framework, id).path == TokenPath::Gather;
@@ -253,69 +253,73 @@ constexpr Rule kRules[] = {
       "weight gradients that run later, under an order that joins no forwards and backwards",
       false},
      {D::Schedule},
-     [](const Case& c, double) { return c.framework.delays_weight_gradients && !joins(c); }},
+     [](const RuleCase& c, double) { return c.framework.delays_weight_gradients && !joins(c); }},
     {{"experts-need-sequence-parallel",
       "tensor parallelism of a mixture of experts without sequence parallelism", false},
      {D::SequenceParallel, D::TensorOut},
-     [](const Case& c, double) {
+     [](const RuleCase& c, double) {
        return is_moe(c) && c.plan.tensor_out > 1 &&
               c.plan.sequence_parallel == SequenceParallel::Off;
      }},
     {{"no-expert-tensor-with-bias", "an expert tensor degree where experts add biases", false},
      {D::ExpertTensor},
-     [](const Case& c, double) { return c.plan.expert_tensor > 1 && has_expert_bias(c.network); }},
+     [](const RuleCase& c, double) {
+       return c.plan.expert_tensor > 1 && has_expert_bias(c.network);
+     }},
     {{"kv-heads-divide-tensor", "key/value heads that the tensor degree does not divide", false},
      {D::TensorOut},
-     [](const Case& c, double) { return !whole_kv_heads(c); }},
+     [](const RuleCase& c, double) { return !whole_kv_heads(c); }},
     {{"narrow-operands-in-blocks",
       "fp8, mxfp8 and nvfp4 products with features or tokens that are not whole blocks", false},
      {D::TensorIn, D::TensorOut, D::ExpertTensor, D::Context, D::SequenceParallel, D::MicroBatch},
-     [](const Case& c, double) { return !whole_operand_blocks(c); }},
+     [](const RuleCase& c, double) { return !whole_operand_blocks(c); }},
     {{"fp8-without-accumulation", "fp8 with several micro-batches and one pipeline stage", false},
      kBatchDegrees | DegreeSet{D::Pipeline},
-     [](const Case& c, double) {
+     [](const RuleCase& c, double) {
        return c.precision == DataType::Fp8 && c.plan.pipeline == 1 && c.plan.micro_batches > 1;
      },
      Obstacle::ScheduleNeedsMicroBatches},
     {{"one-stage-with-tied-embeddings",
       "several pipeline stages of a network whose embedding is its head", false},
      {D::Pipeline},
-     [](const Case& c, double) { return c.plan.pipeline > 1 && ties_embeddings(c.network); }},
+     [](const RuleCase& c, double) { return c.plan.pipeline > 1 && ties_embeddings(c.network); }},
     {{"one-stage-with-prediction-modules",
       "several pipeline stages of a network with multi-token prediction", false},
      {D::Pipeline},
-     [](const Case& c, double) {
+     [](const RuleCase& c, double) {
        return c.plan.pipeline > 1 && has_prediction_modules(c.network);
      }},
     {{"no-context-with-prediction-modules",
       "context parallelism of a network with multi-token prediction", false},
      {D::Context},
-     [](const Case& c, double) { return c.plan.context > 1 && has_prediction_modules(c.network); }},
+     [](const RuleCase& c, double) {
+       return c.plan.context > 1 && has_prediction_modules(c.network);
+     }},
     {{"micro-batches-multiple-of-stages", "micro-batches that the pipeline stages do not divide",
       false},
      kBatchDegrees | DegreeSet{D::Pipeline},
-     [](const Case& c, double) { return c.plan.micro_batches % c.plan.pipeline != 0; },
+     [](const RuleCase& c, double) { return c.plan.micro_batches % c.plan.pipeline != 0; },
      Obstacle::ScheduleNeedsMicroBatches},
     {{"micro-batches-fill-1f1b",
       "1f1b with fewer micro-batches than stages, by more than the limit", true},
      kBatchDegrees | DegreeSet{D::Pipeline, D::Schedule},
-     [](const Case& c, double limit) {
+     [](const RuleCase& c, double limit) {
        return c.plan.pipeline > 1 && c.plan.schedule == kDefaultSchedule &&
               c.plan.micro_batches + limit < c.plan.pipeline;
      },
      Obstacle::ScheduleNeedsMicroBatches},
     {{"no-selective-recompute", "selective recompute", false},
      {D::Recompute},
-     [](const Case& c, double) { return c.plan.recompute == Recompute::Selective; }},
+     [](const RuleCase& c, double) { return c.plan.recompute == Recompute::Selective; }},
     {{"no-recompute", "recompute of any kind", false},
      {D::Recompute},
-     [](const Case& c, double) { return c.plan.recompute != Recompute::None; }},
+     [](const RuleCase& c, double) { return c.plan.recompute != Recompute::None; }},
     {{"no-shard-group", "hybrid sharding (a shard group smaller than the data ranks)", false},
      {D::ShardGroup, D::Data},
-     [](const Case& c, double) { return is_hybrid(c.plan); }},
+     [](const RuleCase& c, double) { return is_hybrid(c.plan); }},
     {{"shard-group-needs-zero", "hybrid sharding with a ZeRO stage below the limit", true},
      {D::ShardGroup, D::Data, D::Zero},
-     [](const Case& c, double limit) {
+     [](const RuleCase& c, double limit) {
        return is_hybrid(c.plan) && static_cast<double>(c.plan.zero) < limit;
      }},
     {{"optimizer-offload-min-zero",
@@ -323,37 +327,37 @@ constexpr Rule kRules[] = {
       "ranks",
       true},
      {D::Data, D::Context, D::Zero, D::Offload},
-     [](const Case& c, double limit) {
+     [](const RuleCase& c, double limit) {
        return host_tensors(c.plan.on_host).optimizer && c.plan.data * c.plan.context > 1 &&
               static_cast<double>(c.plan.zero) < limit;
      }},
     {{"optimizer-offload-max-zero",
       "optimizer states on the host with a ZeRO stage above the limit", true},
      {D::Zero, D::Offload},
-     [](const Case& c, double limit) {
+     [](const RuleCase& c, double limit) {
        return host_tensors(c.plan.on_host).optimizer && static_cast<double>(c.plan.zero) > limit;
      }},
     {{"parameter-offload-takes-optimizer", "parameters or optimizer states on the host alone",
       false},
      {D::Offload},
-     [](const Case& c, double) {
+     [](const RuleCase& c, double) {
        return host_tensors(c.plan.on_host).parameters != host_tensors(c.plan.on_host).optimizer;
      }},
     {{"activation-offload-needs-full-recompute",
       "activations on the host without recompute of whole layers", false},
      {D::Recompute, D::Offload},
-     [](const Case& c, double) {
+     [](const RuleCase& c, double) {
        return host_tensors(c.plan.on_host).activations && c.plan.recompute != Recompute::Full;
      }},
     {{"no-zero-2", "sharding of gradients without parameters (ZeRO stage 2)", false},
      {D::Zero},
-     [](const Case& c, double) { return c.plan.zero == ZeroStage::Gradients; }},
+     [](const RuleCase& c, double) { return c.plan.zero == ZeroStage::Gradients; }},
     {{"no-fp16", "training in fp16", false},
      {},
-     [](const Case& c, double) { return c.precision == DataType::Fp16; }},
+     [](const RuleCase& c, double) { return c.precision == DataType::Fp16; }},
     {{"no-mixture-of-experts", "mixture-of-experts networks", false},
      {},
-     [](const Case& c, double) { return is_moe(c); }},
+     [](const RuleCase& c, double) { return is_moe(c); }},
 };
 
 const Rule* find_rule(std::string_view name) {

@@ -19,10 +19,8 @@
 namespace plansearch {
 namespace {
 
-using Fault = std::optional<EntryFault>;
-
 template <typename T>
-bool contains(const std::vector<T>& list, const T& value) {
+bool has(const std::vector<T>& list, const T& value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
@@ -110,7 +108,7 @@ class Lowering {
     if (is_value(b)) return beside_value_.contains(a);
     const auto both = [&](const std::vector<DimId>& dims) {
       const std::vector<std::string> names = names_of(dims);
-      return contains(names, a) && contains(names, b);
+      return has(names, a) && has(names, b);
     };
     return std::any_of(network_.blocks.begin(), network_.blocks.end(), [&](const Block& block) {
       return std::any_of(block.operators.begin(), block.operators.end(),
@@ -120,7 +118,7 @@ class Lowering {
     });
   }
 
-  Fault check(const TransformEntry& entry) {
+  std::optional<EntryFault> check(const TransformEntry& entry) {
     if (auto bad = check_selection(entry.what, network_)) return bad;
     if (!entry.what.copies.empty() && entry.places()) {
       return EntryFault{"copies beside split or pieces", "layers say which layers are meant"};
@@ -149,10 +147,10 @@ class Lowering {
     return std::nullopt;
   }
 
-  [[nodiscard]] Fault check_dimension(const std::string& dimension) const {
+  [[nodiscard]] std::optional<EntryFault> check_dimension(const std::string& dimension) const {
     std::vector<std::string> known;
     for (const Dimension& own : network_.dimensions) known.push_back(own.name);
-    if (contains(known, dimension)) return std::nullopt;
+    if (has(known, dimension)) return std::nullopt;
     std::string hint = did_you_mean(dimension, known);
     if (hint.empty()) hint = fmt::format("its dimensions are {}", fmt::join(known, ", "));
     return EntryFault{fmt::format("{} has no dimension '{}'", network_.name, dimension),
@@ -160,9 +158,9 @@ class Lowering {
   }
 
   /// Finds the factor that splits a dimension, or makes one.
-  Fault join(const NamedSplit& split) {
+  std::optional<EntryFault> join(const NamedSplit& split) {
     for (const Group& group : groups_) {
-      if (!contains(group.dimensions, split.dimension)) continue;
+      if (!has(group.dimensions, split.dimension)) continue;
       if (group.parts == split.parts) return std::nullopt;
       return EntryFault{
           fmt::format("{} is split into {} and into {}", split.dimension, group.parts, split.parts),
@@ -184,9 +182,9 @@ class Lowering {
                                               const std::vector<std::string>& had) const {
     std::vector<NamedCut> cuts;
     for (const NamedSplit& split : entry.split) {
-      if (!contains(had, split.dimension)) continue;
+      if (!has(had, split.dimension)) continue;
       const auto group = std::find_if(groups_.begin(), groups_.end(), [&](const Group& known) {
-        return contains(known.dimensions, split.dimension);
+        return has(known.dimensions, split.dimension);
       });
       FactorList factors;
       factors.push_back(static_cast<std::uint8_t>(group - groups_.begin()));
@@ -217,7 +215,7 @@ class Lowering {
     });
   }
 
-  Fault lower(const TransformEntry& entry) {
+  std::optional<EntryFault> lower(const TransformEntry& entry) {
     bool found = false;
     for (std::size_t b = 0; b < network_.blocks.size(); ++b) {
       if (!occurs(b, entry.what)) continue;
@@ -228,17 +226,17 @@ class Lowering {
         if (!selects(entry.what.of, block, op)) continue;
         const std::vector<std::string> had = names_of(op.loop);
         if (std::any_of(entry.pieces.begin(), entry.pieces.end(),
-                        [&](const NamedSplit& split) { return contains(had, split.dimension); })) {
+                        [&](const NamedSplit& split) { return has(had, split.dimension); })) {
           region.push_back(op.name);
         }
         std::vector<std::string> splits = had;
-        if (!contains(had, std::string(kValueWord))) splits.emplace_back(kValueWord);
+        if (!has(had, std::string(kValueWord))) splits.emplace_back(kValueWord);
         std::vector<NamedCut> cuts = cuts_of(entry, splits);
         if (cuts.empty()) continue;
         for (const TensorId id : op.outputs) {
-          if (!contains(block.outputs, id)) continue;
+          if (!has(block.outputs, id)) continue;
           for (NamedCut& cut : cuts_of(entry, names_of(block.tensor(id).dims))) {
-            if (!contains(leaving, cut)) leaving.push_back(std::move(cut));
+            if (!has(leaving, cut)) leaving.push_back(std::move(cut));
           }
         }
         add(names_.operators, op.name, block, entry, std::move(cuts));
@@ -285,8 +283,8 @@ TransformAlternative with_pieces(TransformAlternative known, TransformEntry entr
 }
 
 /// Adds what the entry says of a copy; nothing where it means none of its operators.
-Fault add_degrees(const TransformEntry& entry, const BlockCopy& copy, const Network& network,
-                  PinnedDegrees& degrees) {
+std::optional<EntryFault> add_degrees(const TransformEntry& entry, const BlockCopy& copy,
+                                      const Network& network, PinnedDegrees& degrees) {
   if (!selects_copy(entry.what, copy)) return std::nullopt;
   const Block& block = network.blocks[copy.block];
   const auto means = [&](const Operator& op) { return selects(entry.what.of, block, op); };

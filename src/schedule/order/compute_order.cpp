@@ -9,7 +9,6 @@
 #include <algorithm>
 
 #include "plansearch/error.hpp"
-#include "schedule/table.hpp"
 #include "schedule/templates/task_template.hpp"
 
 namespace plansearch {
@@ -147,18 +146,6 @@ bool overlaps(std::span<const ComputeStep> piece) {
          std::any_of(piece.begin(), piece.end(), is(Phase::Backward));
 }
 
-ComputeOrder empty_order(const PipelineShape& shape) {
-  const Schedule& row = schedule_row(shape.schedule);
-  ComputeOrder order;
-  const StageMapping& placement = mapping_of(shape);
-  order.pipeline = placement.places(shape.stages, shape.chunks);
-  order.replicas = placement.replicas;
-  order.micro_batches = shape.micro_batches;
-  order.forwards = shape.forwards;
-  order.weight_gradients = row.weight_gradients;
-  return order;
-}
-
 ComputeOrder with_forwards_in_a_row(ComputeOrder order, int forwards) {
   order.forwards = forwards;
   for (auto& steps : order.devices) {
@@ -175,11 +162,6 @@ ComputeOrder with_forwards_in_a_row(ComputeOrder order, int forwards) {
     steps.insert(steps.end(), passes.begin() + static_cast<std::ptrdiff_t>(next), passes.end());
   }
   return order;
-}
-
-std::variant<ComputeOrder, Infeasible> make_order(const PipelineShape& shape) {
-  if (auto obstacle = obstacle_of(shape)) return *obstacle;
-  return order_of(shape);
 }
 
 std::vector<std::string> order_faults(const ComputeOrder& order) {

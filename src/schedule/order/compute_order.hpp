@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every device computes and in which sequence; nothing about communication yet.
+// The pieces that every device computes, in sequence; nothing about communication yet.
 #pragma once
 
 #include <compare>
@@ -7,7 +7,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "schedule/order/stage_places.hpp"
@@ -64,9 +63,6 @@ struct ComputeOrder {
 /// Whether a piece is a forward and a backward at the same time.
 [[nodiscard]] bool overlaps(std::span<const ComputeStep> piece);
 
-/// An order without steps yet, on the places of the shape's schedule.
-[[nodiscard]] ComputeOrder empty_order(const PipelineShape& shape);
-
 // The orders. Each is a pure function and needs a legal shape (obstacle_of).
 
 /// All forwards, then all backwards, micro-batches in the same sequence.
@@ -79,10 +75,7 @@ struct ComputeOrder {
 /// Every forward as many times in a row. Waits for itself where there are several stages.
 [[nodiscard]] ComputeOrder with_forwards_in_a_row(ComputeOrder order, int forwards);
 
-/// The order of shape.schedule, or why there is none.
-[[nodiscard]] std::variant<ComputeOrder, Infeasible> make_order(const PipelineShape& shape);
-
-/// What is wrong with an order taken by itself: pieces missing, repeated or unknown. Whether it can
+/// The faults of an order taken by itself: pieces missing, repeated or unknown. Whether it can
 /// run is another question: see lowering.hpp. Empty: nothing.
 [[nodiscard]] std::vector<std::string> order_faults(const ComputeOrder& order);
 

@@ -24,7 +24,7 @@ std::string legal_text(const LegalValues& legal) {
   return legal.from == legal.step ? multiple : multiple + " from " + std::to_string(legal.from);
 }
 
-/// What waits for what where forwards and backwards take turns as the order says.
+/// The waits of an order in which forwards and backwards take turns.
 std::string why_not_again(const PipelineShape& shape, const ShapeFault& fault) {
   constexpr int kMostForwards = 8;
   constexpr int kMostStages = 64;

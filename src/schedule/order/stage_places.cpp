@@ -41,12 +41,12 @@ std::vector<StagePlace> both_ways(int stages, int chunks) {
   return places;
 }
 
-using Key = std::tuple<const StageMapping*, int, int>;
+using PlacesKey = std::tuple<const StageMapping*, int, int>;
 
 /// Never forgets: a pipeline of 1,000 virtual stages takes 8 KB.
-const std::vector<StagePlace>& shared_places(const Key& key) {
+const std::vector<StagePlace>& shared_places(const PlacesKey& key) {
   static std::mutex mutex;
-  static std::map<Key, std::unique_ptr<const std::vector<StagePlace>>> known;
+  static std::map<PlacesKey, std::unique_ptr<const std::vector<StagePlace>>> known;
   const std::lock_guard lock(mutex);
   auto& slot = known[key];
   if (!slot) {
@@ -79,9 +79,9 @@ const StageMapping& mapping_of(const PipelineShape& shape) {
 }
 
 std::span<const StagePlace> stage_places(const PipelineShape& shape) {
-  thread_local Key last{};
+  thread_local PlacesKey last{};
   thread_local const std::vector<StagePlace>* places = nullptr;
-  const Key key{&mapping_of(shape), shape.stages, shape.chunks};
+  const PlacesKey key{&mapping_of(shape), shape.stages, shape.chunks};
   if (places == nullptr || key != last) {
     places = &shared_places(key);
     last = key;

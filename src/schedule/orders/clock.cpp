@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes:   the order in which devices take equal pieces that are there.
-// Source:     our rule of choice for schedules whose papers draw the order: see the files that use
-//             it.
-// Assumes:    order fixed by the clock of equal pieces.
+// Computes:   the compute orders of Hanayo's wave pipelines and Chimera's bidirectional ones.
+// Source:     Liu et al., Hanayo (SC 2023); Li and Hoefler, Chimera (SC 2021): two replicas of the
+//             network in opposite directions, half of the micro-batches each; units of p
+//             micro-batches follow one another without a gap. The papers draw the orders; the rule
+//             of choice is ours: backwards first, then the forward that is furthest along.
+// Assumes:    order fixed by the clock of equal pieces; as many micro-batches in flight as stages,
+//             of Chimera p / 2 per direction.
 // Units:      clock ticks of one piece.
 // Checked by: tests/unit/schedule/orders/hanayo_test.cpp, chimera_test.cpp
-#include "schedule/orders/clock.hpp"
-
 #include <algorithm>
 #include <optional>
+
+#include "schedule/table.hpp"
 
 namespace plansearch {
 namespace {
@@ -40,7 +43,7 @@ class Clock {
     Phase phase;
   };
 
-  /// What had ended before the tick decides for all devices. Returns how many ran.
+  /// Pieces that had ended before the tick decide for all devices. Returns how many ran.
   std::size_t tick() {
     std::vector<std::optional<Choice>> choices;
     for (const auto& stages : stages_) choices.push_back(choose(stages));
@@ -84,10 +87,66 @@ class Clock {
   std::vector<std::vector<std::size_t>> stages_;  ///< of a device, in the order they are passed
 };
 
-}  // namespace
-
+/// Every device takes a piece that is ready, clock tick by clock tick: backwards first, then the
+/// forward that is furthest along. A replica of the network lets in at most `in_flight`
+/// micro-batches at a time.
 ComputeOrder clocked_order(const PipelineShape& shape, int in_flight) {
   return Clock(shape, in_flight).run();
+}
+
+ComputeOrder hanayo_order(const PipelineShape& shape) {
+  return clocked_order(shape, shape.stages);
+}
+
+std::optional<ShapeFault> odd_chunks(const PipelineShape& shape) {
+  if (shape.chunks % 2 == 0) return std::nullopt;
+  return ShapeFault{ShapeField::Chunks, shape.chunks, {2, 2}};
+}
+
+ComputeOrder chimera_order(const PipelineShape& shape) {
+  return clocked_order(shape, shape.stages / 2);
+}
+
+std::optional<ShapeFault> odd_stages_or_part_of_a_unit(const PipelineShape& shape) {
+  if (shape.stages % 2 != 0) return ShapeFault{ShapeField::Stages, shape.stages, {2, 2}};
+  if (shape.micro_batches % shape.stages == 0) return std::nullopt;
+  return ShapeFault{ShapeField::MicroBatches, shape.micro_batches, {shape.stages, shape.stages}};
+}
+
+}  // namespace
+
+Schedule hanayo_schedule() {
+  Schedule row;
+  row.name = "hanayo";
+  row.aliases = {"wave"};
+  row.summary =
+      "waves there and back over the devices, two chunks each: 1f1b's bubble over 2 waves";
+  row.needs = "an even number of chunks";
+  row.placement = &snake_mapping();
+  row.fewest_stages = 2;
+  row.chunks = {2, std::nullopt};
+  row.chunks_per_wave = 2;
+  row.order = hanayo_order;
+  row.fault = odd_chunks;
+  row.repetition = [](const PipelineShape& shape) {
+    return Repetition{shape.stages, shape.stages};
+  };
+  return row;
+}
+
+Schedule chimera_schedule() {
+  Schedule row;
+  row.name = "chimera";
+  row.summary = "two replicas in opposite directions fill each other's bubble: weights twice";
+  row.needs = "p even, m a multiple of p";
+  row.placement = &bidirectional_mapping();
+  row.fewest_stages = 2;
+  row.order = chimera_order;
+  row.fault = odd_stages_or_part_of_a_unit;
+  row.repetition = [](const PipelineShape& shape) {
+    return Repetition{shape.stages, shape.stages};
+  };
+  return row;
 }
 
 }  // namespace plansearch

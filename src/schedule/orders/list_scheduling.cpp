@@ -5,6 +5,7 @@
 // Units:      ticks; chunks.
 // Checked by: tests/unit/schedule/orders/zb_auto_test.cpp
 #include "schedule/orders/list_scheduling.hpp"
+#include "schedule/table.hpp"
 
 #include <algorithm>
 #include <functional>

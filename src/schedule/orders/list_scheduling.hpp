@@ -10,7 +10,7 @@
 
 namespace plansearch {
 
-/// What a device runs when both are there.
+/// The phase that a device runs when both are ready.
 enum class Prefer : std::uint8_t { Backward, Forward };
 /// When a weight gradient may fill a gap.
 enum class Filler : std::uint8_t {
@@ -65,7 +65,7 @@ struct ListOrder {
                                                   const UniformTimes& times,
                                                   const ListScheduling& rule, Ticks latest);
 
-/// What every device runs.
+/// The pieces of every device.
 [[nodiscard]] ComputeOrder order_of_pieces(const PipelineShape& shape,
                                            const std::vector<ListPiece>& pieces);
 

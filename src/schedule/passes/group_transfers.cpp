@@ -64,8 +64,8 @@ class GroupTransfers {
     return end;
   }
 
-  /// What a message fills is taken right before its post, what it empties is given back after its
-  /// wait.
+  /// A buffer that a message fills is taken right before its post; one that it empties goes after
+  /// its wait.
   void append_group(std::span<const InstructionId> group, int device,
                     std::vector<InstructionId>& order) {
     std::vector<InstructionId> waits;

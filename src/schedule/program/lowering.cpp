@@ -13,9 +13,7 @@
 
 #include "plansearch/error.hpp"
 #include "plansearch/stop_token.hpp"
-#include "schedule/program/lowering_buffers.hpp"
 #include "schedule/program/lowering_messages.hpp"
-#include "schedule/program/lowering_routes.hpp"
 
 namespace plansearch {
 namespace {
@@ -137,7 +135,7 @@ class Lowering {
                 kNoId);
   }
 
-  /// What the step needs from its own device: queue order says it where that came before.
+  /// The inputs of the step from its own device, unless queue order already implies them.
   void add_local_events(const PlacedStep& placed, InstructionId id) {
     for (const NodeId node : ways_.nodes().inputs(ways_.node_of(placed))) {
       if (ways_.nodes().device(node) != placed.device) continue;

@@ -31,7 +31,7 @@ using MessageId = std::uint32_t;
 using BufferId = std::uint32_t;
 inline constexpr std::uint32_t kNoId = ~std::uint32_t{0};
 
-/// What an instruction is about. Two instructions about the same thing have the same key: a
+/// The subject of an instruction. Two instructions about the same thing have the same key: a
 /// message has the key of what produced it.
 struct InstructionKey {
   int group = 0;  ///< operator group; in pipelines the virtual stage
@@ -76,14 +76,14 @@ struct Queue {
   bool operator==(const Queue&) const = default;
 };
 
-/// What messages share: the way out of a node or into it, or a link.
+/// A resource that messages share: the network card out of a node or into it, or a link.
 enum class ResourceKind : std::uint8_t { NicOut, NicIn, Link };
 struct Resource {
   ResourceKind kind = ResourceKind::Link;
   int index = 0;  ///< of the node or the link
   bool operator==(const Resource&) const = default;
 };
-/// What a message takes of a resource while it travels at full speed. Where demands add up to more
+/// The share of a resource that a message takes at full speed. Where demands add up to more
 /// than 1, all of them slow down alike.
 struct ResourceUse {
   std::uint32_t resource = 0;  ///< index into Program::resources
@@ -168,14 +168,14 @@ struct Program {
 
 // Rows of the duration table of a pipeline. Lowering writes them, duration_table fills them.
 [[nodiscard]] std::uint32_t compute_row(std::size_t virtual_stage, Phase phase);
-/// Of a forward that runs at the same time as a backward.
+/// The row of a forward that runs at the same time as a backward.
 [[nodiscard]] std::uint32_t overlapped_row(std::size_t virtual_stage);
 [[nodiscard]] std::uint32_t transfer_row(std::size_t virtual_stages, std::size_t boundary,
                                          Phase direction);
-/// Of what a node of a pipeline hands on to another device.
+/// The row of the message from a node of a pipeline to another device.
 [[nodiscard]] std::uint32_t message_row(std::size_t virtual_stages, const TemplateNode& from);
 
-/// What a device does after its last micro-batch.
+/// The parts of a device's step after its last micro-batch.
 enum class StepPart : std::uint8_t {
   Reduction,        ///< gradients over its replicas
   SharedReduction,  ///< gradients that several devices sum
@@ -183,7 +183,7 @@ enum class StepPart : std::uint8_t {
 };
 [[nodiscard]] std::uint32_t step_row(std::size_t virtual_stages, int device, StepPart part);
 
-/// Of one device, at the end of a step.
+/// The times of one device at the end of a step.
 struct StepEndTicks {
   Ticks reduction = 0;
   Ticks shared_reduction = 0;

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "schedule/simulation/pipeline.hpp"
-#include "schedule/simulation/result.hpp"
 
 namespace plansearch {
 

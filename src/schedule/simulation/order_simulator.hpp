@@ -6,7 +6,6 @@
 
 #include "schedule/simulation/compiled_order.hpp"
 #include "schedule/simulation/pipeline.hpp"
-#include "schedule/simulation/result.hpp"
 
 namespace plansearch {
 
@@ -17,7 +16,7 @@ class OrderSimulator {
   void run(const CompiledOrder& order, int periods_left_out, const PipelineTimes& times,
            TransferMode transfers, SteadyState steady, PipelineResult& result);
 
-  /// Of the order, periods that the last run has extrapolated.
+  /// The number of periods of the order that the last run has extrapolated.
   [[nodiscard]] long long periods_skipped() const { return periods_skipped_; }
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pipeline to be scheduled: its shape, the durations of its pieces, and its legality.
+// One pipeline to be scheduled: its shape, the durations of its pieces, its legality, and the
+// result of its simulation.
 //
 // A *virtual stage* is one model chunk on one device. Micro-batches pass the virtual stages
 // 0, 1, ..., stages * chunks - 1 forward and in reverse order backward. Where they live is the
@@ -55,7 +56,7 @@ struct PipelineShape {
   const StageMapping* placement =
       nullptr;  ///< where virtual stages live; absent: as the schedule says
 
-  /// Of all replicas of the network.
+  /// The virtual stages of all replicas of the network.
   [[nodiscard]] int virtual_stages() const;
   /// Between virtual stages, and back.
   [[nodiscard]] int boundaries() const { return virtual_stages() - (forwards > 1 ? 0 : 1); }
@@ -65,7 +66,7 @@ struct PipelineShape {
   bool operator==(const PipelineShape&) const = default;
 };
 
-/// What of a shape a schedule can be particular about.
+/// A field of a shape that a schedule can restrict.
 enum class ShapeField : std::uint8_t { Stages, Chunks, MicroBatches, Group, Forwards };
 
 /// from, from + step, ... up to `to` where there is an end.
@@ -103,7 +104,7 @@ struct PipelineTimes {
   std::span<const Ticks> weight_gradient;  ///< empty: contained in `backward`
   std::span<const Ticks> activation_transfer;  ///< boundary k, forward direction
   std::span<const Ticks> gradient_transfer;    ///< boundary k, backward direction
-  /// What a forward adds to the backward that runs at the same time; empty: as `forward`. Together
+  /// The time a forward adds to the backward that runs beside it; empty: as `forward`. Together
   /// they take at least as long as each by itself.
   std::span<const Ticks> overlapped_forward;
 };
@@ -141,5 +142,28 @@ void check_total(const PipelineShape& shape, const PipelineTimes& times);
 /// Throws InternalError when the arrays do not fit the shape or a duration is negative, and what
 /// check_total throws.
 void check_times(const PipelineShape& shape, const PipelineTimes& times);
+
+struct DeviceUse {
+  Ticks first_start = 0;
+  Ticks last_end = 0;          ///< includes the last blocking send
+  Ticks busy = 0;              ///< computing
+  Ticks exposed_transfer = 0;  ///< not computing because a message was on its way or being sent
+  bool operator==(const DeviceUse&) const = default;
+};
+
+struct PipelineResult {
+  Ticks makespan = 0;  ///< from the first start to the last end of all devices
+  std::vector<DeviceUse> devices;
+  int micro_batches_simulated = 0;  ///< the others were extrapolated (0: closed form)
+
+  /// Idle for lack of work: neither computing nor waiting for a transfer.
+  [[nodiscard]] Ticks bubble(std::size_t device) const {
+    return makespan - devices[device].busy - devices[device].exposed_transfer;
+  }
+  /// Longest time between a device's first start and its last end.
+  [[nodiscard]] Ticks span() const;
+};
+
+enum class SteadyState : std::uint8_t { Extrapolate, SimulateAll };
 
 }  // namespace plansearch

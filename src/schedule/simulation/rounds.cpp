@@ -19,12 +19,6 @@ std::size_t index(int value) {
 
 }  // namespace
 
-Ticks PipelineResult::span() const {
-  Ticks longest = 0;
-  for (const DeviceUse& use : devices) longest = std::max(longest, use.last_end - use.first_start);
-  return longest;
-}
-
 void RoundSimulator::run(Rounds rounds, const PipelineShape& shape, const PipelineTimes& times,
                          SteadyState steady, PipelineResult& result) {
   result_ = &result;

@@ -19,7 +19,6 @@
 #include "schedule/simulation/flow_simulator.hpp"
 #include "schedule/simulation/order_simulator.hpp"
 #include "schedule/simulation/pipeline.hpp"
-#include "schedule/simulation/result.hpp"
 #include "schedule/simulation/rounds.hpp"
 
 namespace plansearch {

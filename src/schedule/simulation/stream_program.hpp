@@ -54,7 +54,7 @@ struct StreamRun {
   std::vector<double> exposed;
 };
 
-/// What one more copy takes among its like, and what a run of copies takes besides:
+/// The time of one more copy among its like, and the time of a run of copies besides:
 /// T(n) = edges + n * steady.
 struct SteadyRun {
   StreamRun steady;

@@ -84,7 +84,7 @@ class SharedLinkSimulation {
       return at != other.at ? at > other.at : task > other.task;
     }
   };
-  /// What travels on a channel that shares something.
+  /// The message that travels on a channel with shared resources.
   struct Moving {
     TaskId task = kNoId;
     double left = 0.0;  ///< ticks at full speed

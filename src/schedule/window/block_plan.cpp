@@ -25,9 +25,9 @@ std::string name_of(const BlockPlan& plan, NodeId node, int micro_batch) {
 }
 
 /// By node: from the start of a micro-batch to the node's start at least.
-std::vector<Ticks> heads_of(const BlockPlan& plan, const std::vector<NodeId>& order) {
+std::vector<Ticks> heads_of(const BlockPlan& plan) {
   std::vector<Ticks> heads(plan.blocks.size(), 0);
-  for (const NodeId node : order) {
+  for (const NodeId node : plan.sequence) {
     for (const NodeId input : plan.nodes.inputs(node)) {
       heads[node] = std::max(heads[node], heads[input] + plan.blocks[input].time);
     }
@@ -36,9 +36,9 @@ std::vector<Ticks> heads_of(const BlockPlan& plan, const std::vector<NodeId>& or
 }
 
 /// By node: from its end to the end of all that needs it at least.
-std::vector<Ticks> tails_of(const BlockPlan& plan, const std::vector<NodeId>& order) {
+std::vector<Ticks> tails_of(const BlockPlan& plan) {
   std::vector<Ticks> tails(plan.blocks.size(), 0);
-  for (auto node = order.rbegin(); node != order.rend(); ++node) {
+  for (auto node = plan.sequence.rbegin(); node != plan.sequence.rend(); ++node) {
     for (const NodeId input : plan.nodes.inputs(*node)) {
       tails[input] = std::max(tails[input], tails[*node] + plan.blocks[*node].time);
     }
@@ -81,12 +81,15 @@ BlockPlan make_block_plan(std::string name, int devices, std::vector<PlanBlock> 
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     nodes.push_back({static_cast<int>(i), 0, Phase::Forward, std::move(devices_of[i])});
   }
-  std::vector<TemplateEdge> edges;
+  std::vector<TemplateEdge> own;
+  std::vector<TemplateEdge> with_later;
   for (const BeforeRule& rule : rules) {
-    if (rule.later == 0) edges.push_back({rule.first, rule.second});
+    if (rule.later == 0) own.push_back({rule.first, rule.second});
+    if (rule.later <= 0) with_later.push_back({rule.first, rule.second});
   }
-  return {std::move(name), TaskTemplate(devices, std::move(nodes), edges), std::move(blocks),
-          std::move(rules)};
+  auto sequence = TaskTemplate(devices, nodes, with_later).sequence();
+  return {std::move(name), TaskTemplate(devices, std::move(nodes), own), std::move(blocks),
+          std::move(rules), std::move(sequence)};
 }
 
 std::vector<std::size_t> contradiction(const BlockPlan& plan) {
@@ -128,18 +131,6 @@ std::vector<std::size_t> contradiction(const BlockPlan& plan) {
   return shortest;
 }
 
-std::vector<NodeId> dependence_order(const BlockPlan& plan) {
-  std::vector<TemplateEdge> edges;
-  for (const BeforeRule& rule : plan.rules) {
-    if (rule.later <= 0) edges.push_back({rule.first, rule.second});
-  }
-  std::vector<TemplateNode> nodes;
-  for (NodeId id = 0; id < plan.nodes.size(); ++id) nodes.push_back(plan.nodes.node(id));
-  auto order = TaskTemplate(plan.nodes.devices(), std::move(nodes), edges).sequence();
-  PLANSEARCH_CHECK(order.size() == plan.blocks.size());  // else rules contradict each other
-  return order;
-}
-
 std::string rule_text(const std::string& first, const std::string& second, int later) {
   const auto shifted = [](int shift) {
     return shift <= 0 ? std::string() : "(m+" + std::to_string(shift) + ")";
@@ -158,9 +149,9 @@ std::vector<Ticks> work_of_devices(const BlockPlan& plan) {
 }
 
 Ticks least_makespan(const BlockPlan& plan, int micro_batches) {
-  const std::vector<NodeId> order = dependence_order(plan);
-  const std::vector<Ticks> heads = heads_of(plan, order);
-  const std::vector<Ticks> tails = tails_of(plan, order);
+  PLANSEARCH_CHECK(plan.sequence.size() == plan.blocks.size());  // else rules contradict each other
+  const std::vector<Ticks> heads = heads_of(plan);
+  const std::vector<Ticks> tails = tails_of(plan);
   const std::vector<Ticks> work = work_of_devices(plan);
   Ticks bound = 0;
   for (std::size_t d = 0; d < work.size(); ++d) {
@@ -193,6 +184,20 @@ std::vector<std::vector<BlockTurn>> runs_by_device(const BlockPlan& plan,
                      [](const BlockTurn& a, const BlockTurn& b) { return a.start < b.start; });
   }
   return runs;
+}
+
+std::vector<DeviceUse> uses_of(const BlockPlan& plan, const BlockStarts& starts) {
+  std::vector<DeviceUse> uses;
+  for (const std::vector<BlockTurn>& turns : runs_by_device(plan, starts)) {
+    DeviceUse& use = uses.emplace_back();
+    if (turns.empty()) continue;
+    use.first_start = turns.front().start;
+    for (const BlockTurn& turn : turns) {
+      use.busy += plan.blocks[turn.node].time;
+      use.last_end = std::max(use.last_end, turn.start + plan.blocks[turn.node].time);
+    }
+  }
+  return uses;
 }
 
 Ticks makespan_of(const BlockPlan& plan, const BlockStarts& starts) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "schedule/simulation/ticks.hpp"
+#include "schedule/simulation/pipeline.hpp"
 #include "schedule/templates/task_template.hpp"
 
 namespace plansearch {
@@ -39,6 +39,9 @@ struct BlockPlan {
   TaskTemplate nodes;             ///< needs within a micro-batch
   std::vector<PlanBlock> blocks;  ///< by node
   std::vector<BeforeRule> rules;  ///< needs within a micro-batch, and between several
+  /// All nodes, each behind those it needs of its own and of later micro-batches. Nodes of rules
+  /// that contradict each other are missing.
+  std::vector<NodeId> sequence;
 
   [[nodiscard]] std::size_t devices() const { return static_cast<std::size_t>(nodes.devices()); }
 };
@@ -52,10 +55,6 @@ struct BlockPlan {
 /// Rules that contradict each other, as indices: with all micro-batches in sequence they ask a
 /// block to end before it begins. The fewest such; empty: none.
 [[nodiscard]] std::vector<std::size_t> contradiction(const BlockPlan& plan);
-
-/// Nodes in a sequence in which each stands behind all it needs of its own and of later
-/// micro-batches.
-[[nodiscard]] std::vector<NodeId> dependence_order(const BlockPlan& plan);
 
 /// Work of every device for one micro-batch.
 [[nodiscard]] std::vector<Ticks> work_of_devices(const BlockPlan& plan);
@@ -73,9 +72,11 @@ struct BlockTurn {
   Ticks start = 0;
 };
 
-/// What every device runs, by start.
+/// The turns of every device, by start.
 [[nodiscard]] std::vector<std::vector<BlockTurn>> runs_by_device(const BlockPlan& plan,
                                                                  const BlockStarts& starts);
+/// First start, last end and work of every device.
+[[nodiscard]] std::vector<DeviceUse> uses_of(const BlockPlan& plan, const BlockStarts& starts);
 [[nodiscard]] Ticks makespan_of(const BlockPlan& plan, const BlockStarts& starts);
 /// Most that a device keeps at one time.
 [[nodiscard]] std::vector<int> peaks_of(const BlockPlan& plan, const BlockStarts& starts);

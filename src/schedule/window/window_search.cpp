@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes:   a repeating window of blocks, as short as possible, and the schedule it unrolls to.
 // Source:     depth-first modulo scheduling: lengths from the busiest device's work upwards, blocks
-// in
-//             the order of their needs (Rau 1994; Tessel, HPCA 2024, for the problem).
+//             in the order of their needs (Rau 1994; Tessel, HPCA 2024, for the problem).
 // Assumes:    as window_table.cpp; devices run their blocks in the sequence of the window.
 // Units:      ticks.
 // Checked by: tests/unit/schedule/window_test.cpp, against every window of small plans
 #include "schedule/window/window_search.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <tuple>
 
@@ -109,13 +109,44 @@ std::optional<NoWindow> too_small(const BlockPlan& plan, const WindowRequest& re
   return std::nullopt;
 }
 
+/// Ticks of work that the busiest device has in a coarse window: windows of up to 64 ticks are
+/// searched at every start.
+constexpr double kTicksOfWork = 48.0;
+/// Starts that are tried for one length, by passes of a micro-batch: each takes as long as it has
+/// passes.
+constexpr std::int64_t kMostChoices = 2'400'000;
+constexpr double kGrowth = 1.0 / 16.0;
+
+/// The plan with times in few ticks; a time above zero takes at least one.
+BlockPlan rounded(BlockPlan plan) {
+  const std::vector<Ticks> work = work_of_devices(plan);
+  const double tick =
+      static_cast<double>(*std::max_element(work.begin(), work.end())) / kTicksOfWork;
+  if (tick <= 1.0) return plan;
+  for (PlanBlock& block : plan.blocks) {
+    block.time = std::max<Ticks>(
+        static_cast<Ticks>(std::llround(static_cast<double>(block.time) / tick)), 1);
+  }
+  for (BeforeRule& rule : plan.rules) {
+    rule.delay = static_cast<Ticks>(std::ceil(static_cast<double>(rule.delay) / tick));
+  }
+  return plan;
+}
+
+bool same_question(const BlockPlan& a, const BlockPlan& b) {
+  if (a.blocks != b.blocks || a.rules != b.rules || a.nodes.size() != b.nodes.size()) return false;
+  for (NodeId id = 0; id < a.nodes.size(); ++id) {
+    if (!(a.nodes.node(id) == b.nodes.node(id))) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 BlockStarts unrolled(const BlockPlan& plan, const std::vector<Ticks>& window, Ticks period,
                      int micro_batches) {
   std::vector<std::size_t> rank(plan.blocks.size());
-  const std::vector<NodeId> order = dependence_order(plan);
-  for (std::size_t i = 0; i < order.size(); ++i) rank[order[i]] = i;
+  for (std::size_t i = 0; i < plan.sequence.size(); ++i) rank[plan.sequence[i]] = i;
   std::vector<std::tuple<Ticks, int, std::size_t>> sequence;
   for (NodeId id = 0; id < plan.blocks.size(); ++id) {
     for (int m = 0; m < micro_batches; ++m) {
@@ -129,7 +160,7 @@ BlockStarts unrolled(const BlockPlan& plan, const std::vector<Ticks>& window, Ti
   BlockStarts starts(plan.blocks.size(),
                      std::vector<Ticks>(static_cast<std::size_t>(micro_batches), 0));
   for (const auto& [nominal, m, place] : sequence) {
-    const NodeId node = order[place];
+    const NodeId node = plan.sequence[place];
     Ticks start = 0;
     for (const BeforeRule& rule : into[node]) {
       const int other = m - rule.later;
@@ -181,6 +212,28 @@ std::variant<WindowOrder, NoWindow> find_window(const BlockPlan& plan,
   }
   return NoWindow{"no window was found, not even one micro-batch after the other",
                   "a larger --memory-cap"};
+}
+
+WindowOrder coarse_window(const BlockPlan& exact, int micro_batches) {
+  BlockPlan plan = rounded(exact);
+  struct Known {
+    std::optional<BlockPlan> plan;
+    int micro_batches = 0;
+    WindowOrder order;
+  };
+  thread_local Known last;
+  if (last.plan && last.micro_batches == micro_batches && same_question(*last.plan, plan)) {
+    return last.order;
+  }
+  const std::vector<std::optional<int>> no_caps(plan.devices());
+  const auto passes = static_cast<std::int64_t>(plan.blocks.size());
+  const auto found = find_window(plan, {micro_batches, no_caps, kMostChoices / passes, kGrowth});
+  check_stop();  // a window that was cut short is none to remember
+  if (const auto* none = std::get_if<NoWindow>(&found)) {
+    throw SimulationLimit("no order of the plan: " + none->reason, none->remedy);
+  }
+  last = {std::move(plan), micro_batches, std::get<WindowOrder>(found)};
+  return last.order;
 }
 
 }  // namespace plansearch

@@ -45,6 +45,11 @@ struct NoWindow {
 [[nodiscard]] std::variant<WindowOrder, NoWindow> find_window(const BlockPlan& plan,
                                                               const WindowRequest& request);
 
+/// The window of a plan without caps, its times rounded to a few dozen ticks. A thread remembers
+/// the last one, which all plans share that round alike. Throws SimulationLimit where none is
+/// found, and Stopped.
+[[nodiscard]] WindowOrder coarse_window(const BlockPlan& exact, int micro_batches);
+
 /// Every block as early as it can be where all devices run their blocks in the sequence of the
 /// window's starts.
 [[nodiscard]] BlockStarts unrolled(const BlockPlan& plan, const std::vector<Ticks>& window,

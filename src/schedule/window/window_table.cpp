@@ -27,7 +27,7 @@ WindowTable::WindowTable(const BlockPlan& plan, std::vector<std::optional<int>> 
     : plan_(plan),
       caps_(std::move(caps)),
       period_(period),
-      order_(dependence_order(plan)),
+      order_(plan.sequence),
       into_(plan.blocks.size()),
       out_(plan.blocks.size()),
       nodes_on_(plan.devices()),
@@ -130,7 +130,7 @@ bool WindowTable::room_for_rest(std::size_t device) const {
   return false;
 }
 
-/// What blocks that are placed keep at least. What they give back is given back by the first blocks
+/// The least that placed blocks keep. Memory that they give back is given back by the first blocks
 /// that could, at the earliest.
 bool WindowTable::fits_memory(std::size_t device) {
   const auto& cap = caps_[device];

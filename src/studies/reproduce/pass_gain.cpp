@@ -8,6 +8,7 @@
 #include "plansearch/error.hpp"
 #include "plansearch/plan_report.hpp"
 #include "schedule/passes/pass.hpp"
+#include "schedule/table.hpp"
 #include "studies/reproduce/gpt_question.hpp"
 
 namespace plansearch {

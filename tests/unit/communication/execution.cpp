@@ -160,8 +160,7 @@ class Run : BlockArithmetic {
   // ---- devices
 
   [[nodiscard]] derivation::Context context() {
-    return {{c_.network, block(), c_.index, c_.rules, c_.placement, c_.policies, c_.sharding},
-            *scratch_};
+    return {{c_.network, block(), c_.index, c_.rules, c_.placement, c_.sharding}, *scratch_};
   }
 
   [[nodiscard]] Slices parameter_slices(std::size_t op, ParameterId id, OperatorPhase phase) const {
@@ -563,8 +562,8 @@ void PlacedBlockCase::derive() {
   index = index_block(network, network.blocks[0]);
   messages = derive_communication(network, network.blocks[0], rules, placement, policies, sharding);
   const DerivationScratchPtr scratch = make_derivation_scratch();
-  const derivation::Context context{
-      {network, network.blocks[0], index, rules, placement, policies, sharding}, *scratch};
+  const derivation::Context context{{network, network.blocks[0], index, rules, placement, sharding},
+                                    *scratch};
   moves.assign(network.blocks[0].operators.size(), {});
   for (std::size_t i = 0; i < moves.size(); ++i) derivation::find_tile_moves(context, i, moves[i]);
 }

@@ -178,12 +178,12 @@ inline std::vector<Communication> derive_communication(const Network& network, c
                                                        const TensorPolicies& policies,
                                                        const ShardingRules& sharding) {
   const BlockIndex index = index_block(network, block);
-  const DerivationInput input{network, block, index, rules, placement, policies, sharding};
+  const DerivationInput input{network, block, index, rules, placement, sharding};
   const DerivationScratchPtr scratch = make_derivation_scratch();
   std::vector<Communication> operators;
   std::vector<Communication> parameters;
   derive_operator_communication(input, *scratch, operators);
-  derive_parameter_communication(input, *scratch, parameters);
+  derive_parameter_communication(input, policies, *scratch, parameters);
   std::vector<Communication> demands;
   demands.reserve(operators.size() + parameters.size());
   std::merge(operators.begin(), operators.end(), parameters.begin(), parameters.end(),

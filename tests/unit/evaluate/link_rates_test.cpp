@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rates of steps between layouts on the tiers of a machine, and a path that they change.
-#include "evaluate/block/link_rates.hpp"
+#include "evaluate/block/phase_message.hpp"
 
 #include <doctest/doctest.h>
 

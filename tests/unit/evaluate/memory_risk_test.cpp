@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "evaluate/memory/memory_risk.hpp"
+#include "evaluate/memory/memory_model.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expected values: rows counted by hand from the toy network; fullest_rank has a test of its own.
-#include "evaluate/block/rank_load.hpp"
+#include "evaluate/block/local_work.hpp"
 
 #include <doctest/doctest.h>
 

@@ -11,6 +11,7 @@
 #include "plansearch/evaluator.hpp"
 #include "plansearch/plan_report.hpp"
 #include "schedule/program/timeline.hpp"
+#include "schedule/table.hpp"
 #include "support/toy_class.hpp"
 
 namespace plansearch::zero_bubble_test {

@@ -3,6 +3,7 @@
 
 #include "pipeline_support.hpp"
 #include "schedule/simulation/simulator.hpp"
+#include "schedule/table.hpp"
 #include "support/schedules.hpp"
 
 namespace plansearch::testing::activations_test {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/simulation/closed_form.hpp"
+#include "schedule/table.hpp"
 
 #include <doctest/doctest.h>
 

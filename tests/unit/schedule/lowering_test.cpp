@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/program/lowering.hpp"
+#include "schedule/table.hpp"
 
 #include <doctest/doctest.h>
 

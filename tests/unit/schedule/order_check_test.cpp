@@ -16,6 +16,7 @@
 #include "plansearch/error.hpp"
 #include "schedule/program/timeline.hpp"
 #include "support/rounds.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch::testing::order_check_test {
 namespace {

@@ -3,6 +3,7 @@
 
 #include "pipeline_support.hpp"
 #include "schedule/order/compute_order.hpp"
+#include "schedule/table.hpp"
 #include "support/schedules.hpp"
 
 namespace plansearch::testing::orders_test {

@@ -5,6 +5,7 @@
 #include "pipeline_support.hpp"
 #include "schedule/simulation/simulated_program.hpp"
 #include "support/rounds.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch::testing::shared_links_test {
 namespace {

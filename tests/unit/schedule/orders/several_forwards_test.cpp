@@ -7,6 +7,7 @@
 #include "golden.hpp"
 #include "schedule/order/order_check.hpp"
 #include "schedule/simulation/closed_form.hpp"
+#include "schedule/table.hpp"
 #include "schedule/templates/task_template.hpp"
 
 namespace plansearch::testing::orders_several_forwards_test {
