@@ -3,17 +3,19 @@
 # Installs what is missing, builds the executable and, with sanitizers, the unit tests, runs every
 # test and ends with the summary. Commands and documents are tested on the executable as it ships.
 # Writes CPU seconds (user and system) into build/ci_seconds.txt: of the build of the executable, and of
-# everything. The test of budgets reads them in the next run.
+# everything behind the installation. The test of budgets reads them in the next run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash tools/install_dependencies.sh
 
 mkdir -p build
 clock=$(mktemp)
-note_seconds() {  # NAME: of all commands so far
-  times > "$clock"
-  awk -v name="$1" 'NR == 2 { for (i = 1; i <= 2; ++i) { split($i, part, /[ms]/); sum += 60 * part[1] + part[2] }
-                              printf "%s %.1f\n", name, sum }' "$clock" >> build/ci_seconds.new
+times > "$clock"
+note_seconds() {  # NAME: of all commands since the first line of the clock
+  times >> "$clock"
+  awk -v name="$1" 'NR % 2 == 0 { sum = 0; for (i = 1; i <= 2; ++i) { split($i, part, /[ms]/); sum += 60 * part[1] + part[2] }
+                                  if (NR == 2) first = sum }
+                    END { printf "%s %.1f\n", name, sum - first }' "$clock" >> build/ci_seconds.new
 }
 finish() {
   note_seconds suite
@@ -21,9 +23,9 @@ finish() {
   rm -f "$clock"
 }
 : > build/ci_seconds.new
+trap finish EXIT
 cmake --workflow --preset release
 note_seconds build
-trap finish EXIT
 cmake --preset dev
 cmake --build --preset dev
 ctest --preset dev --parallel "$(nproc)"
