@@ -14,7 +14,9 @@ import unittest
 ROOT = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else ".").resolve()
 sys.path.insert(0, str(ROOT / "tools"))
 sys.dont_write_bytecode = True
+import check_budgets  # noqa: E402  (the folder is known only now)
 import check_words  # noqa: E402  (the folder is known only now)
+import walks  # noqa: E402  (the folder is known only now)
 from functions import functions  # noqa: E402  (the folder is known only now)
 
 LICENCE = "// SPDX-License-Identifier: Apache-2.0\n"
@@ -62,6 +64,21 @@ class Layers(unittest.TestCase):
         self.refused("include/plansearch/cluster.hpp",
                      LICENCE + '#include "hardware/tier.hpp"\n', "private")
         self.refused("include/plansearch/unheard_of.hpp", LICENCE, "PUBLIC")
+
+    def test_circles_of_calls(self):
+        types = {"src/plan/a.hpp": LICENCE + '#include "plan/b.hpp"\nint f(B b);\n',
+                 "src/plan/a.cpp": LICENCE + '#include "plan/a.hpp"\nint f(B b) {\n  return g(b);\n}\n',
+                 "src/plan/b.hpp": LICENCE + "struct B {\n};\nint g(B b);\n",
+                 "src/plan/b.cpp": LICENCE + '#include "plan/b.hpp"\n#include "plan/a.hpp"\nint g(B b) {\n  return 1;\n}\n'}
+        self.assertEqual(lint(types), (0, ""))
+        status, output = lint(types | {"src/plan/b.cpp": types["src/plan/b.cpp"].replace("return 1", "return f(b)")})
+        self.assertEqual(status, 1)
+        self.assertEqual(output, "src/plan/a.cpp:1: a circle of calls: src/plan/a.cpp takes g from src/plan/b.cpp; "
+                                 "src/plan/b.cpp takes f from src/plan/a.cpp\n")
+        installed = {"include/plansearch/plan.hpp": LICENCE + "int f();\n",
+                     "src/plan/plan.cpp": LICENCE + '#include "plansearch/plan.hpp"\n#include "plan/c.hpp"\nint f() {\n  return g();\n}\n',
+                     "src/plan/c.hpp": LICENCE + '#include "plansearch/plan.hpp"\ninline int g() {\n  return f();\n}\n'}
+        self.assertIn("a circle of calls: src/plan/c.hpp takes f from src/plan/plan.cpp", lint(installed)[1])
 
     def test_headers_licence_and_length(self):
         self.refused("src/cost/a.cpp", LICENCE + "int x;\n", "Computes")
@@ -167,6 +184,166 @@ class Functions(unittest.TestCase):
 
     def test_test_cases_count_and_suites_do_not(self):
         self.assertEqual(self.found('TEST_SUITE("a") {', 'TEST_CASE("b") {', "}", "}"), [(2, 3)])
+
+
+class Registered(unittest.TestCase):
+    """Tests that exist run."""
+
+    @staticmethod
+    def runs(text):
+        """[(text of an add_test, names of the loop around it)] of a CMakeLists.txt."""
+        found = []
+        for loop, names, inside in re.findall(r"foreach\((\w+) ([^)]*)\)(.*?)endforeach", text, re.DOTALL):
+            found += [(run, names.split()) for run in re.findall(r"add_test\(.*?\n(?=\s*\w+\(|\s*$)", inside, re.DOTALL)
+                      if f"${{{loop}}} " not in run.split("NAME")[0]]
+        outside = re.sub(r"foreach\(.*?endforeach\(\)", "", text, flags=re.DOTALL)
+        return found + [(run, []) for run in re.findall(r"add_test\(.*?(?=\n\w+\(|\n\s*$|\Z)", outside, re.DOTALL)]
+
+    def unregistered(self, cmake, files):
+        """Classes with tests that no run names; a run that names none runs all classes of its file."""
+        missing = []
+        runs = [run for text in cmake for run in self.runs(text)]
+        for name, text in files.items():
+            classes = [part.split("(")[0] for part in re.split(r"^class ", text, flags=re.MULTILINE)[1:]
+                       if re.search(r"^    def test_", part, re.MULTILINE)]
+            mine = [(run, names) for run, names in runs if f"/{name}" in run]
+            named = {word for run, names in mine for word in [*names, *re.findall(r"\w+", run)]}
+            whole = [run for run, names in mine if not names and not set(re.findall(r"\w+", run)) & set(classes)]
+            missing += [f"{name}: {kind}" for kind in classes if not whole and kind not in named]
+        return missing
+
+    def test_every_class(self):
+        cmake = [path.read_text() for path in sorted((ROOT / "tests").rglob("CMakeLists.txt"))]
+        files = {path.name: path.read_text() for path in sorted((ROOT / "tests").rglob("*.py"))}
+        self.assertEqual(self.unregistered(cmake, files), [])
+
+    def test_the_lint(self):
+        files = {"a_test.py": "class A(T):\n    def test_a(self):\n\nclass B(A):\n    def test_b(self):\n\nclass Case(T):\n    x = 1\n"}
+        loop = "foreach(group %s)\n  add_test(NAME a.${group}\n    COMMAND x/a_test.py ${group})\n  set_tests_properties(x)\nendforeach()\n"
+        single = "add_test(NAME b COMMAND python\n  x/a_test.py --binary y%s)\nset_tests_properties(b)\n"
+        self.assertEqual(self.unregistered([], files), ["a_test.py: A", "a_test.py: B"])
+        self.assertEqual(self.unregistered([loop % "A"], files), ["a_test.py: B"])
+        self.assertEqual(self.unregistered([loop % "A" + single % " B"], files), [])
+        self.assertEqual(self.unregistered([single % " B"], files), ["a_test.py: A"])
+        self.assertEqual(self.unregistered([single % ""], files), [])
+
+    def test_what_the_workflow_runs_exists(self):
+        """GitHub's workflow names scripts and presets of this tree, and runs the test command of README.md."""
+        import json  # pylint: disable=import-outside-toplevel
+        presets = json.loads((ROOT / "CMakePresets.json").read_text())
+        known = {(kind, preset["name"]) for kind in ("configure", "build", "test", "workflow")
+                 for preset in presets.get(f"{kind}Presets", [])}
+        for path in [*sorted((ROOT / ".github" / "workflows").glob("*.yml")), ROOT / ".ci" / "run", ROOT / "tools" / "test.sh"]:
+            text = path.read_text()
+            for script in re.findall(r"\b(?:tools|tests)/[\w/]+\.(?:sh|py)\b", text):
+                self.assertTrue((ROOT / script).exists(), f"{path.name} runs {script}")
+            for line in text.splitlines():
+                if "--preset" not in line or line.lstrip().startswith("#"):
+                    continue
+                kind = ("workflow" if "--workflow" in line else "build" if "--build" in line
+                        else "test" if "ctest" in line else "configure")
+                for name in re.findall(r"--preset[ =](\S+)", line):
+                    self.assertIn((kind, name), known, f"{path.name}: {line.strip()}")
+        self.assertIn("tools/test.sh", (ROOT / ".github" / "workflows" / "ci.yml").read_text())
+
+
+class Scripts(unittest.TestCase):
+    def test_a_log_of_the_caller_stays(self):
+        """tools/bare.sh writes nothing beside its folder."""
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            for name, text in {"id": "echo 0", "apt-get": "echo https://deb.debian.org/debian", "debootstrap": "echo broken; exit 1",
+                               "umount": ""}.items():
+                (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+                (folder / name).chmod(0o755)
+            (folder / "root.log").write_text("mine\n")
+            done = subprocess.run(["bash", str(ROOT / "tools" / "bare.sh"), str(folder / "root")], capture_output=True, text=True,
+                                  check=False, env={"PATH": f"{folder}:/usr/bin:/bin"})
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("broken", done.stderr)
+            self.assertEqual((folder / "root.log").read_text(), "mine\n")
+
+
+class Walks(unittest.TestCase):
+    FILES = {
+        "include/plansearch/plan.hpp": "struct Plan {\n  int a;\n};\n",
+        "src/cost/price.hpp": '#include "plansearch/plan.hpp"\nint price(const Plan& plan);\n',
+        "src/cost/price.cpp": '#include "cost/price.hpp"\n#include "base/half.hpp"\n'
+                              "int price(const Plan& plan) {\n  const int b = plan.a;\n  return half(b) + half(3);\n}\n",
+        "src/base/half.hpp": "int half(int x) {\n  const int y = x;\n  return y / 2;\n}\nint same(int x) {\n  return x;\n}\n",
+        "search/run.cpp": '#include "cost/price.hpp"\n'
+                          "int run(const Plan& plan, int other) {\n  price(plan);\n  same(plan.a);\n  return price(plan) + price(other);\n}\n"}
+
+    def walk(self, road, **changes):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in (self.FILES | changes).items():
+                path = pathlib.Path(folder) / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            house = walks.House(pathlib.Path(folder))
+            return walks.Walk(house, *walks.start(house, road))
+
+    def test_a_parameter_is_followed_by_call_and_by_copy(self):
+        walk = self.walk("search/run.cpp:run:plan")
+        self.assertEqual([path for path, _ in walk.stays()],
+                         ["search/run.cpp", "src/cost/price.cpp", "src/base/half.hpp", "src/cost/price.cpp"])
+        self.assertEqual(walk.figures(), {"stays": 4, "rooms": 3, "climbs": 1, "returns": 1, "names": 4})
+
+    def test_what_is_not_passed_is_not_followed(self):
+        self.assertEqual([path for path, _ in self.walk("search/run.cpp:run:other").stays()],
+                         ["search/run.cpp", "src/cost/price.cpp", "src/base/half.hpp"])
+
+    def test_roads_are_found_where_functions_moved_to(self):
+        self.assertEqual(self.walk("search/elsewhere.cpp:run:plan").figures()["stays"], 4)
+        with self.assertRaises(SystemExit):
+            self.walk("search/run.cpp:run:nothing")
+
+
+class Budgets(unittest.TestCase):
+    TEXT = ("3\n# of all\n\n[parts]\ncore = src include search\nwing = src/wing\n\n[lines]\ncore = 2\nwing = 1\n\n[files]\n"
+            "core = 1\n\n[folder lines]\nsrc/base = 2\nsrc/wing = 1\n\n[folder files]\n\n[stays]\n\n[words]\nREADME.md = 2\n\n"
+            "[comments]\nWhat = 0\n\n[cpu seconds]\nbuild = 10\n")
+    FILES = {"src/base/a.cpp": "int a;  ///< is one\nint b;\n", "src/wing/b.cpp": "/// Adds.\n", "README.md": "two words"}
+
+    def check(self, *options, **changes):
+        with tempfile.TemporaryDirectory() as folder:
+            files = self.FILES | {"tools/budget_lines.txt": self.TEXT} | {name.replace("__", "/"): text for name, text in changes.items()}
+            for name, text in files.items():
+                path = pathlib.Path(folder) / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            done = subprocess.run([sys.executable, "-B", str(ROOT / "tools" / "check_budgets.py"), *options, folder],
+                                  capture_output=True, text=True, check=False)
+            return done.returncode, done.stdout
+
+    def test_budgets_that_hold(self):
+        self.assertEqual(self.check(), (0, ""))
+
+    def test_each_kind_of_figure_is_held(self):
+        for change, expected in (
+                ({"src/wing/b.cpp": "int a;\nint b;\n"}, ("src, include and search: 4 lines, the budget is 3",
+                                                         "wing: 2 lines, the budget is 1", "src/wing: 2 lines")),
+                ({"src/base/c.cpp": ""}, ("core: 2 files, the budget is 1",)),
+                ({"src/new/c.cpp": "int a;\n"}, ("src/new: 1 lines without a budget; add one to [folder lines]",)),
+                ({"README.md": "three words now"}, ("README.md: 3 words, the budget is 2",)),
+                ({"src/wing/b.cpp": "/// What adds.\n"}, ("What: 1 comments, the budget is 0",)),
+                ({"src/base/a.cpp": "int a;  ///< What adds.\nint b;\n"}, ("What: 1 comments",)),
+                ({"build/ci_seconds.txt": "build 11.2\n"}, ("build: 11 cpu seconds, the budget is 10",))):
+            status, output = self.check(**change)
+            self.assertEqual(status, 1, change)
+            for text in expected:
+                self.assertIn(text, output)
+            self.assertIn("tools/budget_lines.txt", output)
+
+    def test_lines_of_one_comment_count_once(self):
+        self.assertEqual(self.check(**{"src/base/a.cpp": "/// Adds:\n/// What it gets.\n"})[0], 0)
+
+    def test_the_figures_of_today_are_a_file_that_holds(self):
+        files = {"src/wing/b.cpp": "int a;\nint b;\n", "README.md": "now three words"}
+        status, shown = self.check("--show", **files)
+        self.assertEqual(status, 0)
+        self.assertEqual(shown.splitlines()[0], "4")
+        self.assertEqual(self.check(**files, **{"tools/budget_lines.txt": shown}), (0, ""))
 
 
 class CheckedBy(unittest.TestCase):

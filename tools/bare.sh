@@ -14,14 +14,16 @@ mirror=$(apt-get indextargets --format '$(SITE)' 'Codename: bookworm' 2> /dev/nu
 [ -n "$mirror" ] || { echo "apt knows no mirror of bookworm (/etc/apt)" >&2; exit 2; }
 
 root=${1:-$(mktemp -d)}
+log=
 finish() {
+  rm -f "$log"
   umount -R "$root/proc" "$root/dev" 2> /dev/null || true
   [ $# -gt 0 ] && [ -n "$1" ] || rm -rf "$root"
 }
 trap 'finish "${1:-}"' EXIT
 echo "+ debootstrap bookworm $root" >&2
-debootstrap --variant=minbase bookworm "$root" "$mirror" > "$root.log" 2>&1 || { tail -5 "$root.log" >&2; exit 1; }
-rm -f "$root.log"
+log=$(mktemp)
+debootstrap --variant=minbase bookworm "$root" "$mirror" > "$log" 2>&1 || { tail -5 "$log" >&2; exit 1; }
 # Settings of apt that reach the mirror from here (a proxy, certificates) hold inside too.
 cp -a /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/"
 cp -aL /etc/ssl/certs "$root/etc/ssl/" 2> /dev/null || true

@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs what the build needs from Debian's packages; does nothing when all of it is there.
+#
+#   tools/install_dependencies.sh            # what the build needs
+#   tools/install_dependencies.sh --tests    # ... and what tests need beyond it; without, they are skipped
 set -euo pipefail
 
 packages=(cmake ninja-build g++ libcli11-dev libyaml-cpp-dev libfmt-dev
           libboost-graph-dev libeigen3-dev doctest-dev nlohmann-json3-dev pybind11-dev zlib1g-dev libsqlite3-dev python3 python3-dev)
+tests=(clang-format-14 openmpi-bin python3-distributed python3-jsonschema python3-pandas python3-yaml)
+if [ "${1:-}" = --tests ]; then packages+=("${tests[@]}"); fi
 
 missing=()
 for package in "${packages[@]}"; do

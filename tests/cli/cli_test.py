@@ -3340,7 +3340,7 @@ class Golden(Case):
 
 
 class SlowGolden(Case):
-    """Minutes with sanitizers: ctest -C Slow."""
+    """The longest searches."""
 
     def test_planner_reproduction(self):
         Golden.reproduced(self, "hosoki-planner")
