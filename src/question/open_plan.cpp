@@ -12,13 +12,11 @@
 namespace plansearch {
 namespace {
 
-/// Placements for every plan of a search; cuts over devices decide the tensor degree.
-std::shared_ptr<const Placements> placements_for_all(const io::PlacementsDocument& document,
-                                                     ProblemRequest& request,
-                                                     ResolvedQuestion& question) {
+/// Places operators in every plan of a search; cuts over devices decide the tensor degree.
+void place_in_all(const io::PlacementsDocument& document, ResolvedQuestion& question) {
   PlanDegrees degrees;
   for (const int factor : document.names.factors) degrees.tensor_out *= factor;
-  if (degrees.tensor_out > 1) request.degrees.pin(Degree::TensorOut, degrees.tensor_out);
+  if (degrees.tensor_out > 1) question.request.degrees.pin(Degree::TensorOut, degrees.tensor_out);
   Problem& problem = question.problem;
   auto made = resolve_placements(document.names, *problem.network, degrees, *problem.framework);
   if (const auto* fault = std::get_if<PlacementFault>(&made)) {
@@ -35,7 +33,7 @@ std::shared_ptr<const Placements> placements_for_all(const io::PlacementsDocumen
               fmt::join(run_by([](const Framework& other) { return other.runs_pieces; }), ", ")));
     }
   }
-  return std::make_shared<const Placements>(std::move(distinguished.placements));
+  question.placements = std::make_shared<const Placements>(std::move(distinguished.placements));
 }
 
 /// The file of a constraint: a path, or a shipped name.
@@ -125,13 +123,19 @@ std::vector<OpenQuestion> open_questions(const PlanRequest& given) {
     if (one.entries.empty()) asked.transform.reset();
     asked = without_primitives(std::move(asked), *question.problem.network);
     OpenQuestion& open = questions.emplace_back(OpenQuestion{question, one.words});
-    ProblemRequest request = asked.request;
-    if (asked.placements) {
-      open.asked.placements = placements_for_all(*asked.placements, request, open.asked);
-    }
-    open.asked.request = std::move(request);
+    open.asked.request = std::move(asked.request);
+    if (asked.placements) place_in_all(*asked.placements, open.asked);
   }
   return questions;
+}
+
+ResolvedQuestion asked_again(const ResolvedQuestion& asked, const ProblemRequest& request) {
+  ResolvedQuestion again = resolve_question(request, asked.files);
+  again.shared_blocks = asked.shared_blocks;
+  if (asked.placements) {
+    place_in_all({names_of(*asked.placements, *asked.problem.network), {}, {}, {}}, again);
+  }
+  return again;
 }
 
 }  // namespace plansearch

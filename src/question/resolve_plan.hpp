@@ -46,6 +46,10 @@ struct OpenQuestion {
 /// every plan; one question for every number of pieces. InputError for a plan whose stages are
 /// listed.
 [[nodiscard]] std::vector<OpenQuestion> open_questions(const PlanRequest& asked);
+/// The question of a search with other settings: its files are not read again, and operators are
+/// placed as before. InputError as resolve_question, and where they no longer can be.
+[[nodiscard]] ResolvedQuestion asked_again(const ResolvedQuestion& asked,
+                                           const ProblemRequest& request);
 
 struct ResolvedPlan {
   ResolvedQuestion asked;
