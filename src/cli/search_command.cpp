@@ -48,8 +48,9 @@ int run_search(const Options& options) {
   }
   const Output output(options);
   check_degrees(options.degrees, options.limits);
-  const std::vector<OpenQuestion> variants = open_questions(
-      with_constraints(complete_from_plan(options, options.plan), options.constraints));
+  const PlanRequest given = complete_from_plan(options, options.plan);
+  const PlanRequest asked = with_constraints(given, options.constraints);
+  const std::vector<OpenQuestion> variants = open_questions(asked);
   for (const std::string& note : variants.front().asked.notes) print_note(note, options);
   SearchRun run(options);
   SearchAnswer answer = answer_search(variants, run.session(), PLANSEARCH_VERSION);
