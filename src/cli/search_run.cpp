@@ -33,7 +33,8 @@ SearchRun::SearchRun(const Options& options)
           progress_.begin(label);
         }
       }) {
-  if (options.pareto || !options.page.empty() || format_of(options) == Format::Json) {
+  if (options.pareto || !options.page.empty() || !options.plots.empty() ||
+      format_of(options) == Format::Json) {
     session_.show_front();
   }
   if (options.all.empty()) return;
