@@ -3,38 +3,11 @@
 #include <fmt/ranges.h>
 
 #include "base/names.hpp"
-#include "plan/placements/check_placements.hpp"
-#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
-#include "question/framework_names.hpp"
 #include "question/resolve_plan.hpp"
 
 namespace plansearch {
 namespace {
-
-/// Places operators in every plan of a search; cuts over devices decide the tensor degree.
-void place_in_all(const io::PlacementsDocument& document, ResolvedQuestion& question) {
-  PlanDegrees degrees;
-  for (const int factor : document.names.factors) degrees.tensor_out *= factor;
-  if (degrees.tensor_out > 1) question.request.degrees.pin(Degree::TensorOut, degrees.tensor_out);
-  Problem& problem = question.problem;
-  auto made = resolve_placements(document.names, *problem.network, degrees, *problem.framework);
-  if (const auto* fault = std::get_if<PlacementFault>(&made)) {
-    throw InputError(document.where(*fault), fault->message, fault->hint);
-  }
-  auto& distinguished = std::get<DistinguishedNetwork>(made);
-  problem.network = std::move(distinguished.network);
-  if (distinguished.placements.in_pieces()) {
-    if (const auto bad = check_pieces(*problem.framework)) {
-      throw InputError(
-          document.place.where, bad->detail,
-          fmt::format(
-              "legal: {}",
-              fmt::join(run_by([](const Framework& other) { return other.runs_pieces; }), ", ")));
-    }
-  }
-  question.placements = std::make_shared<const Placements>(std::move(distinguished.placements));
-}
 
 /// The file of a constraint: a path, or a shipped name.
 std::filesystem::path constraint_file(const std::string& name) {
@@ -101,9 +74,10 @@ std::vector<OpenQuestion> open_questions(const PlanRequest& given) {
                      "plansearch predict --plan prices one plan under them");
   }
   if (given.shared) {
-    if (auto refused =
-            refusal_of_shared(*question.problem.framework, given.shared->places.front().where)) {
-      throw InputError(*std::move(refused));
+    if (const auto bad = no_shared_devices(*question.problem.framework)) {
+      throw InputError(given.shared->places.front().where,
+                       fmt::format("{}: {}", to_text(bad->obstacle), bad->detail),
+                       legal_values_text(*bad));
     }
     check_shared(*given.shared, *question.problem.network);
     question.shared_blocks = given.shared->blocks;
