@@ -2,10 +2,13 @@
 #include "answer/advice.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <numeric>
+#include <optional>
 
 #include "base/units.hpp"
+#include "plansearch/error.hpp"
 #include "plansearch/ranking.hpp"
 #include "question/gpu_count.hpp"
 #include "report/plan_cells.hpp"
@@ -30,12 +33,12 @@ std::int64_t rounding_unit(int gpus, std::int64_t batch) {
 }
 
 /// Half the GPUs, and half of those, as long as they are no slower.
-std::optional<std::string> fewer_gpus(const ProblemRequest& request, const ResolvedQuestion& asked,
-                                      const SearchReport& report, SearchSession& session) {
+std::optional<std::string> fewer_gpus(const ResolvedQuestion& asked, const SearchReport& report,
+                                      SearchSession& session) {
   const PlanReport& first = report.plans.front();
   const StepTimeBreakdown& step = first.estimate.step;
   if ((step.compute + step.recompute) / (step.total() - step.site) >= kIdle ||
-      !request.degrees.empty()) {
+      !asked.request.degrees.empty()) {
     return std::nullopt;
   }
   const double tie = tied_ratio(asked.problem.framework->constants.paired_sigma);
@@ -43,7 +46,7 @@ std::optional<std::string> fewer_gpus(const ProblemRequest& request, const Resol
   for (int gpus = report.question.gpus; gpus % 2 == 0;) {
     gpus /= 2;
     if (bad_gpu_count(*asked.problem.cluster, gpus)) break;
-    const auto best = session.best(asked, request, gpus, fmt::format("{} GPUs", gpus));
+    const auto best = session.best(asked, gpus, fmt::format("{} GPUs", gpus));
     if (!best || best->estimate.step.total() > step.total() * tie) break;
     if (gpus > asked.problem.cluster->accelerators()) continue;
     found = fmt::format("use {}: {} GPUs are not slower, {} takes {}", grouped(gpus), grouped(gpus),
@@ -52,10 +55,8 @@ std::optional<std::string> fewer_gpus(const ProblemRequest& request, const Resol
   return found;
 }
 
-}  // namespace
-
-std::optional<std::string> better_batches(const ProblemRequest& request,
-                                          const ResolvedQuestion& asked, const SearchReport& report,
+/// Batches that are faster per sequence, next to one that leaves few replicas.
+std::optional<std::string> better_batches(const ResolvedQuestion& asked, const SearchReport& report,
                                           SearchSession& session) {
   const int gpus = report.question.gpus;
   const std::int64_t batch = report.question.global_batch;
@@ -66,10 +67,10 @@ std::optional<std::string> better_batches(const ProblemRequest& request,
   const double tie = tied_ratio(asked.problem.framework->constants.paired_sigma);
   std::string found;
   for (const std::int64_t other : {batch / unit * unit, (batch / unit + 1) * unit}) {
-    ProblemRequest changed = request;
+    ProblemRequest changed = asked.request;
     changed.batch = other;
-    const ResolvedQuestion settled = resolve_question(changed, asked.files);
-    const auto best = session.best(settled, changed, gpus, fmt::format("batch {}", other));
+    const auto best =
+        session.best(asked_again(asked, changed), gpus, fmt::format("batch {}", other));
     if (!best) continue;
     const Seconds step = best->estimate.step.total();
     const double sequences = static_cast<double>(other) / static_cast<double>(batch);
@@ -82,6 +83,30 @@ std::optional<std::string> better_batches(const ProblemRequest& request,
   return fmt::format("batch {} = {} shares only {} with {} GPUs, so that replicas are few: {}",
                      grouped(batch), factors_text(batch), shared, grouped(gpus), found);
 }
+
+/// Numbers of GPUs near one that no plan divides, with their best plans.
+std::vector<std::string> near_gpu_counts(const ResolvedQuestion& asked, int gpus,
+                                         SearchSession& session) {
+  std::vector<std::string> near;
+  std::int64_t unit = 1;
+  while (unit * 2 * kRounding <= gpus) unit *= 2;
+  const auto try_size = [&](std::int64_t other) {
+    const int count = static_cast<int>(other);
+    const Cluster& cluster = *asked.problem.cluster;
+    const bool there = other <= cluster.accelerators() && !bad_gpu_count(cluster, other);
+    if (count == gpus || !there) return;
+    const auto best = session.best(asked, count, fmt::format("{} GPUs", count));
+    if (!best) return;
+    near.push_back(fmt::format("on {} GPUs {} takes {} per step", grouped(other),
+                               short_plan(best->plan), to_text(best->estimate.step.total())));
+  };
+  session.ask_aside(near, "sizes near this one", [&] {
+    for (const std::int64_t other : {gpus / unit * unit, (gpus / unit + 1) * unit}) try_size(other);
+  });
+  return near;
+}
+
+}  // namespace
 
 std::string factors_text(std::int64_t number) {
   std::string text;
@@ -98,39 +123,33 @@ std::string factors_text(std::int64_t number) {
   return text;
 }
 
-std::vector<std::string> find_advice(const ProblemRequest& request, const ResolvedQuestion& asked,
-                                     const SearchReport& report, SearchSession& session) {
+std::vector<std::string> find_advice(const ResolvedQuestion& asked, const SearchReport& report,
+                                     OtherSizes sizes, SearchSession& session) {
   std::vector<std::string> advice;
   if (report.plans.empty() || session.stopped()) return advice;
-  session.ask_aside(advice, "other batches and sizes", [&] {
-    if (auto text = better_batches(request, asked, report, session)) {
-      advice.push_back(*std::move(text));
-    }
-    if (auto text = fewer_gpus(request, asked, report, session)) advice.push_back(*std::move(text));
+  const bool both = sizes == OtherSizes::Yes;
+  session.ask_aside(advice, both ? "other batches and sizes" : "other batches", [&] {
+    if (auto text = better_batches(asked, report, session)) advice.push_back(*std::move(text));
+    auto text = both ? fewer_gpus(asked, report, session) : std::nullopt;
+    if (text) advice.push_back(*std::move(text));
   });
   return advice;
 }
 
-std::vector<std::string> near_gpu_counts(const ProblemRequest& request,
-                                         const ResolvedQuestion& asked, int gpus,
-                                         SearchSession& session) {
-  std::vector<std::string> near;
-  std::int64_t unit = 1;
-  while (unit * 2 * kRounding <= gpus) unit *= 2;
-  const auto try_size = [&](std::int64_t other) {
-    const int count = static_cast<int>(other);
-    const Cluster& cluster = *asked.problem.cluster;
-    const bool there = other <= cluster.accelerators() && !bad_gpu_count(cluster, other);
-    if (count == gpus || !there) return;
-    const auto best = session.best(asked, request, count, fmt::format("{} GPUs", count));
-    if (!best) return;
-    near.push_back(fmt::format("on {} GPUs {} takes {} per step", grouped(other),
-                               short_plan(best->plan), to_text(best->estimate.step.total())));
-  };
-  session.ask_aside(near, "sizes near this one", [&] {
-    for (const std::int64_t other : {gpus / unit * unit, (gpus / unit + 1) * unit}) try_size(other);
-  });
-  return near;
+void refuse_question(const Infeasible& infeasible, const std::vector<std::string>& near) {
+  std::string hint =
+      "dp x pp x cp x tp is the number of GPUs, and dp x micro-batch divides the batch";
+  if (!near.empty()) hint = fmt::format("{}", fmt::join(near, "; "));
+  throw InputError({}, infeasible.detail, hint);
+}
+
+SearchReport report_or_refuse(const ResolvedQuestion& asked, int gpus, const std::string& label,
+                              NameMisses misses, SearchSession& session) {
+  auto found = session.report(asked, gpus, label, misses);
+  if (const auto* infeasible = std::get_if<Infeasible>(&found)) {
+    refuse_question(*infeasible, near_gpu_counts(asked, gpus, session));
+  }
+  return std::get<SearchReport>(std::move(found));
 }
 
 }  // namespace plansearch

@@ -3,7 +3,6 @@
 // said.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,29 +10,27 @@
 
 namespace plansearch {
 
+/// The report of a search. InputError where the question has no plan at all, with numbers of GPUs
+/// near this one that have, and their best plans.
+[[nodiscard]] SearchReport report_or_refuse(const ResolvedQuestion& asked, int gpus,
+                                            const std::string& label, NameMisses misses,
+                                            SearchSession& session);
+/// InputError that says why there is no plan, and near which sizes there is one.
+[[noreturn]] void refuse_question(const Infeasible& infeasible,
+                                  const std::vector<std::string>& near = {});
+
+/// Whether advice is sought on other numbers of GPUs, which a ladder shows by itself.
+enum class OtherSizes { No, Yes };
 /// Batches near one whose factors leave few replicas, and fewer GPUs that are as fast.
-[[nodiscard]] std::vector<std::string> find_advice(const ProblemRequest& request,
-                                                   const ResolvedQuestion& asked,
-                                                   const SearchReport& report,
+[[nodiscard]] std::vector<std::string> find_advice(const ResolvedQuestion& asked,
+                                                   const SearchReport& report, OtherSizes sizes,
                                                    SearchSession& session);
-
-/// Batches that are faster per sequence, next to one that leaves few replicas.
-[[nodiscard]] std::optional<std::string> better_batches(const ProblemRequest& request,
-                                                        const ResolvedQuestion& asked,
-                                                        const SearchReport& report,
-                                                        SearchSession& session);
-
-/// Numbers of GPUs near one that no plan divides, with their best plans.
-[[nodiscard]] std::vector<std::string> near_gpu_counts(const ProblemRequest& request,
-                                                       const ResolvedQuestion& asked, int gpus,
-                                                       SearchSession& session);
 
 /// "2^5 x 5^4"
 [[nodiscard]] std::string factors_text(std::int64_t number);
 
 /// Changes of the question, each with the best plan it leads to. Empty when none of them helps.
-[[nodiscard]] std::vector<std::string> find_remedies(const ProblemRequest& request,
-                                                     const ResolvedQuestion& asked, int gpus,
+[[nodiscard]] std::vector<std::string> find_remedies(const ResolvedQuestion& asked, int gpus,
                                                      SearchSession& session);
 
 }  // namespace plansearch

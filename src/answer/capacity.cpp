@@ -8,7 +8,7 @@
 #include <map>
 
 #include "answer/compare_questions.hpp"
-#include "answer/ladder.hpp"
+#include "answer/search_answer.hpp"
 #include "base/names.hpp"
 #include "base/units.hpp"
 #include "io/reliability_reader.hpp"

@@ -19,7 +19,6 @@
 #include "plansearch/error.hpp"
 #include "plansearch/ranking.hpp"
 #include "plansearch/shipped_data.hpp"
-#include "question/degrees.hpp"
 #include "question/evidence.hpp"
 #include "question/resolve_plan.hpp"
 #include "schedule/table.hpp"
@@ -171,14 +170,13 @@ std::string asked_order(const ProblemRequest& question) {
 }
 
 /// The best plan of a question whose files are read.
-ComparedRow answer_of(const ProblemRequest& question, const ResolvedQuestion& asked,
-                      SearchSession& session, const Reliability* reliability) {
+ComparedRow answer_of(const ResolvedQuestion& asked, SearchSession& session,
+                      const Reliability* reliability) {
   ComparedRow row;
   row.question = question_report(asked, asked.problem);
-  row.schedule = asked_order(question);
-  check_degrees_fit(question, asked.problem);
+  row.schedule = asked_order(asked.request);
   const QuestionReport& q = row.question;
-  auto found = session.report(asked, question, *asked.gpus,
+  auto found = session.report(asked, *asked.gpus,
                               fmt::format("{} on {} {}, {}, batch {}", q.model, q.gpus, q.hardware,
                                           q.framework, q.global_batch),
                               NameMisses::No);
@@ -194,11 +192,10 @@ ComparedRow answer_of(const ProblemRequest& question, const ResolvedQuestion& as
     if (report.stopped) advice.push_back(report.optimality);
     if (reliability != nullptr) {
       row.goodput = goodput_of(with_gpus(asked, *asked.gpus), *reliability);
-    } else if (!session.stopped()) {
-      session.ask_aside(advice, "other batches", [&] {
-        auto text = better_batches(question, asked, report, session);
-        if (text) advice.push_back(*std::move(text));
-      });
+    } else {
+      for (std::string& text : find_advice(asked, report, OtherSizes::No, session)) {
+        advice.push_back(std::move(text));
+      }
     }
     row.advice = fmt::format("{}", fmt::join(advice, "; "));
     row.plan = std::move(report.plans.front());
@@ -294,7 +291,7 @@ ComparisonReport compare_questions(const std::vector<ProblemRequest>& questions,
     try {
       const ResolvedQuestion asked = resolve_question(question, files);
       comparison.note(asked.notes);
-      comparison.add(answer_of(question, asked, session, reliability), &asked);
+      comparison.add(answer_of(asked, session, reliability), &asked);
       comparison.rests_on(asked.problem);
       any = true;
     } catch (const InputError& refusal) {

@@ -11,7 +11,7 @@
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/shipped_data.hpp"
-#include "question/resolve_plan.hpp"
+#include "question/training_task.hpp"
 
 namespace plansearch {
 namespace {
@@ -48,7 +48,7 @@ std::string setting(const ResolvedQuestion& asked, std::string_view key) {
 
 /// What somebody chose, and the adapters of the model file, which are as little the target's own.
 ProblemRequest chosen_settings(const ResolvedPlan& given) {
-  ProblemRequest chosen = given.asked.request;
+  ProblemRequest chosen = with_plain_optimizer(given.asked.request);
   if (const auto& lora = given.problem.model->training.lora) {
     chosen.lora_rank = lora->rank;
     chosen.lora_targets = setting(given.asked, "lora_targets");

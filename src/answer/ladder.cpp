@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "answer/ladder.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
-#include "answer/advice.hpp"
+#include "answer/search_answer.hpp"
 #include "plansearch/ranking.hpp"
 #include "question/gpu_count.hpp"
 #include "report/plan_cells.hpp"
@@ -79,15 +77,14 @@ std::vector<int> ladder_sizes(const Cluster& cluster) {
 }
 
 std::variant<LadderReport, Infeasible> climb_ladder(const ResolvedQuestion& asked,
-                                                    const ProblemRequest& request,
                                                     SearchSession& session) {
   LadderReport ladder;
   std::optional<Infeasible> refusal;  // pinned degrees need not divide every size
-  std::vector<int> sizes = asked_sizes(request, *asked.problem.cluster);
+  std::vector<int> sizes = asked_sizes(asked.request, *asked.problem.cluster);
   if (sizes.empty()) sizes = ladder_sizes(*asked.problem.cluster);
   for (const int gpus : sizes) {
     if (session.stopped()) break;
-    auto found = session.report(asked, request, gpus, fmt::format("{} GPUs", gpus), NameMisses::No);
+    auto found = session.report(asked, gpus, fmt::format("{} GPUs", gpus), NameMisses::No);
     if (auto* infeasible = std::get_if<Infeasible>(&found)) {
       refusal = std::move(*infeasible);
     } else {
@@ -101,14 +98,7 @@ std::variant<LadderReport, Infeasible> climb_ladder(const ResolvedQuestion& aske
   SearchReport& chosen = ladder.rungs[ladder.chosen].report;
   if (chosen.plans.empty() && !session.stopped()) {
     const int gpus = chosen.question.gpus;
-    chosen = std::get<SearchReport>(
-        session.report(asked, request, gpus, "nearest misses", NameMisses::Yes));
-  }
-  if (!chosen.plans.empty() && !session.stopped()) {
-    session.ask_aside(chosen.advice, "other batches", [&] {
-      auto advice = better_batches(request, asked, chosen, session);
-      if (advice) chosen.advice.push_back(*std::move(advice));
-    });
+    chosen = std::get<SearchReport>(session.report(asked, gpus, "nearest misses", NameMisses::Yes));
   }
   return ladder;
 }

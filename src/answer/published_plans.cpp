@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "answer/published_plans.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <tuple>
 
-#include "answer/make_report.hpp"
+#include "answer/search_answer.hpp"
 #include "base/names.hpp"
 #include "plansearch/data_type.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/setting_table.hpp"
-#include "question/resolve_plan.hpp"
 #include "report/plan_cells.hpp"
 
 namespace plansearch {
@@ -85,13 +82,12 @@ void set_beside(const std::vector<PlanReport>& plans, PublishedReport& published
 }  // namespace
 
 std::vector<PublishedReport> published_plans(const std::vector<Recipe>& recipes,
-                                             const ProblemRequest& request,
                                              const ResolvedQuestion& asked,
                                              const SearchReport& report) {
   std::vector<PublishedReport> all;
   for (const Recipe& recipe : recipes) {
     if (!is_about(recipe, asked, report.question.gpus)) continue;
-    all.push_back(priced(recipe, request, report));
+    all.push_back(priced(recipe, asked.request, report));
     set_beside(report.plans, all.back());
   }
   const auto order = [](const PublishedReport& p) {

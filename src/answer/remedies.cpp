@@ -6,10 +6,11 @@
 #include <array>
 #include <utility>
 
-#include "answer/ladder.hpp"
+#include "answer/search_answer.hpp"
 #include "base/units.hpp"
 #include "plan/primitives/offload.hpp"
 #include "plansearch/degree_table.hpp"
+#include "plansearch/error.hpp"
 #include "report/plan_cells.hpp"
 
 namespace plansearch {
@@ -28,7 +29,8 @@ constexpr std::array kUnpinned{Degree::Recompute,        Degree::Zero,     Degre
                                Degree::Expert,           Degree::Data};
 
 /// Parts of a layer that cost little to run again.
-std::optional<Change> by_modules(const ProblemRequest& request, const ResolvedQuestion& asked) {
+std::optional<Change> by_modules(const ResolvedQuestion& asked) {
+  const ProblemRequest& request = asked.request;
   const LayerModules cheap = asked.problem.framework->recompute_modules & discards_results() &
                              modules_of(*asked.problem.network);
   if (request.degrees.has(Degree::RecomputeModules) || cheap.none()) return std::nullopt;
@@ -42,7 +44,8 @@ std::optional<Change> by_modules(const ProblemRequest& request, const ResolvedQu
 }
 
 /// Logits in pieces, where those of one sequence are a twentieth of the memory of a device.
-std::optional<Change> by_loss(const ProblemRequest& request, const ResolvedQuestion& asked) {
+std::optional<Change> by_loss(const ResolvedQuestion& asked) {
+  const ProblemRequest& request = asked.request;
   constexpr std::string_view kWord = "fused-linear-loss";
   constexpr auto kLoss = static_cast<std::size_t>(MemoryBound::Loss);
   const OperatorTable& table = asked.problem.framework->operators;
@@ -66,8 +69,8 @@ std::optional<Change> by_loss(const ProblemRequest& request, const ResolvedQuest
 }
 
 /// Tensors on the host, the fewest first, where nobody has said which.
-void add_host(const ProblemRequest& request, const ResolvedQuestion& asked,
-              std::vector<Change>& changes) {
+void add_host(const ResolvedQuestion& asked, std::vector<Change>& changes) {
+  const ProblemRequest& request = asked.request;
   const Framework& framework = *asked.problem.framework;
   if (request.degrees.has(Degree::Offload) || !framework.has_program) return;  // searched
   for (const HostBits choice : host_choices(framework)) {
@@ -76,10 +79,11 @@ void add_host(const ProblemRequest& request, const ResolvedQuestion& asked,
   }
 }
 
-std::vector<Change> possible_changes(const ProblemRequest& request, const ResolvedQuestion& asked) {
+std::vector<Change> possible_changes(const ResolvedQuestion& asked) {
+  const ProblemRequest& request = asked.request;
   std::vector<Change> changes;
-  if (auto loss = by_loss(request, asked)) changes.push_back(*std::move(loss));
-  if (auto modules = by_modules(request, asked)) changes.push_back(*std::move(modules));
+  if (auto loss = by_loss(asked)) changes.push_back(*std::move(loss));
+  if (auto modules = by_modules(asked)) changes.push_back(*std::move(modules));
   for (const Degree degree : kUnpinned) {
     if (!request.degrees.has(degree) && !request.limits.has(degree)) continue;
     changes.push_back(
@@ -95,7 +99,7 @@ std::vector<Change> possible_changes(const ProblemRequest& request, const Resolv
     changes.push_back({"without --space data", request});
     changes.back().request.space.clear();
   }
-  add_host(request, asked, changes);
+  add_host(asked, changes);
   if (asked.problem.model->training.optimizer == OptimizerKind::Adam) {
     if (asked.problem.framework->matrix_updates) {
       changes.push_back({"with --optimizer muon, one moment of matrices instead of two,", request});
@@ -114,11 +118,15 @@ std::vector<Change> possible_changes(const ProblemRequest& request, const Resolv
   return changes;
 }
 
-/// The best plan after a change; the files are not read again.
+/// The best plan after a change; none where operators can no longer be placed as the plan says.
 std::optional<PlanCandidate> best_after(const ResolvedQuestion& asked, const Change& change,
                                         int gpus, SearchSession& session) {
-  const ResolvedQuestion changed = resolve_question(change.request, asked.files);
-  return session.best(changed, change.request, gpus, change.words);
+  try {
+    return session.best(asked_again(asked, change.request), gpus, change.words);
+  } catch (const InputError&) {
+    if (!asked.placements) throw;
+    return std::nullopt;
+  }
 }
 
 std::string fits(const std::string& how, const PlanCandidate& best) {
@@ -126,26 +134,26 @@ std::string fits(const std::string& how, const PlanCandidate& best) {
                      to_text(best.estimate.step.total()));
 }
 
-std::optional<PlanCandidate> best_on(const ResolvedQuestion& asked, const ProblemRequest& request,
-                                     int gpus, SearchSession& session) {
-  return session.best(asked, request, gpus, fmt::format("{} GPUs", gpus));
+std::optional<PlanCandidate> best_on(const ResolvedQuestion& asked, int gpus,
+                                     SearchSession& session) {
+  return session.best(asked, gpus, fmt::format("{} GPUs", gpus));
 }
 
 /// The smallest size on which something fits, of the ladder and the size half-way below it.
-std::optional<std::string> more_gpus(const ResolvedQuestion& asked, const ProblemRequest& request,
-                                     int gpus, const std::string& words, SearchSession& session) {
+std::optional<std::string> more_gpus(const ResolvedQuestion& asked, int gpus,
+                                     const std::string& words, SearchSession& session) {
   const Cluster& cluster = *asked.problem.cluster;
   int smaller = gpus;
   for (const int count : ladder_sizes(cluster)) {
     if (count <= gpus) continue;
-    const auto best = best_on(asked, request, count, session);
+    const auto best = best_on(asked, count, session);
     if (!best) {
       smaller = count;
       continue;
     }
     const int between = (smaller + count) / 2;
     const bool whole = between > smaller && between % cluster.accelerators_per_node == 0;
-    const auto fewer = whole ? best_on(asked, request, between, session) : std::nullopt;
+    const auto fewer = whole ? best_on(asked, between, session) : std::nullopt;
     return fits(fmt::format("on {} GPUs{}", fewer ? between : count, words),
                 fewer ? *fewer : *best);
   }
@@ -153,21 +161,19 @@ std::optional<std::string> more_gpus(const ResolvedQuestion& asked, const Proble
 }
 
 /// Every degree free again; nothing when none was pinned or limited.
-std::optional<ProblemRequest> unpinned(const ProblemRequest& request) {
-  if (request.degrees.empty() && request.limits.empty()) return std::nullopt;
-  ProblemRequest free = request;
-  free.degrees = {};
-  free.limits = {};
+std::optional<ResolvedQuestion> unpinned(const ResolvedQuestion& asked) {
+  if (asked.request.degrees.empty() && asked.request.limits.empty()) return std::nullopt;
+  ResolvedQuestion free = asked;
+  free.request.degrees = {};
+  free.request.limits = {};
   return free;
 }
 
 /// More GPUs, with the degrees asked for or, failing that, with any.
-std::string remedy_by_gpus(const ResolvedQuestion& asked, const ProblemRequest& request, int gpus,
-                           SearchSession& session) {
-  if (auto found = more_gpus(asked, request, gpus, "", session)) return *std::move(found);
-  const auto free = unpinned(request);
-  if (free) {
-    if (auto found = more_gpus(asked, *free, gpus, " and with other degrees", session)) {
+std::string remedy_by_gpus(const ResolvedQuestion& asked, int gpus, SearchSession& session) {
+  if (auto found = more_gpus(asked, gpus, "", session)) return *std::move(found);
+  if (const auto free = unpinned(asked)) {
+    if (auto found = more_gpus(*free, gpus, " and with other degrees", session)) {
       return *std::move(found);
     }
   }
@@ -179,8 +185,8 @@ std::string remedy_by_gpus(const ResolvedQuestion& asked, const ProblemRequest& 
 
 }  // namespace
 
-std::vector<std::string> find_remedies(const ProblemRequest& request, const ResolvedQuestion& asked,
-                                       int gpus, SearchSession& session) {
+std::vector<std::string> find_remedies(const ResolvedQuestion& asked, int gpus,
+                                       SearchSession& session) {
   constexpr std::size_t kEnough = 4;
   std::vector<std::string> remedies;
   const auto attempt = [&](const Change& change) {
@@ -191,17 +197,17 @@ std::vector<std::string> find_remedies(const ProblemRequest& request, const Reso
   };
   session.ask_aside(remedies, "changes that may help", [&] {
     bool has_room = false;  // with tensors on the host: the fewest will do
-    for (const Change& change : possible_changes(request, asked)) {
-      const bool host =
-          change.request.degrees.has(Degree::Offload) && !request.degrees.has(Degree::Offload);
+    for (const Change& change : possible_changes(asked)) {
+      const bool host = change.request.degrees.has(Degree::Offload) &&
+                        !asked.request.degrees.has(Degree::Offload);
       if (host && has_room) continue;
       const std::size_t before = remedies.size();
       attempt(change);
       has_room = has_room || (host && remedies.size() > before);
     }
-    const auto free = unpinned(request);
-    if (remedies.empty() && free) attempt({"with other degrees", *free});
-    if (std::string more = remedy_by_gpus(asked, request, gpus, session); !more.empty()) {
+    const auto free = unpinned(asked);
+    if (remedies.empty() && free) attempt({"with other degrees", free->request});
+    if (std::string more = remedy_by_gpus(asked, gpus, session); !more.empty()) {
       remedies.push_back(std::move(more));
     }
   });

@@ -2,7 +2,6 @@
 #include "answer/search_session.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <utility>
 
@@ -27,22 +26,15 @@ bool is_open(const ProblemRequest& request, Degree degree) {
   return !request.degrees.has(degree) && !request.limits.has(degree);
 }
 
-SearchRequest request_of(const ResolvedQuestion& asked, const ProblemRequest& request) {
-  SearchRequest made{request.degrees, request.limits};
+SearchRequest request_of(const ResolvedQuestion& asked) {
+  SearchRequest made{asked.request.degrees, asked.request.limits};
   made.placements = asked.placements;
   made.shared_blocks = asked.shared_blocks;
-  made.square = square_side(request.square);
+  made.square = square_side(asked.request.square);
   return made;
 }
 
 }  // namespace
-
-void refuse_question(const Infeasible& infeasible, const std::vector<std::string>& near) {
-  std::string hint =
-      "dp x pp x cp x tp is the number of GPUs, and dp x micro-batch divides the batch";
-  if (!near.empty()) hint = fmt::format("{}", fmt::join(near, "; "));
-  throw InputError({}, infeasible.detail, hint);
-}
 
 SearchSession::SearchSession(SearchOptions options,
                              std::function<void(const std::string&)> announce)
@@ -80,9 +72,10 @@ std::variant<SearchResult, Infeasible> SearchSession::run(const PlanEvaluator& e
 }
 
 std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuestion& asked,
-                                                             const ProblemRequest& request,
                                                              int gpus, const std::string& label,
                                                              NameMisses misses) {
+  const ProblemRequest& request = asked.request;
+  if (!asked.decides_plans()) check_degrees_fit(request, asked.problem);
   const PlanEvaluator evaluator(with_gpus(asked, gpus));
   SearchOptions wanted = options_;
   if (misses == NameMisses::No) wanted.misses = 0;
@@ -98,7 +91,7 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
     };
   }
   const std::string_view space = space_of(request, *evaluator.problem().framework);
-  auto found = run(evaluator, request_of(asked, request), space, wanted, label);
+  auto found = run(evaluator, request_of(asked), space, wanted, label);
   if (auto* infeasible = std::get_if<Infeasible>(&found)) return std::move(*infeasible);
   auto& result = std::get<SearchResult>(found);
   if (result.completeness == Completeness::Stopped) stopped_ = true;
@@ -122,8 +115,7 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
   return report;
 }
 
-std::optional<PlanCandidate> SearchSession::best(const ResolvedQuestion& asked,
-                                                 const ProblemRequest& request, int gpus,
+std::optional<PlanCandidate> SearchSession::best(const ResolvedQuestion& asked, int gpus,
                                                  const std::string& label, OfVariants which) {
   SearchOptions wanted = options_;
   wanted.top = 1;
@@ -131,9 +123,9 @@ std::optional<PlanCandidate> SearchSession::best(const ResolvedQuestion& asked,
   wanted.front = false;
   const PlanEvaluator evaluator(with_gpus(asked, gpus));
   // Beside a question about stages, plans of degrees are tried: they take milliseconds.
-  const std::string_view space = space_of(request, *evaluator.problem().framework);
-  auto found = run(evaluator, request_of(asked, request), is_staged(space) ? kUsualSpace : space,
-                   wanted, label);
+  const std::string_view space = space_of(asked.request, *evaluator.problem().framework);
+  auto found =
+      run(evaluator, request_of(asked), is_staged(space) ? kUsualSpace : space, wanted, label);
   const auto* result = std::get_if<SearchResult>(&found);
   check_stop();
   if (result == nullptr || result->ranked.empty()) return std::nullopt;

@@ -25,24 +25,19 @@ enum class NameMisses { No, Yes };
 
 class PlanFile;
 
-/// InputError that says why there is no plan, and near which sizes there is one.
-[[noreturn]] void refuse_question(const Infeasible& infeasible,
-                                  const std::vector<std::string>& near = {});
-
 class SearchSession {
  public:
   /// `announce` is told what is looked for before every search, and nothing ("") after it.
   SearchSession(SearchOptions options, std::function<void(const std::string& label)> announce);
 
-  /// The best plans of the request's space on `gpus` accelerators, or why it has none at all.
+  /// The best plans of the question's space on `gpus` accelerators, or why it has none at all.
+  /// InputError for a degree that no plan of the network or the framework has.
   [[nodiscard]] std::variant<SearchReport, Infeasible> report(const ResolvedQuestion& asked,
-                                                              const ProblemRequest& request,
                                                               int gpus, const std::string& label,
                                                               NameMisses misses);
   /// The best plan only, at the site asked about, without a report; nothing when none fits or there
   /// is none. Throws Stopped where there is no time to find it.
-  [[nodiscard]] std::optional<PlanCandidate> best(const ResolvedQuestion& asked,
-                                                  const ProblemRequest& request, int gpus,
+  [[nodiscard]] std::optional<PlanCandidate> best(const ResolvedQuestion& asked, int gpus,
                                                   const std::string& label,
                                                   OfVariants which = OfVariants::Fastest);
   /// Reports from here on hold the Pareto front too.

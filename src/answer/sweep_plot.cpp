@@ -27,15 +27,15 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kMostCurves = 8;
 
 /// "model=gpt2-xl gpus=32" as keys and values.
-using Asked = std::map<std::string, std::string, std::less<>>;
+using AskedValues = std::map<std::string, std::string, std::less<>>;
 
 struct Point {
-  Asked asked;
+  AskedValues asked;
   double seconds = 0.0;
 };
 
-Asked asked_in(const std::string& text) {
-  Asked asked;
+AskedValues asked_in(const std::string& text) {
+  AskedValues asked;
   for (const std::string& word : words_of(text, " ")) {
     const auto equals = word.find('=');
     if (equals != std::string::npos) asked[word.substr(0, equals)] = word.substr(equals + 1);
@@ -86,7 +86,7 @@ std::string axis_of(const std::map<std::string, bool>& varied) {
   return {};
 }
 
-std::string name_of(const Asked& asked, const std::map<std::string, bool>& varied,
+std::string name_of(const AskedValues& asked, const std::map<std::string, bool>& varied,
                     const std::string& axis) {
   std::vector<std::string> words;
   for (const auto& [key, numbers] : varied) {

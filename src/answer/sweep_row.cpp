@@ -53,12 +53,11 @@ Answered predicted(const PlanRequest& asked, QuestionFiles& files) {
 Answered searched(const ProblemRequest& request, QuestionFiles& files) {
   check_degrees(request.degrees, request.limits);
   const ResolvedQuestion asked = resolve_question(request, files.of(request));
-  check_degrees_fit(request, asked.problem);
   if (!asked.gpus) throw InputError({}, "no number of GPUs", "give gpus or nodes");
   SearchOptions options;
   options.top = 1;
   SearchSession session(options, [](const std::string&) {});
-  auto found = session.report(asked, request, *asked.gpus, "", NameMisses::No);
+  auto found = session.report(asked, *asked.gpus, "", NameMisses::No);
   if (session.stopped()) throw Stopped(StopReason::Signal);  // half an answer is none
   Answered answer;
   answer.question = question_report(asked, with_gpus(asked, *asked.gpus));

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "answer/without_features.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "answer/search_answer.hpp"
 #include "plan/legality/legality.hpp"
 #include "plansearch/degree_table.hpp"
 
@@ -48,8 +47,7 @@ bool asks_for_them(const ProblemRequest& request, const Problem& problem) {
 
 }  // namespace
 
-std::optional<WithoutReport> without_features(const ProblemRequest& request,
-                                              const ResolvedQuestion& asked,
+std::optional<WithoutReport> without_features(const ResolvedQuestion& asked,
                                               const SearchReport& report, SearchSession& session) {
   if (report.plans.empty() || report.plans.front().features.empty()) return std::nullopt;
   const PlanReport& first = report.plans.front();
@@ -71,8 +69,8 @@ std::optional<WithoutReport> without_features(const ProblemRequest& request,
   }
   const ResolvedQuestion changed = refusing(asked, first.features);
   const Problem& problem = changed.problem;
-  if (asks_for_them(request, problem)) return std::nullopt;
-  const auto best = session.best(changed, request, report.question.gpus,
+  if (asks_for_them(changed.request, problem)) return std::nullopt;
+  const auto best = session.best(changed, report.question.gpus,
                                  fmt::format("without {}", without.features), OfVariants::Shown);
   if (best) take(PlanSummary(best->plan), best->estimate.step.total());
   return without;

@@ -27,7 +27,7 @@ int run_compare(const Options& options) {
   const bool any = std::any_of(report.rows.begin(), report.rows.end(), [](const ComparedRow& row) {
     return row.plan.has_value() && row.fits;
   });
-  return exit_code_after(run, options, code_of(any, run));
+  return exit_code_after(run, options, code_of(any, run.stopped()));
 }
 
 }  // namespace plansearch::cli

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "answer/advice.hpp"
 #include "answer/sensitivity.hpp"
 #include "answer/unstated.hpp"
 #include "answer/write_page.hpp"
@@ -43,16 +44,15 @@ ResolvedPlan load_plan(const PlanRequest& asked, const Options& options) {
 }
 
 /// The ranked plans of a question; the second is the rival.
-Explained searched(const Options& options, SearchRun& run) {
+Explained searched(const Options& options, SearchSession& session) {
   check_degrees(options.degrees, options.limits);
   const ResolvedQuestion inputs = load_problem(options);
-  check_degrees_fit(options, inputs.problem);
   if (!inputs.gpus) {
     throw InputError({}, "explain needs a plan or a number of GPUs",
                      "plansearch explain result.json#1, or plansearch explain --hw H --model M "
                      "--gpus N");
   }
-  Explained result{run.report(inputs, options, *inputs.gpus, "searching", NameMisses::Yes),
+  Explained result{report_or_refuse(inputs, *inputs.gpus, "searching", NameMisses::Yes, session),
                    inputs,
                    with_gpus(inputs, *inputs.gpus),
                    {},
@@ -64,9 +64,8 @@ Explained searched(const Options& options, SearchRun& run) {
 }
 
 /// A given plan, against another one or the best that a search finds.
-Explained given(const Options& options, SearchRun& run) {
-  const PlanRequest asked = complete_from_plan(options, options.plan);
-  const ResolvedPlan plan = load_plan(asked, options);
+Explained given(const Options& options, SearchSession& session) {
+  const ResolvedPlan plan = load_plan(complete_from_plan(options, options.plan), options);
   const SwitchPriors priors = switch_priors(shipped_data());
   Explained result{predict_as_asked(plan, priors), plan.asked, plan.problem, {}, {}};
   result.plan = result.report.plans.front().plan.plan;
@@ -76,10 +75,10 @@ Explained given(const Options& options, SearchRun& run) {
     result.rival = {options.rival, other.question, std::move(other.plans.front())};
     return result;
   }
-  ProblemRequest search = asked.request;
-  search.degrees = {};
+  ResolvedQuestion others = plan.asked;
+  others.request.degrees = {};
   SearchReport found =
-      run.report(plan.asked, search, plan.problem.gpus, "looking for rivals", NameMisses::No);
+      report_or_refuse(others, plan.problem.gpus, "looking for rivals", NameMisses::No, session);
   for (PlanReport& rival : found.plans) {
     if (*rival.plan.plan == plan.plan) continue;
     rival.rank = 2;
@@ -134,7 +133,8 @@ int run_explain(const Options& options) {
   Options two = options;
   two.top = 2;
   SearchRun run(two);
-  Explained explained = options.plan.empty() ? searched(two, run) : given(two, run);
+  Explained explained =
+      options.plan.empty() ? searched(two, run.session()) : given(two, run.session());
   if ((options.sensitivity || !options.goal.empty()) && explained.plan) {
     explained.sensitivity =
         sensitivity_of(explained.asked, explained.problem, *explained.plan, threads_of(options),

@@ -29,12 +29,13 @@ int run_predict(const Options& options) {
   SearchReport report = predict_as_asked(given, evaluator, switch_priors(shipped_data()));
   int code = kExitOk;
   if (!report.misses.empty()) {
-    ProblemRequest pinned = asked.request;
+    ResolvedQuestion pinned = given.asked;
+    pinned.request = asked.request;
     if (given.degrees) {
-      pinned.degrees = pinned_to(*given.degrees, asked.request.degrees);
+      pinned.request.degrees = pinned_to(*given.degrees, asked.request.degrees);
     }
     SearchRun run(options);
-    report.remedies = find_remedies(pinned, given.asked, given.plan.devices(), run.session());
+    report.remedies = find_remedies(pinned, given.plan.devices(), run.session());
     code = exit_code_after(run, options, kExitInfeasible);
   }
   write_plots(options.plots, given.asked, report);

@@ -5,7 +5,6 @@
 
 #include <utility>
 
-#include "answer/advice.hpp"
 #include "base/parallel.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
@@ -34,7 +33,8 @@ SearchRun::SearchRun(const Options& options)
           progress_.begin(label);
         }
       }) {
-  if (options.pareto || !options.page.empty() || format_of(options) == Format::Json) {
+  if (options.pareto || !options.page.empty() || !options.plots.empty() ||
+      format_of(options) == Format::Json) {
     session_.show_front();
   }
   if (options.all.empty()) return;
@@ -46,18 +46,9 @@ void SearchRun::conclude_all(const Options& options) {
   if (all_) print_note(all_->conclude(), options);
 }
 
-SearchReport SearchRun::report(const ResolvedQuestion& asked, const ProblemRequest& request,
-                               int gpus, const std::string& label, NameMisses misses) {
-  auto found = session_.report(asked, request, gpus, label, misses);
-  if (const auto* infeasible = std::get_if<Infeasible>(&found)) {
-    refuse_question(*infeasible, near_gpu_counts(request, asked, gpus, session_));
-  }
-  return std::get<SearchReport>(std::move(found));
-}
-
-int code_of(bool found, const SearchRun& run) {
+int code_of(bool found, bool stopped) {
   if (found) return kExitOk;
-  return run.stopped() ? kExitInterrupted : kExitInfeasible;
+  return stopped ? kExitInterrupted : kExitInfeasible;
 }
 
 int exit_code_after(const SearchRun& run, const Options& options, int otherwise) {

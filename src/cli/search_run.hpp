@@ -16,9 +16,6 @@ class SearchRun {
  public:
   explicit SearchRun(const Options& options);
 
-  /// The best plans on `gpus` accelerators; InputError when the pinned degrees leave none.
-  [[nodiscard]] SearchReport report(const ResolvedQuestion& asked, const ProblemRequest& request,
-                                    int gpus, const std::string& label, NameMisses misses);
   [[nodiscard]] bool stopped() const { return session_.stopped(); }
   [[nodiscard]] SearchSession& session() { return session_; }
   /// Puts the file of --all in its place; to be called before the answer is written.
@@ -31,7 +28,7 @@ class SearchRun {
 };
 
 /// A search that was cut short with nothing at hand has not shown that nothing fits.
-[[nodiscard]] int code_of(bool found, const SearchRun& run);
+[[nodiscard]] int code_of(bool found, bool stopped);
 
 /// A remark where the search was cut short; kExitInterrupted by a signal, else `otherwise`.
 [[nodiscard]] int exit_code_after(const SearchRun& run, const Options& options, int otherwise);

@@ -21,6 +21,7 @@
 #include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
+#include "question/resolve_plan.hpp"
 #include "schedule/table.hpp"
 #include "search/strategies/strategy.hpp"
 
@@ -283,6 +284,35 @@ PlanDegrees plan_from_degrees(const PinnedDegrees& degrees, const Problem& probl
   set_micro_batches(plan, problem.global_batch);
   return with_legal_defaults(plan, degrees, *problem.network, *problem.framework,
                              problem.precision);
+}
+
+namespace {
+
+/// The degrees of a plan without stages. Where operators are placed one by one, no rule by role
+/// speaks of the whole tensor group; rings bring together and take apart what lies over its tokens.
+PlanDegrees whole_degrees(const PlanRequest& asked, bool placed, const ResolvedQuestion& question) {
+  PinnedDegrees pinned = asked.request.degrees;
+  const auto rings = [](const PlacementEntry& entry) { return entry.ring.has_value(); };
+  const PlacementNames* names = asked.placements ? &asked.placements->names : nullptr;
+  const bool by_role = names != nullptr && names->operators.empty() && names->edges.empty();
+  if (placed && !by_role && !pinned.has(Degree::SequenceParallel)) {
+    const bool over_rings =
+        names != nullptr && std::any_of(names->operators.begin(), names->operators.end(), rings);
+    pinned.pin(Degree::SequenceParallel, over_rings ? 1 : 0);
+  }
+  // What a target cannot express is an answer of its own (judge).
+  if (!placed && asked.request.target.empty()) check_degrees_fit(pinned, question.problem);
+  return plan_from_degrees(pinned, question.problem, question.gpus);
+}
+
+}  // namespace
+
+PlanDegrees degrees_of(const PlanRequest& asked, bool placed, const ResolvedQuestion& question) {
+  if (!asked.stages) return whole_degrees(asked, placed, question);
+  PlanDegrees first = with_pinned({}, asked.stages->stages.front().degrees);
+  const std::int64_t shares = std::int64_t{1} * asked.stages->micro_batches * first.data;
+  first.micro_batch = static_cast<int>(question.problem.global_batch / shares);
+  return first;
 }
 
 PinnedDegrees pinned_to(const PlanDegrees& plan, const PinnedDegrees& asked) {

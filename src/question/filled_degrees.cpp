@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "question/filled_degrees.hpp"
+#include "question/resolve_plan.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -90,6 +90,15 @@ std::vector<Framework> shipped_programs() {
   return found;
 }
 
+std::vector<std::string> run_by(const std::function<bool(const Framework&)>& holds) {
+  std::vector<std::string> names;
+  const ShippedData data = shipped_data();
+  for (const ShippedFile& file : data.frameworks()) {
+    if (holds(data.framework(file.name))) names.push_back("--framework " + file.name);
+  }
+  return names;
+}
+
 std::string frameworks_that(const std::function<bool(const Framework&)>& can) {
   std::vector<std::string> names;
   for (const Framework& program : shipped_programs()) {

@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "base/checked.hpp"
-#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {
@@ -31,6 +30,17 @@ std::string gpu_count_hint(const Cluster& cluster) {
   return fmt::format("{} has {} nodes of {}: use up to {} inside a node, or whole nodes",
                      cluster.name, cluster.nodes(), cluster.accelerators_per_node,
                      cluster.accelerators_per_node);
+}
+
+void check_devices(const ResolvedQuestion& asked, int devices, const SourceLocation& where) {
+  const Cluster& cluster = *asked.problem.cluster;
+  if (const auto problem = bad_gpu_count(cluster, devices)) {
+    throw InputError(where, fmt::format("the plan takes {} GPUs: {}", devices, *problem),
+                     gpu_count_hint(cluster));
+  }
+  if (asked.gpus.value_or(devices) == devices) return;
+  throw InputError(where, fmt::format("the stages take {} GPUs, not {}", devices, *asked.gpus),
+                   "leave gpus out, or change the stages");
 }
 
 std::string beyond_machine(const Cluster& cluster, int gpus) {

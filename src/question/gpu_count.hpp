@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plansearch/cluster.hpp"
+#include "plansearch/error.hpp"
 #include "plansearch/load_problem.hpp"
 
 namespace plansearch {
@@ -17,6 +18,10 @@ namespace plansearch {
 
 /// What the cluster has to offer, as a hint.
 [[nodiscard]] std::string gpu_count_hint(const Cluster& cluster);
+
+/// InputError at `where` unless the GPUs a plan takes are a number the machine can give, and the
+/// question's.
+void check_devices(const ResolvedQuestion& asked, int devices, const SourceLocation& where);
 
 /// What an answer about more accelerators than the cluster has says first; empty for no more.
 [[nodiscard]] std::string beyond_machine(const Cluster& cluster, int gpus);

@@ -72,7 +72,6 @@ class QuestionResolver {
         cluster_(*files.cluster),
         model_(files.model->description),
         framework_(*files.framework) {
-    settled_.request = request;
     settled_.files = files;
   }
 
@@ -483,7 +482,9 @@ ProblemFiles read_problem_files(const ProblemRequest& request, const ShippedData
 
 ResolvedQuestion resolve_question(const ProblemRequest& request, const ProblemFiles& files) {
   const ProblemRequest plain = with_plain_optimizer(request);
-  return QuestionResolver(plain, files).settle();
+  ResolvedQuestion settled = QuestionResolver(plain, files).settle();
+  settled.request = request;
+  return settled;
 }
 
 ResolvedQuestion load_problem(const ProblemRequest& request, const ShippedData& data) {

@@ -3,40 +3,11 @@
 #include <fmt/ranges.h>
 
 #include "base/names.hpp"
-#include "plan/placements/check_placements.hpp"
-#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
-#include "question/framework_names.hpp"
 #include "question/resolve_plan.hpp"
 
 namespace plansearch {
 namespace {
-
-/// Placements for every plan of a search; cuts over devices decide the tensor degree.
-std::shared_ptr<const Placements> placements_for_all(const io::PlacementsDocument& document,
-                                                     ProblemRequest& request,
-                                                     ResolvedQuestion& question) {
-  PlanDegrees degrees;
-  for (const int factor : document.names.factors) degrees.tensor_out *= factor;
-  if (degrees.tensor_out > 1) request.degrees.pin(Degree::TensorOut, degrees.tensor_out);
-  Problem& problem = question.problem;
-  auto made = resolve_placements(document.names, *problem.network, degrees, *problem.framework);
-  if (const auto* fault = std::get_if<PlacementFault>(&made)) {
-    throw InputError(document.where(*fault), fault->message, fault->hint);
-  }
-  auto& distinguished = std::get<DistinguishedNetwork>(made);
-  problem.network = std::move(distinguished.network);
-  if (distinguished.placements.in_pieces()) {
-    if (const auto bad = check_pieces(*problem.framework)) {
-      throw InputError(
-          document.place.where, bad->detail,
-          fmt::format(
-              "legal: {}",
-              fmt::join(run_by([](const Framework& other) { return other.runs_pieces; }), ", ")));
-    }
-  }
-  return std::make_shared<const Placements>(std::move(distinguished.placements));
-}
 
 /// The file of a constraint: a path, or a shipped name.
 std::filesystem::path constraint_file(const std::string& name) {
@@ -103,9 +74,10 @@ std::vector<OpenQuestion> open_questions(const PlanRequest& given) {
                      "plansearch predict --plan prices one plan under them");
   }
   if (given.shared) {
-    if (auto refused =
-            refusal_of_shared(*question.problem.framework, given.shared->places.front().where)) {
-      throw InputError(*std::move(refused));
+    if (const auto bad = no_shared_devices(*question.problem.framework)) {
+      throw InputError(given.shared->places.front().where,
+                       fmt::format("{}: {}", to_text(bad->obstacle), bad->detail),
+                       legal_values_text(*bad));
     }
     check_shared(*given.shared, *question.problem.network);
     question.shared_blocks = given.shared->blocks;
@@ -125,13 +97,19 @@ std::vector<OpenQuestion> open_questions(const PlanRequest& given) {
     if (one.entries.empty()) asked.transform.reset();
     asked = without_primitives(std::move(asked), *question.problem.network);
     OpenQuestion& open = questions.emplace_back(OpenQuestion{question, one.words});
-    ProblemRequest request = asked.request;
-    if (asked.placements) {
-      open.asked.placements = placements_for_all(*asked.placements, request, open.asked);
-    }
-    open.asked.request = std::move(request);
+    open.asked.request = std::move(asked.request);
+    if (asked.placements) place_in_all(*asked.placements, open.asked);
   }
   return questions;
+}
+
+ResolvedQuestion asked_again(const ResolvedQuestion& asked, const ProblemRequest& request) {
+  ResolvedQuestion again = resolve_question(request, asked.files);
+  again.shared_blocks = asked.shared_blocks;
+  if (asked.placements) {
+    place_in_all({names_of(*asked.placements, *asked.problem.network), {}, {}, {}}, again);
+  }
+  return again;
 }
 
 }  // namespace plansearch

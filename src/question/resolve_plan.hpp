@@ -46,6 +46,10 @@ struct OpenQuestion {
 /// every plan; one question for every number of pieces. InputError for a plan whose stages are
 /// listed.
 [[nodiscard]] std::vector<OpenQuestion> open_questions(const PlanRequest& asked);
+/// The question of a search with other settings: its files are not read again, and operators are
+/// placed as before. InputError as resolve_question, and where they no longer can be.
+[[nodiscard]] ResolvedQuestion asked_again(const ResolvedQuestion& asked,
+                                           const ProblemRequest& request);
 
 struct ResolvedPlan {
   ResolvedQuestion asked;
@@ -75,12 +79,41 @@ struct ResolvedPlan {
 [[nodiscard]] SourceLocation place_of(const Infeasible& infeasible,
                                       const io::StagesDocument& document);
 
+/// The degrees of a plan; those of its first stage, whose tensor degree all have, where stages are
+/// listed. `placed`: as for spelled_plan.
+[[nodiscard]] PlanDegrees degrees_of(const PlanRequest& asked, bool placed,
+                                     const ResolvedQuestion& question);
+
+/// Why a plan cannot be, and the place of the file that says so.
+struct PlanFault {
+  Infeasible why;
+  SourceLocation where;
+  bool of_plan = false;  ///< it contradicts itself, whatever the target
+};
+
+/// Operators that are placed one by one, and where the plan says it.
+struct PlacedOperators {
+  Placements placements;
+  SourceLocation where;
+};
+/// The operators that the plan file places, or all linear ones over squares. Layers that are cut
+/// differently become blocks of their own. InputError for words the network does not have.
+[[nodiscard]] PlacedOperators placed_operators(const PlanRequest& asked, const PlanDegrees& degrees,
+                                               Problem& problem);
+/// Places them in the plan.
+[[nodiscard]] std::optional<PlanFault> place_operators(const PlacedOperators& operators,
+                                                       ResolvedPlan& given);
+/// Places operators in every plan of a search; cuts over devices decide the tensor degree.
+void place_in_all(const io::PlacementsDocument& document, ResolvedQuestion& question);
+/// The framework runs no operators in such steps; the legal words are those that do.
+[[nodiscard]] std::optional<Infeasible> steps_fault(const Framework& framework,
+                                                    OperatorSteps steps);
+
 /// Puts blocks on the devices of all stages, and takes the rules of the order, as the request says.
-/// InputError for what the plan or the framework has no room for, and for rules in a circle.
-void share_devices(const PlanRequest& asked, ResolvedPlan& given);
-/// Why a framework runs no such plans, and which ones do; nothing where it does.
-[[nodiscard]] std::optional<InputError> refusal_of_shared(const Framework& framework,
-                                                          const SourceLocation& where);
+/// InputError for rules in a circle, and for what the plan has no room for.
+[[nodiscard]] std::optional<PlanFault> share_devices(const PlanRequest& asked, ResolvedPlan& given);
+/// The framework runs no such plans; the legal words are those that do.
+[[nodiscard]] std::optional<Infeasible> no_shared_devices(const Framework& framework);
 /// InputError for a selector that means no block.
 void check_shared(const io::SharedDocument& shared, const Network& network);
 
@@ -92,6 +125,10 @@ void check_shared(const io::SharedDocument& shared, const Network& network);
 /// a stage that holds nothing and has degrees of its own.
 void add_primitives(const ResolvedPlan& given, io::StagesDocument stages,
                     io::PlanDocument& document);
+
+/// Adds what the file of a plan left open of its degrees, order and operators to the settings of
+/// the answer, with where each value comes from. Nothing where no file gave any part of the plan.
+void note_filled(const PlanRequest& asked, ResolvedPlan& given);
 
 /// Where a plan is written to; empty: not.
 struct PlanFiles {

@@ -8,7 +8,7 @@
 #include "plan/stages/gangs.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/placement_names.hpp"
-#include "question/framework_names.hpp"
+#include "question/framework_flags.hpp"
 #include "question/resolve_plan.hpp"
 #include "schedule/window/block_plan.hpp"
 
@@ -125,24 +125,17 @@ void check_shared(const io::SharedDocument& shared, const Network& network) {
   }
 }
 
-std::optional<InputError> refusal_of_shared(const Framework& framework,
-                                            const SourceLocation& where) {
+std::optional<Infeasible> no_shared_devices(const Framework& framework) {
   auto bad = check_shared_devices(framework);
-  if (!bad) return std::nullopt;
-  bad->legal_words = run_by([](const Framework& other) { return other.shares_devices; });
-  return InputError(where, fmt::format("{}: {}", to_text(bad->obstacle), bad->detail),
-                    legal_values_text(*bad));
+  if (bad) bad->legal_words = run_by([](const Framework& other) { return other.shares_devices; });
+  return bad;
 }
 
-void share_devices(const PlanRequest& asked, ResolvedPlan& given) {
+std::optional<PlanFault> share_devices(const PlanRequest& asked, ResolvedPlan& given) {
   const Problem& problem = given.problem;
   const SourceLocation& where =
       asked.shared ? asked.shared->places.front().where : asked.window->place.where;
-  if (auto refused = refusal_of_shared(*problem.framework, where)) {
-    if (asked.request.target.empty()) throw InputError(*std::move(refused));
-    given.inexpressible = refused->formatted();
-    return;
-  }
+  if (auto bad = no_shared_devices(*problem.framework)) return PlanFault{*std::move(bad), where};
   if (asked.shared) {
     check_shared(*asked.shared, *problem.network);
     auto shared = with_gangs(std::move(given.plan), asked.shared->blocks, *problem.network,
@@ -153,7 +146,7 @@ void share_devices(const PlanRequest& asked, ResolvedPlan& given) {
     given.plan = std::get<ParallelPlan>(std::move(shared));
     given.shared = asked.shared->blocks;
   }
-  if (!asked.window) return;
+  if (!asked.window) return std::nullopt;
   if (given.plan.assignment->replicas > 1 || problem.network->forwards > 1) {
     throw InputError(
         where, fmt::format("{} has no order that is found", to_text(given.plan.order.schedule)),
@@ -162,6 +155,7 @@ void share_devices(const PlanRequest& asked, ResolvedPlan& given) {
   given.plan.order.window = true;
   given.plan.order.rules = RuleReader(*asked.window, given.plan, *problem.network).read();
   given.window = asked.window;
+  return std::nullopt;
 }
 
 }  // namespace plansearch

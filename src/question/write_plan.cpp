@@ -8,6 +8,7 @@
 #include "plan/stages/gangs.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/setting_table.hpp"
+#include "question/training_task.hpp"
 
 namespace plansearch {
 namespace {
@@ -26,11 +27,12 @@ enum class Settings { Chosen, All };
 /// with at least this effect.
 ProblemRequest question_of(const ResolvedPlan& given, SettingEffect least, Settings which) {
   const Problem& problem = given.problem;
+  const ProblemRequest asked = with_plain_optimizer(given.asked.request);
   ProblemRequest question;
   for (const SettingRow& row : setting_table()) {
     if (row.effect > least) continue;
     const SettingReport* report = row.kind == SettingKind::Name ? nullptr : report_of(given, row);
-    auto value = row.get(given.asked.request);
+    auto value = row.get(asked);
     if (report != nullptr && (value || which == Settings::All)) value = report->value;
     if (value) row.set(question, *value);
   }

@@ -2356,6 +2356,63 @@ class Pages(Case):
                     expect=["about one question"])
 
 
+class OpenPlans(Case):
+    """Searches over the variants of a plan: the best one is shown, drawn and advised on as any answer."""
+
+    SEARCH = ["search", "--model", "llama2-7b", "--framework", "nnscaler", "--constraints", "chunked-recompute"]
+    EIGHT = [*SEARCH, "--hw", "perlmutter", "--gpus", "8"]
+    VARIANTS = "hint: best of 4 variants: sequence* in 2 pieces; next: "
+
+    def test_a_report(self):
+        page = self.directory / "page.html"
+        text = self.succeed(*self.EIGHT, "--report", page)
+        self.assertIn(self.VARIANTS, text)
+        self.assertIn("<html", page.read_text())
+        self.assertIn("sequence* in 2 pieces", page.read_text())
+
+    def test_a_trace(self):
+        trace = self.directory / "trace.json"
+        self.succeed(*self.EIGHT, "--trace", trace)
+        self.assertTrue(json.loads(trace.read_text())["traceEvents"])
+
+    def test_plots(self):
+        for name in ("step", "memory", "pareto"):
+            picture = self.directory / f"{name}.svg"
+            self.succeed(*self.EIGHT, "--plot", f"{name}={picture}")
+            self.assertTrue(xml.etree.ElementTree.fromstring(picture.read_text()).tag.endswith("svg"))
+
+    def test_the_front(self):
+        text = self.succeed(*self.EIGHT, "--pareto")
+        self.assertIn("Pareto front over step time and memory", text)
+        self.assertIn(self.VARIANTS, text)
+        self.assertTrue(self.answer(*self.EIGHT, "--pareto")["pareto_front"])
+
+    def test_recipes(self):
+        search = ["search", "--hw", "jean-zay-a100", "--model", "bloom-176b", "--gpus", "384", "--framework", "nnscaler",
+                  "--constraints", "chunked-recompute"]
+        line = "published: dp 8, pp 12, tp 4, zero 1, micro-batch 2, full recompute"
+        self.assertIn(line, self.succeed(*search))
+        self.assertIn("bloom-176b-384", self.succeed(*search, "--recipes"))
+        self.assertIn("published: no recipe of this model", self.succeed(*self.EIGHT, "--recipes"))
+
+    def test_advice(self):
+        text = self.succeed(*self.SEARCH, "--hw", "perlmutter", "--gpus", "64", "--batch", "500")
+        self.assertIn("hint: best of 4 variants: ", text)
+        self.assertIn("hint: batch 500 = 2^2 x 5^3 shares only 4 with 64 GPUs", text)
+        answer = self.directory / "answer.json"
+        text = self.succeed(*self.EIGHT, "--format", "json", "--out", answer)
+        self.assertIn("sequence*", json.dumps(json.loads(answer.read_text())["advice"]))
+
+    def test_remedies(self):
+        result = run(*self.SEARCH, "--hw", "perlmutter", "--gpus", "2", "--space", "data")
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertIn("no plan fits\n", result.stdout)
+        self.assertIn("hint: on 8 GPUs it fits: dp 8", result.stdout)
+
+    def test_pieces_beside_a_ladder(self):
+        self.refuse(*self.SEARCH, "--hw", "perlmutter", expect=["a plan with open `pieces` needs --gpus N"])
+
+
 class Plots(Case):
     """--plot NAME=FILE: pictures of the page as files of their own."""
 

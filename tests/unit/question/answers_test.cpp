@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "answer/advice.hpp"
-#include "answer/ladder.hpp"
+#include "answer/search_answer.hpp"
 #include "answer/search_session.hpp"
 #include "plansearch/load_problem.hpp"
 
@@ -40,7 +40,7 @@ TEST_SUITE("problem") {
     CHECK(ladder_sizes(*asked.problem.cluster) ==
           std::vector<int>{4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 6144});
     Heard heard;
-    const auto ladder = climb_ladder(asked, request(), heard.session);
+    const auto ladder = climb_ladder(asked, heard.session);
     REQUIRE(std::holds_alternative<LadderReport>(ladder));
     // Data parallelism alone goes as far as the batch of 512.
     const auto& rungs = std::get<LadderReport>(ladder).rungs;
@@ -58,7 +58,7 @@ TEST_SUITE("problem") {
     SearchOptions options{.top = 2, .misses = 0};
     options.progress = [&](const SearchProgress& done) { told = done.best; };
     SearchSession session(options, [](const std::string&) {});
-    const auto best = session.best(asked, request(), 64, "");
+    const auto best = session.best(asked, 64, "");
     REQUIRE(best.has_value());
     REQUIRE(told.has_value());
     CHECK(told->value() == doctest::Approx(best->estimate.step.total().value()));
@@ -69,10 +69,10 @@ TEST_SUITE("problem") {
     odd.degrees.pin(Degree::Data, 5);  // 512 sequences
     const ResolvedQuestion asked = load_problem(odd);
     SearchSession session({}, [](const std::string&) {});
-    const auto ladder = climb_ladder(asked, odd, session);
+    const auto ladder = climb_ladder(asked, session);
     REQUIRE(std::holds_alternative<Infeasible>(ladder));
     CHECK(std::get<Infeasible>(ladder).detail == "no plan for 6144 GPUs and batch 512 has dp 5");
-    CHECK_FALSE(session.best(asked, odd, 64, "64 GPUs"));
+    CHECK_FALSE(session.best(asked, 64, "64 GPUs"));
   }
 
   TEST_CASE("remedies are tried on files read before") {
@@ -80,9 +80,9 @@ TEST_SUITE("problem") {
     full.mem_reserve = "38 GiB";
     ResolvedQuestion asked = load_problem(full);
     Heard heard;
-    CHECK_FALSE(heard.session.best(asked, full, 4, "4 GPUs"));
-    full.hardware = full.model = full.framework = "gone since";
-    const std::vector<std::string> remedies = find_remedies(full, asked, 4, heard.session);
+    CHECK_FALSE(heard.session.best(asked, 4, "4 GPUs"));
+    asked.request.hardware = asked.request.model = asked.request.framework = "gone since";
+    const std::vector<std::string> remedies = find_remedies(asked, 4, heard.session);
     REQUIRE_FALSE(remedies.empty());
     CHECK(remedies.front().starts_with("without --mem-reserve it fits: dp 4"));
     // A dense layer has no part under Megatron-LM that costs a pass over memory alone.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a plan file leaves open is among the settings of the answer, with who said it instead.
-#include "question/filled_degrees.hpp"
+#include "question/resolve_plan.hpp"
 
 #include <doctest/doctest.h>
 

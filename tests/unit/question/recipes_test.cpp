@@ -6,7 +6,7 @@
 #include <set>
 
 #include "answer/make_report.hpp"
-#include "answer/published_plans.hpp"
+#include "answer/search_answer.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/setting_table.hpp"
@@ -111,7 +111,7 @@ TEST_SUITE("unit") {
     SearchReport report;
     report.question = question_report(asked, asked.problem);
     const std::vector<Recipe> recipes = read(kSmall);
-    const auto published = published_plans(recipes, request, asked, report);
+    const auto published = published_plans(recipes, asked, report);
     REQUIRE(published.size() == 1);
     CHECK(published.front().reason.empty());
     CHECK(published.front().fits);
@@ -121,10 +121,10 @@ TEST_SUITE("unit") {
     const SearchReport price = make_prediction(given.asked, evaluator, given.plan);
     CHECK(published.front().step == price.plans.front().estimate.step.total());
     report.question.gpus = 16;
-    CHECK(published_plans(recipes, request, asked, report).empty());
+    CHECK(published_plans(recipes, asked, report).empty());
     report.question.gpus = 8;
     const auto longer = read(replaced(kSmall, "seq_len: 1024", "seq_len: 512"));
-    CHECK(published_plans(longer, request, asked, report).empty());
+    CHECK(published_plans(longer, asked, report).empty());
   }
 }
 

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The answer to a search: on one number of GPUs, on a ladder of them, or over the variants of a
+// plan that leaves the number of pieces open.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "answer/search_session.hpp"
+#include "plansearch/load_problem.hpp"
+#include "plansearch/recipe.hpp"
+#include "plansearch/report.hpp"
+#include "question/resolve_plan.hpp"
+
+namespace plansearch {
+
+struct SearchAnswer {
+  ResolvedQuestion asked;  ///< the variant whose plans are listed
+  SearchReport single{};   ///< without a ladder
+  std::optional<LadderReport> ladder{};
+  bool cut_short = false;  ///< the search had to stop before its end
+
+  /// The plans that are shown in full.
+  [[nodiscard]] SearchReport& report() {
+    return ladder ? ladder->rungs[ladder->chosen].report : single;
+  }
+  [[nodiscard]] const LadderReport* ladder_or_null() const { return ladder ? &*ladder : nullptr; }
+};
+
+/// Searches the variants (open_questions) and decorates the answer of the best one with remedies,
+/// advice, the best plan without special features, published plans, and the command that runs plan
+/// 1. InputError for degrees that no plan has. `version` is that of this program.
+[[nodiscard]] SearchAnswer answer_search(const std::vector<OpenQuestion>& variants,
+                                         SearchSession& session, const std::string& version);
+
+/// Powers of two of whole nodes and the full machine; powers of two of accelerators where the
+/// machine is one node.
+[[nodiscard]] std::vector<int> ladder_sizes(const Cluster& cluster);
+
+/// Climbs the ladder, or the sizes asked for. The chosen rung is the largest that keeps most of the
+/// throughput per GPU of the smallest that runs: one who pays per GPU-hour stops there. Infeasible
+/// when the pinned degrees leave no plan of any size.
+[[nodiscard]] std::variant<LadderReport, Infeasible> climb_ladder(const ResolvedQuestion& asked,
+                                                                  SearchSession& session);
+
+/// The recipes of the model on the machine at the size and sequence length of the answer, priced as
+/// `predict` prices them: what the question leaves open comes from the recipe, but for batch,
+/// sequence and precision, which are those of the answer.
+[[nodiscard]] std::vector<PublishedReport> published_plans(const std::vector<Recipe>& recipes,
+                                                           const ResolvedQuestion& asked,
+                                                           const SearchReport& report);
+
+/// The best plan of the question without the features that plan 1 of the report has; nothing where
+/// it has none, and where the question itself asks for them. Throws Stopped where there is no time
+/// to find it.
+[[nodiscard]] std::optional<WithoutReport> without_features(const ResolvedQuestion& asked,
+                                                            const SearchReport& report,
+                                                            SearchSession& session);
+
+}  // namespace plansearch
