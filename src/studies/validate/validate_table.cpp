@@ -89,6 +89,13 @@ void require_some_known(const io::CsvTable& table, std::string_view column,
   }
 }
 
+std::set<std::string> read_ids(const std::string& path) {
+  const io::CsvTable table = io::CsvTable::read(path);
+  std::set<std::string> ids;
+  for (const io::CsvRow& row : table.rows()) ids.insert(table.text(row, "id"));
+  return ids;
+}
+
 std::string validate_runs(const io::CsvTable& table, const ValidationRequest& request,
                           const ShippedData& data) {
   ProfileFinder finder = profiles(data, request.table);
@@ -100,24 +107,18 @@ std::string validate_runs(const io::CsvTable& table, const ValidationRequest& re
   problems.attempt([&] { require_some_known(table, "hw", finder.cluster); });
   problems.attempt([&] { require_some_known(table, "framework", finder.framework); });
   problems.refuse_any();
-  const ArchitectureTable architectures = shipped_architectures(data);
-  const std::vector<PredictedRun> rows = predict_runs(runs, architectures, finder, request.threads);
-  RunReport report{rows};
-  report.min_mfu = request.min_mfu;
-  RunSelection selection;
-  selection.min_mfu = request.min_mfu;
-  report.unread = unread_columns(table);
+  const std::vector<PredictedRun> rows =
+      predict_runs(runs, shipped_architectures(data), finder, request.threads);
+  RunReport report{.runs = rows, .unread = unread_columns(table), .min_mfu = request.min_mfu};
+  RunSelection selection{.min_mfu = request.min_mfu};
   // Few rows are shown one by one; groups of them say little.
   if (request.format == Format::Table && runs.size() <= kFewRows) selection.by.clear();
   if (!request.group_by.empty()) selection.by = request.group_by;
   report.sets.push_back({"all", summarise_runs(rows, selection)});
   if (!request.suspects.empty()) {
-    report.suspects = read_ids(io::CsvTable::read(request.suspects));
-    selection.excluded = report.suspects;
+    report.suspects = selection.excluded = read_ids(request.suspects);
     report.sets.push_back({"without_suspects", summarise_runs(rows, selection)});
   }
-  report.fits = study_fits(rows, finder.sites,
-                           {request.fit_on, request.repeat, request.min_mfu, report.suspects});
   return render_runs(report, request.format, request.columns);
 }
 
