@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be measured: one row per class of operation, with the points of its sweep.
+// Probes of a machine: one row per class of operation, with the points of its sweep.
 #pragma once
 
 #include <span>
@@ -23,7 +23,7 @@ struct Point {
   [[nodiscard]] std::string key() const { return io::sample_key(probe, cells); }
 };
 
-/// Of one call; an estimate of its time follows.
+/// Work of one call, from which its time is estimated.
 struct Work {
   double flops = 0.0;
   double bytes = 0.0;      ///< through memory, or over links

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <optional>
 
-#include "calibrate/backends/plain_gemm.hpp"
+#include "calibrate/backends/cpu_loops.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch::calibrate {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/parallel.hpp"
-#include "calibrate/backends/memory_passes.hpp"
+#include "calibrate/backends/cpu_loops.hpp"
 #include "calibrate/probes/probe_rows.hpp"
 
 namespace plansearch::calibrate {
@@ -73,7 +73,7 @@ class StreamTrial final : public Trial {
         threads_(static_cast<std::size_t>(place.threads)),
         count_(static_cast<std::size_t>(bytes) / sizeof(float) /
                static_cast<std::size_t>(pass.reads + pass.writes)),
-        // What is updated in place is not read elsewhere.
+        // Arrays that are updated in place are not read elsewhere.
         reads_(static_cast<std::size_t>(pass.reads > 2 ? pass.reads - pass.writes : pass.reads)),
         writes_(static_cast<std::size_t>(pass.writes)),
         rotation_(place.rotation),

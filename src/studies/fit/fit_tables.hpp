@@ -14,7 +14,6 @@
 #include "studies/validate/kernel_validation.hpp"
 
 namespace plansearch {
-
 /// Why nothing can be fitted; thrown.
 struct FitRefusal {
   std::string reason;
@@ -72,5 +71,9 @@ class KernelSample {
   std::vector<double> measured_;
   std::vector<double> predicted_;
 };
+
+/// One table per kind of sample that a fit uses. Samples without a time are left out.
+[[nodiscard]] std::vector<KernelTable> tables_of(const io::SampleFile& samples,
+                                                 const std::string& machine);
 
 }  // namespace plansearch

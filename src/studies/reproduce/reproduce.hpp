@@ -12,7 +12,6 @@
 #include "studies/reproduce/figures.hpp"
 
 namespace plansearch {
-
 struct StudyContext {
   const ShippedData& data;
   int threads = 1;
@@ -31,5 +30,8 @@ struct ReproducedSeed {
 /// no seed has.
 [[nodiscard]] std::string reproduce(std::string_view seed, const StudyContext& context,
                                     Format format, int columns);
+
+/// Adds every figure of the file that has a question, in its order. Searches run side by side.
+void add_priced(const StudyContext& context, Figures& figures);
 
 }  // namespace plansearch

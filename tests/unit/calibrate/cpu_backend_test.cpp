@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "calibrate/backends/blas.hpp"
-#include "calibrate/backends/memory_passes.hpp"
-#include "calibrate/backends/plain_gemm.hpp"
+#include "calibrate/backends/cpu_loops.hpp"
 
 namespace plansearch::calibrate {
 namespace {
