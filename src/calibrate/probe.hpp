@@ -9,6 +9,7 @@
 
 #include "cost/kernels/kernel_shape.hpp"
 #include "io/sample_file.hpp"
+#include "plansearch/shipped_data.hpp"
 
 namespace plansearch::calibrate {
 
@@ -52,5 +53,10 @@ struct Probe {
 [[nodiscard]] std::span<const Probe> probes();
 /// InputError for an unknown name.
 [[nodiscard]] const Probe& probe_named(std::string_view name);
+
+/// Forward products of one sequence, whole and cut over 2, 4 and 8 ranks of a tensor group, each
+/// shape once. InputError for unknown models.
+[[nodiscard]] std::vector<MatmulShape> model_shapes(const std::vector<std::string>& models,
+                                                    const ShippedData& data);
 
 }  // namespace plansearch::calibrate

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run of probes into a file of samples, which may hold some of them already.
+// A run of probes into a file of samples, which may hold some of them already; its budget and the
+// order of its points.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include "plansearch/stop_token.hpp"
 
 namespace plansearch::calibrate {
+
 struct SessionRequest {
   std::string out;                  ///< empty: samples are not kept
   std::vector<std::string> only;    ///< names of probes; empty: all

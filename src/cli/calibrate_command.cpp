@@ -11,7 +11,7 @@
 
 #include "base/units.hpp"
 #include "calibrate/drift.hpp"
-#include "calibrate/model_shapes.hpp"
+#include "calibrate/probe.hpp"
 #include "calibrate/processes/processes.hpp"
 #include "calibrate/session.hpp"
 #include "cli/commands.hpp"

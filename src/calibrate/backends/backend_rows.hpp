@@ -8,6 +8,7 @@
 #include "calibrate/processes/processes.hpp"
 
 namespace plansearch::calibrate {
+
 [[nodiscard]] std::unique_ptr<Backend> make_cpu(const BackendOptions& options,
                                                 const ShippedData& data);
 [[nodiscard]] std::unique_ptr<Backend> make_cuda(const BackendOptions& options,

@@ -16,6 +16,7 @@
 #include "calibrate/backend.hpp"
 
 namespace plansearch::calibrate {
+
 /// Throws Unmeasurable where the machine lacks a driver, a library or a device.
 struct CudaLibrary {
   CudaLibrary();

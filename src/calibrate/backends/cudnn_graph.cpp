@@ -9,6 +9,7 @@
 #include "calibrate/backends/cuda_library.hpp"
 
 namespace plansearch::calibrate {
+
 TensorShape packed(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
   return {{a, b, c, d}, {b * c * d, c * d, d, 1}};
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes that one launcher started together: one a GPU, or one a share of a processor.
+// The processes that one launcher started together (one a GPU, or one a share of a processor), how
+// they find each other, and the groups of ranks that messages join.
 #pragma once
 
 #include <compare>
@@ -11,6 +12,7 @@
 #include <vector>
 
 namespace plansearch::calibrate {
+
 /// Every function but the first few is called by all processes in the same order.
 class Processes {
  public:

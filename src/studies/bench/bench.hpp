@@ -12,25 +12,6 @@
 #include "plansearch/space.hpp"
 
 namespace plansearch {
-struct SearchTiming {
-  std::string problem;
-  std::int64_t plans = 0;
-  Clocks taken;
-};
-
-struct BenchReport {
-  int threads = 1;
-  std::vector<Rate> rates;
-  std::vector<SearchTiming> searches;
-  std::uint64_t signature = 0;  ///< of the rankings of five fixed searches
-  Bytes peak_memory;
-};
-
-[[nodiscard]] BenchReport run_bench(int threads);
-/// Its searches alone.
-[[nodiscard]] BenchReport run_searches(int threads);
-/// A table, or JSON.
-[[nodiscard]] std::string render_bench(const BenchReport& report, Format format);
 
 /// Seconds by two clocks. Other work on the machine lengthens the wall time only.
 struct Clocks {
@@ -65,5 +46,25 @@ struct Rate {
 
 /// One pipeline of 16 stages with 64 micro-batches.
 [[nodiscard]] Rate measure_simulator();
+
+struct SearchTiming {
+  std::string problem;
+  std::int64_t plans = 0;
+  Clocks taken;
+};
+
+struct BenchReport {
+  int threads = 1;
+  std::vector<Rate> rates;
+  std::vector<SearchTiming> searches;
+  std::uint64_t signature = 0;  ///< of the rankings of five fixed searches
+  Bytes peak_memory;
+};
+
+[[nodiscard]] BenchReport run_bench(int threads);
+/// Its searches alone.
+[[nodiscard]] BenchReport run_searches(int threads);
+/// A table, or JSON.
+[[nodiscard]] std::string render_bench(const BenchReport& report, Format format);
 
 }  // namespace plansearch

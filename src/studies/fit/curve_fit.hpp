@@ -15,6 +15,7 @@
 #include "plansearch/kernel_curves.hpp"
 
 namespace plansearch {
+
 struct CurveProblem {
   std::size_t parameters = 0;
   /// ln of the predicted time of every row when ln of every parameter is moved by so much.

@@ -14,6 +14,7 @@
 #include "studies/validate/kernel_validation.hpp"
 
 namespace plansearch {
+
 /// Why nothing can be fitted; thrown.
 struct FitRefusal {
   std::string reason;

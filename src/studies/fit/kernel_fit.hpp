@@ -14,6 +14,7 @@
 #include "studies/fit/fit_tables.hpp"
 
 namespace plansearch {
+
 /// One constant, or several that move together.
 struct CurveChange {
   std::string part;      ///< "matmul bf16", "tier nvlink"

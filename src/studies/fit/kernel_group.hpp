@@ -14,6 +14,7 @@
 #include "studies/fit/kernel_fit.hpp"
 
 namespace plansearch {
+
 /// Tenth and ninetieth percentile of a normal distribution in standard deviations.
 inline constexpr double kTenth = 1.2816;
 inline constexpr double kLeastScatter = 0.05;

@@ -128,7 +128,7 @@ MessageRows messages_of(const std::vector<KernelTable>& tables, const Cluster& b
   return found;
 }
 
-/// Constants that messages move, and the clusters that they are compared with.
+/// Messages, the tiers that they move, and their usual scatter.
 struct LinkGroup {
   MessageRows messages;
   std::vector<std::size_t> tiers;

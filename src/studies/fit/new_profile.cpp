@@ -157,7 +157,7 @@ std::string tier_head(const NewMachine& machine) {
                      machine.sampled.accelerators, rate_text(machine.link_rate));
 }
 
-/// Fabric that samples of one node cannot show.
+/// A fabric: samples of one node cannot show it.
 std::string network_text(const NewMachine& machine, const std::string& fabric) {
   constexpr int kNodes = 64;
   return fmt::format(

@@ -14,6 +14,7 @@
 #include "studies/fit/kernel_fit.hpp"
 
 namespace plansearch {
+
 /// A change of another profile says what it changes, a profile of its own all constants.
 enum class WrittenKeys : std::uint8_t { Changed, All };
 

@@ -17,6 +17,7 @@
 #include "studies/reproduce/gpt_question.hpp"
 
 namespace plansearch {
+
 /// Devices as out x in x depth x data, in their script r x c x d x data.
 struct TensorGrid {
   int out = 1;

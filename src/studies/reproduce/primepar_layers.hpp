@@ -18,6 +18,7 @@
 #include "studies/reproduce/reproduce.hpp"
 
 namespace plansearch {
+
 /// Messages that run beside kernels: nothing but tiles of operators in steps (the paper's
 /// baseline), or whatever Megatron-LM hides today, tiles included.
 enum class Hiding : std::uint8_t { TilesOnly, AsMegatron };

@@ -12,6 +12,7 @@
 #include "studies/reproduce/figures.hpp"
 
 namespace plansearch {
+
 struct StudyContext {
   const ShippedData& data;
   int threads = 1;

@@ -13,7 +13,6 @@
 #include "plansearch/degree_table.hpp"
 #include "schedule/table.hpp"
 #include "studies/validate/lookup.hpp"
-#include "studies/validate/stage_layers.hpp"
 
 namespace plansearch {
 namespace {

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "plansearch/cluster.hpp"
 #include "plansearch/degrees.hpp"
+#include "plansearch/evaluator.hpp"
 #include "plansearch/framework.hpp"
 #include "plansearch/model_description.hpp"
 #include "plansearch/problem_request.hpp"
@@ -48,5 +50,15 @@ struct RunCase {
 /// Reasons why a run is hard to predict, by name; it may have several, or none.
 [[nodiscard]] std::vector<std::string> regimes_of(const RunRecord& run, const RunCase& run_case,
                                                   const Cluster& cluster);
+
+/// "4x15,1": the layers of every chunk in the order in which micro-batches pass them. InputError
+/// without a place for other text.
+[[nodiscard]] std::vector<std::int64_t> read_stage_layers(const std::string& text);
+
+/// The plan with its layers so; what comes before the first one is in the first chunk, what comes
+/// behind the last one in the last. Infeasible where the numbers are not those of the plan.
+[[nodiscard]] std::variant<ParallelPlan, Infeasible> with_stage_layers(
+    const PlanEvaluator& evaluator, const PlanDegrees& plan,
+    const std::vector<std::int64_t>& layers);
 
 }  // namespace plansearch

@@ -20,7 +20,6 @@
 #include "studies/validate/run_case.hpp"
 #include "studies/validate/run_problems.hpp"
 #include "studies/validate/run_sites.hpp"
-#include "studies/validate/stage_layers.hpp"
 
 namespace plansearch {
 namespace {

@@ -19,34 +19,37 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Rows may name a profile file, relative to the table that names it.
-std::string beside(const fs::path& table, std::string_view name) {
-  const fs::path path = table.parent_path() / name;
-  std::error_code error;
-  return fs::is_regular_file(path, error) ? path.string() : std::string(name);
-}
+/// The profiles that rows of a table name: files relative to its folder, else shipped ones.
+class TableProfiles {
+ public:
+  TableProfiles(const ShippedData& data, const fs::path& table)
+      : data_(data), folder_(table.parent_path()) {}
 
-ProfileFinder profiles(const ShippedData& data, const fs::path& table) {
-  return {[=](std::string_view name) { return data.cluster(beside(table, name)); },
-          [=](std::string_view name) { return data.framework(beside(table, name)); },
-          data.sites(),
-          {},
-          switch_priors(data)};
-}
-
-KernelProfiles kernel_profiles(const ShippedData& data, const fs::path& table) {
-  KernelProfiles found;
-  found.accelerator = [=](std::string_view name) { return data.accelerator(beside(table, name)); };
-  found.cluster = profiles(data, table).cluster;
-  found.clusters = [=] {
+  [[nodiscard]] Cluster cluster(std::string_view name) const { return data_.cluster(file(name)); }
+  [[nodiscard]] Framework framework(std::string_view name) const {
+    return data_.framework(file(name));
+  }
+  [[nodiscard]] Accelerator accelerator(std::string_view name) const {
+    return data_.accelerator(file(name));
+  }
+  [[nodiscard]] std::vector<Cluster> clusters() const {
     std::vector<Cluster> clusters;
-    for (const ShippedFile& file : data.clusters()) {
-      clusters.push_back(data.cluster(file.path.string()));
+    for (const ShippedFile& shipped : data_.clusters()) {
+      clusters.push_back(data_.cluster(shipped.path.string()));
     }
     return clusters;
-  };
-  return found;
-}
+  }
+
+ private:
+  [[nodiscard]] std::string file(std::string_view name) const {
+    const fs::path path = folder_ / name;
+    std::error_code error;
+    return fs::is_regular_file(path, error) ? path.string() : std::string(name);
+  }
+
+  const ShippedData& data_;
+  fs::path folder_;
+};
 
 /// A name that only a file can have.
 bool is_path(std::string_view name) {
@@ -98,8 +101,10 @@ std::set<std::string> read_ids(const std::string& path) {
 
 std::string validate_runs(const io::CsvTable& table, const ValidationRequest& request,
                           const ShippedData& data) {
-  ProfileFinder finder = profiles(data, request.table);
-  finder.site = request.site;
+  const TableProfiles profiles(data, request.table);
+  const ProfileFinder finder{[&](std::string_view name) { return profiles.cluster(name); },
+                             [&](std::string_view name) { return profiles.framework(name); },
+                             data.sites(), request.site, switch_priors(data)};
   TableProblems problems;
   const std::vector<RunRecord> runs = read_runs(
       table, [&](std::string_view name) { return data.model(name).description; }, problems);
@@ -125,7 +130,11 @@ std::string validate_runs(const io::CsvTable& table, const ValidationRequest& re
 std::string validate_kernels(const io::CsvTable& table, TableKind kind,
                              const ValidationRequest& request, const ShippedData& data) {
   for (const std::string& columns : request.group_by) require_kernel_columns(table, columns);
-  auto rows = predict_kernels(table, kind, kernel_profiles(data, request.table));
+  const TableProfiles profiles(data, request.table);
+  auto rows = predict_kernels(table, kind,
+                              {[&](std::string_view name) { return profiles.accelerator(name); },
+                               [&](std::string_view name) { return profiles.cluster(name); },
+                               [&] { return profiles.clusters(); }});
   return render_kernels(report_kernels(kind, std::move(rows), request.group_by), request.format,
                         request.columns);
 }

@@ -10,6 +10,7 @@
 #include "search/strategies/uneven/stage_configs.hpp"
 
 namespace plansearch {
+
 struct AlpaPlan {
   ParallelPlan plan;
   Seconds estimate;  ///< sum t_i + (B - 1) max t_j of the stages' forward and backward
