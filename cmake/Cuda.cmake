@@ -9,13 +9,12 @@ if(NOT PLANSEARCH_CUDA STREQUAL "OFF")
   find_path(PLANSEARCH_CUDA_INCLUDE cublasLt.h HINTS $ENV{CUDA_HOME} $ENV{CUDA_PATH} /usr/local/cuda PATH_SUFFIXES include)
   mark_as_advanced(PLANSEARCH_CUDA_INCLUDE)
   if(PLANSEARCH_CUDA_INCLUDE)
-    set(cuda_sources ${backends}/cuda.cpp ${backends}/cuda_calls.cpp ${backends}/cuda_device.cpp ${backends}/cuda_library.cpp
-                     ${backends}/cuda_memory.cpp ${backends}/cuda_products.cpp ${backends}/cuda_shared_library.cpp
+    set(cuda_sources ${backends}/cuda.cpp ${backends}/cuda_calls.cpp ${backends}/cuda_library.cpp ${backends}/cuda_products.cpp
                      ${backends}/cuda_trials.cpp)
     find_path(PLANSEARCH_CUDNN_INCLUDE cudnn_graph_v9.h cudnn_v9.h HINTS $ENV{CUDNN_HOME} ${PLANSEARCH_CUDA_INCLUDE} PATH_SUFFIXES include)
     mark_as_advanced(PLANSEARCH_CUDNN_INCLUDE)
     if(PLANSEARCH_CUDNN_INCLUDE)
-      list(APPEND cuda_sources ${backends}/cudnn_attention.cpp ${backends}/cudnn_graph.cpp ${backends}/cudnn_library.cpp)
+      list(APPEND cuda_sources ${backends}/cudnn_attention.cpp ${backends}/cudnn_graph.cpp)
     else()
       list(APPEND cuda_sources ${backends}/cudnn_absent.cpp)
       message(STATUS "calibrate --backend cuda measures no attention: cudnn.h of version 9 was not found")

@@ -63,9 +63,7 @@ if(PLANSEARCH_WITH_SQLITE)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/io/database.cpp PROPERTIES COMPILE_DEFINITIONS PLANSEARCH_SQLITE)
 endif()
 # Loops that are measured must not be bound by their instructions, in debug builds neither.
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/calibrate/backends/memory_passes.cpp
-                            ${PROJECT_SOURCE_DIR}/src/calibrate/backends/plain_gemm.cpp
-                            ${PROJECT_SOURCE_DIR}/src/calibrate/backends/softmax_rows.cpp PROPERTIES
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/calibrate/backends/cpu_loops.cpp PROPERTIES
                             COMPILE_OPTIONS "-O3;-fno-math-errno" SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
 include(Cuda)
 

@@ -7,7 +7,6 @@
 
 #include "plan/placements/check_placements.hpp"
 #include "plan/placements/ring_placements.hpp"
-#include "plan/placements/square_placements.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "question/degrees.hpp"

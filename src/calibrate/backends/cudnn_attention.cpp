@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kAligned = 256;
 
-/// Of a point, in whole numbers.
+/// Shape of a point, in whole numbers.
 struct Sizes {
   std::int64_t batch;
   std::int64_t heads;
@@ -50,7 +50,7 @@ Sizes sizes_of(const Point& point) {
           point.word("direction") == "backward"};
 }
 
-/// What is stored, in the order of identifiers: bytes, or the place of a number given by value.
+/// Stored tensors, in the order of identifiers: bytes, or the place of a number given by value.
 struct Stored {
   std::size_t bytes = 0;
   const float* value = nullptr;
@@ -175,7 +175,8 @@ class AttentionGraph {
     return own;
   }
 
-  /// Of keys or values: turned scores by rows, of every head, then summed over heads that share.
+  /// Gradient of keys or values: turned scores by rows, of every head, then summed over heads that
+  /// share.
   void key_gradient(Tensor from, Tensor by) {
     const Tensor turned_scores = graph_.between(sizes_.type, turned(sizes_.scores()));
     graph_.reshape(from, turned_scores);

@@ -5,7 +5,7 @@
 //          takes to start belongs to the benchmark where there is a base.
 // Units: logarithms of ratios; constants in their own.
 // Checked by: tests/unit/studies/attention_fit_test.cpp
-#include "studies/fit/attention_fit.hpp"
+#include "studies/fit/kernel_fit.hpp"
 
 #include <fmt/format.h>
 
@@ -147,7 +147,7 @@ void fit_part(const AttentionPart& part, const std::vector<KernelTable>& tables,
               const SitePopulation& population, Carried carried, KernelFit& fit) {
   Cluster base = fit.cluster;
   const bool whole = carried == Carried::WholeCurve;
-  // What moves by factors must not start near nothing.
+  // A parameter that moves by factors must not start near zero.
   constexpr Seconds kLeastBlock(0.5e-6);
   AttentionCurve& start = curve_of(base.accelerator, part);
   if (whole) start.block = std::max(start.block, kLeastBlock);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/reproduce/priced_figures.hpp"
+#include "studies/reproduce/reproduce.hpp"
 
 #include <fmt/format.h>
 
@@ -63,7 +63,7 @@ double worst_small_message(const Answer& answer) {
   return worst;
 }
 
-/// What figures are about. `step`: of the best plan, at the site that is asked about.
+/// Measures of an answer. `step`: of the best plan, at the site of the question.
 struct Measure {
   std::string_view name;
   double (*of)(const Answer& answer, double step);
@@ -127,7 +127,7 @@ struct Question {
   std::string constraints;
 };
 
-/// What is wrong with the flag or its value; empty where it was set.
+/// The problem with the flag or its value; empty where it was set.
 std::string set_flag(std::string_view flag, const std::string& value, Question& asked) {
   ProblemRequest& request = asked.request;
   if (flag == "--space" || flag == "--plan" || flag == "--constraints") {
