@@ -17,6 +17,10 @@
 
 #include "exporters/export_request.hpp"
 
+namespace plansearch::io {
+struct RawValue;
+}
+
 namespace plansearch::exporters {
 
 /// Objects keep their order; null: the key is left out.
@@ -46,12 +50,20 @@ struct Reading {
   std::array<std::optional<bool>, kOverlapCount> hides{};  ///< by kind; absent: as the framework
   std::vector<StageContent> stages{};                      ///< virtual ones, where keys list them
   std::map<std::string, Value, std::less<>> said{};        ///< by key, everything that was read
+  std::map<std::string, Value, std::less<>> facts{};       ///< by fact, in its own words
   std::vector<std::string> notes{};
   std::string program{};  ///< that a launch script starts
 
   [[nodiscard]] bool says(std::string_view key) const { return said.find(key) != said.end(); }
   /// What a key says; null where it is not in the file.
   [[nodiscard]] const Value& value(std::string_view key) const;
+  std::set<std::string, std::less<>> left_open{};  ///< facts whose keys leave them to others
+  [[nodiscard]] bool knows(std::string_view fact) const { return facts.find(fact) != facts.end(); }
+  /// The value of a fact; null where no key says it.
+  [[nodiscard]] const Value& fact(std::string_view name) const;
+  [[nodiscard]] bool on(std::string_view name) const;
+  /// The word of a fact that is said; else `otherwise`.
+  [[nodiscard]] std::string word(std::string_view name, std::string_view otherwise = {}) const;
   /// One more kind of tensor in memory of the host.
   void offload(const std::string& what) {
     degrees.on_host = static_cast<HostBits>(degrees.on_host | find_host_tensors(what).value_or(0));
@@ -77,6 +89,10 @@ struct Reading {
 [[nodiscard]] std::vector<std::string> texts_in(const Value& value);
 /// A switch: on or off.
 void read_sequence_parallel(Reading& reading, const Value& value);
+/// A word that is not quoted: a number, true, false, nothing, or itself.
+[[nodiscard]] Value plain_value(std::string_view text);
+/// A value of a YAML or JSON file.
+[[nodiscard]] Value value_of(const io::RawValue& raw);
 /// "auto", "none" and "null" of configurations that leave a value to others.
 [[nodiscard]] bool is_left_open(const Value& value);
 
