@@ -191,7 +191,7 @@ class Page:
             words += left_out_words(part["summary"], "without_suspects")
             words += "With the rows under suspicion: " + left_out_words(part["summary"], "all")
         return words + (
-            "Three runs of a site remove most of its own factor (`plansearch fit`). They were drawn 200 times from every "
+            "Three runs of a site remove most of its own factor (`fit`). They were drawn 200 times from every "
             "site, machine, framework and precision. The median error of the other runs falls from 12.5 % to 7.5 % for "
             "sources that constants were fitted to, and from 12.6 % to 5.7 % for sources that came later.\n\n")
 
