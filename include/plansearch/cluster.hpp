@@ -57,7 +57,7 @@ struct Nics {
   bool operator==(const Nics&) const = default;
 };
 
-/// What one rank of a group sustains while all its sister groups send, where it was measured.
+/// The measured rate of one rank of a group while all its sister groups send.
 struct GroupRate {
   int stride = 1;  ///< ranks of the groups inside it
   int ranks = 2;

@@ -19,7 +19,7 @@
 
 namespace plansearch {
 
-/// What `Communication::index` counts.
+/// The subject of a message; it says what `Communication::index` counts.
 enum class Subject : std::uint8_t {
   Activation,          ///< index: TensorId
   ActivationGradient,  ///< index: TensorId
@@ -78,8 +78,8 @@ struct Communication {
   bool operator==(const Communication&) const = default;
 };
 
-/// What communication is for: the words of a step's breakdown. It follows from what moves and over
-/// which axes, not from the strategy that was asked for.
+/// The purpose of communication, as a word of a step's breakdown. It follows from the tensor and
+/// the axes over which it moves, not from a requested strategy.
 enum class Purpose : std::uint8_t {
   Tensor,    ///< activations of operators that several devices compute together
   Data,      ///< parameters and gradients of replicas and shards
@@ -107,7 +107,7 @@ struct PricedCommunication {
   double count = 0.0;
   Seconds time{};     ///< one call
   Seconds exposed{};  ///< what nothing hides, of all calls
-  /// Of a parameter that other blocks use as well; empty for the others.
+  /// Key of a parameter that other blocks use as well; empty for the others.
   std::string shared_key{};
   bool operator==(const PricedCommunication&) const = default;
 };

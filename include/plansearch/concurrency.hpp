@@ -8,7 +8,7 @@
 
 namespace plansearch {
 
-/// What an instruction keeps busy while it runs.
+/// The resource that an instruction keeps busy while it runs.
 enum class Activity : std::uint8_t {
   Compute,   ///< multiprocessors
   Local,     ///< messages over links inside the node

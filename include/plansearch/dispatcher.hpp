@@ -20,9 +20,9 @@ enum class TokenPath : std::uint8_t {
 
 /// The number of a dispatcher among all there are names for.
 enum class DispatcherId : std::uint8_t {};
-/// What a framework does where nobody names a dispatcher, and hides of it what its runs do.
+/// The dispatcher that a framework uses by default, with the overlap that its runs show.
 inline constexpr DispatcherId kOwnDispatcher{0};
-/// Where a search is to find it: the one that kernels wait for least.
+/// The search chooses the dispatcher that kernels wait for least.
 inline constexpr DispatcherId kAnyDispatcher{255};
 
 /// "own", then every name that tables of dispatchers can use.

@@ -42,7 +42,8 @@ struct PrecisionPolicy {
   DataType reduction = DataType::Bf16;                ///< on the wire
   DataType gather = DataType::Bf16;                   ///< parameters on the wire
   std::optional<DataType> dispatch{};  ///< tokens on the wire to their experts; else activation
-  /// What nothing but products and activation functions reads again; else activation.
+  /// Format of saved tensors that only products and activation functions read again; absent:
+  /// activation.
   std::optional<DataType> saved{};
   bool operator==(const PrecisionPolicy&) const = default;
 };
@@ -73,7 +74,7 @@ struct OverlapRule {
   bool operator==(const OverlapRule&) const = default;
 };
 
-/// What selective recompute runs again.
+/// The operators that selective recompute runs again.
 enum class SelectiveRule : std::uint8_t {
   UnfusedAttention,  ///< scores and softmax (Korthikanti et al.); a fused kernel runs once
   AttentionCore,     ///< the same, or the fused kernel
@@ -135,7 +136,7 @@ enum class PipelineLists : std::uint8_t {
                ///< ends wait; gradients are reduced inside the last backward
 };
 
-/// What is gathered and reduced as one message.
+/// The parameters that are gathered and reduced as one message.
 enum class ParameterUnit : std::uint8_t {
   Parameter,
   Launch,  ///< the weights of one kernel: query, key and value run as one product
@@ -209,8 +210,7 @@ enum class Fp8Recipe : std::uint8_t {
   Mxfp8,       ///< one scale per 32 elements
 };
 
-/// What users know by a name of its own, such as a part of the framework with a code path of its
-/// own.
+/// A part of the framework that users know by its own name, such as one with its own code path.
 struct FrameworkFeature {
   std::string name;       ///< "Megatron-FSDP"
   std::string plans;      ///< that have it, in the words of tables: "zero 2, 3"
@@ -310,7 +310,7 @@ struct Framework {
   return tried;
 }
 
-/// What is kept for backward, from the implementations that are chosen.
+/// Derives the tensors kept for backward from the chosen implementations.
 void take_kept_tensors(Framework& framework);
 
 [[nodiscard]] std::string_view to_text(LayerDistribution value);

@@ -13,7 +13,7 @@ enum class SoftmaxResult : std::uint8_t {
   Single,  ///< fp32, beside the copy in the activation format that the next product keeps
 };
 
-/// What the backward of an RMS norm reads.
+/// The tensor that the backward of an RMS norm reads.
 enum class NormInput : std::uint8_t {
   AsIs,    ///< the input
   Single,  ///< an fp32 copy of the input, and the normalised input before the weight
@@ -46,7 +46,7 @@ enum class ExpertWeights : std::uint8_t {
   AtOutputSingle,   ///< expert outputs (or inputs) in an fp32 copy
 };
 
-/// What the router's product keeps of its input.
+/// The form in which the router's product keeps its input.
 enum class RouterInput : std::uint8_t {
   AsIs,     ///< the tensor the experts read
   Single,   ///< an fp32 copy

@@ -59,7 +59,7 @@ struct LatentAttention {
   bool operator==(const LatentAttention&) const = default;
 };
 
-/// What a window of w tokens leaves a query.
+/// The keys that a window of w tokens leaves a query.
 enum class WindowKind {
   Sliding,  ///< the last w tokens; without a causal mask w / 2 on either side
   Chunked,  ///< those of its own chunk of w tokens (Llama 4)
@@ -217,7 +217,7 @@ struct ModelDescription {
 /// Adafactor keeps row and column statistics only, which do not count.
 [[nodiscard]] double optimizer_moments(OptimizerKind optimizer);
 
-/// What is wrong with the sizes, one sentence each ("heads 25 is not a multiple of kv_heads 4").
+/// Contradictions of the sizes, one sentence each ("heads 25 is not a multiple of kv_heads 4").
 [[nodiscard]] std::vector<std::string> contradictions(const ModelDescription& description);
 
 /// The longest sequence the architecture has positions for; absent: any.

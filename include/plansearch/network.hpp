@@ -268,8 +268,8 @@ struct Network {
 [[nodiscard]] bool needs_input_gradient(const Block& block, const Operator& op);
 /// Whether its first parameter, the weight of a product, is trained.
 [[nodiscard]] bool trains_weight(const Block& block, const Operator& op);
-/// Of a network that micro-batches pass several times: the block whose results the next pass begins
-/// with, the last one that has any.
+/// The block whose results the next forward pass begins with, the last one that has any; nothing
+/// for a network that a micro-batch passes once.
 [[nodiscard]] std::optional<std::size_t> returning_block(const Network& network);
 /// That its operators are part of.
 [[nodiscard]] LayerModules modules_of(const Network& network);

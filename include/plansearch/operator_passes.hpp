@@ -48,7 +48,7 @@ struct OperatorPasses {
   PassCount forward;
   PassCount backward;
   KeptTensors keeps = KeptTensors::Fused;
-  /// Of a loss: its fp32 tensors exist for one of so many pieces of the tokens at a time.
+  /// Pieces of the tokens of a loss: its fp32 tensors exist for one piece at a time.
   double chunks = 1.0;
   /// The loss multiplies by the vocabulary itself, a piece of the tokens after the other: its
   /// logits exist for a piece alone. `chunks` 0: as many pieces as keep one as large as the input

@@ -85,7 +85,7 @@ struct PlacementNames {
 /// The lists of PlacementNames.
 enum class PlacementList : std::uint8_t { Operators, Edges, Regions };
 
-/// What is wrong with an entry.
+/// An entry of a placement list that cannot hold, and the reason.
 struct PlacementFault {
   std::string message;
   std::string hint;

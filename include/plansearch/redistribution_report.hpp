@@ -34,7 +34,7 @@ struct Redistribution {
     for (const RedistributionHop& hop : path) sum += hop.time;
     return sum;
   }
-  /// Of a device in one step.
+  /// Time of one device in one step.
   [[nodiscard]] Seconds in_step() const {
     Seconds sum;
     for (const RedistributionHop& hop : path) sum += hop.count * hop.time;

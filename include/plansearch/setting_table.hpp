@@ -24,7 +24,7 @@ enum class SettingKind : std::uint8_t {
   Text,    ///< has a grammar of its own, checked when the question is settled
 };
 
-/// What a different value can change in an answer, the greatest effect first.
+/// The part of an answer that a different value can change, the greatest effect first.
 enum class SettingEffect : std::uint8_t {
   Price,    ///< step time, memory or their intervals: part of the identity of a plan
   Room,     ///< which plans fit
@@ -43,7 +43,7 @@ struct SettingRow {
   SettingEffect effect;
   bool always_written;  ///< in plan files; the others where somebody chose a value
   bool lists;           ///< searches and comparisons take several values
-  /// Of counts that are lists: several values, ascending.
+  /// Sets several ascending values, for counts that take lists; null for the others.
   void (*set_list)(ProblemRequest&, const std::vector<std::int64_t>&);
   std::optional<std::string> (*get)(const ProblemRequest&);
   void (*set)(ProblemRequest&, const std::string&);  ///< a text without a `setting_problem`

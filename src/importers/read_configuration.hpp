@@ -12,7 +12,7 @@ namespace plansearch::importers {
 
 /// Exporters whose files are read, by name.
 [[nodiscard]] std::vector<std::string> readable_targets();
-/// What the user calls it: a target, "nemo", "hf". InputError for other words.
+/// The targets that a user's word names: a target, "nemo", "hf". Throws InputError for other words.
 [[nodiscard]] std::vector<const exporters::Exporter*> targets_called(const std::string& name);
 
 struct ReadConfiguration {
@@ -22,7 +22,7 @@ struct ReadConfiguration {
   std::vector<std::string> notes;
 };
 
-/// What the command line says beside the files.
+/// Options of the command line beside the files.
 struct Typed {
   std::string target{};      ///< or a family of them; empty: told by the keys
   ProblemRequest request{};  ///< settings and degrees, which win

@@ -40,7 +40,7 @@ struct ReadScript {
 
 /// "*" and "?" of a shell.
 [[nodiscard]] bool matches_pattern(std::string_view text, std::string_view pattern);
-/// What is between [ and ]; nothing where it depends on files, commands or unknown values.
+/// The result of a test in [ ]; nothing if it depends on files, commands or unknown values.
 [[nodiscard]] std::optional<bool> test_result(const std::vector<std::string>& words);
 
 }  // namespace plansearch::importers

@@ -61,7 +61,8 @@ void take_settings(const Node& settings, ProblemRequest& question) {
   }
 }
 
-/// What the question came to. Where it names a file, the setting above knows its path.
+/// Takes the settled question of the answer. A value that names a file has its path among the
+/// settings.
 void take_question(const Node& node, ProblemRequest& question) {
   for (const SettingRow& row : setting_table()) {
     if (!row.always_written) continue;

@@ -150,8 +150,8 @@ class Document {
   [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] std::filesystem::path directory() const;
 
-  /// What `read` makes of the root. Wrong values, missing and unknown keys are collected: all of
-  /// them are thrown at once, as InputErrors, and so is what ends the reading.
+  /// The result of `read` on the root. Wrong values, missing and unknown keys are collected and
+  /// thrown together, as InputErrors, with the error that ends the reading.
   template <typename Read>
   auto collect(const Read& read) const {
     std::vector<InputError> errors;

@@ -24,7 +24,7 @@ class HfKeys {
   /// there is none or it is null.
   [[nodiscard]] std::optional<Node> find(const std::vector<std::string>& spellings) const;
   [[nodiscard]] std::optional<Node> find(const std::string& key) const;
-  /// What the file itself has, nulls included, in no order of meaning.
+  /// The keys of the file itself, nulls included; their order has no meaning.
   [[nodiscard]] const std::map<std::string, Node>& written() const { return written_; }
   /// Another file's value in place of this one's.
   void replace(const std::string& key, const Node& value);

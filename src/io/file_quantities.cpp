@@ -114,7 +114,8 @@ bool is_curve(std::string_view key) {
          key.find(".fabric.") != std::string_view::npos;
 }
 
-/// Of a curve as the machine has it, scaled to its tier; it is replaced as a whole.
+/// Adds the quantities of a curve as the machine has it, scaled to its tier. `--set` replaces a
+/// curve as a whole.
 void add_curve(const LinkTier& tier, std::vector<FileQuantity>& found) {
   const std::string path =
       fmt::format("tiers.{}.{}", tier.name, tier.is_fabric() ? "fabric" : "link");

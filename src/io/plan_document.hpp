@@ -37,7 +37,7 @@ struct FilePlace {
   bool operator==(const FilePlace&) const { return true; }
 };
 
-/// What one chunk of a stage holds: a number of layers, or blocks by name.
+/// Content of one chunk of a stage: a number of layers, or blocks by name.
 struct ChunkEntry {
   std::optional<std::int64_t> layers;
   std::vector<NamedBlocks> blocks;
@@ -97,7 +97,8 @@ struct StagesDocument {
 /// `order:` and `stages:` of a plan file; nothing where it has no stages.
 [[nodiscard]] std::optional<StagesDocument> read_stages(const Node& root);
 
-/// What a plan is in a file: layers where they say which blocks a stage holds, blocks elsewhere.
+/// A plan as stages of a file: layers where their number determines the blocks of a stage, blocks
+/// by name otherwise.
 [[nodiscard]] StagesDocument to_stages(const ParallelPlan& plan, const Framework& framework,
                                        const Network& network);
 
@@ -157,8 +158,8 @@ void add_degrees(const PinnedDegrees& degrees, std::vector<std::string>& parts);
 /// "12", "0-11", or a list of them.
 [[nodiscard]] std::vector<LayerRange> read_layers(const Node& node);
 
-/// What a plan file says; everything but the schema may be left open and comes from the command
-/// line or from defaults then.
+/// The content of a plan file. Everything but the schema may be absent; the command line or
+/// defaults then decide.
 struct PlanDocument {
   /// Settings and degrees, and the hashes that files had when the plan was written.
   ProblemRequest question;

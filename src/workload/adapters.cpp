@@ -18,8 +18,8 @@
 namespace plansearch {
 namespace {
 
-/// What a word stands for: modules of the model's own code, each one or more products. A gated
-/// input holds two modules.
+/// The part of a product that a word names. Words name modules of the model's own code, each one or
+/// more products; a gated input holds two modules.
 enum class Half { Whole, Gate, Up };
 
 struct Target {

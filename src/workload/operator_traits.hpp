@@ -11,7 +11,7 @@
 
 namespace plansearch {
 
-/// What a matrix product multiplies its first input with.
+/// The second factor of a matrix product.
 enum class SecondOperand : std::uint8_t {
   None,            ///< not a matrix product
   Weight,          ///< one matrix of parameters

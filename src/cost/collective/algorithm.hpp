@@ -59,7 +59,7 @@ inline constexpr double kSwitchRanks = 3.0;
 /// Bytes one rank sends over bytes of the full message.
 [[nodiscard]] double wire_share(CommunicationKind kind, double ranks);
 
-/// What one device sends over the network and over the links of its domain.
+/// Bytes that one device sends over the network and over the links of its domain.
 struct ExchangedBytes {
   Bytes outside;
   Bytes inside;

@@ -201,7 +201,7 @@ class BlockReader {
     op.reads.push_back(std::move(read));
   }
 
-  /// What is read by its own dimensions needs no indices.
+  /// Removes the indices of tensors that are read by their own dimensions.
   void drop_plain_reads(Operator& op) const {
     for (std::size_t i = 0; i < op.reads.size(); ++i) {
       std::vector<IndexExpression> own;

@@ -66,7 +66,7 @@ class PortNames {
     });
   }
 
-  /// What place i of the chain is called everywhere: as its first reader calls it.
+  /// Gives each place of the chain one name: the one that its first reader uses.
   void join(const std::vector<std::vector<bool>>& handed, std::size_t position) {
     const std::size_t from = blocks_[position];
     const std::size_t to = blocks_[position + 1];

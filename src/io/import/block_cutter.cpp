@@ -114,7 +114,7 @@ class Cutter {
     return found;
   }
 
-  /// What has no parameters belongs to what comes behind it; at the end, to what is in front.
+  /// Joins segments without parameters to the next segment; at the end, to the previous one.
   void join_small() {
     std::vector<DraftSegment> kept;
     std::vector<DraftId> waiting;

@@ -38,7 +38,7 @@ class Importer {
       try {
         lower(node);
       } catch (const InputError&) {
-        // What an unknown operator makes may be what is wrong here.
+        // The result of an unknown operator may cause this error.
         if (unknown_.empty()) throw;
       }
     }
@@ -68,7 +68,7 @@ class Importer {
     lower_nothing(lowering_, node, {});
   }
 
-  /// Of constants shapes do not matter.
+  /// Whether a result lacks its shape. Shapes of constants do not matter.
   bool lacks_shapes(const ImportedNode& node) {
     const auto unshaped = [&](ImportedId id) { return !graph_.values[id].shaped; };
     if (std::none_of(node.outputs.begin(), node.outputs.end(), unshaped)) return false;

@@ -25,7 +25,7 @@ void lower_pass(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
   }
 }
 
-/// What stubs may say of any operator.
+/// Rows that a stub may give to any operator.
 constexpr std::array kGeneral{ImportedRow{"nothing", lower_nothing},
                               ImportedRow{"pass", lower_pass, Keeps::Inputs}};
 

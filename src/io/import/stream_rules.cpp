@@ -59,8 +59,8 @@ std::vector<ImportedId> priced(const Lowering& l, const ImportedNode& node) {
   return ids;
 }
 
-/// Of numbers and masks that nothing is computed from: how much of them a mask leaves, and whether
-/// they go on counting.
+/// Result of an operator on plain numbers and masks: the share that a mask leaves, and the axis
+/// along which they still count up.
 void plain_result(Lowering& l, const ImportedNode& node) {
   double visible = 1.0;
   std::optional<std::size_t> counts;
@@ -422,7 +422,7 @@ void lower_loss(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
   const DraftId loss = l.make(op, rows, ElementClass::Statistic);
   op.made = {loss, probabilities};
   l.add(std::move(op));
-  // What comes behind it works on single numbers.
+  // Later operators work on single numbers.
   const bool probabilities_leave = l.shape(node.outputs.front()) == l.shape(in);
   if (probabilities_leave) {
     l.set(node.outputs.front(), probabilities, own);

@@ -13,7 +13,7 @@
 
 namespace plansearch::io {
 
-/// What a kernel does, as a step is made up of.
+/// The part of a step that a kernel belongs to.
 enum class ProfileTerm : std::uint8_t {
   Product,        ///< matrix products
   Attention,      ///< fused attention
