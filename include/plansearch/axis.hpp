@@ -39,7 +39,7 @@ enum class Axis : std::uint8_t {
   Factor6,
   Factor7,
 };
-inline constexpr std::size_t kRoleCount = 11;  ///< axes beside the factors
+inline constexpr std::size_t kRoleCount = 11;  ///< axes other than factors
 inline constexpr std::size_t kMostFactors = 8;
 inline constexpr std::size_t kAxisCount = kRoleCount + kMostFactors;
 [[nodiscard]] constexpr Axis factor_axis(std::size_t number) {

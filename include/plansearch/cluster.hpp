@@ -33,9 +33,9 @@ struct Accelerator {
   /// Dense peak of the matrix engine; absent where the accelerator has no such format.
   std::array<std::optional<FlopRate>, kDataTypeCount> peak;
   std::optional<double> power_watt;
-  /// Whether frameworks run collectives through user buffers beside matmuls (Hopper and newer).
+  /// Whether frameworks run collectives through user buffers during matmuls (Hopper and newer).
   bool user_buffers = false;
-  /// Whether its kernels are fractions of the peaks of another architecture, which nobody measured.
+  /// Whether its kernels are unmeasured: fractions of the peaks of another architecture.
   bool foreign_kernels = false;
   KernelCurves kernels;
   ConcurrencyCoefficients concurrency;
@@ -94,7 +94,7 @@ struct Host {
   Bytes memory;                       ///< of a node
   Bandwidth memory_bandwidth;         ///< of a node, datasheet peak
   Bandwidth to_device;                ///< one accelerator, all of the node copying
-  Bandwidth from_device;              ///< the same, the other way
+  Bandwidth from_device;              ///< the same, in the opposite direction
   double optimizer_efficiency = 1.0;  ///< of an update, share of the memory bandwidth
   bool operator==(const Host&) const = default;
 };

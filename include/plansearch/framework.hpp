@@ -35,7 +35,7 @@ struct PrecisionPolicy {
   /// Those of them that products of layers multiply with, not vocabulary nor router; else as
   /// frozen. Products read them in their own format: smaller ones are expanded before each.
   std::optional<DataType> quantised{};
-  std::optional<DataType> gradient = DataType::Bf16;  ///< kept beside the main gradient
+  std::optional<DataType> gradient = DataType::Bf16;  ///< kept with the main gradient
   std::optional<DataType> main_gradient;              ///< accumulation buffer
   std::optional<DataType> master;                     ///< master copy of the parameters
   DataType moment = DataType::Fp32;                   ///< each optimizer moment
@@ -197,7 +197,7 @@ enum class GradientsToHost : std::uint8_t {
 struct OptimizerOffload {
   GradientsToHost gradients = GradientsToHost::AtStep;
   bool sums_in_fp32 = true;  ///< gradients there; else in the format that the device has
-  double extra_bytes = 0.0;  ///< per parameter that the CPU reads and writes beside the update
+  double extra_bytes = 0.0;  ///< per parameter that the CPU moves in addition to the update
   bool operator==(const OptimizerOffload&) const = default;
 };
 
@@ -235,7 +235,7 @@ struct Framework {
   std::vector<TokenDispatcher> dispatchers{TokenDispatcher{}};  ///< that it can use
   TokenDispatcher dispatcher{};                                 ///< that it uses
   std::vector<RoutingKind> routings{RoutingKind{}};  ///< that are known, the default first
-  std::optional<RoutingKind> routing{};              ///< that somebody chose
+  std::optional<RoutingKind> routing{};              ///< the user's choice
   bool drops_tokens = false;                         ///< experts may have a capacity
   MicroBatchGroups micro_batch_groups = MicroBatchGroups::Stages;
   PipelineLists pipeline_lists = PipelineLists::Ahead;
@@ -279,9 +279,9 @@ struct Framework {
   int vocab_multiple = 1;  ///< padded to a multiple of this times tp; 0: not padded
   std::vector<FrameworkRule> rules;
   std::vector<FrameworkFeature> features{};
-  std::map<std::string, int> natural_degrees;  ///< by key: values where nobody chose
-  /// Gradients of several micro-batches of one sequence, where nobody said how large they are; else
-  /// a replica's share of the batch is one micro-batch a stage.
+  std::map<std::string, int> natural_degrees;  ///< by key: default values
+  /// Default micro-batch: one sequence, gradients accumulate over several; false: a replica's share
+  /// of the batch is one micro-batch a stage.
   bool accumulates = true;
   std::map<std::string, int> fixed_degrees;  ///< by key: values it has whatever a log says
   FrameworkConstants constants;
@@ -299,8 +299,9 @@ struct Framework {
   return framework.dispatcher;
 }
 
-/// Its own, and those that searches try beside it: tokens once to each node. An all-to-all is what
-/// its own usually is, and gathered tokens are longer on the wire unless few devices share experts.
+/// Dispatchers that a search tries: the framework's own, and those that send a token once to each
+/// node. An all-to-all is usually its own; gathered tokens take longer on the wire unless few
+/// devices share experts.
 [[nodiscard]] inline std::vector<DispatcherId> tried_dispatchers(const Framework& framework) {
   std::vector<DispatcherId> tried{kOwnDispatcher};
   for (const TokenDispatcher& one : framework.dispatchers) {

@@ -10,7 +10,7 @@ namespace plansearch {
 /// The result of an unfused softmax that its backward reads.
 enum class SoftmaxResult : std::uint8_t {
   AsIs,    ///< one kernel in the activation format (Megatron's scaled masked softmax)
-  Single,  ///< fp32, beside the copy in the activation format that the next product keeps
+  Single,  ///< fp32, with a copy in the activation format that the next product keeps
 };
 
 /// The tensor that the backward of an RMS norm reads.

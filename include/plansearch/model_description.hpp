@@ -171,7 +171,7 @@ enum class OptimizerKind { Adam, Sgd, Lion, Adafactor, Muon };
 /// The word for every product of the layers, experts and routers aside.
 inline constexpr const char* kAllLinear = "all-linear";
 
-/// Low-rank adapters beside frozen products (LoRA, arXiv:2106.09685).
+/// Low-rank adapters of frozen products (LoRA, arXiv:2106.09685).
 struct LoraDescription {
   std::int64_t rank = 0;
   std::vector<std::string> targets;  ///< q, k, v, qkv, o, gate, up, down, ... or all-linear

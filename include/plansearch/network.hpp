@@ -19,9 +19,8 @@
 
 namespace plansearch {
 
-/// The part a dimension plays. Placement rules speak of roles ("shard Head and Ffn over the
-/// tensor
-/// axis"), never of operator names.
+/// The role of a dimension. Placement rules refer to roles ("shard Head and Ffn over the tensor
+/// axis"), never to operator names.
 enum class DimRole {
   Batch,         ///< sequences (or images) of one micro-batch
   Sequence,      ///< tokens of a sequence
@@ -233,7 +232,7 @@ struct Network {
   std::vector<Dimension> dimensions;  ///< indexed by DimId, shared by all blocks
   std::vector<Block> blocks;          ///< each distinct block once
   std::vector<BlockRun> order;        ///< the network as runs of blocks, first to last
-  std::vector<Edge> edges;            ///< beside the chain
+  std::vector<Edge> edges;            ///< in addition to the chain
   std::optional<Routing> routing;     ///< of its mixture-of-experts blocks, if any
   /// Times a micro-batch passes it in one step (recycling); the last pass alone is differentiated.
   int forwards = 1;

@@ -12,7 +12,7 @@
 
 namespace plansearch {
 
-/// Operators that software implements in more than one way.
+/// Memory-bound operators with several known implementations.
 enum class MemoryBound : std::uint8_t {
   Plain,  ///< all others: every tensor is read or written once
   LayerNorm,
@@ -43,7 +43,7 @@ enum class KeptTensors : std::uint8_t {
   Separate,  ///< those of every kernel, fp32 copies included
 };
 
-/// One way to run an operator.
+/// One implementation of an operator.
 struct OperatorPasses {
   PassCount forward;
   PassCount backward;
@@ -58,7 +58,7 @@ struct OperatorPasses {
   bool operator==(const OperatorPasses&) const = default;
 };
 
-/// Every way that is known to run each operator, and the one that is taken.
+/// Every known implementation of each operator, and the chosen one.
 struct OperatorTable {
   std::array<std::map<std::string, OperatorPasses, std::less<>>, kMemoryBoundCount> known;
   std::array<std::string, kMemoryBoundCount> chosen;  ///< empty: every tensor once

@@ -19,12 +19,12 @@ namespace plansearch {
 /// Numbers of factors, outermost first; factor 0 is the innermost one.
 using FactorList = FixedVector<std::uint8_t, 32>;
 
-/// Factors that may cut one dimension, beside the axes that cut it by role: data (with shard groups
-/// two) and depth, or context.
+/// Factors that may cut one dimension, in addition to the axes that cut it by role: data (with
+/// shard groups two) and depth, or context.
 inline constexpr std::size_t kMostFactorsOfDimension = 5;
 
-/// Stands for a dimension in the cuts of an operator: devices along its factors hold parts that add
-/// up to what it reads, and make parts of its result. Of linear operators.
+/// A pseudo dimension in the cuts of a linear operator: devices along its factors hold parts that
+/// add up to its input, and make parts of its result.
 inline constexpr DimId kValue{std::numeric_limits<std::uint32_t>::max()};
 
 /// One dimension, or the value, cut over factors.
@@ -113,7 +113,7 @@ struct LayerChoice {
   BlockChoice choice;     ///< `entering` follows from the copy in front
 };
 
-/// A network with a block for every way in which its layers are cut, and those ways.
+/// A network with one block for every distinct cut of its layers, and those cuts.
 struct DistinguishedNetwork {
   std::shared_ptr<const Network> network;
   Placements placements;

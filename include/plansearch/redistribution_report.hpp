@@ -10,7 +10,7 @@
 
 namespace plansearch {
 
-/// One message on the way.
+/// One message of a path.
 struct RedistributionHop {
   CommunicationKind kind = CommunicationKind::SendReceive;
   std::string axes;    ///< of the mesh, "out"; "pipeline" between stages
@@ -27,7 +27,7 @@ struct Redistribution {
   std::string from;  ///< "layer: attn.core", "stage 0"
   std::string to;
   std::string pass;                     ///< "forward", "input gradient", "weight gradient"
-  int alike = 1;                        ///< borders of stages that are crossed in the same way
+  int alike = 1;                        ///< borders of stages with the same path
   std::vector<RedistributionHop> path;  ///< in this order
   [[nodiscard]] Seconds time() const {  ///< of the whole path, once
     Seconds sum;

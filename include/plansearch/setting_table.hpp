@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of settings: everything a question decides beside the degrees of its plan. Flags,
+// The table of settings: everything a question decides except the degrees of its plan. Flags,
 // completion, plan files, earlier answers, tables of measured runs, the identity of a plan and the
 // page docs/settings.md read it.
 #pragma once
@@ -41,7 +41,7 @@ struct SettingRow {
   std::string_view help;    ///< one clause
   std::string_view column;  ///< of tables of measured runs; empty: they have none
   SettingEffect effect;
-  bool always_written;  ///< in plan files; the others where somebody chose a value
+  bool always_written;  ///< in plan files; the others only if the user chose a value
   bool lists;           ///< searches and comparisons take several values
   /// Sets several ascending values, for counts that take lists; null for the others.
   void (*set_list)(ProblemRequest&, const std::vector<std::int64_t>&);

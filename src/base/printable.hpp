@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text that came from outside, on its way to a terminal.
+// Text from outside, made safe for a terminal.
 #pragma once
 
 #include <cstddef>

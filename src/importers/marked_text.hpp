@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text of a shell script that knows where every letter stands in its file, and which parts of it
-// nobody can know without running the script.
+// Text of a shell script with the place of every letter in its file, and with marks for the parts
+// that are unknown until the script runs.
 #pragma once
 
 #include <cstdint>

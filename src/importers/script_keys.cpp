@@ -74,7 +74,7 @@ bool is_override(std::string_view text) {
   });
 }
 
-/// One that is no value of the flag before it.
+/// Whether a text is an override rather than the value of the flag before it.
 bool is_path_override(std::string_view text) {
   return is_override(text) && text.substr(0, text.find('=')).find('.') != std::string_view::npos;
 }

@@ -15,7 +15,7 @@ namespace plansearch::importers {
 /// A simple command that runs, or may run: its words with variables replaced.
 struct ShellCommand {
   std::vector<MarkedText> words;
-  bool certain = true;  ///< not behind a condition that nobody knows
+  bool certain = true;  ///< not behind an unknown condition
 };
 
 /// Text between << WORD and WORD; `literal`: variables in it stay as they are.
@@ -28,7 +28,7 @@ struct ReadScript {
   std::vector<ShellCommand> commands;  ///< in the order of the script
   std::vector<MarkedText> arguments;   ///< of arrays and variables that hold flags, in order
   std::vector<HereDocument> documents;
-  std::vector<MarkedText> conditional;  ///< flags behind conditions that nobody knows
+  std::vector<MarkedText> conditional;  ///< flags behind unknown conditions
   std::vector<std::string> sourced;     ///< other files it reads
   Variables variables;                  ///< as they are at the end
 };

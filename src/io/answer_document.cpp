@@ -46,7 +46,7 @@ std::string checked_text(const Node& value, const SettingRow& row) {
   return text;
 }
 
-/// Settings that somebody chose; the others follow from the same files again.
+/// Takes the settings that a user chose; the others follow from the same files again.
 void take_settings(const Node& settings, ProblemRequest& question) {
   for (const Node& setting : settings.items()) {
     const std::string key = setting.at("key").text();

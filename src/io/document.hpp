@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // YAML and JSON files as one located tree. A reader asks for the keys it knows, with the type it
-// wants; whatever is wrong becomes an InputError with file, line, column and a remedy, and
-// `finish()` reports the keys nobody asked for.
+// wants; every fault becomes an InputError with file, line, column and a remedy, and `finish()`
+// reports the keys that were not read.
 #pragma once
 
 #include <cstdint>

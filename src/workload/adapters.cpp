@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Low-rank adapters (LoRA, arXiv:2106.09685): beside a frozen product y = x W stands (x A) B with A
-// of in x rank and B of rank x out; both results are added. One adapter belongs to one module of
+// Low-rank adapters (LoRA, arXiv:2106.09685): to a frozen product y = x W an adapter adds (x A) B
+// with A of in x rank and B of rank x out. One adapter belongs to one module of
 // the model's own code, as in peft: products of one fused module share their A.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -81,11 +81,11 @@ std::vector<Target> targets_of(const ModelDescription& model) {
   return targets;
 }
 
-/// Words for several targets at once, beside all-linear.
+/// Words for several targets at once, other than all-linear.
 constexpr const char* kAttention = "attention";
 constexpr const char* kMlp = "mlp";
 
-/// Tables of the vocabulary, trained whole beside adapters (peft's modules_to_save).
+/// Tables of the vocabulary, trained whole together with adapters (peft's modules_to_save).
 constexpr const char* kEmbedding = "embedding";
 constexpr const char* kHead = "head";
 

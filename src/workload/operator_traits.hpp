@@ -28,7 +28,7 @@ enum class BackwardReads : std::uint8_t {
   ByFunction,  ///< the builder lists them: inputs, a mask, nothing
 };
 
-/// Whether backward gathers an input again. It is kept in the smallest layout on the way to it.
+/// Whether backward gathers an input again, which is then kept in the smallest layout of its path.
 enum class ReadsAgain : std::uint8_t {
   Never,
   Always,            ///< for its weight gradient, where the weight is trained

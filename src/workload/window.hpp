@@ -23,7 +23,7 @@ struct WindowedRead {
   std::span<const double> extents;  ///< of the loop nest, by DimId
 };
 
-/// Places of the tensor, end excluded; padding is no place.
+/// Places of the tensor, end excluded; padding does not count as a place.
 struct PlaceRange {
   double begin = 0.0;
   double end = 0.0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: what every way from one layout to another has to send at least.
 // Source: cuts that have to go, by what can take them away
-//         (communication/redistribution/redistribution_pattern.hpp): a bound
-//         for A* (Hart, Nilsson, Raphael 1968).
+//         (communication/redistribution/redistribution_pattern.hpp): a bound for A* (Hart, Nilsson,
+//         Raphael 1968).
 // Assumes: tiles are never smaller than with all cuts of here and of the goal at once.
 // Units: elements that a device sends, a small charge per step.
 // Checked by: tests/unit/communication/directed_paths_test.cpp (the same costs without it)
@@ -98,8 +98,7 @@ class Left {
   };
   double dropped_ = 1.0;  ///< pieces of cuts the goal does not have: gathered
   int reordered_ = 0;     ///< dimensions with cuts that belong there and stand elsewhere
-  /// Pieces, less one, of cuts that belong where they are and stand inside one that leaves:
-  /// they
+  /// Pieces, less one, of cuts that belong where they are and stand inside one that leaves; these
   /// are gathered first. Summed over dimensions.
   double freed_ = 0.0;
   int freed_dims_ = 0;

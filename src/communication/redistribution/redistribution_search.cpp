@@ -2,8 +2,7 @@
 // Computes: steps between two plain layouts: of few factors the cheapest of all sequences, of many
 //           those that send least where each cut goes straight to where the goal has it.
 // Source: communication/redistribution/layout_graph.hpp; for many factors A* (Hart, Nilsson,
-// Raphael
-//         1968), of equal costs the one that was reached first.
+//         Raphael 1968), of equal costs the one that was reached first.
 // Assumes: only cuts that differ move: the common leading digits of every dimension stay where they
 //          are.
 // Units: elements that a device sends, and a small charge per step.

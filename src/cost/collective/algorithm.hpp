@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One way to run a collective: what it can carry and how long each of its protocols takes. An
-// algorithm is one file that defines a row, the row's name below, and its line in select.cpp.
+// An algorithm of collectives: the calls it can carry and the time of each of its protocols. It is
+// one file that defines a row, the row's name below, and its line in select.cpp.
 #pragma once
 
 #include <cmath>

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the tensors that a device holds at its peak, with their numbers.
 // Source: the parts that peaks are added up from: states, saved tensors of blocks, what lives
-// around
-//         one operator, buffers (memory_model.cpp). The peak of an order is a maximum of sums of
-//         what its micro-batches keep; its slope along the bytes of one chunk is the number of
-//         micro-batches of that chunk that are there.
+//         around one operator, buffers (memory_model.cpp). The peak of an order is a maximum of
+//         sums of what its micro-batches keep; its slope along the bytes of one chunk is the number
+//         of micro-batches of that chunk that are there.
 // Assumes: as memory_model.cpp; orders that are found, and policies that decide by operator, have
 //          one line in place of tensors.
 // Units: bytes.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: price of one communication inside a pass.
 // Source: collective cost of its process group (cost/collective/collective_cost.hpp), plus launch
-//         and skew of
-//         a call that a training step issues.
+//         and skew of a call that a training step issues.
 // Assumes: every sister group of the axis is active at the same time.
 // Units: seconds, bytes.
 // Checked by: tests/unit/evaluate/block_profile_test.cpp

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: bytes of single tensors that operators keep for backward.
 // Source: the operators' saved tensors (Korthikanti et al., arXiv 2205.05198, section 4), sharded
-// as
-//         placed; layout copies around attention are a constant of the framework.
+//         as placed; layout copies around attention are a constant of the framework.
 // Assumes: what products alone read again may be kept in a format of its own (precision.saved).
 // Units: bytes, elements.
 // Checked by: tests/unit/evaluate/block_memory_test.cpp

@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kAten = "aten.";
 constexpr std::string_view kOnnx = "onnx.";
 
-/// Everything read once and written once: of operators that nobody has described.
+/// Lowers an undescribed operator: everything is read once and written once.
 void lower_pass(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
   for (const ImportedId id : node.outputs) {
     DraftOperator op = l.start(node, "elementwise");

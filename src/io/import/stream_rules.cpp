@@ -149,8 +149,8 @@ void lower_add(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
   lower_elementwise(l, node, used);
 }
 
-/// Numbers that count along one axis beside those that count along another one: compared, or their
-/// difference compared with a number, they are a triangle.
+/// Lowers a comparison. Numbers that count along one axis, compared with numbers that count along
+/// another (or their difference with a number), form a triangle.
 void lower_compare(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
   lower_elementwise(l, node, row);
   const auto ids = Lowering::inputs(node);
@@ -379,7 +379,7 @@ void lower_concatenation(Lowering& l, const ImportedNode& node, const ImportedRo
   finish(l, node, std::move(op), made, made);
 }
 
-/// The nearest places, so many times as many; other ways of filling in read all of it.
+/// Lowers an enlargement: nearest neighbours read few places, other interpolations read all.
 void lower_enlarge(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
   const ImportedId in = first_input(l, node);
   const ImportedId to = node.outputs.front();

@@ -161,7 +161,7 @@ void lower_permute(Lowering& l, const ImportedNode& node, const ImportedRow& row
   view(l, node.outputs.front(), from, axes);
 }
 
-/// Repeats what has one place: only where it is read, there is no more of it.
+/// Repeats a dimension of one place at its readers; the tensor does not grow.
 void lower_expand(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
   static_cast<void>(row);
   const ImportedId from = first_input(l, node);

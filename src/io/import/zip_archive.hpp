@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Zip archives, read entry by entry: only the directory and what is asked for is looked at, so that
+// Zip archives, read entry by entry: only the directory and the requested entries are read, so that
 // an archive may be larger than memory.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: sums of a timeline of events, by term.
 // Source: definition.
-// Assumes: events of one thread lie beside or inside one another.
+// Assumes: events of one thread are disjoint or nested.
 // Units: microseconds in, seconds out.
 // Checked by: tests/unit/io/kernel_profile_test.cpp
 #include "io/kernel_profile/timeline.hpp"

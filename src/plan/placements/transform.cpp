@@ -2,8 +2,7 @@
 // Computes: placements from transforms: which factor of the devices splits which dimension.
 // Source: transform of nnScaler (OSDI 2024, section 3.1), by the names of a network.
 // Assumes: dimensions of one operator are split over devices of their own, its value over those
-// that
-//          leave sums of other operators in parts.
+//          that leave sums of other operators in parts.
 // Units: numbers of factors.
 // Checked by: tests/unit/plan/transform_test.cpp
 #include "plan/placements/transform.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: which tensors of edges a group holds once, hands on, or sends straight to their
-// readers. Source: the definition: a tensor is one buffer on a device and one message to a group
-// that reads
+//           readers.
+// Source: the definition: a tensor is one buffer on a device and one message to a group that reads
 //         it.
 // Assumes: groups hold consecutive copies of blocks, in the order of the network.
 // Units: positions and copies of blocks.

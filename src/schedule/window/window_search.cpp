@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes:   a repeating window of blocks, as short as possible, and the schedule it unrolls to.
 // Source:     depth-first modulo scheduling: lengths from the busiest device's work upwards, blocks
-// in
-//             the order of their needs (Rau 1994; Tessel, HPCA 2024, for the problem).
+//             in the order of their needs (Rau 1994; Tessel, HPCA 2024, for the problem).
 // Assumes:    as window_table.cpp; devices run their blocks in the sequence of the window.
 // Units:      ticks.
 // Checked by: tests/unit/schedule/window_test.cpp, against every window of small plans
