@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What machine: accelerators, link tiers, and where each number comes from.
+// A machine: accelerators, link tiers, and the provenance of each number.
 #pragma once
 
 #include <array>

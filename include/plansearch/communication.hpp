@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must be communicated, derived from placement and policies, never declared; and what it
-// costs.
+// Communication, derived from placement and policies and never declared, and its price.
 #pragma once
 
 #include <array>

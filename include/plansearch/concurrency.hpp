@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels, messages and copies of one device cost each other when they run at once.
+// Slowdown of kernels, messages and copies of one device that run at the same time.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ using ActivityMask = std::uint8_t;
 /// Instructions of one activity share what it has.
 class ConcurrencyRates {
  public:
-  /// Nobody disturbs anybody.
+  /// Activities do not slow each other.
   ConcurrencyRates() {
     for (auto& rates : rate_) rates.fill(1.0);
   }

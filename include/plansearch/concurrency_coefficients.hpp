@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels, messages and copies of one accelerator share. The equation is in
-// src/cost/kernels/concurrency.cpp.
+// Coefficients of the resources that kernels, messages and copies of one accelerator share. The
+// equation is in src/cost/kernels/concurrency.cpp.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training framework does with a plan: data, read from frameworks/*.yaml, never code.
+// Behaviour of a training framework: data, read from frameworks/*.yaml, never code.
 #pragma once
 
 #include <array>

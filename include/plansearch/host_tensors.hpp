@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can live in memory of the host between its uses.
+// Tensors that can live in memory of the host between their uses.
 #pragma once
 
 #include <cstdint>

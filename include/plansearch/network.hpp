@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is computed, before anyone decides where: operators with named dimensions.
+// The computation, before it is placed: operators with named dimensions.
 //
 // An operator is a loop nest over named dimensions. Its tensors carry subsets of them; a dimension
 // of the loop that the output does not carry is contracted. Everything the rest of the program

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What laboratories ran where a switch was theirs to choose: what a question means that leaves it
-// out.
+// Frequencies of the values that laboratories ran of each optional switch: the prior of a question
+// that leaves the switch out.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands in a configuration, whoever reads it: keys, values and places.
+// Content of a configuration, independent of its reader: keys, values and places.
 #pragma once
 
 #include <map>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a shell script would start, found without running anything: assignments and conditions are
-// followed where their operands stand in the script, everything else is passed over.
+// Commands that a shell script would start, found without running anything: assignments and
+// conditions are followed where their operands stand in the script, everything else is skipped.
 #pragma once
 
 #include <optional>

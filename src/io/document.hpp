@@ -112,8 +112,8 @@ class Node {
   friend class Document;
   Node(std::shared_ptr<const RawValue> root, const RawValue* value, std::string path);
   [[nodiscard]] Node child(const RawValue& value, std::string path) const;
-  /// In the place of a value that is missing, where errors are collected: whatever is asked of it
-  /// has been reported already.
+  /// A stand-in for a missing value, where errors are collected: faults of it are not reported
+  /// again.
   [[nodiscard]] Node stand_in(std::string path) const;
   [[nodiscard]] bool is_stand_in() const;
   [[nodiscard]] std::optional<std::string_view> plain_scalar(std::string_view expected) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the links of a machine give one process group while its sister groups send as well.
+// Rates that the links of a machine give one process group while its sister groups send as well.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it takes to read a weight that is kept in fewer bits than its product multiplies.
+// Cost of reading a weight that is kept in fewer bits than its product multiplies.
 #pragma once
 
 #include "plansearch/data_type.hpp"

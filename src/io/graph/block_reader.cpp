@@ -372,7 +372,7 @@ class BlockReader {
     }
   }
 
-  /// Padding is no wider than the window that needs it; without a window extents agree.
+  /// Padding is at most as wide as the window that needs it; without a window extents agree.
   void check_reads(const Node& node, const Operator& op) const {
     for (std::size_t i = 0; i < op.reads.size(); ++i) {
       const Tensor& tensor = graph_.block.tensor(op.inputs[i]);

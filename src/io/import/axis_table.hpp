@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the dimensions of imported tensors are: which of them are one and the same, and which are
-// products of others. A reshape says both.
+// Identity of the dimensions of imported tensors: equal ones, and products of others. A reshape
+// shows both.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What torch.export.save has written: a zip archive with a graph as JSON.
+// Reader of files of torch.export.save: a zip archive with a graph as JSON.
 #pragma once
 
 #include <istream>

@@ -24,7 +24,7 @@ struct ZipEntry {
   std::uint64_t offset = 0;  ///< of its local header
 };
 
-/// PKWARE's APPNOTE 6.3.10 with zip64; no encryption, no archives in parts. Whatever is wrong is an
+/// PKWARE's APPNOTE 6.3.10 with zip64; no encryption, no archives in parts. Every fault is an
 /// InputError that names the file and the entry.
 class ZipArchive {
  public:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a profiler saw of training steps on one device: kernels by what they do, and when none ran.
+// A profile of training steps on one device: time of kernels by their part of the step, and idle
+// time.
 #pragma once
 
 #include <array>
