@@ -30,12 +30,12 @@ RULES = [(re.compile(pattern, re.IGNORECASE), instead) for pattern, instead in (
      "begin with the noun"),
     (r"(?:^|[.!?:] )(?:Whoever|Whatever)\b", "name the user, the program or the thing"),
 )]
-#: Rules for comments alone, which are sentences with a subject. The first is case-sensitive: trailing comments may
+#: Rules for comments and pages, which are sentences with a subject. The first is case-sensitive: trailing comments may
 #: continue the name of their field ("ranks;  ///< of one node").
 COMMENT_RULES = [(re.compile(pattern), instead) for pattern, instead in (
     (r"(?:^|[.;] )(?:What|Of)\b(?! course)", "begin with the noun"),
     (r"\b(?:[Nn]obody|[Ss]omebody)\b", "the user, the program; is unknown"),
-    (r"\b[Gg]rounds?\b", "invariants, key"),
+    (r"\b[Gg]rounds?\b(?! truth)", "invariants, key"),
     (r"\b[Ww]ays? (?:in which|that)\b|\b(?:[Aa]ll|[Ee]very|[Ss]everal|\d+) ways?\b", "variant, form, path"),
 )]
 #: Rules for the help of options, which says what an option is before what it does.
@@ -122,7 +122,7 @@ def findings(root, only, exempt=EXEMPT):
     if only != "sources":
         for path in sorted((root / "docs").glob("*.md")) + sorted(root.glob("*.md")):
             if path.name not in SKIPPED:
-                yield from found_in(root, path, paragraphs(path.read_text(encoding="utf-8")))
+                yield from found_in(root, path, paragraphs(path.read_text(encoding="utf-8")), RULES + COMMENT_RULES)
 
 
 def found_in_source(root, path, exempt):

@@ -34,7 +34,7 @@ class Page:
     def opening(self):
         words = (
             "# Validation\n\n"
-            "How far predictions are from what real clusters measured: first where nobody tuned, in sample "
+            "How far predictions are from what real clusters measured: first out of sample, in sample "
             "below. Written by `tools/validation_page.py` from "
             f"[`published_runs.csv`](../validation/published_runs.csv) ({len(self.runs['rows'])} training runs) "
             f"and [`published_memory.csv`](../validation/published_memory.csv) ({len(self.memory['rows'])} "
