@@ -46,8 +46,9 @@ HELP = ("src/cli", "src/plan/settings", "src/plan/degrees")
 SOURCES = ("src", "search", "include")
 #: Folders and headers whose comments and help texts are still to be mended. Take an entry out when it passes
 #: `check_words.py --all`; the tuple is to be empty.
-EXEMPT = ("src/answer", "src/calibrate", "src/cli", "src/communication", "src/evaluate", "src/exporters", "src/partition",
-          "src/plan", "src/question", "src/report", "src/schedule", "src/studies", "search",
+EXEMPT = ("src/answer", "src/calibrate", "src/cli", "src/communication/derive", "src/evaluate", "src/exporters", "src/partition",
+          "src/plan", "src/question", "src/report", "src/schedule/order/compute_order.hpp", "src/schedule/orders/clock.cpp",
+          "src/schedule/table.cpp", "src/schedule/table.hpp", "src/schedule/window", "src/studies", "search",
           *(f"include/plansearch/{name}.hpp" for name in ("evaluator", "evaluation", "problem", "plan_report", "space", "search",
                                                           "ranking", "report")))
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')

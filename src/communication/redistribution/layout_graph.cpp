@@ -24,7 +24,7 @@ namespace {
 constexpr double kMostLayouts = 4096;
 constexpr std::size_t kMostUnits = 8;
 constexpr double kNever = std::numeric_limits<double>::infinity();
-/// Of all graphs that one search keeps: 100 bytes each.
+/// Most steps of all graphs that one search keeps, 100 bytes each.
 constexpr std::size_t kMostSteps = 2'000'000;
 
 /// Whether a unit cuts two dimensions.
@@ -64,7 +64,7 @@ bool LayoutGraph::covers(const RedistributionPattern& pattern) {
     return false;
   }
   const double others = pattern.start.partial == 0 ? 1.0 : 2.0;
-  double ordered = 1.0;  // ways to choose and order so many units, and to divide them
+  double ordered = 1.0;  // ordered choices of so many units, times their divisions
   double layouts = 0.0;
   for (std::size_t held = 0; held <= pattern.units; ++held) {
     double with_parts = ordered;

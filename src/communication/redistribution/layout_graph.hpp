@@ -22,9 +22,9 @@ class LayoutGraph : private LayoutMoves {
   /// the tensor.
   static constexpr double kStepCharge = 1e-12;
 
-  /// Of more units and dimensions there are too many layouts.
+  /// Whether the pattern is small enough; more units and dimensions have too many layouts.
   [[nodiscard]] static bool covers(const RedistributionPattern& pattern);
-  /// All that the graph is made of, as bytes.
+  /// The content of the graph, as bytes.
   static void put_shape(const RedistributionPattern& pattern, std::string& bytes);
 
   explicit LayoutGraph(const RedistributionPattern& shape);

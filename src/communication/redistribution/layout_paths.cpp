@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: the steps of ways between layouts, numbers of layouts.
+// Computes: the steps of paths between layouts, numbers of layouts.
 // Source: communication/redistribution/redistribution.hpp.
 // Assumes: one mesh.
 // Units: elements of the whole message.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ways between layouts as a derivation wants them, and numbers of layouts: choices between
+// Paths between layouts for derivations, and numbers of layouts: choices between
 // placements meet the same few layouts of a tensor in many combinations. Not installed.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace plansearch {
 
-/// One message of a way between two layouts.
+/// One message of a path between two layouts.
 struct PathStep {
   CommunicationKind kind = CommunicationKind::Slice;
   AxisSet axes;

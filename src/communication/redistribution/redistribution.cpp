@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: the cheapest way between two layouts, by uniform-cost search over the few layouts
+// Computes: the cheapest path between two layouts, by uniform-cost search over the few layouts
 //           between.
 // Source: the few single collectives between two layouts
 //         (communication/redistribution/redistribution.hpp).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: what every way from one layout to another has to send at least.
+// Computes: a lower bound of the bytes that any path from one layout to another sends.
 // Source: cuts that have to go, by what can take them away
 //         (communication/redistribution/redistribution_pattern.hpp): a bound for A* (Hart, Nilsson,
 //         Raphael 1968).
@@ -21,8 +21,8 @@ class Left {
   bool summed = false;     ///< whether others are summed
   int sliced = 0;          ///< cuts that cost nothing
 
-  /// From the innermost cut outwards. What leaves is sent while the cuts inside it that stay are
-  /// gathered.
+  /// Adds one dimension, from the innermost cut outwards. A cut that leaves is sent while the
+  /// staying cuts inside it are gathered.
   void add(std::size_t dim, LayoutCuts cuts, int kept, const RedistributionPattern& pattern) {
     double inside = 1.0;
     double gathered = 1.0;

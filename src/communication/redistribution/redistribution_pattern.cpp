@@ -41,7 +41,7 @@ LayoutState RedistributionPattern::after(LayoutState state, const WayMove& move)
     cuts = cuts.first(cuts.size() - std::popcount(move.units));
   }
   if (move.to_dim < 0) return state;
-  // What belongs there first, in the order of the goal; what leaves again inside it.
+  // Cuts that belong there first, in the order of the goal; inside them the cuts that leave again.
   const LayoutCuts& wanted = goal.dims[static_cast<std::size_t>(move.to_dim)];
   for (int i = 0; i < wanted.size(); ++i) {
     if ((move.units >> wanted[i] & 1U) != 0) dim(move.to_dim).push_back(wanted[i]);

@@ -110,7 +110,7 @@ struct RedistributionPattern {
   double elements = 1.0;  ///< of a tile at the start, as only its ratio to others matters
   int start_slices = 1;
 
-  /// Of one device.
+  /// Elements of one device.
   [[nodiscard]] double local_elements(const LayoutState& state) const;
   [[nodiscard]] int slices(LayoutCuts cuts) const {
     int product = 1;
@@ -127,7 +127,7 @@ struct RedistributionPattern {
   /// No path from a layout to the goal on which cuts and parts go to where the goal has them sends
   /// less, in elements and charges per step.
   [[nodiscard]] double least_left(const LayoutState& state, double charge) const;
-  /// All of it as bytes. False where tiles may be rounded in ways of their own.
+  /// Writes the pattern as bytes. False where tiles may be rounded individually.
   [[nodiscard]] bool key(std::string& bytes) const;
 };
 

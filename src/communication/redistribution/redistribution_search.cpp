@@ -77,8 +77,8 @@ void RedistributionSearch::write(const RedistributionSearcher::Moves& moves,
   }
 }
 
-/// The least cost first: then only layouts on paths of that cost are looked at, those to which less
-/// was sent first, so that of equal costs the one with the fewest steps is taken.
+/// Finds the least cost first. Then it visits only layouts on paths of that cost, those with fewer
+/// bytes sent first, so that among equal costs the path with the fewest steps wins.
 void RedistributionSearcher::run(const RedistributionPattern& pattern, Moves& moves) {
   pattern_ = &pattern;
   set(pattern, Landing::AtGoal);

@@ -35,7 +35,7 @@ class RedistributionSearcher : private LayoutMoves {
     std::uint32_t parent = 0;
     WayMove move;
   };
-  /// What comes first: the layout to which least was sent, or on whose ways least is sent in all.
+  /// Priority of a layout: least sent so far, or least sent in all on a path through it.
   enum class Order : std::uint8_t { Sent, InAll };
   struct Open {
     double rank;
@@ -55,7 +55,7 @@ class RedistributionSearcher : private LayoutMoves {
 
   const RedistributionPattern* pattern_ = nullptr;
   Order order_ = Order::Sent;
-  double limit_ = 0.0;  ///< ways that cost more are left out
+  double limit_ = 0.0;  ///< dearer paths are left out
   std::vector<Node> nodes_;
   std::vector<Open> open_;             ///< a heap; entries of nodes that got cheaper are stale
   std::vector<std::uint32_t> places_;  ///< nodes by hash of their state, from 1; 0: none

@@ -14,7 +14,7 @@
 namespace plansearch {
 namespace {
 
-/// What a device starts with where ways do not depend on it.
+/// Elements of a device at the start, where paths do not depend on their number.
 constexpr double kManyElements = 1 << 30;
 
 }  // namespace
@@ -154,7 +154,7 @@ void RedistributionUnits::add_parts() {
   }
 }
 
-/// What is known of every unit once all are.
+/// Derives the properties of units that need all of them.
 void RedistributionUnits::finish() {
   pattern_.units = units_.size();
   pattern_.goal_dim.fill(-1);

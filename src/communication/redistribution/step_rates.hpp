@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What steps between layouts cost on the links of a machine.
+// Costs of steps between layouts on the links of a machine.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace plansearch {
 
-/// Of steps between layouts that send something.
+/// Kinds of steps between layouts that send something.
 inline constexpr std::array kMovingKinds{
     CommunicationKind::AllGather, CommunicationKind::ReduceScatter, CommunicationKind::AllReduce,
     CommunicationKind::AllToAll, CommunicationKind::Permute};
@@ -20,8 +20,8 @@ inline constexpr std::array kMovingKinds{
 /// All sets of these axes, the empty one first.
 [[nodiscard]] std::vector<AxisSet> subsets(AxisSet axes);
 
-/// What one element costs that a device sends in a long message over the links between the devices
-/// of some axes: in any unit, above 0. For one thread at a time.
+/// Cost of one element that a device sends in a long message over the links between the devices of
+/// some axes: in any unit, above 0. For one thread at a time.
 class StepRates {
  public:
   virtual ~StepRates() = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an element costs that moves along units of a pattern; not installed.
+// Cost of an element that moves along units of a pattern; not installed.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace plansearch {
 /// As multiples of what it costs when all units are gathered together; 1 without rates.
 class UnitRates {
  public:
-  /// Of a pattern of few units; `steps` may be null.
+  /// Sets the rates of a pattern of few units; `steps` may be null.
   void set(const RedistributionUnits& units, const StepRates* steps);
   [[nodiscard]] double operator()(CommunicationKind kind, std::uint32_t units) const {
     if (rates_.empty()) return 1.0;

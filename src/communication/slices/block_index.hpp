@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What derivation and sizes ask of a block again and again and what no plan changes: where a
-// tensor's dimensions stand in the loop nest of the operators that touch it, who makes it and who
-// reads it. Built once per network.
+// Look-ups in a block that derivation and sizes repeat and no plan changes: the place of a tensor's
+// dimensions in the loop nest of the operators that touch it, its producer and its readers. Built
+// once per network.
 #pragma once
 
 #include <cstdint>

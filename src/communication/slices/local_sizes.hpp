@@ -39,14 +39,14 @@ class LocalSizes {
              std::span<const double> extents)
       : block_(block), index_(index), cuts_(cuts), extents_(extents) {}
 
-  /// Of one dimension of an operator's loop nest, in one step.
+  /// Extent of one dimension of an operator's loop nest, in one step.
   [[nodiscard]] double loop(std::size_t op, std::size_t position) const;
   [[nodiscard]] int steps(std::size_t op) const { return cuts_.steps[op]; }
-  /// Of a tensor as an operator reads or writes it.
+  /// Elements of a tensor as an operator reads or writes it.
   [[nodiscard]] double tensor(std::size_t op, TensorId id) const;
-  /// Of a tensor as the neighbours of the block know it.
+  /// Elements of a tensor as the neighbours of the block know it.
   [[nodiscard]] double edge(TensorId id) const;
-  /// Of a parameter in use, before any flat cut.
+  /// Elements of a parameter in use, before any flat cut.
   [[nodiscard]] double parameter(std::size_t op, ParameterId id) const;
 
  private:

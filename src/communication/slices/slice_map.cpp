@@ -311,7 +311,7 @@ class Holders {
   }
 
  private:
-  /// What the device has of all maps, as one number; nothing where `from` has no such slice.
+  /// The slices of a device in all maps, as one number; nothing if `from` has no such slice.
   [[nodiscard]] std::optional<std::size_t> number_of(std::span<const SliceMap> maps,
                                                      const Coordinates& device) const {
     std::size_t number = 0;

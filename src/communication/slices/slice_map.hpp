@@ -86,8 +86,8 @@ class SliceMap {
   [[nodiscard]] AxisSet travelling_axes(int steps) const;
   /// The map at one step, time folded into the offsets.
   [[nodiscard]] SliceMap at(int step, int steps) const;
-  /// What a device holds that uses one slice of it per step and has all of them at hand: the map
-  /// without the digits that vary, which are its innermost ones.
+  /// The holding of a device that uses one slice of it per step and stores all of them: the map
+  /// without the varying digits, which are its innermost ones.
   [[nodiscard]] SliceMap held() const;
   /// The map as plain digits, offsets and skews dropped: every digit keeps the first of its axes
   /// that are not `taken` yet, as many as make its slices, and takes them.
@@ -111,7 +111,7 @@ using Shift = std::array<int, kAxisCount>;
                                                    std::span<const SliceMap> to,
                                                    const DeviceMesh& mesh);
 /// The device that holds, placed as `from`, what `device` wants, placed as `to`: the device itself,
-/// or else the first one that differs in the fewest axes. Nothing where nobody holds it.
+/// or else the first one that differs in the fewest axes. Nothing if no device holds it.
 [[nodiscard]] std::optional<Coordinates> sender_of(const Coordinates& device,
                                                    std::span<const SliceMap> from,
                                                    std::span<const SliceMap> to,

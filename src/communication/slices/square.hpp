@@ -10,7 +10,7 @@
 
 namespace plansearch {
 
-/// What one phase adds to the slices of the three dimensions.
+/// Digits that one phase adds to the slices of the three dimensions.
 struct SquareDigits {
   SliceDigit m;
   SliceDigit n;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What moves while an operator runs its steps: who needs which tile of which tensor next. Follows
-// from what its steps use in every phase, where a phase starts, and where results must end.
+// Tiles that move while an operator runs its steps: the next tile of each tensor on each device. It
+// follows from the tiles that steps use in every phase, the start of a phase, and the end of
+// results.
 #pragma once
 
 #include <vector>

@@ -24,7 +24,7 @@ std::string legal_text(const LegalValues& legal) {
   return legal.from == legal.step ? multiple : multiple + " from " + std::to_string(legal.from);
 }
 
-/// What waits for what where forwards and backwards take turns as the order says.
+/// A cycle of waits in words, for forwards and backwards that alternate as the order demands.
 std::string why_not_again(const PipelineShape& shape, const ShapeFault& fault) {
   constexpr int kMostForwards = 8;
   constexpr int kMostStages = 64;

@@ -77,7 +77,8 @@ std::vector<ComputeStep> dual_phases(const DualDevice& device) {
     write.weight();
     write.forward(1);
   }
-  // 4: forward and backward overlap, the two ways in turn; where they meet the first pair does not.
+  // 4: forward and backward overlap, the two directions in turn; where they meet the first pair
+  // does not.
   for (int i = 0; i < device.micro_batches - 2 * device.devices + near; ++i) {
     if (i == 0 && meeting) {
       write.forward(0);
@@ -92,7 +93,7 @@ std::vector<ComputeStep> dual_phases(const DualDevice& device) {
     write.backward(1, Backward::Whole);
     write.overlapped(1);
   }
-  // 6: backwards of both ways; the second half of them leaves its weight gradients for later.
+  // 6: backwards of both directions; the second half leaves its weight gradients for later.
   for (int i = 0; i < 2 * near; ++i) {
     const auto kind = i >= near ? Backward::InputOnly : Backward::Whole;
     write.backward(i % 2 == 0 ? 1 : 0, kind);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes:   the compute order of DualPipeV.
 // Source:     deepseek-ai/DualPipe@3da1bbe, dualpipev.py; ScheduleDualPipeV of
-//             torch.distributed.pipelining: DualPipe cut in half, the ways are the legs of a V.
+//             torch.distributed.pipelining: DualPipe cut in half, the directions are the legs of a
+//             V.
 // Assumes:    overlapped pieces as long as the times say.
 // Units:      none.
 // Checked by: tests/unit/schedule/orders/dualpipe_v_test.cpp

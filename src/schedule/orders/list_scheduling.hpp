@@ -10,7 +10,7 @@
 
 namespace plansearch {
 
-/// What a device runs when both are there.
+/// The piece that a device runs first when both are ready.
 enum class Prefer : std::uint8_t { Backward, Forward };
 /// When a weight gradient may fill a gap.
 enum class Filler : std::uint8_t {
@@ -65,11 +65,11 @@ struct ListOrder {
                                                   const UniformTimes& times,
                                                   const ListScheduling& rule, Ticks latest);
 
-/// What every device runs.
+/// The order of the pieces, device by device.
 [[nodiscard]] ComputeOrder order_of_pieces(const PipelineShape& shape,
                                            const std::vector<ListPiece>& pieces);
 
-/// The same order with a whole backward spelled out as input and weight gradient.
+/// The same order with every whole backward split into input and weight gradient.
 [[nodiscard]] ComputeOrder split(ComputeOrder order);
 
 }  // namespace plansearch

@@ -41,7 +41,7 @@ class Reachability {
   }
 
  private:
-  /// What stands before `before` does not wait for it.
+  /// Visits a task unless it stands before `before`, whose predecessors do not wait for it.
   void look_at(TaskId task, TaskId before) {
     if (seen_[task] == mark_ || task < before) return;
     seen_[task] = mark_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What passes need to look things up in queues and to move them; private to passes/.
+// Look-ups and moves in queues for passes; private to passes/.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Place {
 /// By instruction.
 [[nodiscard]] std::vector<Place> places_of(const Program& program);
 
-/// Of one message, where there are any.
+/// The instructions of one message, as far as there are any.
 struct MessageSites {
   InstructionId send = kNoId;     ///< Send or PostSend
   InstructionId receive = kNoId;  ///< Receive or PostReceive

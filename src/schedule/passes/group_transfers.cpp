@@ -64,8 +64,8 @@ class GroupTransfers {
     return end;
   }
 
-  /// What a message fills is taken right before its post, what it empties is given back after its
-  /// wait.
+  /// Appends a group. A buffer that a message fills is allocated right before its post, a buffer
+  /// that it empties is freed after its wait.
   void append_group(std::span<const InstructionId> group, int device,
                     std::vector<InstructionId>& order) {
     std::vector<InstructionId> waits;

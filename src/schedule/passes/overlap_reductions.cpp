@@ -11,7 +11,7 @@
 namespace plansearch {
 namespace {
 
-/// What has to wait for the reduction at `position`: the next instruction of the end of the step.
+/// The next instruction of the end of the step, which waits for the reduction at `position`.
 InstructionId follower(const Program& program, const Queue& queue, std::size_t position) {
   for (std::size_t i = position + 1; i < queue.order.size(); ++i) {
     const Opcode opcode = program.at(queue, i).opcode;

@@ -39,7 +39,7 @@ struct ProgramPass {
 /// In the order in which they are applied.
 [[nodiscard]] const std::vector<ProgramPass>& program_passes();
 
-/// Of the table, by index: bit i stands for row i.
+/// A set of passes of the table: bit i stands for row i.
 using PassSet = std::uint32_t;
 [[nodiscard]] PassSet all_passes();
 

@@ -137,7 +137,7 @@ class Lowering {
                 kNoId);
   }
 
-  /// What the step needs from its own device: queue order says it where that came before.
+  /// Adds the needs of the step on its own device; queue order expresses those that came before.
   void add_local_events(const PlacedStep& placed, InstructionId id) {
     for (const NodeId node : ways_.nodes().inputs(ways_.node_of(placed))) {
       if (ways_.nodes().device(node) != placed.device) continue;

@@ -17,7 +17,7 @@ enum class SendTime : std::uint8_t {
   Produced,  ///< at once
   Consumed,  ///< when its consumer is about to run, by the clock of equal pieces
 };
-/// What the sender does until the message has arrived.
+/// The behaviour of a sender until the message has arrived.
 enum class SendCompletion : std::uint8_t { GoesOn, Waits };
 /// Where receives are posted.
 enum class Receives : std::uint8_t {
@@ -53,7 +53,7 @@ inline constexpr SendPolicy SendPolicy::Rendezvous{SendTime::Produced, SendCompl
 inline constexpr SendPolicy SendPolicy::JustInTime{SendTime::Consumed, SendCompletion::Waits,
                                                    Receives::InOrder, ChannelSharing::PerPair};
 
-/// What the pieces of a pipeline keep and send; by virtual stage and by boundary.
+/// Bytes that the pieces of a pipeline keep and send, by virtual stage and by boundary.
 struct PipelineBytes {
   std::vector<Bytes> saved;        ///< from a forward to the end of its backward
   std::vector<Bytes> for_weights;  ///< the part that the weight gradient reads; empty: all of it
@@ -61,7 +61,7 @@ struct PipelineBytes {
   std::vector<Bytes> gradient;     ///< a message backward
 };
 
-/// What the messages of a pipeline share.
+/// Resources that the messages of a pipeline share.
 struct PipelineLinks {
   std::vector<Resource> resources;
   std::vector<std::vector<ResourceUse>> forward;   ///< by boundary
@@ -74,7 +74,7 @@ enum class ReductionTime : std::uint8_t {
   WithLastBackward,  ///< in one executable with its last piece, whose result is sent after it
 };
 
-/// What devices do after their last micro-batch.
+/// Work of devices after their last micro-batch.
 struct StepEnd {
   bool together = true;             ///< optimizers start after the slowest reduction
   std::vector<bool> sums_shared{};  ///< by device: whether it sums gradients with others

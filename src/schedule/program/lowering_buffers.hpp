@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the pieces of a program that is being made allocate and free; private to lowering.
+// Allocations and frees of the pieces of a program under construction; private to lowering.
 #pragma once
 
 #include <cstddef>

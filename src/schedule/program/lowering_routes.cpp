@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes:   the places of pieces and the ways of their results.
+// Computes:   the places of pieces and the routes of their results.
 // Source:     the template of the order.
 // Assumes:    neighbours on one device hand over without a message.
 // Units:      none.

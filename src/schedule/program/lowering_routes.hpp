@@ -45,7 +45,7 @@ class OrderWays {
   [[nodiscard]] NodeId node_of(const PlacedStep& placed) const {
     return numbers_.of(placed.stage, placed.step);
   }
-  /// What a message carries, by what made it.
+  /// The route of a message, by the key of its producer.
   [[nodiscard]] const Way& way_of(const InstructionKey& key) const {
     return *way_out_[numbers_.of(static_cast<std::size_t>(key.group), key.phase, key.pass)];
   }

@@ -31,8 +31,8 @@ using MessageId = std::uint32_t;
 using BufferId = std::uint32_t;
 inline constexpr std::uint32_t kNoId = ~std::uint32_t{0};
 
-/// What an instruction is about. Two instructions about the same thing have the same key: a
-/// message has the key of what produced it.
+/// The subject of an instruction. Two instructions about the same subject have the same key: a
+/// message has the key of its producer.
 struct InstructionKey {
   int group = 0;  ///< operator group; in pipelines the virtual stage
   int piece = 0;  ///< of a temporal split of the group
@@ -60,7 +60,7 @@ enum class Opcode : std::uint8_t {
 struct Instruction {
   InstructionKey key;
   Opcode opcode = Opcode::Run;
-  std::uint32_t duration = 0;     ///< row of the duration table; row 0 is no time at all
+  std::uint32_t duration = 0;     ///< row of the duration table; row 0 is zero time
   std::uint32_t subject = kNoId;  ///< the message of sends, receives and waits; the buffer of
                                   ///< Allocate and Free; of others the gang, if any
   bool operator==(const Instruction&) const = default;
@@ -76,15 +76,15 @@ struct Queue {
   bool operator==(const Queue&) const = default;
 };
 
-/// What messages share: the way out of a node or into it, or a link.
+/// A resource that messages share: the cards out of a node or into it, or a link.
 enum class ResourceKind : std::uint8_t { NicOut, NicIn, Link };
 struct Resource {
   ResourceKind kind = ResourceKind::Link;
   int index = 0;  ///< of the node or the link
   bool operator==(const Resource&) const = default;
 };
-/// What a message takes of a resource while it travels at full speed. Where demands add up to more
-/// than 1, all of them slow down alike.
+/// The share of a resource that a message takes at full speed. Where demands add up to more than 1,
+/// all of them slow down alike.
 struct ResourceUse {
   std::uint32_t resource = 0;  ///< index into Program::resources
   double demand = 1.0;
@@ -168,14 +168,14 @@ struct Program {
 
 // Rows of the duration table of a pipeline. Lowering writes them, duration_table fills them.
 [[nodiscard]] std::uint32_t compute_row(std::size_t virtual_stage, Phase phase);
-/// Of a forward that runs at the same time as a backward.
+/// The duration row of a forward that runs at the same time as a backward.
 [[nodiscard]] std::uint32_t overlapped_row(std::size_t virtual_stage);
 [[nodiscard]] std::uint32_t transfer_row(std::size_t virtual_stages, std::size_t boundary,
                                          Phase direction);
-/// Of what a node of a pipeline hands on to another device.
+/// The duration row of the message of a pipeline node to another device.
 [[nodiscard]] std::uint32_t message_row(std::size_t virtual_stages, const TemplateNode& from);
 
-/// What a device does after its last micro-batch.
+/// A part of the work of a device after its last micro-batch.
 enum class StepPart : std::uint8_t {
   Reduction,        ///< gradients over its replicas
   SharedReduction,  ///< gradients that several devices sum
@@ -183,7 +183,7 @@ enum class StepPart : std::uint8_t {
 };
 [[nodiscard]] std::uint32_t step_row(std::size_t virtual_stages, int device, StepPart part);
 
-/// Of one device, at the end of a step.
+/// Times of one device at the end of a step.
 struct StepEndTicks {
   Ticks reduction = 0;
   Ticks shared_reduction = 0;

@@ -39,7 +39,7 @@ struct Timeline {
   [[nodiscard]] Ticks makespan() const;
 };
 
-/// Of the Run tasks of a simulated program.
+/// The timeline of the Run tasks of a simulated program.
 [[nodiscard]] Timeline make_timeline(const Program& program, const TaskGraph& graph,
                                      const TaskSimulator& simulated);
 

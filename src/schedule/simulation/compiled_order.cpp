@@ -90,7 +90,7 @@ class Compiler {
     return step / static_cast<Index>(order_.micro_batches);
   }
 
-  /// What a node waits for from another device, and what it sends to one.
+  /// A message that a node receives from another device or sends to one.
   struct Link {
     NodeId from = kNone;
     CompiledStep message;  ///< row and channel; row 0: nothing
@@ -262,7 +262,7 @@ SteadyWindow window_of(const std::vector<CompiledStep>& steps, std::size_t work,
 }
 
 bool covers(const KeptChunks& a, const KeptChunks& b) {
-  // What is whole counts for the weight gradient as well.
+  // A whole micro-batch counts for the weight gradient as well.
   for (std::size_t c = 0; c < a.whole.size(); ++c) {
     if (a.whole[c] < b.whole[c]) return false;
     if (a.whole[c] + a.for_weight[c] < b.whole[c] + b.for_weight[c]) return false;

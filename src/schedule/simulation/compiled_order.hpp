@@ -27,8 +27,8 @@ struct SteadyWindow {
   std::size_t count = 0;   ///< periods
 };
 
-/// What a device keeps at a moment: micro-batches by chunk, and those of which only the part for
-/// the weight gradient is left.
+/// Content of a device at a moment: whole micro-batches by chunk, and those of which only the part
+/// for the weight gradient is left.
 struct KeptChunks {
   std::vector<int> whole;
   std::vector<int> for_weight;

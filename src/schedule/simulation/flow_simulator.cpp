@@ -14,8 +14,8 @@
 namespace plansearch {
 namespace {
 
-/// What waiting `wait` for messages of lag `first`, then `first + growth`, ... exposes `count`
-/// times in a row: the sum of min(wait, lag).
+/// Exposed time of `count` waits of length `wait` for messages of lag `first`, then `first +
+/// growth`, ...: the sum of min(wait, lag).
 Ticks exposed_sum(Ticks wait, Ticks first, Ticks growth, Ticks count) {
   if (wait <= 0 || count <= 0) return 0;
   if (growth < 0) return exposed_sum(wait, first + growth * (count - 1), -growth, count);

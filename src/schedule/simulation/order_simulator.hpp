@@ -17,7 +17,7 @@ class OrderSimulator {
   void run(const CompiledOrder& order, int periods_left_out, const PipelineTimes& times,
            TransferMode transfers, SteadyState steady, PipelineResult& result);
 
-  /// Of the order, periods that the last run has extrapolated.
+  /// Periods of the order that the last run has extrapolated.
   [[nodiscard]] long long periods_skipped() const { return periods_skipped_; }
 
  private:

@@ -55,7 +55,7 @@ struct PipelineShape {
   const StageMapping* placement =
       nullptr;  ///< where virtual stages live; absent: as the schedule says
 
-  /// Of all replicas of the network.
+  /// Virtual stages of all replicas of the network.
   [[nodiscard]] int virtual_stages() const;
   /// Between virtual stages, and back.
   [[nodiscard]] int boundaries() const { return virtual_stages() - (forwards > 1 ? 0 : 1); }
@@ -65,7 +65,7 @@ struct PipelineShape {
   bool operator==(const PipelineShape&) const = default;
 };
 
-/// What of a shape a schedule can be particular about.
+/// A field of a shape that a schedule may restrict.
 enum class ShapeField : std::uint8_t { Stages, Chunks, MicroBatches, Group, Forwards };
 
 /// from, from + step, ... up to `to` where there is an end.
@@ -103,8 +103,8 @@ struct PipelineTimes {
   std::span<const Ticks> weight_gradient;  ///< empty: contained in `backward`
   std::span<const Ticks> activation_transfer;  ///< boundary k, forward direction
   std::span<const Ticks> gradient_transfer;    ///< boundary k, backward direction
-  /// What a forward adds to the backward that runs at the same time; empty: as `forward`. Together
-  /// they take at least as long as each by itself.
+  /// Time that a forward adds to the backward that runs at the same time; empty: as `forward`.
+  /// Together they take at least as long as each by itself.
   std::span<const Ticks> overlapped_forward;
 };
 

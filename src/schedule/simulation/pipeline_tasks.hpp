@@ -42,7 +42,7 @@ class PipelineTasks {
   [[nodiscard]] Ticks gradient(std::size_t k) const {
     return k > 0 && crosses(k - 1) ? times_.gradient_transfer[k - 1] : 0;
   }
-  /// Of a message from the last virtual stage to the first, where micro-batches pass again.
+  /// Time of a message from the last virtual stage to the first, where micro-batches pass again.
   [[nodiscard]] Ticks way_back(std::size_t k) const {
     const bool last = (k + 1) % replica_ == 0 && k < times_.activation_transfer.size();
     const bool moves = last && places_[k].device != places_[k + 1 - replica_].device;
@@ -58,7 +58,7 @@ class PipelineTasks {
   }
   /// Virtual stages of one replica of the network.
   [[nodiscard]] std::size_t replica() const { return replica_; }
-  /// What a forward costs at least where it may overlap a backward.
+  /// Least time of a forward that may overlap a backward.
   [[nodiscard]] Ticks least_forward(std::size_t k) const {
     const auto& overlapped = times_.overlapped_forward;
     return forward(k) -

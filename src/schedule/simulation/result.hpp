@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a simulated pipeline took.
+// Times of a simulated pipeline.
 #pragma once
 
 #include <cstdint>

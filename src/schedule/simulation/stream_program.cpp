@@ -17,7 +17,7 @@
 namespace plansearch {
 namespace {
 
-/// What is left of an instruction is over when it is this share of the step that was just taken.
+/// An instruction ends when its rest is below this share of the step that was just taken.
 constexpr double kRounding = 1e-12;
 
 double left_after(double left, double elapsed) {
@@ -166,7 +166,7 @@ double StreamSimulator::set_rates() {
   return next;
 }
 
-/// What runs alone runs at its own speed until it ends.
+/// Runs a stream without others, at its own speed, until its instruction ends.
 double StreamSimulator::run_alone(Stream& stream) {
   stream.work += stream.latency;
   stream.latency = 0.0;

@@ -21,8 +21,8 @@ struct StreamDependency {
   bool operator==(const StreamDependency&) const = default;
 };
 
-/// Runs when its stream has come to it and its dependencies have ended: `latency` seconds in which
-/// it disturbs nobody, then `work` seconds, alone, of its activity.
+/// An instruction runs when its stream has come to it and its dependencies have ended: `latency`
+/// seconds that slow no other instruction, then `work` seconds (alone) of its activity.
 struct StreamInstruction {
   std::uint8_t stream = 0;
   Activity activity = Activity::Compute;
@@ -54,7 +54,7 @@ struct StreamRun {
   std::vector<double> exposed;
 };
 
-/// What one more copy takes among its like, and what a run of copies takes besides:
+/// Time of one more copy in a run of copies (`steady`), and of the ends of the run:
 /// T(n) = edges + n * steady.
 struct SteadyRun {
   StreamRun steady;

@@ -83,7 +83,7 @@ class SharedLinkSimulation {
       return at != other.at ? at > other.at : task > other.task;
     }
   };
-  /// What travels on a channel that shares something.
+  /// A message on a channel that shares a resource.
   struct Moving {
     TaskId task = kNoId;
     double left = 0.0;  ///< ticks at full speed

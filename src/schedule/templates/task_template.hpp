@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done with every micro-batch, and what each of it needs: the part of a schedule that is
-// the same for all orders.
+// The work on every micro-batch and its dependencies: the part of a schedule that is the same for
+// all orders.
 //
 // An order is, for every device, a sequence of (node, micro-batch); whether it can run, how long it
 // takes and what it keeps follow from the template. Conventional pipelines are one instance
@@ -42,7 +42,7 @@ class TaskTemplate {
   [[nodiscard]] int devices() const { return devices_; }
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
   [[nodiscard]] const TemplateNode& node(NodeId id) const { return nodes_[id]; }
-  /// What a node needs of the same micro-batch.
+  /// Inputs of a node, in the same micro-batch.
   [[nodiscard]] std::span<const NodeId> inputs(NodeId id) const {
     return std::span(inputs_).subspan(first_input_[id], first_input_[id + 1] - first_input_[id]);
   }

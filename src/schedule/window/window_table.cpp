@@ -130,8 +130,8 @@ bool WindowTable::room_for_rest(std::size_t device) const {
   return false;
 }
 
-/// What blocks that are placed keep at least. What they give back is given back by the first blocks
-/// that could, at the earliest.
+/// Whether the least memory of the placed blocks fits. Blocks free memory at the earliest moment at
+/// which a block that could do so runs.
 bool WindowTable::fits_memory(std::size_t device) {
   const auto& cap = caps_[device];
   if (!cap) return true;
