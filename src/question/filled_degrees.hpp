@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan file left open, and who said it instead.
+// Degrees that a plan file left open, and the source of their values.
 #pragma once
 
 #include "question/resolve_plan.hpp"

@@ -15,10 +15,10 @@ namespace plansearch {
 /// more than there are.
 [[nodiscard]] std::optional<std::string> bad_gpu_count(const Cluster& cluster, std::int64_t gpus);
 
-/// What the cluster has to offer, as a hint.
+/// The sizes that the cluster offers, as a hint.
 [[nodiscard]] std::string gpu_count_hint(const Cluster& cluster);
 
-/// What an answer about more accelerators than the cluster has says first; empty for no more.
+/// The first line of an answer about more accelerators than the cluster has; empty otherwise.
 [[nodiscard]] std::string beyond_machine(const Cluster& cluster, int gpus);
 
 /// --gpus or --nodes; nothing when neither is given.

@@ -14,7 +14,7 @@
 namespace plansearch {
 namespace {
 
-/// What decides which plans a network has.
+/// A size of a network that decides which plans it has.
 struct Size {
   const char* name;
   std::int64_t (*of)(const ModelDescription& model);

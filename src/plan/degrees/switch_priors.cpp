@@ -10,8 +10,8 @@
 namespace plansearch {
 namespace {
 
-/// What all frameworks together count beside the sources of one: half a source, as what is known
-/// before counts half a row in every fit.
+/// Weight of all frameworks together against the sources of one: half a source, as prior knowledge
+/// counts half a row in every fit.
 constexpr double kEverywhere = 0.5;
 
 /// Shares of a value in sources that were weighed, and the weights.

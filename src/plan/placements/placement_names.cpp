@@ -46,7 +46,7 @@ std::vector<Copy> copies_of(const Network& network) {
   return copies;
 }
 
-/// Of a cut over all of the group.
+/// Factors of a cut over the whole group.
 FactorList outermost_first(std::size_t count) {
   FactorList list;
   for (std::size_t f = count; f-- > 0;) list.push_back(static_cast<std::uint8_t>(f));
@@ -107,7 +107,7 @@ class Resolver {
                                       fmt::join(prime_factors(group), ", "))};
   }
 
-  /// Of a list of placements, or of regions.
+  /// Whether an entry of a list of placements or regions means this copy.
   template <typename Entry>
   [[nodiscard]] bool means(const Entry& entry, const Copy& copy) const {
     const std::string& name = network_.blocks[copy.choice.block].name;
@@ -271,7 +271,7 @@ class Resolver {
     return std::nullopt;
   }
 
-  /// Of an entry that names no blocks: those of its dimensions that are there.
+  /// An entry that names no blocks, reduced to its dimensions that exist in this block.
   [[nodiscard]] PlacementEntry as_far_as(PlacementEntry entry,
                                          const std::vector<DimId>& dims) const {
     std::erase_if(entry.cut, [&](const NamedCut& cut) {

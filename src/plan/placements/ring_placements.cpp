@@ -21,7 +21,7 @@ namespace {
 
 using legality::broken;
 
-/// What Megatron cuts over the tensor group.
+/// Whether Megatron cuts a dimension over the tensor group.
 bool is_inner(DimRole role) {
   return role == DimRole::Head || role == DimRole::KvHead || role == DimRole::Ffn;
 }

@@ -22,7 +22,7 @@ struct Selection {
   bool operator==(const Selection&) const = default;
 };
 
-/// What is wrong with an entry.
+/// A fault of an entry.
 struct EntryFault {
   std::string message;
   std::string hint;

@@ -59,7 +59,7 @@ class Squares {
            has(op, DimRole::ExpertChoice);
   }
 
-  /// What Megatron cuts over the tensor group.
+  /// Whether Megatron cuts a dimension over the tensor group.
   static bool is_inner(DimRole role) {
     return role == DimRole::Head || role == DimRole::KvHead || role == DimRole::Ffn;
   }

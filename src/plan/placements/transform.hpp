@@ -35,7 +35,7 @@ struct TransformEntry {
   bool operator==(const TransformEntry&) const = default;
 };
 
-/// What the entries leave to a search, one by one, and in words; pieces of 1: not in pieces.
+/// One alternative that the entries leave to a search, also in words; pieces of 1: not in pieces.
 struct TransformAlternative {
   std::vector<TransformEntry> entries;
   std::string words;  ///< "ffn in 4 pieces"; empty where nothing is left open

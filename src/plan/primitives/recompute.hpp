@@ -12,8 +12,8 @@
 
 namespace plansearch {
 
-/// What selective recomputation runs again under a plan: the modules it names, or what the
-/// framework's own policy says.
+/// The operators that selective recomputation runs again under a plan: the modules it names, or
+/// those of the framework's own policy.
 [[nodiscard]] SelectiveRecompute selective_of(const Framework& framework, const PlanDegrees& plan);
 
 /// By operator of the block, the share of it that is run again, 0 to 1. Full recompute repeats

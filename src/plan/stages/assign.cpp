@@ -121,7 +121,7 @@ class Assigner {
                       "leave it out"};
   }
 
-  /// What lies on all devices goes with a stage, to be taken off it.
+  /// Blocks on all devices go with a stage first and are then removed from it.
   void carry_shared() {
     if (shared_.empty()) return;
     for (std::size_t c = copies_.size(); c-- > 0;) {

@@ -27,12 +27,12 @@ inline constexpr std::int64_t kMostDevices = std::int64_t{1} << 22;
 [[nodiscard]] std::int64_t device_count(const DeviceRange& range);
 /// In the order of the ranges.
 [[nodiscard]] std::vector<int> devices_of(const std::vector<DeviceRange>& ranges);
-/// Of ascending ranks, the fewest that an even pattern gives.
+/// The fewest regular ranges that make up these ascending ranks.
 [[nodiscard]] std::vector<DeviceRange> device_ranges(const std::vector<int>& devices);
 /// "0-7", "0-28:4", "0-71:64*8"
 [[nodiscard]] std::string to_text(const DeviceRange& range);
 
-/// What is selected lies on these devices; nothing: they are a stage that idles.
+/// A selection and its devices; without a selection the devices are an idle stage.
 struct AssignEntry {
   Selection what;
   std::vector<DeviceRange> devices{};
@@ -59,7 +59,7 @@ struct AssignedStage {
                                                       const Network& network,
                                                       const std::vector<bool>& shared = {});
 
-/// What each chunk of each position holds: places in `block_copies`, ascending.
+/// Content of each chunk of each position: places in `block_copies`, ascending.
 [[nodiscard]] std::vector<std::vector<std::vector<std::size_t>>> places_of(
     const ParallelPlan& plan);
 

@@ -23,9 +23,9 @@ namespace plansearch {
 /// splits the backward pass, under others the framework's optimizers start together.
 [[nodiscard]] OptimizerStart optimizer_start(const Framework& framework, ScheduleId schedule);
 
-/// What a framework runs when nobody asks: the default schedule where it lists it and the chunks
-/// and the network suit it, otherwise the first that suits; one it does not list where none does.
-/// One stage runs its micro-batches one after the other, whatever is listed.
+/// The default schedule of a framework if it lists it and the chunks and the network suit it,
+/// otherwise the first that suits; one that it does not list if none does. One stage runs its
+/// micro-batches one after the other, independent of the list.
 [[nodiscard]] ScheduleId default_schedule(const Framework& framework, const Network& network,
                                           int stages, int chunks);
 

@@ -110,7 +110,7 @@ Result check_rules(const ParallelPlan& plan) {
   return std::nullopt;
 }
 
-/// What `index_contents` fills in must be what it would fill in for this network.
+/// Checks that the tables of `index_contents` are those that it makes for this network.
 Result check_tables(const Assignment& assignment, const Network& network) {
   Assignment again;
   again.positions = assignment.positions;
@@ -217,7 +217,7 @@ std::optional<Infeasible> check_range(const PlanDegrees& d) {
   for (const int open : {d.shard_group, d.recompute_layers}) {
     if (open < 0) return refused(open);
   }
-  // What is multiplied with each other somewhere.
+  // Factors of products that are computed elsewhere.
   const std::array<std::vector<int>, 4> products{
       {{d.data, d.pipeline, d.tensor_in, d.tensor_out, d.tensor_depth, d.context},
        {d.pipeline, d.chunks},
