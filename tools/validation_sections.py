@@ -111,7 +111,7 @@ class Page:
         return (self.full or {}).get("sites", ())[1:]
 
     def in_sample(self):
-        """Of the tables that constants were fitted to, sources alike, with the factors of their own sites."""
+        """Errors of the tables that constants were fitted to, sources alike, with the factors of their own sites."""
         parts = (self.full or {}).get("sites", ())
         summary = parts[0]["summary"] if parts else self.runs["summary"]
         return groups(summary, "all", "without_suspects")[0]["at_sites"]["own_site"]["sources_alike"]
@@ -156,7 +156,7 @@ class Page:
 
     @staticmethod
     def slow_mode():
-        """What the intervals do not hold."""
+        """Runs outside the intervals."""
         return (
             "## Slow mode\n\n"
             "Pipelines of the Ultra-Scale Playbook sweep (EFA) have two modes. Most runs lie within a tenth of "
