@@ -20,7 +20,7 @@
 
 namespace plansearch {
 
-/// By field path, e.g. "peak.bf16"; a path stands for everything below it.
+/// Provenance by field path, e.g. "peak.bf16"; a path stands for everything below it.
 using ProvenanceMap = std::map<std::string, Provenance>;
 
 struct Accelerator {

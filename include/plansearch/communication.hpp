@@ -49,7 +49,7 @@ enum class WireClass : std::uint8_t {
 /// When in a step: the three products, or the end of the step.
 enum class DemandPhase : std::uint8_t { Forward, InputGradient, WeightGradient, Step };
 
-/// On which side of its operator, in that phase, the communication stands.
+/// The side of its operator on which the communication stands, in that phase.
 enum class Side : std::uint8_t { Before, After };
 
 /// `Communication::reader` of messages that belong to no tensor between two operators (statistics,

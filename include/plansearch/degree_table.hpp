@@ -37,7 +37,7 @@ struct DegreeRow {
   bool combines = false;  ///< words may be joined by commas or '+': a value is a set of them
 };
 
-/// By enumerator of `Degree`.
+/// Rows by enumerator of `Degree`.
 [[nodiscard]] const std::array<DegreeRow, kDegreeCount>& degree_table();
 [[nodiscard]] const DegreeRow& row_of(Degree degree);
 

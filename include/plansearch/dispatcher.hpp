@@ -28,7 +28,7 @@ inline constexpr DispatcherId kAnyDispatcher{255};
 /// "own", then every name that tables of dispatchers can use.
 [[nodiscard]] const std::vector<std::string>& dispatcher_names();
 [[nodiscard]] std::string_view to_text(DispatcherId id);
-/// By name, whatever its case and hyphens.
+/// The dispatcher of a name; case and hyphens do not matter.
 [[nodiscard]] std::optional<DispatcherId> find_dispatcher(std::string_view word);
 
 /// A row of a table of dispatchers (docs/frameworks.md).

@@ -45,7 +45,7 @@ class SimulationLimit : public InputError {
 /// Several wrong inputs; as one it is the first of them.
 class InputErrors : public InputError {
  public:
-  /// At least one.
+  /// Takes at least one error.
   explicit InputErrors(std::vector<InputError> all);
   [[nodiscard]] const std::vector<InputError>& all() const { return all_; }
   /// One after the other.

@@ -32,7 +32,7 @@ struct PrecisionPolicy {
   DataType activation = DataType::Bf16;
   DataType parameter = DataType::Bf16;
   std::optional<DataType> frozen{};  ///< weights that are not trained; else as parameter
-  /// Those of them that products of layers multiply with, not vocabulary nor router; else as
+  /// Format of the frozen weights in products of layers, without vocabulary and router; absent: as
   /// frozen. Products read them in their own format: smaller ones are expanded before each.
   std::optional<DataType> quantised{};
   std::optional<DataType> gradient = DataType::Bf16;  ///< kept with the main gradient
@@ -56,7 +56,7 @@ enum class MessageWait : std::uint8_t {
 
 /// How a framework hides one kind of communication.
 struct OverlapRule {
-  /// Where its order of issue is not described: the share of a message that kernels hide, 0 to 1.
+  /// Share of a message that kernels hide, 0 to 1, where its order of issue is not described.
   double share = 0.0;
   MessageWait wait = MessageWait::AtOnce;  ///< inside a pass
   /// Tiles that travel between the steps of an operator; absent: as `wait`.
@@ -166,7 +166,7 @@ struct ShardingRules {
   Scope depth_gather = Scope::Use;                ///< AxoNN's z axis
   Scope depth_reduce = Scope::MicroBatch;
   DepthParameters depth_parameters = DepthParameters::All;
-  /// By ZeRO stage: when gradients of data-parallel replicas are summed.
+  /// The moment at which gradients of data-parallel replicas are summed, by ZeRO stage.
   std::array<Scope, 4> gradient_reduce{Scope::Step, Scope::Step, Scope::MicroBatch,
                                        Scope::MicroBatch};
   std::optional<Scope> gradient_reduce_pipelined;  ///< of every stage; absent: as above

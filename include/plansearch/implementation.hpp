@@ -37,8 +37,8 @@ enum class GatedActivation : std::uint8_t {
   Separate,   ///< the activation and the product with the gate, each with what it keeps
 };
 
-/// Where a mixture of experts multiplies by the weights of the routed tokens, and so what the
-/// gradient of those weights needs.
+/// The place where a mixture of experts multiplies by the weights of routed tokens, which decides
+/// the tensors that their gradient needs.
 enum class ExpertWeights : std::uint8_t {
   InActivation,     ///< in the kernel of a gated activation, from its input; else AfterActivation
   AfterActivation,  ///< activation before and after
@@ -65,7 +65,7 @@ enum class LossInput : std::uint8_t {
   Single,      ///< an fp32 copy that the model makes, which is kept; but of losses by chunks
 };
 
-/// Where gradients are while no backward pass has made them.
+/// The storage of gradients before a backward pass has made them.
 enum class GradientStorage : std::uint8_t {
   Buffer,    ///< in a buffer that lives as long as the parameters
   Backward,  ///< nowhere: the first backward pass of a step makes them as it frees activations

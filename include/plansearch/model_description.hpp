@@ -28,7 +28,7 @@ enum class NormKind {
   RmsNorm,
 };
 
-/// Where the norms of a layer stand.
+/// The place of the norms of a layer.
 enum class NormPlacement {
   Pre,          ///< before attention and before the MLP (GPT-2 and most since)
   Post,         ///< after each residual addition (BERT)

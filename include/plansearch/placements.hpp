@@ -79,13 +79,13 @@ struct BlockChoice {
   std::vector<std::optional<FactorCuts>> operators;  ///< by operator; absent: by role
   std::optional<FactorCuts> entering;  ///< tensors from the block before; absent: by role
   std::optional<FactorCuts> leaving;   ///< tensors for the block behind
-  /// By operator, for operators that are named above; empty: none runs in steps. Squares of one
-  /// operator nest, the outermost first: the last one turns with every step.
+  /// Squares by operator, for operators that are named above; empty: none runs in steps. Squares of
+  /// one operator nest, the outermost first: the last one turns with every step.
   std::vector<std::vector<SquareCut>> squares;
   [[nodiscard]] std::span<const SquareCut> squares_of(std::size_t op) const {
     return op < squares.size() ? std::span(squares[op]) : std::span<const SquareCut>();
   }
-  /// By operator, as `squares`; an operator has one or the other.
+  /// Rings by operator, as `squares`; an operator has one or the other.
   std::vector<std::optional<RingCut>> rings;
   [[nodiscard]] const RingCut* ring(std::size_t op) const {
     return op < rings.size() && rings[op] ? &*rings[op] : nullptr;

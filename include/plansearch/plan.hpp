@@ -190,7 +190,7 @@ struct ParallelPlan {
 
   [[nodiscard]] int devices() const;
   [[nodiscard]] const Transform& transform_at(int position) const;
-  /// By value: equal assignments need not be the same object.
+  /// Compares by value: equal assignments need not be the same object.
   bool operator==(const ParallelPlan& other) const;
 };
 

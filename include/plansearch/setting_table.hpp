@@ -49,7 +49,7 @@ struct SettingRow {
   void (*set)(ProblemRequest&, const std::string&);  ///< a text without a `setting_problem`
 };
 
-/// By enumerator of `Setting`.
+/// Rows by enumerator of `Setting`.
 [[nodiscard]] const std::array<SettingRow, kSettingCount>& setting_table();
 [[nodiscard]] const SettingRow& row_of(Setting setting);
 /// "--seq-len"

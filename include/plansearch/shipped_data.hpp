@@ -14,7 +14,7 @@
 #include "plansearch/recipe.hpp"
 #include "plansearch/site.hpp"
 
-/// Where an installed package keeps the files; find_package(plansearch) defines it.
+/// The folder in which an installed package keeps the files; find_package(plansearch) defines it.
 #ifndef PLANSEARCH_PACKAGED_DATA
 #define PLANSEARCH_PACKAGED_DATA ""
 #endif

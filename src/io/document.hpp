@@ -95,7 +95,7 @@ class Node {
   [[nodiscard]] double positive_number() const;
   [[nodiscard]] bool boolean() const;
   [[nodiscard]] std::int64_t integer(IntegerRange range = {}) const;
-  /// As `integer`, for counts kept in an int.
+  /// The same as `integer`, for counts kept in an int.
   [[nodiscard]] int count(int low = 1, int high = std::numeric_limits<int>::max()) const;
   template <typename E>
   [[nodiscard]] E choice(std::span<const Choice<E>> choices) const;

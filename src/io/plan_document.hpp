@@ -31,7 +31,7 @@ namespace plansearch::io {
 /// A double-quoted YAML scalar.
 [[nodiscard]] std::string in_quotes(std::string_view text);
 
-/// Where something stands in a file; says nothing of what it is.
+/// The place of a value in a file, without the value.
 struct FilePlace {
   SourceLocation where;
   bool operator==(const FilePlace&) const { return true; }
@@ -163,15 +163,15 @@ void add_degrees(const PinnedDegrees& degrees, std::vector<std::string>& parts);
 struct PlanDocument {
   /// Settings and degrees, and the hashes that files had when the plan was written.
   ProblemRequest question;
-  /// In place of degrees: a list of stages.
+  /// A list of stages in place of degrees.
   std::optional<StagesDocument> stages;
   /// Operators that are not cut by role.
   std::optional<PlacementsDocument> placements{};
   /// The same in other words, which need the network.
   std::optional<TransformDocument> transform{};
-  /// In place of stages, in words which need the network.
+  /// An assignment in place of stages, in words that need the network.
   std::optional<AssignDocument> assign{};
-  /// Beside degrees, stages or `assign`.
+  /// Shared devices, in addition to degrees, stages or `assign`.
   std::optional<SharedDocument> shared{};
   std::optional<WindowDocument> window{};
 

@@ -16,7 +16,7 @@ inline constexpr std::size_t kLargestSampleFile = std::size_t{64} << 20U;
 /// A measured point, by the columns of the tables of `validate`: "m" -> "1024".
 using SampleCells = std::map<std::string, std::string, std::less<>>;
 
-/// Where the samples are from.
+/// The origin of the samples.
 struct SampledMachine {
   std::string backend;
   std::string name;  ///< of the accelerator

@@ -27,7 +27,7 @@ inline constexpr std::string_view kOverlapWord = "OVERLAP_F_B";
 
 /// A schedule of the table, or the order in a file: a word that ends in .csv or holds a slash.
 [[nodiscard]] std::optional<ScheduleId> find_or_read_schedule(std::string_view word);
-/// As parse_value; a schedule may be a file.
+/// The same as parse_value; a schedule may be a file.
 [[nodiscard]] std::optional<int> parse_degree(Degree degree, std::string_view text);
 
 /// Compute actions only, or (lowered) with every send after the piece that makes its message and

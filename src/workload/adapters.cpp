@@ -45,7 +45,8 @@ const std::vector<Target>& separate_targets() {
   return kTargets;
 }
 
-/// Where one product makes query, key and value, and one the gate and what it multiplies.
+/// Targets of models in which one product makes query, key and value, and another one the gate and
+/// its partner.
 const std::vector<Target>& fused_targets() {
   static const std::vector<Target> kTargets{
       {"qkv", {{"query", "key", "value"}}},
@@ -233,7 +234,7 @@ class Adapters {
     }
   }
 
-  /// Without the dimension that tells the gate from what it multiplies.
+  /// The dimensions without the one that distinguishes the gate from its partner.
   [[nodiscard]] Dims half_of(const Dims& outputs) const {
     Dims half;
     for (const DimId id : outputs) {

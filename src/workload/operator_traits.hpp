@@ -114,7 +114,7 @@ extern const std::array<OperatorTraits, kOperatorKindCount> kOperatorTraits;
 /// dropout.
 [[nodiscard]] bool is_linear(const Operator& op);
 
-/// By the word of graph files; null where no row has it.
+/// The row of a word of graph files; null if no row has it.
 [[nodiscard]] const OperatorTraits* find_traits(std::string_view word);
 
 [[nodiscard]] inline const OperatorTraits& traits(OperatorKind kind) {

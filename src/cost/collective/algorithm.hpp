@@ -27,7 +27,7 @@ struct CollectiveCall {
 
 using ProtocolTimes = FixedVector<Seconds, 8>;
 
-/// Where an algorithm runs: inside one domain of fast links, or over several.
+/// The reach of an algorithm: inside one domain of fast links, or over several.
 enum class Reach : std::uint8_t { Domain, Fabric };
 
 struct CollectiveAlgorithm {
@@ -50,7 +50,7 @@ extern const CollectiveAlgorithm kTokenExchange;
 extern const CollectiveAlgorithm kFabricTokenExchange;
 extern const CollectiveAlgorithm kFabricSend;
 
-/// From here on a switch can reduce: two ranks exchange directly.
+/// Least number of ranks for which a switch reduces: two ranks exchange directly.
 inline constexpr double kSwitchRanks = 3.0;
 
 /// See collective_cost.hpp.

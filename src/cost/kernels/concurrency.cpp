@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::array<Activity, kActivityCount> kActivities{
     Activity::Compute, Activity::Local, Activity::Fabric, Activity::FromHost, Activity::ToHost};
-/// Below it no kernel falls, whatever the messages take.
+/// Least rate of a kernel, however many multiprocessors messages take.
 constexpr double kLeastLeft = 0.1;
 
 bool is_copy(Activity activity) {

@@ -18,7 +18,7 @@ namespace plansearch::io {
 namespace {
 
 constexpr std::size_t kMostRank = 6;
-/// Over dimensions of these roles degrees cut tensors: what sums them up has to say so.
+/// Roles of dimensions that degrees cut; an operator that sums over them has to say so.
 constexpr RoleSet kCutRoles{DimRole::Hidden,    DimRole::Head,   DimRole::Ffn,   DimRole::Vocab,
                             DimRole::ExpertFfn, DimRole::Expert, DimRole::Routed};
 constexpr std::size_t kMostLoop = 24;

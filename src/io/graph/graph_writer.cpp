@@ -166,7 +166,7 @@ class BlockWriter {
     line(6, text + "}");
   }
 
-  /// Where tensors and parameters are not numbered as they come.
+  /// Writes the orders of tensors and parameters that are not numbered as they come.
   void write_orders() {
     std::vector<TensorId> tensors = block_.inputs;
     std::vector<ParameterId> parameters;

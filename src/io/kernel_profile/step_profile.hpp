@@ -30,7 +30,7 @@ inline constexpr std::size_t kProfileTerms = 9;
 [[nodiscard]] std::string_view to_text(ProfileTerm term);
 [[nodiscard]] bool is_message(ProfileTerm term);
 
-/// By the name of a kernel, or of an operator of a processor.
+/// The term of a kernel, or of an operator of a processor, by its name.
 [[nodiscard]] ProfileTerm term_of(std::string_view kernel);
 
 struct TermTime {
