@@ -20,7 +20,7 @@ class Question {
   /// The flags of `plansearch predict`; degrees among them hold for every plan.
   explicit Question(const std::vector<std::string>& words);
 
-  /// The answer of `plansearch predict --format json` to these degrees beside the question's own,
+  /// The answer of `plansearch predict --format json` to these degrees and the question's own,
   /// without remedies where the plan does not fit. InputError for a plan that is not legal.
   [[nodiscard]] std::string predict(const SpelledDegrees& degrees) const;
 

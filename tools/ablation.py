@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What each mechanism buys: neutralises one at a time and predicts the measured runs again.
+"""Worth of each mechanism: neutralises one at a time and predicts the measured runs again.
 
   tools/ablation.py --binary build/release/plansearch --table runs.csv [--table ...]
                     [--suspect suspect.csv] [--out validation/ablation.json]

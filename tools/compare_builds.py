@@ -46,13 +46,13 @@ def ask(executable, arguments):
 
 
 def shipped(old, new, what):
-    """What both builds list, with the columns of the old one, by name."""
+    """Rows that both builds list, with the columns of the old one, by name."""
     texts = [ask(build, ["list", what, "--format", "json"])[1] for build in (old, new)]
     first, second = ({item["name"]: item for item in json.loads(text)} for text in texts)
     return [first[name] for name in sorted(first.keys() & second.keys())]
 
 
-# What the frameworks below cannot do, so that most draws are legal; others can do all of it.
+# Features that the frameworks below lack, so that most draws are legal; others can do all of it.
 CANNOT = {
     "axonn": {"cp", "sp", "zero", "vpp", "selective"},
     "deepspeed": {"tp", "pp", "ring", "vpp", "selective", "sp"},
@@ -265,7 +265,7 @@ def relative(old, new):
 
 
 class Differences:
-    """What differs, by key."""
+    """Differing values, by key."""
 
     def __init__(self):
         self.changed = collections.defaultdict(list)  # (group, key) -> (relative, id, old, new)

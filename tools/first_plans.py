@@ -18,7 +18,7 @@ PAGE = ROOT / "docs" / "first_plans.md"
 MEGATRON = "NVIDIA/Megatron-LM@d98e8a64 (2026-08-22)"
 TORCH = "pytorch/torchtitan@b5bcd76c (2026-08-21) and pytorch/pytorch@00722e64"
 
-# What is asked; the published degrees as `predict` takes them, and where they stand; why another plan may come first.
+# The question; the published degrees as `predict` takes them, and where they stand; why another plan may come first.
 JOBS = [
     ("--hw selene --model gpt3-175b --gpus 1024", "--tp 8 --pp 16 --micro-batch 1",
      "arXiv 2104.04473, table 1", "fused attention frees the memory that 16 stages were for; 4 are enough, with larger micro-batches"),

@@ -80,7 +80,7 @@ def read(path):
 
 
 def parameters_of(combinations):
-    """What shares something on this chip: pairs that take longer than the longer of the two."""
+    """Pairs of activities that share a resource of this chip: pairs that take longer than the longer of the two."""
     excess = {}
     for _, parts, time, _ in combinations:
         if len(parts) == 2:

@@ -20,7 +20,7 @@ def without_text(source):
 
 
 def kind_of(introduction):
-    """What a brace opens after this text: "scope", "table" or "function"."""
+    """Kind of the scope that a brace opens after this text: "scope", "table" or "function"."""
     text = OPERATOR.sub("operator", introduction)
     before = None
     while before != text:

@@ -790,7 +790,7 @@ def models():
 
 
 def studies():
-    """Of published figures only (validation/reproduce): sizes of pairs are not published."""
+    """Networks of published figures only (validation/reproduce): sizes of pairs are not published."""
     for name, blocks in (("alphafold2-2.4b", 96), ("alphafold2-3.2b", 128)):
         yield dict(name=name, comment="AlphaFold 2 of nnScaler's evaluation; c_z 384 is the multiple of 64 (heads of 32, two tensor "
                    "ranks)\n# that comes within 6 % of the published parameters.", source="Lin et al., nnScaler (OSDI 2024), table 9",

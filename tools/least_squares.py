@@ -69,14 +69,14 @@ def group_means(values, weights, groups):
 
 
 def centred(values, weights, groups):
-    """What is left of values, and what the prior says of every group's factor in the same unit."""
+    """Residuals of values, and those of the prior on every group's factor, in the same unit."""
     means = group_means(values, weights, groups)
     rest = [value - means.get(group, 0.0) for value, group in zip(values, groups)]
     return rest, [means[group] * SCALE / GROUP_WIDTH for group in sorted(means)]
 
 
 class Problem:
-    """What is fitted: parameters, weights and groups of residuals, and `residuals(values)`."""
+    """A problem to fit: parameters, weights and groups of residuals, and `residuals(values)`."""
 
     def __init__(self, parameters, residuals, weights, groups):
         self.parameters, self.residuals = parameters, residuals

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A chip as if nobody had measured it, calibrated from a few of its recorded times, against its shipped profile.
+"""A chip as if it had not been measured, calibrated from a few of its recorded times, against its shipped profile.
 
   python3 tools/left_out_chip.py BIN --chip h100-sxm5-80gb --cluster dgx-h100 --link nvlink4-switch --donor a100-sxm4-80gb --donor-link nvlink3-switch \\
       --matmul gemm.csv --attention attention.csv --collectives nccl.csv --runs runs.csv [--samples 100]

@@ -21,7 +21,7 @@ NORMAL_P90 = 1.2815515655446004
 
 
 def quantile(weighted, share):
-    """Of (value, weight) pairs."""
+    """The quantile `share` of (value, weight) pairs."""
     weighted = sorted(weighted)
     left = share * sum(weight for _, weight in weighted)
     for value, weight in weighted:

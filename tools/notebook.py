@@ -20,7 +20,7 @@ NEEDS = {"pictures": "matplotlib", "tables": "pandas"}
 
 
 def run_cell(source, names):
-    """What a cell prints, and the text of its last expression."""
+    """Output of a cell, and the text of its last expression."""
     tree = ast.parse(source)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     printed = io.StringIO()

@@ -113,7 +113,7 @@ def predicted(binary, rows, columns, level, folder):
 
 
 def density(measured, row):
-    """Of the logarithm of a measured step, by the interval of its prediction."""
+    """Density of the logarithm of a measured step, by the interval of its prediction."""
     error = math.log(measured / row["predicted_step_time_s"])
     below = math.log(row["predicted_step_time_s"] / row["predicted_p10_s"]) / NORMAL_P90
     above = math.log(row["predicted_p90_s"] / row["predicted_step_time_s"]) / NORMAL_P90

@@ -99,7 +99,7 @@ def site_table(summary, kinds, which):
 
 
 def left_out_words(summary, which):
-    """What a laboratory that no fit of sites has seen can expect."""
+    """Expected error of a laboratory that no fit of sites has seen."""
     alike = groups(summary, "all", which)[0]["at_sites"]["left_out"]["sites_alike"]
     return (f"{alike['groups']} sites of five rows or more, each left out: median of their mean errors "
             f"**{percent(alike['median_of_mean_errors'])} %**, bias {signed(alike['bias'])} %, "

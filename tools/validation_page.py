@@ -34,7 +34,7 @@ LABELS = (("multi-node", "vTrain, several nodes"), ("single-node", "vTrain, one 
           ("Megatron-LM functional", "Megatron-LM tests"), ("arXiv", "papers"))
 
 
-#: What `--also-later` brings, table by table.
+#: Titles of the tables of `--also-later`.
 LATER = ("Sources that came later", "Sources that came last")
 
 
@@ -81,7 +81,7 @@ def rounded(value):
 
 
 def summary_of(answer):
-    """What is kept of a table that does not ship: groups, no rows."""
+    """Summary of a table that does not ship: groups, no rows."""
     kept = {"rows": len(answer["rows"]),
             "summary": [{key: value for key, value in group.items() if key != "at_sites"}
                         for group in rounded(answer["summary"])]}

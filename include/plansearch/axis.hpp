@@ -39,7 +39,7 @@ enum class Axis : std::uint8_t {
   Factor6,
   Factor7,
 };
-inline constexpr std::size_t kRoleCount = 11;  ///< axes beside the factors
+inline constexpr std::size_t kRoleCount = 11;  ///< axes other than factors
 inline constexpr std::size_t kMostFactors = 8;
 inline constexpr std::size_t kAxisCount = kRoleCount + kMostFactors;
 [[nodiscard]] constexpr Axis factor_axis(std::size_t number) {
@@ -84,7 +84,7 @@ class AxisSet {
 
 inline constexpr AxisSet kFactorAxes{Axis::Factor0, Axis::Factor1, Axis::Factor2, Axis::Factor3,
                                      Axis::Factor4, Axis::Factor5, Axis::Factor6, Axis::Factor7};
-/// Over these, devices share the matrix products of one token.
+/// Axes over which devices share the matrix products of one token.
 inline constexpr AxisSet kTensorAxes = AxisSet{Axis::In, Axis::Out} | kFactorAxes;
 
 /// Calls `visit` for every axis of the set, smallest number first.

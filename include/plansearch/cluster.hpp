@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What machine: accelerators, link tiers, and where each number comes from.
+// A machine: accelerators, link tiers, and the provenance of each number.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@
 
 namespace plansearch {
 
-/// By field path, e.g. "peak.bf16"; a path stands for everything below it.
+/// Provenance by field path, e.g. "peak.bf16"; a path stands for everything below it.
 using ProvenanceMap = std::map<std::string, Provenance>;
 
 struct Accelerator {
@@ -33,9 +33,9 @@ struct Accelerator {
   /// Dense peak of the matrix engine; absent where the accelerator has no such format.
   std::array<std::optional<FlopRate>, kDataTypeCount> peak;
   std::optional<double> power_watt;
-  /// Whether frameworks run collectives through user buffers beside matmuls (Hopper and newer).
+  /// Whether frameworks run collectives through user buffers during matmuls (Hopper and newer).
   bool user_buffers = false;
-  /// Whether its kernels are fractions of the peaks of another architecture, which nobody measured.
+  /// Whether its kernels are unmeasured: fractions of the peaks of another architecture.
   bool foreign_kernels = false;
   KernelCurves kernels;
   ConcurrencyCoefficients concurrency;
@@ -57,7 +57,7 @@ struct Nics {
   bool operator==(const Nics&) const = default;
 };
 
-/// What one rank of a group sustains while all its sister groups send, where it was measured.
+/// The measured rate of one rank of a group while all its sister groups send.
 struct GroupRate {
   int stride = 1;  ///< ranks of the groups inside it
   int ranks = 2;
@@ -94,7 +94,7 @@ struct Host {
   Bytes memory;                       ///< of a node
   Bandwidth memory_bandwidth;         ///< of a node, datasheet peak
   Bandwidth to_device;                ///< one accelerator, all of the node copying
-  Bandwidth from_device;              ///< the same, the other way
+  Bandwidth from_device;              ///< the same, in the opposite direction
   double optimizer_efficiency = 1.0;  ///< of an update, share of the memory bandwidth
   bool operator==(const Host&) const = default;
 };

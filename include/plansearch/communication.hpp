@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must be communicated, derived from placement and policies, never declared; and what it
-// costs.
+// Communication, derived from placement and policies and never declared, and its price.
 #pragma once
 
 #include <array>
@@ -19,7 +18,7 @@
 
 namespace plansearch {
 
-/// What `Communication::index` counts.
+/// The subject of a message; it says what `Communication::index` counts.
 enum class Subject : std::uint8_t {
   Activation,          ///< index: TensorId
   ActivationGradient,  ///< index: TensorId
@@ -50,7 +49,7 @@ enum class WireClass : std::uint8_t {
 /// When in a step: the three products, or the end of the step.
 enum class DemandPhase : std::uint8_t { Forward, InputGradient, WeightGradient, Step };
 
-/// On which side of its operator, in that phase, the communication stands.
+/// The side of its operator on which the communication stands, in that phase.
 enum class Side : std::uint8_t { Before, After };
 
 /// `Communication::reader` of messages that belong to no tensor between two operators (statistics,
@@ -78,8 +77,8 @@ struct Communication {
   bool operator==(const Communication&) const = default;
 };
 
-/// What communication is for: the words of a step's breakdown. It follows from what moves and over
-/// which axes, not from the strategy that was asked for.
+/// The purpose of communication, as a word of a step's breakdown. It follows from the tensor and
+/// the axes over which it moves, not from a requested strategy.
 enum class Purpose : std::uint8_t {
   Tensor,    ///< activations of operators that several devices compute together
   Data,      ///< parameters and gradients of replicas and shards
@@ -107,7 +106,7 @@ struct PricedCommunication {
   double count = 0.0;
   Seconds time{};     ///< one call
   Seconds exposed{};  ///< what nothing hides, of all calls
-  /// Of a parameter that other blocks use as well; empty for the others.
+  /// Key of a parameter that other blocks use as well; empty for the others.
   std::string shared_key{};
   bool operator==(const PricedCommunication&) const = default;
 };

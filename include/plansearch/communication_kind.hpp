@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ways in which devices exchange data.
+// Kinds of data exchange between devices.
 #pragma once
 
 #include <cstdint>

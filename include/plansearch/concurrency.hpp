@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels, messages and copies of one device cost each other when they run at once.
+// Slowdown of kernels, messages and copies of one device that run at the same time.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace plansearch {
 
-/// What an instruction keeps busy while it runs.
+/// The resource that an instruction keeps busy while it runs.
 enum class Activity : std::uint8_t {
   Compute,   ///< multiprocessors
   Local,     ///< messages over links inside the node
@@ -29,7 +29,7 @@ using ActivityMask = std::uint8_t;
 /// Instructions of one activity share what it has.
 class ConcurrencyRates {
  public:
-  /// Nobody disturbs anybody.
+  /// Activities do not slow each other.
   ConcurrencyRates() {
     for (auto& rates : rate_) rates.fill(1.0);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels, messages and copies of one accelerator share. The equation is in
-// src/cost/kernels/concurrency.cpp.
+// Coefficients of the resources that kernels, messages and copies of one accelerator share. The
+// equation is in src/cost/kernels/concurrency.cpp.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ struct ActivityPair {
   Activity one;
   Activity other;
 };
-/// What can have a path in common. Kernels and messages share multiprocessors instead.
+/// Pairs of activities that can share a path. Kernels and messages share multiprocessors instead.
 inline constexpr std::array<ActivityPair, 8> kPathPairs{{
     {Activity::Compute, Activity::FromHost},
     {Activity::Compute, Activity::ToHost},

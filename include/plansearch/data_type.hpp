@@ -9,7 +9,7 @@
 
 namespace plansearch {
 
-/// Those behind Nvfp4 are kept only: no matrix engine here multiplies them.
+/// Number formats. Those after Nvfp4 are storage formats: no matrix engine here multiplies them.
 enum class DataType { Fp64, Fp32, Tf32, Fp16, Bf16, Fp8, Mxfp8, Nvfp4, Int8, Nf4, Int4 };
 inline constexpr std::size_t kDataTypeCount = 8;     ///< that products run in
 inline constexpr std::size_t kStoredTypeCount = 11;  ///< that tensors are kept in

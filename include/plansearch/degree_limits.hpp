@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that somebody allows the degrees of a search to have: lists, ranges and bounds.
+// Values that a user allows the degrees of a search to have: lists, ranges and bounds.
 #pragma once
 
 #include <array>

@@ -64,10 +64,10 @@ class DegreeSet {
 /// The ranks a plan takes: their degrees multiply to its devices.
 inline constexpr DegreeSet kMeshDegrees{Degree::Data,      Degree::Pipeline,    Degree::TensorIn,
                                         Degree::TensorOut, Degree::TensorDepth, Degree::Context};
-/// What the number of micro-batches depends on.
+/// Degrees that the number of micro-batches depends on.
 inline constexpr DegreeSet kBatchDegrees{Degree::Data, Degree::TensorDepth, Degree::MicroBatch};
 
-/// What belongs to a pipeline as a whole; every stage can have its own value of the others.
+/// Degrees of a pipeline as a whole; every stage can have its own value of the others.
 inline constexpr DegreeSet kPipelineDegrees{Degree::Pipeline, Degree::Chunks, Degree::MicroBatch,
                                             Degree::Schedule};
 

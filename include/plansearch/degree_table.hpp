@@ -30,14 +30,14 @@ struct DegreeRow {
   std::string_view help;
   int (*get)(const PlanDegrees& plan) = nullptr;
   void (*set)(PlanDegrees& plan, int value) = nullptr;
-  /// Of words only: all of them by value, the value of one, and one by value.
+  /// For rows of words only: all words by value, the value of a word, the word of a value.
   const std::vector<std::string>& (*words)() = nullptr;
   std::optional<int> (*find)(std::string_view word) = nullptr;
   std::string_view (*word)(int value) = nullptr;
   bool combines = false;  ///< words may be joined by commas or '+': a value is a set of them
 };
 
-/// By enumerator of `Degree`.
+/// Rows by enumerator of `Degree`.
 [[nodiscard]] const std::array<DegreeRow, kDegreeCount>& degree_table();
 [[nodiscard]] const DegreeRow& row_of(Degree degree);
 

@@ -24,7 +24,7 @@ enum class SequenceParallel : std::uint8_t { Off, On };
 /// Ring: products of layers take their rows tile by tile over the tensor group, in place of the
 /// gathers and scatters of sequence parallelism (collective matmul).
 enum class Temporal : std::uint8_t { None, Ring };
-/// What data parallelism shards: nothing, optimizer states, + gradients, + parameters.
+/// The tensors that data parallelism shards: none, optimizer states, + gradients, + parameters.
 enum class ZeroStage : std::uint8_t { None = 0, Optimizer = 1, Gradients = 2, Parameters = 3 };
 
 [[nodiscard]] std::string_view to_text(Recompute value);
@@ -61,7 +61,7 @@ struct PlanDegrees {
   Recompute recompute = Recompute::None;
   int recompute_layers = 0;  ///< of full recomputation: first layers of every chunk; 0: all
   ScheduleId schedule = kDefaultSchedule;
-  /// Of selective recomputation: parts of a layer that run again, bits of LayerModules; 0: those of
+  /// Parts of a layer that selective recomputation runs again, bits of LayerModules; 0: those of
   /// the framework's own policy.
   std::uint8_t modules = 0;
   DispatcherId dispatcher = kOwnDispatcher;  ///< of tokens to their experts

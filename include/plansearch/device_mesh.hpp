@@ -33,7 +33,7 @@ struct ProcessGroup {
   ProcessGroup(int size, int stride);
   ProcessGroup(AxisExtent extent) : ProcessGroup(extent.size, extent.stride) {}
   [[nodiscard]] int size() const;
-  /// From the first to the last rank, both counted.
+  /// Number of ranks from the first to the last, both counted.
   [[nodiscard]] int span() const;
   /// Appends an extent whose stride is no smaller than the period.
   void nest(AxisExtent extent);

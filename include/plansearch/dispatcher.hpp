@@ -20,15 +20,15 @@ enum class TokenPath : std::uint8_t {
 
 /// The number of a dispatcher among all there are names for.
 enum class DispatcherId : std::uint8_t {};
-/// What a framework does where nobody names a dispatcher, and hides of it what its runs do.
+/// The dispatcher that a framework uses by default, with the overlap that its runs show.
 inline constexpr DispatcherId kOwnDispatcher{0};
-/// Where a search is to find it: the one that kernels wait for least.
+/// The search chooses the dispatcher that kernels wait for least.
 inline constexpr DispatcherId kAnyDispatcher{255};
 
 /// "own", then every name that tables of dispatchers can use.
 [[nodiscard]] const std::vector<std::string>& dispatcher_names();
 [[nodiscard]] std::string_view to_text(DispatcherId id);
-/// By name, whatever its case and hyphens.
+/// The dispatcher of a name; case and hyphens do not matter.
 [[nodiscard]] std::optional<DispatcherId> find_dispatcher(std::string_view word);
 
 /// A row of a table of dispatchers (docs/frameworks.md).

@@ -34,7 +34,7 @@ class InputError : public std::runtime_error {
   std::string hint_;
 };
 
-/// A step of more time or more pieces than can be simulated. Of a plan that somebody gave it is
+/// A step has more time or more pieces than can be simulated. A given plan with such a step is
 /// wrong input; in a search it is one plan that cannot be priced.
 class SimulationLimit : public InputError {
  public:
@@ -45,7 +45,7 @@ class SimulationLimit : public InputError {
 /// Several wrong inputs; as one it is the first of them.
 class InputErrors : public InputError {
  public:
-  /// At least one.
+  /// Takes at least one error.
   explicit InputErrors(std::vector<InputError> all);
   [[nodiscard]] const std::vector<InputError>& all() const { return all_; }
   /// One after the other.

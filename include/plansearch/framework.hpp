@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training framework does with a plan: data, read from frameworks/*.yaml, never code.
+// Behaviour of a training framework: data, read from frameworks/*.yaml, never code.
 #pragma once
 
 #include <array>
@@ -32,17 +32,18 @@ struct PrecisionPolicy {
   DataType activation = DataType::Bf16;
   DataType parameter = DataType::Bf16;
   std::optional<DataType> frozen{};  ///< weights that are not trained; else as parameter
-  /// Those of them that products of layers multiply with, not vocabulary nor router; else as
+  /// Format of the frozen weights in products of layers, without vocabulary and router; absent: as
   /// frozen. Products read them in their own format: smaller ones are expanded before each.
   std::optional<DataType> quantised{};
-  std::optional<DataType> gradient = DataType::Bf16;  ///< kept beside the main gradient
+  std::optional<DataType> gradient = DataType::Bf16;  ///< kept with the main gradient
   std::optional<DataType> main_gradient;              ///< accumulation buffer
   std::optional<DataType> master;                     ///< master copy of the parameters
   DataType moment = DataType::Fp32;                   ///< each optimizer moment
   DataType reduction = DataType::Bf16;                ///< on the wire
   DataType gather = DataType::Bf16;                   ///< parameters on the wire
   std::optional<DataType> dispatch{};  ///< tokens on the wire to their experts; else activation
-  /// What nothing but products and activation functions reads again; else activation.
+  /// Format of saved tensors that only products and activation functions read again; absent:
+  /// activation.
   std::optional<DataType> saved{};
   bool operator==(const PrecisionPolicy&) const = default;
 };
@@ -55,7 +56,7 @@ enum class MessageWait : std::uint8_t {
 
 /// How a framework hides one kind of communication.
 struct OverlapRule {
-  /// Where its order of issue is not described: the share of a message that kernels hide, 0 to 1.
+  /// Share of a message that kernels hide, 0 to 1, where its order of issue is not described.
   double share = 0.0;
   MessageWait wait = MessageWait::AtOnce;  ///< inside a pass
   /// Tiles that travel between the steps of an operator; absent: as `wait`.
@@ -73,7 +74,7 @@ struct OverlapRule {
   bool operator==(const OverlapRule&) const = default;
 };
 
-/// What selective recompute runs again.
+/// The operators that selective recompute runs again.
 enum class SelectiveRule : std::uint8_t {
   UnfusedAttention,  ///< scores and softmax (Korthikanti et al.); a fused kernel runs once
   AttentionCore,     ///< the same, or the fused kernel
@@ -135,7 +136,7 @@ enum class PipelineLists : std::uint8_t {
                ///< ends wait; gradients are reduced inside the last backward
 };
 
-/// What is gathered and reduced as one message.
+/// The parameters that are gathered and reduced as one message.
 enum class ParameterUnit : std::uint8_t {
   Parameter,
   Launch,  ///< the weights of one kernel: query, key and value run as one product
@@ -165,7 +166,7 @@ struct ShardingRules {
   Scope depth_gather = Scope::Use;                ///< AxoNN's z axis
   Scope depth_reduce = Scope::MicroBatch;
   DepthParameters depth_parameters = DepthParameters::All;
-  /// By ZeRO stage: when gradients of data-parallel replicas are summed.
+  /// The moment at which gradients of data-parallel replicas are summed, by ZeRO stage.
   std::array<Scope, 4> gradient_reduce{Scope::Step, Scope::Step, Scope::MicroBatch,
                                        Scope::MicroBatch};
   std::optional<Scope> gradient_reduce_pipelined;  ///< of every stage; absent: as above
@@ -196,7 +197,7 @@ enum class GradientsToHost : std::uint8_t {
 struct OptimizerOffload {
   GradientsToHost gradients = GradientsToHost::AtStep;
   bool sums_in_fp32 = true;  ///< gradients there; else in the format that the device has
-  double extra_bytes = 0.0;  ///< per parameter that the CPU reads and writes beside the update
+  double extra_bytes = 0.0;  ///< per parameter that the CPU moves in addition to the update
   bool operator==(const OptimizerOffload&) const = default;
 };
 
@@ -209,8 +210,7 @@ enum class Fp8Recipe : std::uint8_t {
   Mxfp8,       ///< one scale per 32 elements
 };
 
-/// What users know by a name of its own, such as a part of the framework with a code path of its
-/// own.
+/// A part of the framework that users know by its own name, such as one with its own code path.
 struct FrameworkFeature {
   std::string name;       ///< "Megatron-FSDP"
   std::string plans;      ///< that have it, in the words of tables: "zero 2, 3"
@@ -235,7 +235,7 @@ struct Framework {
   std::vector<TokenDispatcher> dispatchers{TokenDispatcher{}};  ///< that it can use
   TokenDispatcher dispatcher{};                                 ///< that it uses
   std::vector<RoutingKind> routings{RoutingKind{}};  ///< that are known, the default first
-  std::optional<RoutingKind> routing{};              ///< that somebody chose
+  std::optional<RoutingKind> routing{};              ///< the user's choice
   bool drops_tokens = false;                         ///< experts may have a capacity
   MicroBatchGroups micro_batch_groups = MicroBatchGroups::Stages;
   PipelineLists pipeline_lists = PipelineLists::Ahead;
@@ -279,9 +279,9 @@ struct Framework {
   int vocab_multiple = 1;  ///< padded to a multiple of this times tp; 0: not padded
   std::vector<FrameworkRule> rules;
   std::vector<FrameworkFeature> features{};
-  std::map<std::string, int> natural_degrees;  ///< by key: values where nobody chose
-  /// Gradients of several micro-batches of one sequence, where nobody said how large they are; else
-  /// a replica's share of the batch is one micro-batch a stage.
+  std::map<std::string, int> natural_degrees;  ///< by key: default values
+  /// Default micro-batch: one sequence, gradients accumulate over several; false: a replica's share
+  /// of the batch is one micro-batch a stage.
   bool accumulates = true;
   std::map<std::string, int> fixed_degrees;  ///< by key: values it has whatever a log says
   FrameworkConstants constants;
@@ -299,8 +299,9 @@ struct Framework {
   return framework.dispatcher;
 }
 
-/// Its own, and those that searches try beside it: tokens once to each node. An all-to-all is what
-/// its own usually is, and gathered tokens are longer on the wire unless few devices share experts.
+/// Dispatchers that a search tries: the framework's own, and those that send a token once to each
+/// node. An all-to-all is usually its own; gathered tokens take longer on the wire unless few
+/// devices share experts.
 [[nodiscard]] inline std::vector<DispatcherId> tried_dispatchers(const Framework& framework) {
   std::vector<DispatcherId> tried{kOwnDispatcher};
   for (const TokenDispatcher& one : framework.dispatchers) {
@@ -310,7 +311,7 @@ struct Framework {
   return tried;
 }
 
-/// What is kept for backward, from the implementations that are chosen.
+/// Derives the tensors kept for backward from the chosen implementations.
 void take_kept_tensors(Framework& framework);
 
 [[nodiscard]] std::string_view to_text(LayerDistribution value);

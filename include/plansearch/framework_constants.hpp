@@ -72,7 +72,7 @@ struct FrameworkConstants {
   double paired_sigma = 0.0;
 };
 
-/// Where a constant is kept; its unit is that of the field. Of a switch the file says 0 or 1.
+/// The field of a constant, in the unit of the field. A file writes a switch as 0 or 1.
 using ConstantField = std::variant<double*, Seconds*, Bytes*, bool*>;
 
 /// A row: the key under `constants` of a framework file, its field, and its meaning for users.

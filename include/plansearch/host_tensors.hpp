@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can live in memory of the host between its uses.
+// Tensors that can live in memory of the host between their uses.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ inline constexpr std::size_t kHostSets = std::size_t{1} << (3 + kLayerModuleCoun
 
 /// "none", then a word for each bit: "optimizer", "parameters", "activations", modules.
 [[nodiscard]] const std::vector<std::string>& host_words();
-/// By a list of words.
+/// The tensors of a list of words.
 [[nodiscard]] std::optional<HostBits> find_host_tensors(std::string_view text);
 /// The list, "optimizer,parameters", in the order of the words.
 [[nodiscard]] std::string_view host_text(HostBits bits);

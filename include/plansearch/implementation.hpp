@@ -10,10 +10,10 @@ namespace plansearch {
 /// The result of an unfused softmax that its backward reads.
 enum class SoftmaxResult : std::uint8_t {
   AsIs,    ///< one kernel in the activation format (Megatron's scaled masked softmax)
-  Single,  ///< fp32, beside the copy in the activation format that the next product keeps
+  Single,  ///< fp32, with a copy in the activation format that the next product keeps
 };
 
-/// What the backward of an RMS norm reads.
+/// The tensor that the backward of an RMS norm reads.
 enum class NormInput : std::uint8_t {
   AsIs,    ///< the input
   Single,  ///< an fp32 copy of the input, and the normalised input before the weight
@@ -37,8 +37,8 @@ enum class GatedActivation : std::uint8_t {
   Separate,   ///< the activation and the product with the gate, each with what it keeps
 };
 
-/// Where a mixture of experts multiplies by the weights of the routed tokens, and so what the
-/// gradient of those weights needs.
+/// The place where a mixture of experts multiplies by the weights of routed tokens, which decides
+/// the tensors that their gradient needs.
 enum class ExpertWeights : std::uint8_t {
   InActivation,     ///< in the kernel of a gated activation, from its input; else AfterActivation
   AfterActivation,  ///< activation before and after
@@ -46,7 +46,7 @@ enum class ExpertWeights : std::uint8_t {
   AtOutputSingle,   ///< expert outputs (or inputs) in an fp32 copy
 };
 
-/// What the router's product keeps of its input.
+/// The form in which the router's product keeps its input.
 enum class RouterInput : std::uint8_t {
   AsIs,     ///< the tensor the experts read
   Single,   ///< an fp32 copy
@@ -65,7 +65,7 @@ enum class LossInput : std::uint8_t {
   Single,      ///< an fp32 copy that the model makes, which is kept; but of losses by chunks
 };
 
-/// Where gradients are while no backward pass has made them.
+/// The storage of gradients before a backward pass has made them.
 enum class GradientStorage : std::uint8_t {
   Buffer,    ///< in a buffer that lives as long as the parameters
   Backward,  ///< nowhere: the first backward pass of a step makes them as it frees activations

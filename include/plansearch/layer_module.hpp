@@ -25,7 +25,7 @@ inline constexpr std::size_t kLayerModuleCount = 7;
 
 using LayerModules = std::bitset<kLayerModuleCount>;
 
-/// In place of a set of modules, where a search is to find it: the cheapest that has room.
+/// A stand-in for a set of modules that a search is to find: the cheapest that fits.
 inline constexpr std::uint8_t kFewestModules = 1U << kLayerModuleCount;
 
 [[nodiscard]] constexpr LayerModules bit_of(LayerModule module) {

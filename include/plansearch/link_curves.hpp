@@ -46,7 +46,7 @@ struct LocalLinkCurve {
   bool operator==(const LocalLinkCurve&) const = default;
 };
 
-/// Of the measured runs of a pipeline on so many nodes, the share in the slow mode.
+/// Share of measured pipeline runs on `nodes` nodes that were in the slow mode.
 struct SlowShare {
   double nodes = 1.0;
   double share = 0.0;
@@ -74,15 +74,15 @@ struct FabricCurve {
   double forward_fill = 0.0;      ///< further us per sqrt(byte) per inner level of a tree
   double nic_efficiency = 1.0;    ///< of line rate, two nodes
   double efficiency_decay = 0.0;  ///< exponent of nodes / 2
-  /// Of line rate inside a training step, where it is known to differ from isolated benchmarks.
+  /// Share of line rate inside a training step, where it differs from isolated benchmarks.
   std::optional<double> step_nic_efficiency;
   /// Further factor of groups with some but not all accelerators of each node: off their rail.
   double rail_efficiency = 1.0;
   /// Further factor of groups with all accelerators of each node, where cards are not rails.
   double full_node_efficiency = 1.0;
   bool trees = true;  ///< all-reduces may run over trees; otherwise rings only
-  /// Of line rate, of gathers and scatters over trees between single ranks of domains; absent:
-  /// rings only. Latency: a hop per doubling of the domains, and a share of every rank.
+  /// Share of line rate that gathers and scatters over trees between single ranks of domains reach;
+  /// absent: rings only. Latency: a hop per doubling of the domains, and a share of every rank.
   std::optional<double> gather_tree_efficiency;
   Seconds gather_tree_hop;
   Seconds gather_tree_rank;

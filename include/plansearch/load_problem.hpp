@@ -31,7 +31,7 @@ struct ResolvedQuestion {
   std::optional<double> tokens;  ///< to train on, as asked for
   std::vector<SettingReport> settings;
   std::string evidence;            ///< what the numbers rest on
-  std::vector<std::string> notes;  ///< what one should know beside the answer
+  std::vector<std::string> notes;  ///< remarks for the reader of the answer
   ProblemFiles files;
   /// How a plan file places operators in every plan of a search, on the problem's network.
   std::shared_ptr<const Placements> placements{};

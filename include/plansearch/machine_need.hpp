@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What software asks of a machine.
+// Demands of software on a machine.
 #pragma once
 
 #include <optional>

@@ -30,7 +30,7 @@ enum class UpdateDeal : std::uint8_t {
   ByKind,    ///< of every weight of a layer, the same number of layers to each rank
 };
 
-/// What the iteration of Newton and Schulz multiplies.
+/// The matrix that the iteration of Newton and Schulz multiplies.
 enum class UpdateIteration : std::uint8_t {
   Direct,  ///< the matrix itself
   Gram,    ///< its Gram matrix, unless it is square

@@ -28,7 +28,7 @@ enum class NormKind {
   RmsNorm,
 };
 
-/// Where the norms of a layer stand.
+/// The place of the norms of a layer.
 enum class NormPlacement {
   Pre,          ///< before attention and before the MLP (GPT-2 and most since)
   Post,         ///< after each residual addition (BERT)
@@ -59,7 +59,7 @@ struct LatentAttention {
   bool operator==(const LatentAttention&) const = default;
 };
 
-/// What a window of w tokens leaves a query.
+/// The keys that a window of w tokens leaves a query.
 enum class WindowKind {
   Sliding,  ///< the last w tokens; without a causal mask w / 2 on either side
   Chunked,  ///< those of its own chunk of w tokens (Llama 4)
@@ -171,7 +171,7 @@ enum class OptimizerKind { Adam, Sgd, Lion, Adafactor, Muon };
 /// The word for every product of the layers, experts and routers aside.
 inline constexpr const char* kAllLinear = "all-linear";
 
-/// Low-rank adapters beside frozen products (LoRA, arXiv:2106.09685).
+/// Low-rank adapters of frozen products (LoRA, arXiv:2106.09685).
 struct LoraDescription {
   std::int64_t rank = 0;
   std::vector<std::string> targets;  ///< q, k, v, qkv, o, gate, up, down, ... or all-linear
@@ -217,7 +217,7 @@ struct ModelDescription {
 /// Adafactor keeps row and column statistics only, which do not count.
 [[nodiscard]] double optimizer_moments(OptimizerKind optimizer);
 
-/// What is wrong with the sizes, one sentence each ("heads 25 is not a multiple of kv_heads 4").
+/// Contradictions of the sizes, one sentence each ("heads 25 is not a multiple of kv_heads 4").
 [[nodiscard]] std::vector<std::string> contradictions(const ModelDescription& description);
 
 /// The longest sequence the architecture has positions for; absent: any.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is computed, before anyone decides where: operators with named dimensions.
+// The computation, before it is placed: operators with named dimensions.
 //
 // An operator is a loop nest over named dimensions. Its tensors carry subsets of them; a dimension
 // of the loop that the output does not carry is contracted. Everything the rest of the program
@@ -19,9 +19,8 @@
 
 namespace plansearch {
 
-/// The part a dimension plays. Placement rules speak of roles ("shard Head and Ffn over the
-/// tensor
-/// axis"), never of operator names.
+/// The role of a dimension. Placement rules refer to roles ("shard Head and Ffn over the tensor
+/// axis"), never to operator names.
 enum class DimRole {
   Batch,         ///< sequences (or images) of one micro-batch
   Sequence,      ///< tokens of a sequence
@@ -88,7 +87,7 @@ struct Parameter {
   bool operator==(const Parameter&) const = default;
 };
 
-/// In which form a tensor is kept for backward.
+/// The form in which a tensor is kept for backward.
 enum class SavedAs {
   Itself,  ///< as it was produced; every operator that keeps it so shares the one tensor
   Single,  ///< an fp32 copy
@@ -112,9 +111,9 @@ struct IndexTerm {
   bool operator==(const IndexTerm&) const = default;
 };
 
-/// Where an operator reads along one dimension of a tensor, from the place in its loop nest:
-/// (sum of terms + offset) / divisor, rounded down. A window is s*d + k - p, an upsampled read
-/// (d + k - p)/2. Places outside the tensor are padding.
+/// The place that an operator reads along one dimension of a tensor, from the place in its loop
+/// nest: (sum of terms + offset) / divisor, rounded down. A window is s*d + k - p, an upsampled
+/// read (d + k - p)/2. Places outside the tensor are padding.
 struct IndexExpression {
   std::vector<IndexTerm> terms;
   std::int64_t offset = 0;
@@ -132,8 +131,8 @@ struct Operator {
   MemoryBound passes = MemoryBound::Plain;  ///< which implementations it has
   std::vector<DimId> loop;                  ///< every dimension of the loop nest
   std::vector<TensorId> inputs;             ///< activations read
-  /// By input and dimension of it; shorter than `inputs`, or an empty one: read by the tensor's own
-  /// dimensions, keys and values as their kind says.
+  /// Reads by input and dimension. Inputs beyond its length, and empty ones, are read by the
+  /// tensor's own dimensions, keys and values by the rule of their kind.
   std::vector<std::vector<IndexExpression>> reads{};
   std::vector<ParameterId> parameters;
   std::vector<TensorId> outputs;  ///< activations written
@@ -176,8 +175,8 @@ struct Block {
   std::vector<Tensor> tensors;        ///< indexed by TensorId
   std::vector<Parameter> parameters;  ///< indexed by ParameterId
   std::vector<Operator> operators;    ///< in a topological order
-  /// Where no edge ends, input i is output i of the copy in front; beyond its outputs it comes from
-  /// outside (tokens, images).
+  /// Input i is the end of an edge, or output i of the previous copy; beyond its outputs it comes
+  /// from outside (tokens, images).
   std::vector<TensorId> inputs;
   std::vector<TensorId> outputs;
   bool operator==(const Block&) const = default;
@@ -233,7 +232,7 @@ struct Network {
   std::vector<Dimension> dimensions;  ///< indexed by DimId, shared by all blocks
   std::vector<Block> blocks;          ///< each distinct block once
   std::vector<BlockRun> order;        ///< the network as runs of blocks, first to last
-  std::vector<Edge> edges;            ///< beside the chain
+  std::vector<Edge> edges;            ///< in addition to the chain
   std::optional<Routing> routing;     ///< of its mixture-of-experts blocks, if any
   /// Times a micro-batch passes it in one step (recycling); the last pass alone is differentiated.
   int forwards = 1;
@@ -268,10 +267,10 @@ struct Network {
 [[nodiscard]] bool needs_input_gradient(const Block& block, const Operator& op);
 /// Whether its first parameter, the weight of a product, is trained.
 [[nodiscard]] bool trains_weight(const Block& block, const Operator& op);
-/// Of a network that micro-batches pass several times: the block whose results the next pass begins
-/// with, the last one that has any.
+/// The last block that has results. In a network that a micro-batch passes several times, the next
+/// forward pass begins with them.
 [[nodiscard]] std::optional<std::size_t> returning_block(const Network& network);
-/// That its operators are part of.
+/// The modules that its operators are part of.
 [[nodiscard]] LayerModules modules_of(const Network& network);
 /// Copies of blocks in the order of the network.
 [[nodiscard]] std::int64_t copy_count(const Network& network);

@@ -12,7 +12,7 @@
 
 namespace plansearch {
 
-/// Operators that software implements in more than one way.
+/// Memory-bound operators with several known implementations.
 enum class MemoryBound : std::uint8_t {
   Plain,  ///< all others: every tensor is read or written once
   LayerNorm,
@@ -43,12 +43,12 @@ enum class KeptTensors : std::uint8_t {
   Separate,  ///< those of every kernel, fp32 copies included
 };
 
-/// One way to run an operator.
+/// One implementation of an operator.
 struct OperatorPasses {
   PassCount forward;
   PassCount backward;
   KeptTensors keeps = KeptTensors::Fused;
-  /// Of a loss: its fp32 tensors exist for one of so many pieces of the tokens at a time.
+  /// Pieces of the tokens of a loss: its fp32 tensors exist for one piece at a time.
   double chunks = 1.0;
   /// The loss multiplies by the vocabulary itself, a piece of the tokens after the other: its
   /// logits exist for a piece alone. `chunks` 0: as many pieces as keep one as large as the input
@@ -58,7 +58,7 @@ struct OperatorPasses {
   bool operator==(const OperatorPasses&) const = default;
 };
 
-/// Every way that is known to run each operator, and the one that is taken.
+/// Every known implementation of each operator, and the chosen one.
 struct OperatorTable {
   std::array<std::map<std::string, OperatorPasses, std::less<>>, kMemoryBoundCount> known;
   std::array<std::string, kMemoryBoundCount> chosen;  ///< empty: every tensor once

@@ -85,7 +85,7 @@ struct PlacementNames {
 /// The lists of PlacementNames.
 enum class PlacementList : std::uint8_t { Operators, Edges, Regions };
 
-/// What is wrong with an entry.
+/// An entry of a placement list that cannot hold, and the reason.
 struct PlacementFault {
   std::string message;
   std::string hint;
@@ -93,7 +93,7 @@ struct PlacementFault {
   std::optional<std::size_t> entry{};
 };
 
-/// The placements, and the network with a block for every way in which layers are cut.
+/// The placements, and the network with one block for every distinct cut of its layers.
 [[nodiscard]] std::variant<DistinguishedNetwork, PlacementFault> resolve_placements(
     const PlacementNames& names, const Network& network, const PlanDegrees& degrees,
     const Framework& framework);

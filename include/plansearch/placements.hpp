@@ -19,12 +19,12 @@ namespace plansearch {
 /// Numbers of factors, outermost first; factor 0 is the innermost one.
 using FactorList = FixedVector<std::uint8_t, 32>;
 
-/// Factors that may cut one dimension, beside the axes that cut it by role: data (with shard groups
-/// two) and depth, or context.
+/// Factors that may cut one dimension, in addition to the axes that cut it by role: data (with
+/// shard groups two) and depth, or context.
 inline constexpr std::size_t kMostFactorsOfDimension = 5;
 
-/// Stands for a dimension in the cuts of an operator: devices along its factors hold parts that add
-/// up to what it reads, and make parts of its result. Of linear operators.
+/// A pseudo dimension in the cuts of a linear operator: devices along its factors hold parts that
+/// add up to its input, and make parts of its result.
 inline constexpr DimId kValue{std::numeric_limits<std::uint32_t>::max()};
 
 /// One dimension, or the value, cut over factors.
@@ -79,13 +79,13 @@ struct BlockChoice {
   std::vector<std::optional<FactorCuts>> operators;  ///< by operator; absent: by role
   std::optional<FactorCuts> entering;  ///< tensors from the block before; absent: by role
   std::optional<FactorCuts> leaving;   ///< tensors for the block behind
-  /// By operator, for operators that are named above; empty: none runs in steps. Squares of one
-  /// operator nest, the outermost first: the last one turns with every step.
+  /// Squares by operator, for operators that are named above; empty: none runs in steps. Squares of
+  /// one operator nest, the outermost first: the last one turns with every step.
   std::vector<std::vector<SquareCut>> squares;
   [[nodiscard]] std::span<const SquareCut> squares_of(std::size_t op) const {
     return op < squares.size() ? std::span(squares[op]) : std::span<const SquareCut>();
   }
-  /// By operator, as `squares`; an operator has one or the other.
+  /// Rings by operator, as `squares`; an operator has one or the other.
   std::vector<std::optional<RingCut>> rings;
   [[nodiscard]] const RingCut* ring(std::size_t op) const {
     return op < rings.size() && rings[op] ? &*rings[op] : nullptr;
@@ -113,7 +113,7 @@ struct LayerChoice {
   BlockChoice choice;     ///< `entering` follows from the copy in front
 };
 
-/// A network with a block for every way in which its layers are cut, and those ways.
+/// A network with one block for every distinct cut of its layers, and those cuts.
 struct DistinguishedNetwork {
   std::shared_ptr<const Network> network;
   Placements placements;

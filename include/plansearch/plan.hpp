@@ -83,7 +83,7 @@ struct Gang {
   bool operator==(const Gang&) const = default;
 };
 
-/// What a micro-batch passes next: a group or a gang.
+/// The group or gang that a micro-batch passes next.
 struct Stop {
   std::size_t index = 0;  ///< into Assignment::groups or Assignment::gangs
   bool gang = false;
@@ -126,14 +126,14 @@ struct Assignment {
   std::vector<int> kinds{};  ///< the first position of every kind
 
   [[nodiscard]] int stages() const { return static_cast<int>(positions.size()); }
-  /// What a micro-batch stops at, in all replicas.
+  /// Number of stops of a micro-batch, in all replicas.
   [[nodiscard]] std::size_t stop_count() const {
     return gangs.empty() ? groups.size() : stops.size();
   }
   [[nodiscard]] const Gang* gang_at(std::size_t stop) const {
     return gangs.empty() || !stops[stop].gang ? nullptr : &gangs[stops[stop].index];
   }
-  /// Of stops other than gangs.
+  /// The group of a stop that is not a gang.
   [[nodiscard]] const OperatorGroup& group_at(std::size_t stop) const {
     return groups[gangs.empty() ? stop : stops[stop].index];
   }
@@ -190,7 +190,7 @@ struct ParallelPlan {
 
   [[nodiscard]] int devices() const;
   [[nodiscard]] const Transform& transform_at(int position) const;
-  /// By value: equal assignments need not be the same object.
+  /// Compares by value: equal assignments need not be the same object.
   bool operator==(const ParallelPlan& other) const;
 };
 

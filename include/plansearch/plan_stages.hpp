@@ -21,8 +21,8 @@ namespace plansearch {
 struct StageDescription {
   PlanDegrees degrees;
   std::vector<std::vector<BlockRun>> chunks = std::vector<std::vector<BlockRun>>(1);
-  /// Where it lies; without it stages that are split alike lie along the pipeline axis of the
-  /// framework's rank order, others side by side.
+  /// The first rank of the stage; absent: stages that are split alike lie along the pipeline axis
+  /// of the framework's rank order, others side by side.
   std::optional<int> first_rank;
   bool operator==(const StageDescription&) const = default;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan that somebody published, for comparison: no price depends on it.
+// A published plan, for comparison: no price depends on it.
 #pragma once
 
 #include <optional>

@@ -14,7 +14,7 @@ namespace plansearch {
 /// what the order is, never the number.
 enum class ScheduleId : std::uint8_t {};
 
-/// Without a choice it is 1F1B, which every framework with a pipeline can run.
+/// The default schedule is 1F1B, which every framework with a pipeline can run.
 inline constexpr ScheduleId kDefaultSchedule{1};
 
 [[nodiscard]] std::string_view to_text(ScheduleId schedule);

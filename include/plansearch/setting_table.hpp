@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of settings: everything a question decides beside the degrees of its plan. Flags,
+// The table of settings: everything a question decides except the degrees of its plan. Flags,
 // completion, plan files, earlier answers, tables of measured runs, the identity of a plan and the
 // page docs/settings.md read it.
 #pragma once
@@ -24,7 +24,7 @@ enum class SettingKind : std::uint8_t {
   Text,    ///< has a grammar of its own, checked when the question is settled
 };
 
-/// What a different value can change in an answer, the greatest effect first.
+/// The part of an answer that a different value can change, the greatest effect first.
 enum class SettingEffect : std::uint8_t {
   Price,    ///< step time, memory or their intervals: part of the identity of a plan
   Room,     ///< which plans fit
@@ -41,15 +41,15 @@ struct SettingRow {
   std::string_view help;    ///< one clause
   std::string_view column;  ///< of tables of measured runs; empty: they have none
   SettingEffect effect;
-  bool always_written;  ///< in plan files; the others where somebody chose a value
+  bool always_written;  ///< in plan files; the others only if the user chose a value
   bool lists;           ///< searches and comparisons take several values
-  /// Of counts that are lists: several values, ascending.
+  /// Sets several ascending values, for counts that take lists; null for the others.
   void (*set_list)(ProblemRequest&, const std::vector<std::int64_t>&);
   std::optional<std::string> (*get)(const ProblemRequest&);
   void (*set)(ProblemRequest&, const std::string&);  ///< a text without a `setting_problem`
 };
 
-/// By enumerator of `Setting`.
+/// Rows by enumerator of `Setting`.
 [[nodiscard]] const std::array<SettingRow, kSettingCount>& setting_table();
 [[nodiscard]] const SettingRow& row_of(Setting setting);
 /// "--seq-len"

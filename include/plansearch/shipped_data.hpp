@@ -14,7 +14,7 @@
 #include "plansearch/recipe.hpp"
 #include "plansearch/site.hpp"
 
-/// Where an installed package keeps the files; find_package(plansearch) defines it.
+/// The folder in which an installed package keeps the files; find_package(plansearch) defines it.
 #ifndef PLANSEARCH_PACKAGED_DATA
 #define PLANSEARCH_PACKAGED_DATA ""
 #endif
@@ -77,9 +77,9 @@ class ShippedData {
   std::string operators_;
 };
 
-/// $PLANSEARCH_DATA, else `packaged` unless it is empty, else share/plansearch beside the directory
-/// of the executable, else the source tree the library was built from. InputError when none of them
-/// holds the files.
+/// $PLANSEARCH_DATA, else `packaged` unless it is empty, else share/plansearch next to the
+/// directory of the executable, else the source tree the library was built from. InputError when
+/// none of them holds the files.
 [[nodiscard]] ShippedData find_shipped_data(const std::filesystem::path& packaged);
 
 /// The same for this program. Not one function for all of them: every package lies elsewhere.

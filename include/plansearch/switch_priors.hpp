@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What laboratories ran where a switch was theirs to choose: what a question means that leaves it
-// out.
+// Frequencies of the values that laboratories ran of each optional switch: the prior of a question
+// that leaves the switch out.
 #pragma once
 
 #include <optional>
@@ -32,9 +32,9 @@ struct SwitchPriors {
 /// The year of a source; of an unknown one that of the newest.
 [[nodiscard]] int year_of(const SwitchPriors& priors, std::string_view source);
 
-/// The probability of a value of a switch that nobody states, from 0 to 1: of the framework's
-/// sources each counts 1 / (1 + years between it and `year`), all frameworks together as half a
-/// source more. 0 where no source states the switch.
+/// The probability of a value of an unstated switch, from 0 to 1. Each source of the framework
+/// counts 1 / (1 + years between it and `year`), all frameworks together count as half a source
+/// more. 0 if no source states the switch.
 [[nodiscard]] double prior_share(const SwitchPriors& priors, Degree degree,
                                  std::string_view framework, int year, int value);
 

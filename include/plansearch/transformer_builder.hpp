@@ -47,7 +47,7 @@ struct NetworkOptions {
 /// Query and value, as peft's default for Llama, or the one product that makes both.
 [[nodiscard]] std::vector<std::string> default_adapter_targets(const ModelDescription& description);
 
-/// What is wrong with the adapters of a description, and what would be right.
+/// A fault of the adapters of a description, and its remedy.
 struct AdapterProblem {
   std::string what;
   std::string remedy;

@@ -74,7 +74,7 @@ def _flat(fields: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 
 class Answer(Record):
-    """What a command answered.
+    """The answer of a command.
 
     `text` is the JSON as printed, `code` the exit code (0, or 3: nothing fits), `remarks` what the
     command wrote beside it.

@@ -88,7 +88,7 @@ def compare(*plans: str | os.PathLike[str], **flags: Unpack[Search]) -> Answer:
 
 
 def capacity(hw: _Name = None, model: _Name = None, /, **flags: Any) -> Answer:
-    """What training on `tokens` takes on every size of every machine, within a deadline or a budget."""
+    """Time and cost of training on `tokens` on every size of every machine, within a deadline or a budget."""
     return _answer("capacity", [], _question(flags, hw, model))
 
 
@@ -132,7 +132,7 @@ def reproduce(seed: str, **flags: Any) -> Answer:
 
 
 def list(what: str) -> Answer:  # noqa: A001 - the name of the command
-    """What ships: "models", "hw", "frameworks", "settings", ..."""
+    """Names of shipped things: "models", "hw", "frameworks", "settings", ..."""
     return _answer("list", [what], {})
 
 
@@ -150,7 +150,7 @@ def export(*plans: str | os.PathLike[str], to: str, **flags: Any) -> str:
 
 
 class Imported(NamedTuple):
-    """What `import_` made of a launch file."""
+    """The plan and remarks that `import_` made of a launch file."""
 
     plan: str  # a plan file
     notes: tuple[str, ...]  # what was not read, and what was decided

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong, as exceptions that say where and what to do."""
+"""Errors, as exceptions with their place and a remedy."""
 
 from __future__ import annotations
 

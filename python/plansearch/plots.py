@@ -56,7 +56,7 @@ def plot_steps(answer: Answer, axes: Axes | None = None) -> Axes:
 
 
 def plot_memory(answer: Answer, axes: Axes | None = None) -> Axes:
-    """What fills the fullest device of every plan, in GiB, and where it ends."""
+    """Memory of the fullest device of every plan by its parts, in GiB, and the limit."""
     axes = _axes(axes)
     plans = answer.rows
     parts = [

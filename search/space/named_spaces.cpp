@@ -124,9 +124,8 @@ std::vector<int> possible_values(const Problem& problem, Degree degree) {
   return values;
 }
 
-/// Leaves out what the limits do not admit. Listed values that the space does not hold are
-/// looked
-/// at where nothing else is left, so that the search says what is wrong with them.
+/// Removes values that the limits do not admit. Listed values outside the space stay if nothing
+/// else is left, so that the search can report what is wrong with them.
 void limit(const Problem& problem, Degree degree, const DegreeLimits& limits,
            SpaceDimension& dimension) {
   const std::vector<int>& listed = limits.listed(degree);

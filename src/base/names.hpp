@@ -21,7 +21,7 @@ namespace plansearch {
 
 /// The parts of a text between any of the separators: at least one, and some may be empty.
 [[nodiscard]] std::vector<std::string> split(std::string_view text, std::string_view separators);
-/// Those that are not empty.
+/// The non-empty words between separators.
 [[nodiscard]] std::vector<std::string> words_of(std::string_view text, std::string_view separators);
 
 /// "did you mean a, b or c?" or an empty string.

@@ -100,7 +100,7 @@ std::vector<std::string> values_of_range(const std::string& text) {
   return values;
 }
 
-/// What a range or a list comes to; any other value is itself.
+/// The values of a range or a list; any other text is one value.
 std::vector<std::string> values_of(const std::string& text) {
   if (text.find_first_of("[{\"'") != std::string::npos) return {text};
   if (text.find("..") != std::string::npos) return values_of_range(text);

@@ -29,7 +29,7 @@ struct Override {
 /// without a value, and for a path that is set twice.
 [[nodiscard]] std::vector<Override> parse_overrides(std::string_view text);
 
-/// Those of one file.
+/// The overrides of one file.
 [[nodiscard]] std::vector<Override> overrides_of(std::string_view text, OverriddenFile file);
 
 /// "a.b=1; c=100..400GB/s" as one text for every combination of values: of lists ("1,2,4"), of

@@ -74,8 +74,8 @@ class ThreadPool {
     wake_.notify_all();
   }
 
-  /// Does the work with up to `helpers` threads beside the calling one. A call from inside another
-  /// one, or beside it, gets no helpers.
+  /// Does the work with the calling thread and up to `helpers` others. A call from inside another
+  /// call, or at the same time as one, gets no helpers.
   void run(Work& work, std::size_t helpers) {
     const bool first = begin(work, helpers);
     work.take_part();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one way work is spread over threads.
+// The one function that distributes work over threads.
 #pragma once
 
 #include <cstddef>

@@ -16,8 +16,8 @@ class Pool {
  public:
   explicit Pool(std::function<T()> make) : make_(std::move(make)) {}
 
-  /// Calls use(thing) with a thing that nobody else has meanwhile. One that was in use when an
-  /// exception came does not come back.
+  /// Calls use(thing) with a thing that no other thread uses meanwhile. A thing in use during an
+  /// exception is not returned to the pool.
   template <typename Use>
   auto with(Use use) {
     T thing = take();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text that came from outside, on its way to a terminal.
+// Text from outside, made safe for a terminal.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ inline constexpr std::size_t kMostShown = 1500;
 /// what is longer than `most` left out.
 [[nodiscard]] std::string printable(std::string_view text, std::size_t most = kMostShown);
 
-/// Where the first control character other than a tab or a line end stands; npos without one.
+/// Index of the first control character other than a tab or a line end; npos without one.
 [[nodiscard]] std::size_t find_control(std::string_view text);
 
 }  // namespace plansearch

@@ -41,7 +41,7 @@ std::optional<UsdPerHour> parse_quantity<UsdPerHour>(std::string_view text);
 /// The whole text as one number ("1e-3", "-2"), 0 or 1e-30 .. 1e30; nullopt for anything else.
 [[nodiscard]] std::optional<double> parse_number(std::string_view text);
 
-/// What a reader should have written, for error messages: "a time such as 4.2 us".
+/// An example of the expected quantity, for error messages: "a time such as 4.2 us".
 template <typename Q>
 [[nodiscard]] std::string_view expected_unit();
 template <>

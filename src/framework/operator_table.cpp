@@ -14,7 +14,7 @@ constexpr std::array<std::string_view, kMemoryBoundCount> kNames{
 
 constexpr std::string_view kFused = "fused";
 
-/// What single kernels replace, and by which implementation.
+/// Words of `kernels`: the operators a single kernel replaces, and its implementation.
 struct KernelWord {
   std::string_view word;
   MemoryBound kind;

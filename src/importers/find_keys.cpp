@@ -13,7 +13,7 @@ bool ends_with(const std::string& name, std::initializer_list<const char*> endin
                      [&](const char* ending) { return name.ends_with(ending); });
 }
 
-/// By its name, else by what it starts with.
+/// The form of a file by its name, else by its first letters.
 Form form_of(const ConfigurationFile& file) {
   if (ends_with(file.name, {".json"})) return Form::Json;
   if (ends_with(file.name, {".yaml", ".yml"})) return Form::Yaml;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands in a configuration, whoever reads it: keys, values and places.
+// Content of a configuration, independent of its reader: keys, values and places.
 #pragma once
 
 #include <map>
@@ -24,7 +24,7 @@ struct FoundKey {
 
 struct FoundKeys {
   std::vector<FoundKey> keys;         ///< in the order in which they take effect
-  std::vector<FoundKey> conditional;  ///< flags behind conditions that nobody knows
+  std::vector<FoundKey> conditional;  ///< flags behind unknown conditions
   std::optional<int> gpus;            ///< as the launcher says
   std::optional<int> node_gpus;       ///< of them on a node
   std::string program;                ///< that a script starts, such as "pretrain_gpt.py"

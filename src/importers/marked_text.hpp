@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text of a shell script that knows where every letter stands in its file, and which parts of it
-// nobody can know without running the script.
+// Text of a shell script with the place of every letter in its file, and with marks for the parts
+// that are unknown until the script runs.
 #pragma once
 
 #include <cstdint>
@@ -44,9 +44,9 @@ struct MarkedText {
 
 /// The first thing in it that is not known: "TP_SIZE", "$(hostname)".
 [[nodiscard]] std::optional<std::string> unknown_in(std::string_view text);
-/// As the script spells it.
+/// The text as the script spells it.
 [[nodiscard]] std::string spelled(std::string_view text);
-/// With variables that nothing sets taken as empty; nothing where a command's output is in it.
+/// The text with unset variables as empty; nothing if it contains a command's output.
 [[nodiscard]] std::optional<std::string> without_unset(std::string_view text);
 
 /// Scripts read as one, and places in them.

@@ -16,7 +16,7 @@ using exporters::Exporter;
 using exporters::Key;
 using exporters::Reading;
 
-/// What people call a target, and the targets whose files they may mean.
+/// A common name of targets, and the targets whose files it may mean.
 struct Family {
   std::string_view name;
   std::vector<std::string_view> targets;

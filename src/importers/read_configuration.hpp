@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A configuration through the table of the exporter that writes such files, read the other way.
+// Reader of a configuration: the table of the exporter that writes such files, inverted.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ struct ReadConfiguration {
   std::vector<std::string> notes;
 };
 
-/// What the command line says beside the files.
+/// Options of the command line other than the files.
 struct Typed {
   std::string target{};      ///< or a family of them; empty: told by the keys
   ProblemRequest request{};  ///< settings and degrees, which win

@@ -60,7 +60,7 @@ bool is_override(std::string_view text) {
   });
 }
 
-/// One that is no value of the flag before it.
+/// Whether a text is an override rather than the value of the flag before it.
 bool is_path_override(std::string_view text) {
   return is_override(text) && text.substr(0, text.find('=')).find('.') != std::string_view::npos;
 }
@@ -77,7 +77,7 @@ std::size_t flags_in(const std::vector<MarkedText>& words) {
   return names.size();
 }
 
-/// What a word would be worth without the variables that only a call of the script would set.
+/// Whether a word is unknown only because it holds the arguments of a call of the script.
 bool is_arguments_of_call(std::string_view text) {
   const auto name = unknown_in(text);
   return name && (name->starts_with("@") || name->starts_with("*"));
@@ -219,7 +219,7 @@ Ranks from_variables(const Variables& variables) {
   return ranks;
 }
 
-/// What the launcher in front of the program says, the header of the job, or variables.
+/// Numbers of ranks from the launcher before the program, the header of the job, or variables.
 Ranks ranks_of(const std::vector<MarkedText>& words, std::size_t program, Ranks ranks,
                const Variables& variables) {
   for (std::size_t i = 0; i < program; ++i) {

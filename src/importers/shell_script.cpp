@@ -30,7 +30,7 @@ struct Block {
   bool pattern = false;    ///< a pattern of a case is due
 };
 
-/// A branch whose condition is known, beside those before it.
+/// Enters a branch with the known result of its condition, after the branches before it.
 void enter(Block& block, const std::optional<bool>& test) {
   Runs runs = block.taken ? Runs::No : if_true(test);
   if (runs == Runs::Yes && block.possible) runs = Runs::Maybe;
@@ -93,7 +93,7 @@ class ScriptReader {
       if (doubled && !blocks_.empty() && blocks_.back().kind == Block::Kind::Case)
         blocks_.back().pattern = true;
     } else if (doubled) {
-      // Commands that are no test are taken to succeed.
+      // Commands other than tests are assumed to succeed.
       std::optional<bool> went = last_;
       if (went && c == '|') went = !*went;
       if (!in_condition()) list_ = both(list_, if_true(went));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a shell script would start, found without running anything: assignments and conditions are
-// followed where their operands stand in the script, everything else is passed over.
+// Commands that a shell script would start, found without running anything: assignments and
+// conditions are followed where their operands stand in the script, everything else is skipped.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace plansearch::importers {
 /// A simple command that runs, or may run: its words with variables replaced.
 struct ShellCommand {
   std::vector<MarkedText> words;
-  bool certain = true;  ///< not behind a condition that nobody knows
+  bool certain = true;  ///< not behind an unknown condition
 };
 
 /// Text between << WORD and WORD; `literal`: variables in it stay as they are.
@@ -28,7 +28,7 @@ struct ReadScript {
   std::vector<ShellCommand> commands;  ///< in the order of the script
   std::vector<MarkedText> arguments;   ///< of arrays and variables that hold flags, in order
   std::vector<HereDocument> documents;
-  std::vector<MarkedText> conditional;  ///< flags behind conditions that nobody knows
+  std::vector<MarkedText> conditional;  ///< flags behind unknown conditions
   std::vector<std::string> sourced;     ///< other files it reads
   Variables variables;                  ///< as they are at the end
 };
@@ -40,7 +40,7 @@ struct ReadScript {
 
 /// "*" and "?" of a shell.
 [[nodiscard]] bool matches_pattern(std::string_view text, std::string_view pattern);
-/// What is between [ and ]; nothing where it depends on files, commands or unknown values.
+/// The result of a test in [ ]; nothing if it depends on files, commands or unknown values.
 [[nodiscard]] std::optional<bool> test_result(const std::vector<std::string>& words);
 
 }  // namespace plansearch::importers

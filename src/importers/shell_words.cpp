@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t kMostText = 1 << 20;  // of one word
 constexpr std::string_view kBlanks = " \t\n";
 
-/// Of what stands for an unknown value, its two marks included; 1 elsewhere.
+/// Letters of the placeholder of an unknown value at `at`, with its two marks; 1 for other text.
 std::size_t letters_of(std::string_view text, std::size_t at) {
   if (text[at] != kUnknown) return 1;
   const auto end = text.find(kEndOfName, at);
@@ -131,7 +131,7 @@ ShellWord ShellWords::word(bool whole) {
   }
   next_ = std::min(next_, source_.text.size());
   if (word.quoted && word.parts.empty()) word.parts.emplace_back();
-  // What is split leaves nothing behind its last blank.
+  // Splitting leaves no empty part after the last blank.
   while (!word.quoted && !word.parts.empty() && word.parts.back().empty()) word.parts.pop_back();
   return word;
 }
@@ -172,7 +172,7 @@ void ShellWords::quoted(ShellWord& word, bool whole, char end) {
   }
 }
 
-/// What a command would print: unknown. `opening` letters start it.
+/// Skips a command whose output is unknown; `opening` letters start it.
 void ShellWords::command(ShellWord& word, std::size_t opening, char open, char close) {
   const std::uint32_t where = offset();
   const std::size_t begin = next_;

@@ -42,7 +42,7 @@ class ShellWords {
   void skip(std::size_t letters = 1) { next_ += letters; }
   /// Blanks, line continuations and comments.
   void skip_blanks();
-  /// To the end of the line, that excluded.
+  /// The text to the end of the line, the end excluded.
   [[nodiscard]] MarkedText rest_of_line();
 
   /// Whether an assignment starts here: its name, "=" or "+=", read. Nothing is read otherwise.

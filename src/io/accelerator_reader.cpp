@@ -126,7 +126,7 @@ Accelerator read_accelerator(const Node& node, ProfileLibrary& library, int dept
   FieldLog log;
   ProvenanceMap inherited = accelerator.provenance;
   const Accelerator* base_pointer = base ? &*base : nullptr;
-  // Of the nearest generation; its file may say that this is the same architecture.
+  // Kernels of the nearest generation; their file may say that the architecture is the same.
   if (!base && !node.find("kernels")) accelerator.foreign_kernels = true;
   read_datasheet(node, base_pointer, accelerator, library.defaults(), log, inherited);
   if (!base && !node.find("multiprocessors")) {

@@ -46,7 +46,7 @@ std::string checked_text(const Node& value, const SettingRow& row) {
   return text;
 }
 
-/// Settings that somebody chose; the others follow from the same files again.
+/// Takes the settings that a user chose; the others follow from the same files again.
 void take_settings(const Node& settings, ProblemRequest& question) {
   for (const Node& setting : settings.items()) {
     const std::string key = setting.at("key").text();
@@ -61,7 +61,8 @@ void take_settings(const Node& settings, ProblemRequest& question) {
   }
 }
 
-/// What the question came to. Where it names a file, the setting above knows its path.
+/// Takes the settled question of the answer. A value that names a file has its path among the
+/// settings.
 void take_question(const Node& node, ProblemRequest& question) {
   for (const SettingRow& row : setting_table()) {
     if (!row.always_written) continue;

@@ -11,7 +11,7 @@
 namespace plansearch::io {
 namespace {
 
-/// Above 0, at most 1.
+/// Reads a number above 0, at most 1.
 double read_share(const Node& node) {
   const double share = node.positive_number();
   if (share > 1.0) node.fail("must be at most 1: a share of a nominal rate");

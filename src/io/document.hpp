@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // YAML and JSON files as one located tree. A reader asks for the keys it knows, with the type it
-// wants; whatever is wrong becomes an InputError with file, line, column and a remedy, and
-// `finish()` reports the keys nobody asked for.
+// wants; every fault becomes an InputError with file, line, column and a remedy, and `finish()`
+// reports the keys that were not read.
 #pragma once
 
 #include <cstdint>
@@ -95,7 +95,7 @@ class Node {
   [[nodiscard]] double positive_number() const;
   [[nodiscard]] bool boolean() const;
   [[nodiscard]] std::int64_t integer(IntegerRange range = {}) const;
-  /// As `integer`, for counts kept in an int.
+  /// The same as `integer`, for counts kept in an int.
   [[nodiscard]] int count(int low = 1, int high = std::numeric_limits<int>::max()) const;
   template <typename E>
   [[nodiscard]] E choice(std::span<const Choice<E>> choices) const;
@@ -112,8 +112,8 @@ class Node {
   friend class Document;
   Node(std::shared_ptr<const RawValue> root, const RawValue* value, std::string path);
   [[nodiscard]] Node child(const RawValue& value, std::string path) const;
-  /// In the place of a value that is missing, where errors are collected: whatever is asked of it
-  /// has been reported already.
+  /// A stand-in for a missing value, where errors are collected: faults of it are not reported
+  /// again.
   [[nodiscard]] Node stand_in(std::string path) const;
   [[nodiscard]] bool is_stand_in() const;
   [[nodiscard]] std::optional<std::string_view> plain_scalar(std::string_view expected) const;
@@ -150,8 +150,8 @@ class Document {
   [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] std::filesystem::path directory() const;
 
-  /// What `read` makes of the root. Wrong values, missing and unknown keys are collected: all of
-  /// them are thrown at once, as InputErrors, and so is what ends the reading.
+  /// The result of `read` on the root. Wrong values, missing and unknown keys are collected and
+  /// thrown together, as InputErrors, with the error that ends the reading.
   template <typename Read>
   auto collect(const Read& read) const {
     std::vector<InputError> errors;

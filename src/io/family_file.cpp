@@ -121,7 +121,7 @@ std::optional<Node> unless_null(const Node& node) {
 std::string require_described(const Node& classes, const Node& rules, const fs::path& directory) {
   const auto described = rules.find("architectures");
   if (!described || classes.is_null()) return {};
-  // By ending; empty: described.
+  // Reasons by ending; empty: described.
   std::map<std::string, std::string> endings = reasons_of("architectures", directory);
   std::vector<std::string> known;
   for (const Node& ending : described->items()) {

@@ -24,7 +24,7 @@ class HfKeys {
   /// there is none or it is null.
   [[nodiscard]] std::optional<Node> find(const std::vector<std::string>& spellings) const;
   [[nodiscard]] std::optional<Node> find(const std::string& key) const;
-  /// What the file itself has, nulls included, in no order of meaning.
+  /// The keys of the file itself, nulls included; their order has no meaning.
   [[nodiscard]] const std::map<std::string, Node>& written() const { return written_; }
   /// Another file's value in place of this one's.
   void replace(const std::string& key, const Node& value);
@@ -40,7 +40,7 @@ class HfKeys {
 [[nodiscard]] std::vector<std::string> known_families(const std::filesystem::path& directory);
 
 /// The family of that `model_type` with everything it takes over from those it is `like`.
-/// A family nobody described is an InputError at `type`, the node that names it.
+/// An undescribed family is an InputError at `type`, the node that names it.
 [[nodiscard]] Document read_family(const std::string& model_type,
                                    const std::filesystem::path& directory, const Node& type);
 
@@ -52,8 +52,8 @@ class HfKeys {
 /// Whether a map of a family file says where a value comes from; otherwise it is a section.
 [[nodiscard]] bool is_rule(const RawValue& map);
 
-/// The fields of the model. Missing keys, values that are not understood and keys that change the
-/// network in a way nobody described are errors; `family` names the family in them.
+/// The fields of the model. Missing keys, unknown values and keys with an undescribed effect on the
+/// network are errors; `family` names the family in them.
 [[nodiscard]] RawValue apply_family(const Node& rules, const HfKeys& keys,
                                     const std::string& family);
 

@@ -26,7 +26,7 @@ std::vector<std::string> spellings(const Node& node) {
   return names;
 }
 
-/// As written, or as numbers where both are ("1" and "1.0"); "*b" expects the ending "b".
+/// Compares texts, or numbers if both are ("1" and "1.0"); "*b" expects the ending "b".
 bool same_value(const std::string& a, const std::string& b) {
   if (a == b || (b.starts_with('*') && a.ends_with(b.substr(1)))) return true;
   const auto x = parse_number(a);

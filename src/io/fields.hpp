@@ -28,7 +28,7 @@ template <typename E, std::size_t Count>
 
 class Fields {
  public:
-  /// With a log: of what was given.
+  /// Logs the given fields if there is a log.
   explicit Fields(const Node& map, FieldLog* log = nullptr) : map_(map), log_(log) {}
 
   /// `read`: a function of the node or one of its members, such as &Node::boolean; a list of

@@ -41,10 +41,10 @@ class Descriptor {
 /// False when not all could be written; errno says why.
 [[nodiscard]] bool write_all(int fd, std::string_view content);
 
-/// A file that is written piece by piece beside `path`, without a name where the system can, and
+/// A file that is written piece by piece next to `path`, without a name where the system can, and
 /// replaces it when it is complete: a failure leaves the old file (or none) and nothing
-/// half-written. Devices and
-/// pipes (/dev/stdout) are written directly. Every failure is an InputError.
+/// half-written. Devices and pipes (/dev/stdout) are written directly. Every failure is an
+/// InputError.
 class NewFile {
  public:
   explicit NewFile(const std::filesystem::path& path);

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr int kDeepest = 8;
 
-/// Above zero: a tenth of nothing is nothing.
+/// Whether a text is a quantity above zero: a tenth of nothing is nothing.
 bool is_quantity(std::string_view text) {
   const auto is = [](const auto& value) { return value && value->value() > 0.0; };
   return is(parse_quantity<Bandwidth>(text)) || is(parse_quantity<Seconds>(text)) ||
@@ -87,7 +87,7 @@ const RawValue* find(const RawValue& map, std::string_view key) {
 /// The tree of a file on top of those it is `like`, each added at `path`.
 class Chain {
  public:
-  /// Where names in a file of a folder are looked up, as the reader of these files does.
+  /// Look-up of names in a file of a folder, the same as that of the reader of these files.
   using Lookup = std::function<NamedFiles(const fs::path& beside)>;
 
   Chain(Lookup files, Leaves& leaves) : files_(std::move(files)), leaves_(leaves) {}
@@ -114,7 +114,8 @@ bool is_curve(std::string_view key) {
          key.find(".fabric.") != std::string_view::npos;
 }
 
-/// Of a curve as the machine has it, scaled to its tier; it is replaced as a whole.
+/// Adds the quantities of a curve as the machine has it, scaled to its tier. `--set` replaces a
+/// curve as a whole.
 void add_curve(const LinkTier& tier, std::vector<FileQuantity>& found) {
   const std::string path =
       fmt::format("tiers.{}.{}", tier.name, tier.is_fabric() ? "fabric" : "link");

@@ -16,9 +16,9 @@ namespace plansearch::io {
 struct FileQuantity {
   std::string key;    ///< "tiers.nvlink.bandwidth", "accelerator.kernels.stream.launch"
   std::string value;  ///< "450 GB/s"
-  /// What `--set` takes to make it `factor` times as much.
+  /// The argument of `--set` that multiplies it by `factor`.
   [[nodiscard]] std::string set(double factor) const;
-  /// So many times the value, for readers: "495 GB/s".
+  /// The value times `factor`, as a text for readers: "495 GB/s".
   [[nodiscard]] std::string times(double factor) const;
 
   std::string path;    ///< of `set`; differs from `key` where a curve is replaced as a whole
@@ -26,13 +26,13 @@ struct FileQuantity {
   std::string after;
 };
 
-/// Of a profile and of the accelerator file that it names, those they are `like` included, as
-/// `overrides` leave them; of links and fabrics the curves that `cluster` has after all.
+/// Quantities of a profile and of its accelerator file, with the files that they are `like`, after
+/// `overrides`. Links and fabrics have the curves that `cluster` ended up with.
 [[nodiscard]] std::vector<FileQuantity> cluster_quantities(
     std::string_view name_or_path, std::span<const std::filesystem::path> directories,
     std::span<const Override> overrides, const Cluster& cluster);
 
-/// Of a framework file and of those it is like.
+/// Quantities of a framework file and of the files that it is `like`.
 [[nodiscard]] std::vector<FileQuantity> framework_quantities(
     std::string_view name_or_path, std::span<const std::filesystem::path> directories,
     std::span<const Override> overrides);

@@ -24,7 +24,7 @@ constexpr std::array<Choice<GradientsToHost>, 2> kGradientsToHost{
 constexpr std::array<Choice<bool>, 2> kBooleans{{{"false", false}, {"true", true}}};
 /// Whether gradients are summed on the host in fp32.
 constexpr std::array<Choice<bool>, 2> kSums{{{"fp32", true}, {"as-kept", false}}};
-/// By the names of the table, whichever alias the file uses.
+/// Reads schedules by the names of the table, for any alias in the file.
 std::vector<std::string> read_schedules(const Node& list) {
   std::vector<std::string> names;
   for (const Node& item : list.items()) {
@@ -218,7 +218,7 @@ class Reader {
     return framework;
   }
 
-  /// Beside the file that names it, else beside the shipped ones.
+  /// Finds the file in the folder of the file that names it, else among the shipped ones.
   [[nodiscard]] fs::path find_operators(const Document& document, const Node& node) const {
     std::vector<fs::path> places{document.directory()};
     places.insert(places.end(), directories_.begin(), directories_.end());

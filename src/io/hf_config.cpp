@@ -30,7 +30,7 @@ void add_text(RawValue& map, std::string key, std::string text) {
   map.entries.push_back({std::move(key), map.line, map.column, std::move(value)});
 }
 
-/// Towers beside the text: maps called vision_config, audio_config and the like.
+/// Towers other than the text: maps called vision_config, audio_config and the like.
 std::vector<std::string> other_parts(const Node& root) {
   std::vector<std::string> parts;
   for (const Node::Entry& entry : root.entries()) {

@@ -111,7 +111,7 @@ Provenance curve_provenance(const Node& node) {
   return log.provenance(node, {}).at("curve");
 }
 
-/// As stated there, else as a change of the curve it is like.
+/// The provenance stated in the node, else that of a change of the curve it is like.
 template <typename Curve>
 Provenance stated_provenance(const Node& node, const std::optional<CurveAndSource<Curve>>& base) {
   const Provenance stated = curve_provenance(node);
@@ -194,7 +194,7 @@ Provenance by_default(const Provenance& from) {
   return {Evidence::Assumed, "by default rule: " + from.source};
 }
 
-/// Under `key`, by name or described there; else by the rules of the defaults.
+/// Reads the curve under `key`, by name or as described there; else by the rules of the defaults.
 template <typename Load>
 auto read_tier_curve(const Node& tier_node, const LinkTier& tier, ProfileLibrary& library,
                      std::string_view key, std::vector<TierRule> Defaults::*rules, Load load) {

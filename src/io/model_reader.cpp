@@ -100,8 +100,8 @@ ModelFile read_own(const Node& root) {
   return file;
 }
 
-/// A network of another program, through the graph file that it is. What that refuses has no place
-/// in the file that the user has.
+/// A network of another program, read as the graph file that it becomes. Errors of that graph file
+/// have no place in the user's file.
 ModelFile read_imported(const std::filesystem::path& path, const std::string& name,
                         const std::filesystem::path& stubs, std::span<const Override> overrides) {
   const Document document = read_import(path, stubs);

@@ -26,7 +26,7 @@ struct ModelFile {
   std::optional<std::int64_t> published_parameters;  ///< checked against the sizes on reading
   std::uint64_t hash = 0;                            ///< of the file's text
   std::vector<std::string> left_out;     ///< of a Hugging Face file: parts that are not in `model`
-  std::vector<std::string> passed_over;  ///< ... and keys nobody knows
+  std::vector<std::string> passed_over;  ///< ... and unknown keys
 };
 
 /// Reads a model by path. A document with `schema` is ours, one with `model_type` Hugging Face's.

@@ -31,7 +31,7 @@ std::vector<bool> read_pattern(const Node& list) {
   return full;
 }
 
-/// At least 0 and below 1.
+/// Reads a number of at least 0 and below 1.
 double read_fraction(const Node& node) {
   const double value = node.number();
   if (value < 0.0 || value >= 1.0) node.fail("must be at least 0 and below 1");

@@ -70,9 +70,9 @@ inline constexpr Choice<NormPlacement> kPlacements[] = {
 /// All sections of a model file.
 [[nodiscard]] ModelDescription read_sections(const Node& root);
 [[nodiscard]] LatentAttention read_latent(const Node& node);
-/// Above 0, at most 1.
+/// Reads a number above 0, at most 1.
 [[nodiscard]] double read_predicted(const Node& node);
-/// Without seq_len where the network says it: of images and graphs.
+/// Reads training defaults, without seq_len for networks that fix it (images and graphs).
 [[nodiscard]] TrainingDefaults read_training(const Node& node, StackKind stack);
 
 }  // namespace plansearch::io

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nccl-tests (and rccl-tests) print: all_reduce_perf and its siblings.
+// Reader of the output of nccl-tests (and rccl-tests): all_reduce_perf and its siblings.
 #pragma once
 
 #include <string>

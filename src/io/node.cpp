@@ -56,7 +56,7 @@ void mark_all(const RawValue& value) {
   for (const RawEntry& entry : value.entries) mark_all(entry.value);
 }
 
-/// Whether a key nobody asked for looks like the one that is missing; it is not unknown then.
+/// Whether an unread key resembles the missing one; it is a misspelling then, not an unknown key.
 std::string misspelled_hint(const RawValue& map, std::string_view missing) {
   std::vector<std::string> unused;
   for (const RawEntry& entry : map.entries) {

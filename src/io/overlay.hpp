@@ -12,8 +12,8 @@ namespace plansearch::io {
 
 /// A copy of the document with the values set; items of lists go by their `name`, or by number from
 /// 0. A key below a value that names another file ("accelerator: a100") makes that file's contents
-/// the base: {like: a100, KEY: VALUE}. The hash covers what was set. InputError for an item that
-/// the list does not have, with the nearest; keys that nobody knows are the reader's to report.
+/// the base: {like: a100, KEY: VALUE}. The hash covers the values set. InputError for an item that
+/// the list does not have, with the nearest; the reader reports unknown keys.
 [[nodiscard]] Document overlaid(const Document& document, std::span<const Override> overrides);
 
 /// Whether a value was set by `--set`, and not in a file.

@@ -31,13 +31,13 @@ namespace plansearch::io {
 /// A double-quoted YAML scalar.
 [[nodiscard]] std::string in_quotes(std::string_view text);
 
-/// Where something stands in a file; says nothing of what it is.
+/// The place of a value in a file, without the value.
 struct FilePlace {
   SourceLocation where;
   bool operator==(const FilePlace&) const { return true; }
 };
 
-/// What one chunk of a stage holds: a number of layers, or blocks by name.
+/// Content of one chunk of a stage: a number of layers, or blocks by name.
 struct ChunkEntry {
   std::optional<std::int64_t> layers;
   std::vector<NamedBlocks> blocks;
@@ -97,7 +97,8 @@ struct StagesDocument {
 /// `order:` and `stages:` of a plan file; nothing where it has no stages.
 [[nodiscard]] std::optional<StagesDocument> read_stages(const Node& root);
 
-/// What a plan is in a file: layers where they say which blocks a stage holds, blocks elsewhere.
+/// A plan as stages of a file: layers where their number determines the blocks of a stage, blocks
+/// by name otherwise.
 [[nodiscard]] StagesDocument to_stages(const ParallelPlan& plan, const Framework& framework,
                                        const Network& network);
 
@@ -157,20 +158,20 @@ void add_degrees(const PinnedDegrees& degrees, std::vector<std::string>& parts);
 /// "12", "0-11", or a list of them.
 [[nodiscard]] std::vector<LayerRange> read_layers(const Node& node);
 
-/// What a plan file says; everything but the schema may be left open and comes from the command
-/// line or from defaults then.
+/// The content of a plan file. Everything but the schema may be absent; the command line or
+/// defaults then decide.
 struct PlanDocument {
   /// Settings and degrees, and the hashes that files had when the plan was written.
   ProblemRequest question;
-  /// In place of degrees: a list of stages.
+  /// A list of stages in place of degrees.
   std::optional<StagesDocument> stages;
   /// Operators that are not cut by role.
   std::optional<PlacementsDocument> placements{};
   /// The same in other words, which need the network.
   std::optional<TransformDocument> transform{};
-  /// In place of stages, in words which need the network.
+  /// An assignment in place of stages, in words that need the network.
   std::optional<AssignDocument> assign{};
-  /// Beside degrees, stages or `assign`.
+  /// Shared devices, in addition to degrees, stages or `assign`.
   std::optional<SharedDocument> shared{};
   std::optional<WindowDocument> window{};
 

@@ -19,7 +19,7 @@ NamedBlocks read_blocks(const Node& node) {
   return {node.at("block").text(), node.at("count").integer(kLayers)};
 }
 
-/// What `node` holds by `layers` or `blocks`.
+/// The chunk that `node` describes by `layers` or `blocks`.
 ChunkEntry read_chunk(const Node& node) {
   ChunkEntry chunk;
   const auto layers = node.find("layers");
@@ -155,7 +155,7 @@ StagesDocument to_stages(const ParallelPlan& plan, const Framework& framework,
     entry.first_rank = stage.first_rank;
     entry.degrees = to_pinned(stage.degrees);
     for (const DegreeRow& row : degree_table()) {
-      // What is not said is completed as in `degrees:`; ZeRO depends on the framework.
+      // Absent degrees are completed as in `degrees:`; ZeRO depends on the framework.
       const bool neutral = row.get(stage.degrees) == row.get(PlanDegrees{});
       const bool said = row.degree == Degree::Zero || row.degree == kTensorAlias.degree;
       if (kPipelineDegrees.contains(row.degree) || (neutral && !said)) {

@@ -51,7 +51,7 @@ std::vector<Statement> read_statements(const Node& list, const std::set<std::str
   return statements;
 }
 
-/// Where the value of "peak.bf16" stands, if it stands in this scope.
+/// The place of the value of "peak.bf16", if it stands in this scope.
 std::optional<SourceLocation> place_of(const Node& scope, std::string_view field) {
   Node node = scope;
   for (const std::string& key : split(field, ".")) {

@@ -9,7 +9,7 @@ namespace plansearch::io {
 namespace {
 
 constexpr std::string_view kProvenance = "provenance";
-/// What belongs to one file: not inherited, and without a source of its own.
+/// Keys of one file alone: they are not inherited and have no source of their own.
 constexpr std::array<std::string_view, 5> kOwn{"schema", "name", "aliases", "description", "like"};
 
 bool is_own(std::string_view key) {
@@ -32,7 +32,7 @@ RawValue list_at(const RawValue& place) {
   return value;
 }
 
-/// Of statements about the same field the first one holds.
+/// Provenance of both files; the first statement about a field holds.
 RawValue merged_provenance(const RawValue& base, const RawValue& own) {
   RawValue list = list_at(own);
   const auto append = [&](const RawValue& map) {

@@ -72,8 +72,8 @@ class ProfileLibrary {
   [[nodiscard]] const Defaults& defaults();
   [[nodiscard]] NamedFiles files(const std::string& what, const std::string& folder,
                                  const std::filesystem::path& beside = {}) const;
-  /// Of an accelerator read before: formats without a matmul curve of their own, and whose they
-  /// share.
+  /// Formats without a matmul curve of their own, and the format whose curve they share, of an
+  /// accelerator that was read before.
   [[nodiscard]] std::map<DataType, DataType>& shared_curves(const std::string& accelerator) {
     return shared_curves_[accelerator];
   }
@@ -105,8 +105,8 @@ inline constexpr int kMaxLikeDepth = 8;
                                         const Accelerator* base, ProfileLibrary& library,
                                         FieldLog& log, ProvenanceMap& inherited, int depth);
 
-/// What the streams of an accelerator share, as its `concurrency:` says, else as its base, else by
-/// default; `so_far` has its datasheet values.
+/// Coefficients of concurrent streams, from `concurrency:` of the accelerator, else its base, else
+/// the defaults; `so_far` has its datasheet values.
 [[nodiscard]] ConcurrencyCoefficients read_concurrency(const Node& accelerator_node,
                                                        const Accelerator& so_far,
                                                        const Accelerator* base,

@@ -21,8 +21,8 @@ namespace plansearch::io {
 
 /// Reads a cluster by path, name or alias. `directories` hold profiles, with the sub-directories
 /// `accelerators`, `links` and `fabrics` and the file `defaults.yaml`. Names inside a profile are
-/// looked up beside that profile first. `overrides` are values to read in the place of its own.
-/// Throws InputError for anything wrong in any of the files.
+/// looked up in the folder of that profile first. `overrides` replace its values. Throws InputError
+/// for a fault in any of the files.
 [[nodiscard]] Cluster load_cluster(std::string_view name_or_path,
                                    std::span<const std::filesystem::path> directories,
                                    std::span<const Override> overrides = {});

@@ -30,7 +30,7 @@ struct Value {
   SourceLocation where;
 };
 
-/// What a key does to a question; throws InputError for a value that cannot be.
+/// Applies the value of a key to a question; throws InputError for an impossible value.
 using Taker = std::function<void(TableQuestion&, const Value&)>;
 
 [[noreturn]] void refuse(const Value& value, std::string_view key, const std::string& problem,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both parsers build: values with their places. Private to io.
+// The tree that both parsers build: values with their places. Private to io.
 #pragma once
 
 #include <memory>

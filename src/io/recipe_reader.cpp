@@ -31,7 +31,7 @@ std::string read_date(const Node& node) {
   return text;
 }
 
-/// What a recipe must say to be found.
+/// Settings that a recipe must state to be found.
 constexpr std::array kNeeded{Setting::Hardware, Setting::Model, Setting::Framework,
                              Setting::Gpus,     Setting::Batch, Setting::SequenceLength,
                              Setting::Precision};

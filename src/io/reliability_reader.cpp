@@ -27,7 +27,7 @@ ReliabilityRecord read_record(const Node& node) {
   return record;
 }
 
-/// A value with its source beside it.
+/// A value with its source.
 template <typename Quantity>
 Quantity sourced(const Node& node, std::string_view key) {
   (void)node.at("source").text();

@@ -13,10 +13,10 @@ namespace plansearch::io {
 
 inline constexpr std::size_t kLargestSampleFile = std::size_t{64} << 20U;
 
-/// What was measured, by the columns of the tables of `validate`: "m" -> "1024".
+/// A measured point, by the columns of the tables of `validate`: "m" -> "1024".
 using SampleCells = std::map<std::string, std::string, std::less<>>;
 
-/// Where the samples are from.
+/// The origin of the samples.
 struct SampledMachine {
   std::string backend;
   std::string name;  ///< of the accelerator
@@ -27,7 +27,7 @@ struct SampledMachine {
   std::map<std::string, std::string> facts{};  ///< library, driver, threads
 };
 
-/// What a device said of itself while a sample was taken.
+/// State that a device reported while a sample was taken.
 struct SampleState {
   std::map<std::string, double> values{};  ///< "clock_mhz", "power_w", "temperature_c"
   std::vector<std::string> slowed{};       ///< why its clock is below what it could be

@@ -134,7 +134,7 @@ class Parser {
   SourceLocation where_;
 };
 
-/// From cells to an order.
+/// Reader of cells as an order.
 class Reader {
  public:
   Reader(std::vector<std::vector<Cell>> rows, std::string file)

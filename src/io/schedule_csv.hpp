@@ -14,7 +14,7 @@
 
 namespace plansearch::io {
 
-/// What follows the two pieces of an overlapped cell.
+/// The word after the two pieces of an overlapped cell.
 inline constexpr std::string_view kOverlapWord = "OVERLAP_F_B";
 
 /// Compute actions, or those with the sends and receives that the runtime adds. Messages follow
@@ -27,11 +27,11 @@ inline constexpr std::string_view kOverlapWord = "OVERLAP_F_B";
 
 /// A schedule of the table, or the order in a file: a word that ends in .csv or holds a slash.
 [[nodiscard]] std::optional<ScheduleId> find_or_read_schedule(std::string_view word);
-/// As parse_value; a schedule may be a file.
+/// The same as parse_value; a schedule may be a file.
 [[nodiscard]] std::optional<int> parse_degree(Degree degree, std::string_view text);
 
-/// Compute actions only, or with every send behind what makes its message and every receive where
-/// the runtime puts it. What is read back is the same order.
+/// Compute actions only, or (lowered) with every send after the piece that makes its message and
+/// every receive where the runtime places it. Reading either back gives the same order.
 [[nodiscard]] std::string to_schedule_csv(const ComputeOrder& order);
 [[nodiscard]] std::string to_lowered_csv(const ComputeOrder& order);
 

@@ -7,7 +7,7 @@
 namespace plansearch::io {
 
 [[nodiscard]] bool is_shared(const Node& entry);
-/// Of the whole list, which has an entry.
+/// Whether all entries of the list, at least one, do.
 [[nodiscard]] bool all_shared(const Node& assign);
 
 }  // namespace plansearch::io

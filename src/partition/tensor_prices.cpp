@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: what a tensor costs between the launches that touch it, all combinations of ways.
 // Source: communication/derive/derive_activations.cpp, whose choices are made here by the lengths
-//         of ways
-//         that were found once for every pair of layouts.
+//         of ways that were found once for every pair of layouts.
 // Assumes: readers of one tensor that ask for it again in backward do so for one reason.
 // Units: seconds per micro-batch and copy; lengths in elements.
 // Checked by: tests/unit/evaluate/choice_tables_test.cpp (random choices against whole plans)

@@ -35,7 +35,7 @@ class Chosen {
 };
 
 /// The flag, the model's own, or the first of bf16, fp16, tf32 and fp32 that framework and
-/// accelerator both have. InputError, naming what there is, when they lack what was asked for.
+/// accelerator both have. InputError with the available formats if they lack the requested one.
 [[nodiscard]] Chosen<DataType> choose_precision(const ProblemRequest& request,
                                                 const std::optional<DataType>& of_model,
                                                 const Accelerator& accelerator,

@@ -17,7 +17,7 @@ bool holds_data(const fs::path& directory) {
   return fs::is_directory(directory / "hardware_profiles", error);
 }
 
-/// Of this program; where /proc is not mounted, as it was started.
+/// Path of this program; without /proc the path it was started by.
 fs::path own_path(std::error_code& error) {
   fs::path path = fs::read_symlink("/proc/self/exe", error);
   if (!error) return path;

@@ -36,8 +36,8 @@ constexpr std::array kJudgedAlone{Degree::TensorIn, Degree::TensorOut, Degree::T
                                   Degree::Pipeline, Degree::Context,   Degree::Expert,
                                   Degree::Pieces};
 
-/// What stands in the way when only this degree is above one. Whatever concerns the rest of the
-/// plan (number of GPUs, batch) is not checked.
+/// The obstacle if only this degree is above one. Conditions on the rest of the plan (number of
+/// GPUs, batch) are not checked.
 std::optional<Infeasible> obstacle_alone(Degree degree, int value, const PinnedDegrees& pinned,
                                          const Problem& problem) {
   PlanDegrees plan;
@@ -139,8 +139,8 @@ std::string lawful_values(Degree degree, const PinnedDegrees& pinned, const Prob
   return fmt::format("legal values: {}", fmt::join(lawful, ", "));
 }
 
-/// Before any plan is looked at: what the framework forbids for this network, or for degrees that
-/// were asked for.
+/// Checks, before any plan, the rules of the framework on this network and on the requested
+/// degrees.
 void check_rules(const PinnedDegrees& pinned, const Problem& problem) {
   const auto broken =
       rule_broken_by(pinned, *problem.network, *problem.framework, problem.precision);

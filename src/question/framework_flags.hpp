@@ -77,7 +77,7 @@ void check_dispatcher(const Framework& framework, const ModelDescription& model,
 /// for models without experts and for frameworks that drop no tokens.
 void apply_routing(Framework& framework, const ModelDescription& model, Network& network,
                    const std::string& text);
-/// What the answer says of it: a kind, or the load that the model states.
+/// The routing in words of the answer: a kind, or the load that the model states.
 [[nodiscard]] std::string routing_text(const Framework& framework, const Network& network);
 
 /// Changes `framework` by the software of the machine, then by the settings of the question: a set
@@ -87,7 +87,7 @@ void apply_routing(Framework& framework, const ModelDescription& model, Network&
 void apply_software(Framework& framework, const SoftwareStack& machine,
                     const ProblemRequest& choice, DataType precision);
 
-/// Of --passes: "all", "none", or names of the table between commas. InputError for others.
+/// Passes of --passes: "all", "none", or names of the table between commas. InputError for others.
 [[nodiscard]] PassSet read_passes(const std::string& text);
 
 /// InputError at a flag that does not know a word.

@@ -16,7 +16,7 @@ namespace plansearch {
 /// more than there are.
 [[nodiscard]] std::optional<std::string> bad_gpu_count(const Cluster& cluster, std::int64_t gpus);
 
-/// What the cluster has to offer, as a hint.
+/// The sizes that the cluster offers, as a hint.
 [[nodiscard]] std::string gpu_count_hint(const Cluster& cluster);
 
 /// InputError at `where` unless the GPUs a plan takes are a number the machine can give, and the

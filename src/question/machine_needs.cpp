@@ -21,14 +21,14 @@ std::string other_names(const Cluster& machine, const std::vector<std::string>& 
     const bool known = std::any_of(asked.begin(), asked.end(), [&](const std::string& name) {
       return canonical_name(name) == canonical_name(tier.name);
     });
-    // Links inside a node join all of it; narrower ones are no way to its other devices.
+    // Links inside a node join all of it; narrower ones do not reach its other devices.
     if (known && (fabric || tier.size >= machine.accelerators_per_node)) return {};
     names.push_back(tier.name);
   }
   return fmt::format("{}", fmt::join(names, " and "));
 }
 
-/// What the machine has in place of what is needed; empty: nothing is missing.
+/// The first need that the machine does not meet, in words; empty if there is none.
 std::string missing(const MachineNeed& need, const Cluster& machine) {
   if (!need.links.empty() && machine.accelerators_per_node > 1) {
     const std::string names = other_names(machine, need.links, false);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What software asks of a machine, asked of one.
+// Checks of a machine against the demands of software.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a network is trained for, by which optimizer, and on which documents.
+// The task of a training run, its optimizer and its documents.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace plansearch {
 
-/// Ranks of the adapters of `--task lora` where nobody says another.
+/// Default rank of the adapters of `--task lora`.
 inline constexpr std::int64_t kUsualAdapterRank = 16;
 
-/// The same question with an optimizer that trainers have a name for as what it keeps and where:
-/// "paged-adamw-8bit" is adam, moments in int8, pages. What was said of these beside it stays.
+/// The same question with a named optimizer of trainers resolved into its states and their place:
+/// "paged-adamw-8bit" is adam, moments in int8, pages. Values stated separately stay.
 [[nodiscard]] ProblemRequest with_plain_optimizer(ProblemRequest asked);
 
 /// The framework runs the optimizer: from then on it follows the rules that it has for it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Low-rank adapters (LoRA, arXiv:2106.09685): beside a frozen product y = x W stands (x A) B with A
-// of in x rank and B of rank x out; both results are added. One adapter belongs to one module of
+// Low-rank adapters (LoRA, arXiv:2106.09685): to a frozen product y = x W an adapter adds (x A) B
+// with A of in x rank and B of rank x out. One adapter belongs to one module of
 // the model's own code, as in peft: products of one fused module share their A.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,8 +18,8 @@
 namespace plansearch {
 namespace {
 
-/// What a word stands for: modules of the model's own code, each one or more products. A gated
-/// input holds two modules.
+/// The part of a product that a word names. Words name modules of the model's own code, each one or
+/// more products; a gated input holds two modules.
 enum class Half { Whole, Gate, Up };
 
 struct Target {
@@ -45,7 +45,8 @@ const std::vector<Target>& separate_targets() {
   return kTargets;
 }
 
-/// Where one product makes query, key and value, and one the gate and what it multiplies.
+/// Targets of models in which one product makes query, key and value, and another one the gate and
+/// its partner.
 const std::vector<Target>& fused_targets() {
   static const std::vector<Target> kTargets{
       {"qkv", {{"query", "key", "value"}}},
@@ -81,11 +82,11 @@ std::vector<Target> targets_of(const ModelDescription& model) {
   return targets;
 }
 
-/// Words for several targets at once, beside all-linear.
+/// Words for several targets at once, other than all-linear.
 constexpr const char* kAttention = "attention";
 constexpr const char* kMlp = "mlp";
 
-/// Tables of the vocabulary, trained whole beside adapters (peft's modules_to_save).
+/// Tables of the vocabulary, trained whole together with adapters (peft's modules_to_save).
 constexpr const char* kEmbedding = "embedding";
 constexpr const char* kHead = "head";
 
@@ -233,7 +234,7 @@ class Adapters {
     }
   }
 
-  /// Without the dimension that tells the gate from what it multiplies.
+  /// The dimensions without the one that distinguishes the gate from its partner.
   [[nodiscard]] Dims half_of(const Dims& outputs) const {
     Dims half;
     for (const DimId id : outputs) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixture of experts: router, top-k choice, tokens to experts, expert MLPs, tokens back, and the
-// shared experts beside them.
+// Mixture of experts: router, top-k choice, tokens to experts, expert MLPs, tokens back, and shared
+// experts.
 #include <cmath>
 
 #include "workload/layer_parts.hpp"

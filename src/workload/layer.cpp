@@ -18,7 +18,7 @@ enum class Reader : std::uint8_t {
   Mlp,        ///< the first product of a dense MLP
 };
 
-/// What attention and MLP read.
+/// Adds the norm whose result attention and MLP read.
 TensorId add_input_norm(BlockBuilder& block, const Stack& stack, const std::string& name,
                         TensorId in, Reader reader) {
   const bool own = stack.implementation.norm_part == NormPart::Own || reader == Reader::Products;
@@ -48,7 +48,7 @@ TensorId add_parallel_layer(BlockBuilder& block, const Stack& stack, const Layer
   return add_residual(block, stack, "residual2", widened, first);
 }
 
-/// What a sub-layer computes, and who reads its norm.
+/// The computation of a sub-layer, and the reader of its norm.
 template <typename Compute>
 struct Branch {
   Reader reader;

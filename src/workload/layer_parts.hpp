@@ -11,7 +11,7 @@
 
 namespace plansearch {
 
-/// What every piece of a stack knows: the model, the options and the residual stream's dimensions.
+/// State shared by the parts of a stack: the model, the options, the residual stream's dimensions.
 struct Stack {
   const ModelDescription& model;
   AttentionKind attention = AttentionKind::Fused;
@@ -44,7 +44,7 @@ struct Heads {
   TensorId value{};
   DimId query_size{};  ///< features of a query and key head
   DimId value_size{};
-  /// What stays alive where the value is a view of a wider result; empty: the value alone.
+  /// The wider results that stay alive because the value is a view of them; empty: the value alone.
   std::vector<TensorId> value_storage{};
 };
 

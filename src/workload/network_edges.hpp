@@ -25,7 +25,7 @@ struct SharedTensor {
 };
 [[nodiscard]] std::vector<SharedTensor> shared_tensors(const Network& network);
 
-/// By block and output: whether some copy hands it to the next one along the chain.
+/// Whether some copy hands an output to the next one along the chain, by block and output.
 [[nodiscard]] std::vector<std::vector<bool>> handed_on(const Network& network);
 
 /// The block of every copy.

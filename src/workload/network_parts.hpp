@@ -10,7 +10,7 @@
 namespace plansearch {
 
 inline constexpr const char* kWordEmbeddingKey = "word_embeddings";
-/// What cross attention reads stands behind the stream.
+/// Index of the input that cross attention reads; it follows the stream.
 inline constexpr std::size_t kMemoryInput = 1;
 
 /// The dimensions of a stack over a sequence of that name and length.

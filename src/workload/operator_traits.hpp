@@ -11,7 +11,7 @@
 
 namespace plansearch {
 
-/// What a matrix product multiplies its first input with.
+/// The second factor of a matrix product.
 enum class SecondOperand : std::uint8_t {
   None,            ///< not a matrix product
   Weight,          ///< one matrix of parameters
@@ -28,7 +28,7 @@ enum class BackwardReads : std::uint8_t {
   ByFunction,  ///< the builder lists them: inputs, a mask, nothing
 };
 
-/// Whether backward gathers an input again. It is kept in the smallest layout on the way to it.
+/// Whether backward gathers an input again, which is then kept in the smallest layout of its path.
 enum class ReadsAgain : std::uint8_t {
   Never,
   Always,            ///< for its weight gradient, where the weight is trained
@@ -114,7 +114,7 @@ extern const std::array<OperatorTraits, kOperatorKindCount> kOperatorTraits;
 /// dropout.
 [[nodiscard]] bool is_linear(const Operator& op);
 
-/// By the word of graph files; null where no row has it.
+/// The row of a word of graph files; null if no row has it.
 [[nodiscard]] const OperatorTraits* find_traits(std::string_view word);
 
 [[nodiscard]] inline const OperatorTraits& traits(OperatorKind kind) {

@@ -9,7 +9,7 @@
 
 namespace plansearch {
 
-/// What is wrong with groups and the number of experts a token takes; empty where nothing is.
+/// Faults of the groups and of the number of experts per token; empty if there are none.
 [[nodiscard]] std::vector<std::string> routing_faults(const Routing& routing);
 
 }  // namespace plansearch

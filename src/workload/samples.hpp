@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one sample of a network is.
+// Size of one sample of a network.
 #pragma once
 
 #include "plansearch/model_description.hpp"

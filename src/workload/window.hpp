@@ -23,7 +23,7 @@ struct WindowedRead {
   std::span<const double> extents;  ///< of the loop nest, by DimId
 };
 
-/// Places of the tensor, end excluded; padding is no place.
+/// Places of the tensor, end excluded; padding does not count as a place.
 struct PlaceRange {
   double begin = 0.0;
   double end = 0.0;
@@ -32,7 +32,7 @@ struct PlaceRange {
 };
 
 [[nodiscard]] PlaceRange held_places(const WindowedRead& read, int slices, int slice);
-/// What slice `slice` of the result reads.
+/// The places that slice `slice` of the result reads.
 [[nodiscard]] PlaceRange needed_places(const WindowedRead& read, int slices, int slice);
 /// Places that a slice needs together with those that it holds, over all slices and of the slice
 /// that needs most of other slices.

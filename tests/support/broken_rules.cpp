@@ -84,7 +84,7 @@ class BlockChecker {
     }
   }
 
-  /// What backward reads is kept in some form; of several tensors the first is checked.
+  /// Checks that tensors that backward reads are kept in some form; of several, only the first.
   void check_kept(const Operator& op) {
     const OperatorTraits& row = traits(op);
     const bool runs =

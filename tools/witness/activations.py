@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What autograd keeps of one layer, against what plansearch says.
+"""Tensors that autograd keeps of one layer, against those of plansearch.
 
     python3 tools/witness/activations.py BIN [NAME ...]     # prints a table; exit status 1 beyond 2 %
 

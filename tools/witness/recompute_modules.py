@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What autograd keeps of one of Megatron-Core's layers when parts of it run again, against what plansearch says.
+"""Tensors that autograd keeps of one of Megatron-Core's layers when parts of it run again, against those of plansearch.
 
     python3 tools/witness/recompute_modules.py BIN     # prints a table; exit status 1 beyond 3 %
 

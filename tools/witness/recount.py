@@ -25,7 +25,7 @@ FAMILIES = ROOT / "tests/data/families"
 COUNTS = FAMILIES / "counts.csv"
 PAGE = ROOT / "docs/models_recounted.md"
 COLUMNS = ["config", "model_type", "class", "parameters", "sequence", "layers", "forward_flops", "date", "transformers", "torch"]
-# What a family is counted as, where it is not AutoModelForCausalLM; models/families says so too.
+# Class by which a family is counted, where it is not AutoModelForCausalLM; models/families says so too.
 CLASSES = {"bert": "BertModel", "vit": "ViTForImageClassification", "t5": "T5ForConditionalGeneration",
            "mt5": "MT5ForConditionalGeneration", "mbart": "MBartForConditionalGeneration",
            "bart": "BartForConditionalGeneration", "roberta": "RobertaForMaskedLM",
@@ -122,7 +122,7 @@ def visible(config, s):
 
 
 def forward_flops(model, raw, s):
-    """Of a sequence of s tokens; None where torch cannot run the pass without values."""
+    """FLOPs of the forward pass of a sequence of s tokens; None where torch cannot run the pass without values."""
     import torch
     import transformers.masking_utils as masks
     from torch.utils.flop_counter import FlopCounterMode

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What tokens send when each goes once to a node: counted copy by copy, without the product's formulas.
+"""Bytes that tokens send when each goes once to a node: counted copy by copy, without the product's formulas.
 
 Draws mixtures (experts, choices, devices, devices of a node), routes tokens of every device and follows each copy:
 over a network card to the device of the same index of every other node that holds one of its experts, from there over

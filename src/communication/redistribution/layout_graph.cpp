@@ -64,7 +64,7 @@ bool LayoutGraph::covers(const RedistributionPattern& pattern) {
     return false;
   }
   const double others = pattern.start.partial == 0 ? 1.0 : 2.0;
-  double ordered = 1.0;  // ways to choose and order so many units, and to divide them
+  double ordered = 1.0;  // ordered choices of so many units, times their divisions
   double layouts = 0.0;
   for (std::size_t held = 0; held <= pattern.units; ++held) {
     double with_parts = ordered;

@@ -24,7 +24,7 @@ class LayoutGraph : private LayoutMoves {
 
   /// Whether the graph is small enough: more units or dimensions have too many layouts.
   [[nodiscard]] static bool covers(const RedistributionPattern& pattern);
-  /// All that the graph is made of, as bytes.
+  /// The content of the graph, as bytes.
   static void put_shape(const RedistributionPattern& pattern, std::string& bytes);
 
   explicit LayoutGraph(const RedistributionPattern& shape);

@@ -102,8 +102,8 @@ void LayoutMoves::slice(std::size_t dim) {
   }
 }
 
-/// Puts cuts in other places, as many slices in every dimension as before: each device takes the
-/// tile of another. Of use where cuts are in the way of others, or stand for dearer links.
+/// Exchanges cuts between places, with as many slices in every dimension as before: each device
+/// takes the tile of another. This helps where cuts block others, or stand for dearer links.
 void LayoutMoves::permute() {
   if (directed_ && !is_blocked()) return;
   std::uint32_t loose = 0;

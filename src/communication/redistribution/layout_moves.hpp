@@ -22,7 +22,7 @@ class LayoutMoves {
 
  protected:
   ~LayoutMoves() = default;
-  /// The pattern outlives what is asked.
+  /// The pattern must outlive the calls below.
   void set(const RedistributionPattern& pattern, Landing landing);
   void expand(const LayoutState& here);
 

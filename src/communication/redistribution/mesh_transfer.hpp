@@ -52,7 +52,7 @@ struct MeshTransfer {
   double makespan = 0.0;
   double busiest_rank = 0.0;    ///< sent or received over the network by one device
   double busiest_inside = 0.0;  ///< the same inside its host
-  double gathered = 0.0;        ///< what a device has in the end of gathers over ...
+  double gathered = 0.0;        ///< content of a device after gathers over ...
   int gather_ranks = 1;         ///< ... so many devices of its host
 };
 

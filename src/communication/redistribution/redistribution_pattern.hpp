@@ -127,7 +127,7 @@ struct RedistributionPattern {
   /// No path from a layout to the goal on which cuts and parts go to where the goal has them sends
   /// less, in elements and charges per step.
   [[nodiscard]] double least_left(const LayoutState& state, double charge) const;
-  /// All of it as bytes. False where tiles may be rounded in ways of their own.
+  /// Writes the pattern as bytes. False where tiles may be rounded individually.
   [[nodiscard]] bool key(std::string& bytes) const;
 };
 

@@ -2,8 +2,7 @@
 // Computes: steps between two plain layouts: of few factors the cheapest of all sequences, of many
 //           those that send least where each cut goes straight to where the goal has it.
 // Source: communication/redistribution/layout_graph.hpp; for many factors A* (Hart, Nilsson,
-// Raphael
-//         1968), of equal costs the one that was reached first.
+//         Raphael 1968), of equal costs the one that was reached first.
 // Assumes: only cuts that differ move: the common leading digits of every dimension stay where they
 //          are.
 // Units: elements that a device sends, and a small charge per step.
@@ -78,8 +77,8 @@ void RedistributionSearch::write(const RedistributionSearcher::Moves& moves,
   }
 }
 
-/// The least cost first: then only layouts on paths of that cost are looked at, those to which less
-/// was sent first, so that of equal costs the one with the fewest steps is taken.
+/// Finds the least cost first. Then it visits only layouts on paths of that cost, those with fewer
+/// bytes sent first, so that among equal costs the path with the fewest steps wins.
 void RedistributionSearcher::run(const RedistributionPattern& pattern, Moves& moves) {
   pattern_ = &pattern;
   set(pattern, Landing::AtGoal);

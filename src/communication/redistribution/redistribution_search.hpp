@@ -54,7 +54,7 @@ class RedistributionSearcher : private LayoutMoves {
 
   const RedistributionPattern* pattern_ = nullptr;
   Order order_ = Order::Sent;
-  double limit_ = 0.0;  ///< ways that cost more are left out
+  double limit_ = 0.0;  ///< dearer paths are left out
   std::vector<Node> nodes_;
   std::vector<Open> open_;             ///< a heap; entries of nodes that got cheaper are stale
   std::vector<std::uint32_t> places_;  ///< nodes by hash of their state, from 1; 0: none

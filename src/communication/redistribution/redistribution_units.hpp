@@ -21,7 +21,7 @@ enum class WayFactors : std::uint8_t { Few, Many };
 /// Keeps its buffers from one pair of layouts to the next.
 class RedistributionUnits {
  public:
-  /// Both layouts are plain and outlive what is asked about them.
+  /// Both layouts must be plain and outlive the calls below.
   void set(const TensorMove& move, WayFactors factors);
   [[nodiscard]] const RedistributionPattern& pattern() const { return pattern_; }
   /// Elements of the tensor per element of the pattern.

@@ -111,7 +111,7 @@ using Shift = std::array<int, kAxisCount>;
                                                    std::span<const SliceMap> to,
                                                    const DeviceMesh& mesh);
 /// The device that holds, placed as `from`, what `device` wants, placed as `to`: the device itself,
-/// or else the first one that differs in the fewest axes. Nothing where nobody holds it.
+/// or else the first one that differs in the fewest axes. Nothing if no device holds it.
 [[nodiscard]] std::optional<Coordinates> sender_of(const Coordinates& device,
                                                    std::span<const SliceMap> from,
                                                    std::span<const SliceMap> to,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One way to run a collective: what it can carry and how long each of its protocols takes. An
-// algorithm is one file that defines a row, the row's name below, and its line in select.cpp.
+// An algorithm of collectives: the calls it can carry and the time of each of its protocols. It is
+// one file that defines a row, the row's name below, and its line in select.cpp.
 #pragma once
 
 #include <cmath>
@@ -27,7 +27,7 @@ struct CollectiveCall {
 
 using ProtocolTimes = FixedVector<Seconds, 8>;
 
-/// Where an algorithm runs: inside one domain of fast links, or over several.
+/// The reach of an algorithm: inside one domain of fast links, or over several.
 enum class Reach : std::uint8_t { Domain, Fabric };
 
 struct CollectiveAlgorithm {
@@ -50,7 +50,7 @@ extern const CollectiveAlgorithm kTokenExchange;
 extern const CollectiveAlgorithm kFabricTokenExchange;
 extern const CollectiveAlgorithm kFabricSend;
 
-/// From here on a switch can reduce: two ranks exchange directly.
+/// Least number of ranks for which a switch reduces: two ranks exchange directly.
 inline constexpr double kSwitchRanks = 3.0;
 
 /// See collective_cost.hpp.
@@ -59,7 +59,7 @@ inline constexpr double kSwitchRanks = 3.0;
 /// Bytes one rank sends over bytes of the full message.
 [[nodiscard]] double wire_share(CommunicationKind kind, double ranks);
 
-/// What one device sends over the network and over the links of its domain.
+/// Bytes that one device sends over the network and over the links of its domain.
 struct ExchangedBytes {
   Bytes outside;
   Bytes inside;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the links of a machine give one process group while its sister groups send as well.
+// Rates that the links of a machine give one process group while its sister groups send as well.
 #pragma once
 
 #include <algorithm>
@@ -21,16 +21,16 @@ struct LocalLink {
   Bandwidth low_latency_128;
   Bandwidth simple;
 
-  /// Of whichever protocol is fastest: no message passes these links faster.
+  /// The rate of the fastest protocol, an upper bound for any message over these links.
   [[nodiscard]] Bandwidth fastest() const {
     return std::max({low_latency, low_latency_128, simple});
   }
 };
 
-/// Of ranks `stride` apart. Measured rates of groups first; meshes offer a group only the pairs
-/// between its members, shared buses divide.
+/// The link of a group of ranks `stride` apart. Measured rates of groups come first; a mesh offers
+/// a group only the pairs between its members, a shared bus is divided.
 [[nodiscard]] LocalLink local_link(const LinkTier& tier, double ranks, int stride);
-/// Of one rank that sends to another.
+/// The link of one rank that sends to another.
 [[nodiscard]] LocalLink pair_link(const LinkTier& tier, int stride);
 
 /// The network between domains as a group sees it.

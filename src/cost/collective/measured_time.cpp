@@ -2,8 +2,7 @@
 // Computes: the time of a collective from a table of measured sizes.
 // Source: measured times of the profile (`measured` of a link).
 // Assumes: between two sizes the logarithm of time is linear in that of the size; below the
-// smallest
-//          it is latency, above the largest time grows with the message.
+//          smallest it is latency, above the largest time grows with the message.
 // Units: seconds, bytes.
 // Checked by: tests/unit/cost/measured_time_test.cpp
 #include "cost/collective/measured_time.hpp"

@@ -10,7 +10,7 @@
 
 namespace plansearch {
 
-/// By a table; sizes beyond it follow its ends.
+/// Time by a table; sizes beyond it follow its ends.
 [[nodiscard]] Seconds time_of(const MeasuredTimes& table, Bytes message);
 
 /// Nothing where the tier has no such table, and for groups of several nodes.

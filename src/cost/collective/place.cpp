@@ -102,7 +102,7 @@ GroupSpan locate(const Cluster& cluster, const ProcessGroup& group) {
 bool cost_alike(const Cluster& cluster, const ProcessGroup& one, const ProcessGroup& other) {
   GroupSpan span = locate(cluster, one);
   const GroupSpan wanted = locate(cluster, other);
-  // Only links that were measured stride by stride look at it.
+  // The stride matters only for links that were measured stride by stride.
   if (cluster.tiers[span.local_tier].group_rates.empty()) span.stride = wanted.stride;
   return span == wanted;
 }

@@ -21,7 +21,7 @@ struct GroupSpan {
   bool operator==(const GroupSpan&) const = default;
 };
 
-/// Of the sister group that crosses most domains.
+/// The span of the sister group that crosses most domains.
 [[nodiscard]] GroupSpan locate(const Cluster& cluster, const ProcessGroup& group);
 
 /// Whether every message takes as long over one group as over the other.

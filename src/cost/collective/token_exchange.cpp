@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: an exchange of tokens that goes over nodes: latency + the slower of what leaves the
-// node
-//           (a token once to each other node that holds one of its experts) and what its devices
-//           pass on over their links (there once to each other device).
+//           node (a token once to each other node that holds one of its experts) and what its
+//           devices pass on over their links (there once to each other device).
 // Source: deepseek-ai/DeepEP@dd758ca docs/legacy.md and csrc/kernels/legacy/internode.cu: RDMA to
-// the
-//         device of the same index, NVLink from there; both run at once.
+//         the device of the same index, NVLink from there; both run at once.
 // Assumes: experts are spread evenly, so that 1/nodes of the touched nodes are the token's own and
 //          1/devices of the touched devices of a node are the one that passes on.
 // Units: seconds, bytes.

@@ -23,7 +23,7 @@ namespace {
 
 constexpr double kSqrtHalf = 0.70710678118654752;
 
-/// By parts: the integral of 1 - Phi^n above 0, less that of Phi^n below.
+/// The mean of the maximum, by parts: the integral of 1 - Phi^n above 0, less that of Phi^n below.
 double integrated(double count) {
   constexpr double kEnd = 9.0;
   constexpr int kSteps = 1800;

@@ -95,7 +95,8 @@ class Router {
 
 /// Standard error below 0.3 % of the mean.
 constexpr int kTokens = 4096;
-/// Of a variance that is a part of a deviation of a percent, 3 %.
+/// Tokens drawn for the variance. Its sampling error is 3 %; it contributes to a deviation of about
+/// one percent.
 constexpr int kFewTokens = 512;
 
 struct Moments {

@@ -13,7 +13,7 @@ namespace plansearch {
 /// Variance of the number of a token's experts that lie in one of them.
 [[nodiscard]] double copies_variance(const Routing& routing, double boxes);
 
-/// Of an exchange on which a token goes once to each node and there once to each device.
+/// Spread of an exchange that sends a token once to each node, and there once to each device.
 struct TokenSpread {
   double copies = 1.0;        ///< in the message as it is counted: experts per token
   double nodes = 1.0;         ///< expected, that hold one of them

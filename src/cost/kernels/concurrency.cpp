@@ -2,7 +2,7 @@
 // Computes: rates of kernels, messages and copies of one device while others run. Kernels have the
 //           multiprocessors that messages leave them, over one plus what copies share of their
 //           path. Messages and copies run at one over one plus what each copy shares of their path,
-//           plus the largest such share among kernels and messages, which run beside each other
+//           plus the largest such share among kernels and messages, which run at the same time
 //           themselves and wait for the path together.
 // Source: fit to kernels, all-gathers and host copies alone and together, published with Mist
 //         (EuroSys '25, Dazz993/Mist mist/tools/results-final); tools/fit_concurrency.py. Mist
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::array<Activity, kActivityCount> kActivities{
     Activity::Compute, Activity::Local, Activity::Fabric, Activity::FromHost, Activity::ToHost};
-/// Below it no kernel falls, whatever the messages take.
+/// Least rate of a kernel, however many multiprocessors messages take.
 constexpr double kLeastLeft = 0.1;
 
 bool is_copy(Activity activity) {

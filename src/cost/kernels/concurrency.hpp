@@ -7,7 +7,7 @@
 
 namespace plansearch {
 
-/// By set of activities that run at once; alone, each has the rate 1.
+/// Rates by set of activities that run at once; alone, each has the rate 1.
 [[nodiscard]] ConcurrencyRates concurrency_rates(const ConcurrencyCoefficients& shared);
 
 }  // namespace plansearch

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of one operator see on one device, once its dimensions have been cut.
+// Shapes of the kernels of one operator on one device, after its dimensions have been cut.
 #pragma once
 
 #include <span>
@@ -19,7 +19,7 @@ struct MatmulShape {
   bool operator==(const MatmulShape&) const = default;
 };
 
-/// batch x heads rows of `queries` tokens that each look at `keys` tokens.
+/// batch x heads rows of `queries` tokens, each of which attends to `keys` tokens.
 struct AttentionShape {
   double batch = 1.0;
   double heads = 1.0;

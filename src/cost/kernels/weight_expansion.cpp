@@ -4,9 +4,9 @@
 //         (bitsandbytes autograd/_functions.py: MatMul4Bit). int4: tensor operations of PyTorch,
 //         whose result autograd keeps (AutoGPTQ nn_modules/qlinear/qlinear_cuda_old.py@179776bd:
 //         QuantLinear.forward from 128 tokens on).
-// Assumes: every kernel moves its tensors once; tensors of scales and zero points are small. What a
-//          framework's host takes for a kernel was fitted to calls of modules: a dozen bare tensor
-//          operations take it about as long as one.
+// Assumes: every kernel moves its tensors once; tensors of scales and zero points are small. The
+//          host time of a kernel was fitted to calls of modules: a dozen bare tensor operations
+//          take about as long as one.
 // Units: bytes per element of a weight.
 // Checked by: tests/unit/cost/weight_expansion_test.cpp
 #include "cost/kernels/weight_expansion.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it takes to read a weight that is kept in fewer bits than its product multiplies.
+// Cost of reading a weight that is kept in fewer bits than its product multiplies.
 #pragma once
 
 #include "plansearch/data_type.hpp"
@@ -7,8 +7,8 @@
 
 namespace plansearch {
 
-/// What runs in front of one product, a call to the host whatever it launches; bytes are per
-/// element of the weight.
+/// Work in front of one product. A call counts once for the host, however many kernels it launches;
+/// bytes are per element of the weight.
 struct WeightExpansion {
   int calls = 0;
   Bytes moved;  ///< read and written by all kernels, the kept format and the result included

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: time and exposed communication of one block on one device.
 // Source: sum of kernels; communication derived from placement (communication/derive/derive.hpp);
-//         hidden
-//         share by framework data; a host CPU that issues kernels slower than the device runs
-//         them.
+//         hidden share by framework data; a host CPU that issues kernels slower than the device
+//         runs them.
 // Assumes: what is hidden slows what hides it by the framework's contention factor.
 // Units: seconds.
 // Checked by: tests/unit/evaluate/block_profile_test.cpp

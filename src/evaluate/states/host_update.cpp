@@ -2,9 +2,8 @@
 // Computes: memory of a host that holds optimizer states or parameters, time of an update there, of
 //           the gradients' way to it and of the parameters' way back.
 // Source: Ren et al., ZeRO-Offload (USENIX ATC 2021, arXiv 2101.06840), sections 3 and 4: states
-// and
-//         update on the CPU; the update is bound by the host's memory (table 4 as bytes per second
-//         against two sockets' peak: `host.optimizer_efficiency`).
+//         and update on the CPU; the update is bound by the host's memory (table 4 as bytes per
+//         second against two sockets' peak: `host.optimizer_efficiency`).
 // Assumes: the ranks of a node update equal shares at the same time and share its memory bandwidth;
 //          copies of all ranks run together at the rates of the profile; gradients that leave as
 //          they are reduced hide behind backward passes, all else waits for its turn.

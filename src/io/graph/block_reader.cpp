@@ -18,7 +18,7 @@ namespace plansearch::io {
 namespace {
 
 constexpr std::size_t kMostRank = 6;
-/// Over dimensions of these roles degrees cut tensors: what sums them up has to say so.
+/// Roles of dimensions that degrees cut; an operator that sums over them has to say so.
 constexpr RoleSet kCutRoles{DimRole::Hidden,    DimRole::Head,   DimRole::Ffn,   DimRole::Vocab,
                             DimRole::ExpertFfn, DimRole::Expert, DimRole::Routed};
 constexpr std::size_t kMostLoop = 24;
@@ -201,7 +201,7 @@ class BlockReader {
     op.reads.push_back(std::move(read));
   }
 
-  /// What is read by its own dimensions needs no indices.
+  /// Removes the indices of tensors that are read by their own dimensions.
   void drop_plain_reads(Operator& op) const {
     for (std::size_t i = 0; i < op.reads.size(); ++i) {
       std::vector<IndexExpression> own;
@@ -372,7 +372,7 @@ class BlockReader {
     }
   }
 
-  /// Padding is no wider than the window that needs it; without a window extents agree.
+  /// Padding is at most as wide as the window that needs it; without a window extents agree.
   void check_reads(const Node& node, const Operator& op) const {
     for (std::size_t i = 0; i < op.reads.size(); ++i) {
       const Tensor& tensor = graph_.block.tensor(op.inputs[i]);

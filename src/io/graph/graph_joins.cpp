@@ -27,7 +27,7 @@ std::optional<std::size_t> place_of(const std::vector<std::string>& names,
   return static_cast<std::size_t>(found - names.begin());
 }
 
-/// What is like a name, else all that there is.
+/// A hint for a wrong name: the most similar known name, otherwise all of them.
 std::string near(const std::string& name, std::string_view what,
                  const std::vector<std::string>& known) {
   std::string hint = did_you_mean(name, known);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the blocks of a graph file follow each other: their order, and edges beside the chain.
+// Joins of the blocks of a graph file: their order, and edges in addition to the chain.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace plansearch::io {
 
-/// Fills in `order` and `edges`. Neighbours join by name; what nobody makes and nobody reads, and
-/// tensors of unequal dimensions at both ends, are errors.
+/// Fills in `order` and `edges`. Neighbours join by name; a tensor without a producer or a reader,
+/// or with unequal dimensions at both ends, is an error.
 void join_blocks(const Node& root, const std::vector<GraphBlock>& blocks, Network& network);
 
 }  // namespace plansearch::io

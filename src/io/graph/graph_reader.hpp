@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks spelled out operator by operator: plansearch/graph/v1 (docs/graphs.md).
+// Networks listed operator by operator: plansearch/graph/v1 (docs/graphs.md).
 #pragma once
 
 #include "io/document.hpp"

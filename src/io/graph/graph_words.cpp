@@ -16,8 +16,8 @@ void add_missing(std::vector<DimId>& loop, DimId dim) {
   if (!contains(loop, dim)) loop.push_back(dim);
 }
 
-/// Dimensions of the loop nest that an operator reads by; of its first operand only, where it
-/// reads the others in its own way.
+/// Dimensions of the loop nest by which an operator reads its operands; those of the first operand
+/// only, if it reads the others by rules of its kind.
 std::vector<DimId> read_dims(const Block& block, const Operator& op) {
   std::vector<DimId> dims;
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {

@@ -26,7 +26,7 @@ inline constexpr Choice<DimRole> kRoles[] = {
     {"latent", DimRole::Latent},     {"position", DimRole::Position},
     {"pixel", DimRole::Pixel},       {"channel", DimRole::Channel},
     {"kernel", DimRole::Kernel}};
-/// Of the table of kinds.
+/// Words of the operator kinds, from their table.
 [[nodiscard]] inline const std::array<Choice<OperatorKind>, kOperatorKindCount>& kind_words() {
   static const auto kWords = [] {
     std::array<Choice<OperatorKind>, kOperatorKindCount> words{};
@@ -58,13 +58,13 @@ inline constexpr Choice<SavedAs> kSavedForms[] = {
 /// The loop nest where a file leaves it out: rows of the result, what is contracted (all that is
 /// read and not made), columns.
 [[nodiscard]] std::vector<DimId> usual_loop(const Block& block, const Operator& op);
-/// What is kept for backward where a file leaves it out: what the kind reads there, or all that is
-/// read where that is up to the function.
+/// Tensors kept for backward where a file lists none: those that the kind reads there, or all
+/// inputs if this depends on the function.
 [[nodiscard]] std::vector<Saved> usual_saved(const Block& block, const Operator& op);
 [[nodiscard]] double usual_flops(OperatorKind kind);
 [[nodiscard]] int usual_backward_kernels(OperatorKind kind);
 [[nodiscard]] ParameterClass usual_class(OperatorKind kind);
-/// Of one that the file names by its part: "weight" of "query" is "query.weight".
+/// Name of a parameter that the file names by its part: "weight" of "query" is "query.weight".
 [[nodiscard]] std::string parameter_name(const Operator& op, std::string_view part);
 
 }  // namespace plansearch::io

@@ -66,7 +66,7 @@ class PortNames {
     });
   }
 
-  /// What place i of the chain is called everywhere: as its first reader calls it.
+  /// Gives each place of the chain one name: the one that its first reader uses.
   void join(const std::vector<std::vector<bool>>& handed, std::size_t position) {
     const std::size_t from = blocks_[position];
     const std::size_t to = blocks_[position + 1];
@@ -166,7 +166,7 @@ class BlockWriter {
     line(6, text + "}");
   }
 
-  /// Where tensors and parameters are not numbered as they come.
+  /// Writes the orders of tensors and parameters that are not numbered as they come.
   void write_orders() {
     std::vector<TensorId> tensors = block_.inputs;
     std::vector<ParameterId> parameters;

@@ -23,7 +23,7 @@ double bounded(const Node& node, double low, double high) {
   return value;
 }
 
-/// Where every place of an order has come from, the other way round.
+/// The inverse of an order: the new id of every old place.
 template <typename Id>
 std::vector<Id> new_ids(const std::vector<std::size_t>& order) {
   std::vector<Id> ids(order.size());

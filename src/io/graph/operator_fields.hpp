@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a graph file says of an operator beside its tensors, and in which order it numbers them.
+// Fields of an operator of a graph file other than its tensors, and the numbering of tensors.
 #pragma once
 
 #include <string>

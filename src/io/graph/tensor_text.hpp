@@ -32,7 +32,7 @@ struct TensorText {
   std::vector<std::string> words;  ///< behind the colon
 };
 
-/// What is wrong with a text.
+/// A fault of a text.
 struct TextProblem {
   std::string what;
 };

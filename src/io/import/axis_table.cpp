@@ -155,7 +155,7 @@ std::optional<ImportedAxes> AxisTable::reshaped(const ImportedAxes& axes,
   for (const std::int64_t wanted : shape) {
     ImportedAxis axis;
     std::int64_t have = 1;
-    // Of one sample it goes to a dimension of one place, else into what stands behind it.
+    // A batch of one sample becomes a dimension of one place, else a part of the next dimension.
     const bool last = result.size() + 1 == shape.size();
     const auto lone_batch = [&] {
       const bool room = axis.empty() || have < wanted || last;

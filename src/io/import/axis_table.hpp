@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the dimensions of imported tensors are: which of them are one and the same, and which are
-// products of others. A reshape says both.
+// Identity of the dimensions of imported tensors: equal ones, and products of others. A reshape
+// shows both.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ class AxisTable {
   /// where they cannot be told.
   [[nodiscard]] std::optional<ImportedAxes> reshaped(const ImportedAxes& axes,
                                                      const std::vector<std::int64_t>& shape);
-  /// Atoms like those of an axis that are never joined with them: keys beside queries.
+  /// Atoms like those of an axis that are never joined with them, such as keys next to queries.
   ImportedAxis twin(const ImportedAxis& axis);
 
   /// Marks that stay with an atom and what it is joined with or split into.
@@ -63,11 +63,11 @@ class AxisTable {
   void split(AtomId atom, std::int64_t first);
   void join(AtomId a, AtomId b);
   [[nodiscard]] bool are_apart(AtomId a, AtomId b) const;
-  /// Whether one can be walked beside the other, where the longer ones are split.
+  /// Whether both can be traversed together after splitting the longer atoms.
   [[nodiscard]] bool fits(const ImportedAxis& a, const ImportedAxis& b) const;
   [[nodiscard]] ImportedAxis without_batch(const ImportedAxis& axis) const;
 
-  mutable std::vector<Atom> atoms_;  ///< of joined ones the way to the first grows shorter
+  mutable std::vector<Atom> atoms_;  ///< a union-find forest: paths to the first are compressed
   std::optional<AtomId> batch_;
 };
 

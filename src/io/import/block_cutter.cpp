@@ -39,7 +39,7 @@ std::vector<std::string> numbered(const std::string& module) {
   return paths;
 }
 
-/// Without its number: what modules of one list have in common.
+/// The path of a module without its number, which all modules of one list share.
 std::string_view list_of(const std::string& path) {
   return std::string_view(path).substr(0, path.find_last_not_of("0123456789") + 1);
 }
@@ -114,7 +114,7 @@ class Cutter {
     return found;
   }
 
-  /// What has no parameters belongs to what comes behind it; at the end, to what is in front.
+  /// Joins segments without parameters to the next segment; at the end, to the previous one.
   void join_small() {
     std::vector<DraftSegment> kept;
     std::vector<DraftId> waiting;

@@ -166,7 +166,8 @@ class BlockTextWriter {
     return text + numbers_text(op) + "}";
   }
 
-  /// What reads many tensors (a concatenation) loops over its result, and over what degrees cut.
+  /// The loop of an operator that reads many tensors (a concatenation): its result, and the
+  /// dimensions that degrees cut.
   [[nodiscard]] std::optional<ImportedAxis> short_loop(const DraftOperator& op) {
     constexpr std::size_t kFew = 12;
     if (!op.row->goes_by_element()) return std::nullopt;
@@ -249,7 +250,8 @@ class BlockTextWriter {
     return fmt::format(", \"parameters\": [{}]", fmt::join(texts, ", "));
   }
 
-  /// What a weight contracts may be what it makes by now; they are told apart by what they were.
+  /// Dimensions of a weight. A contracted and a produced dimension may have become equal; their
+  /// original atoms distinguish them.
   [[nodiscard]] std::string parameter_dims(const DraftOperator& op,
                                            const DraftParameter& parameter) {
     std::vector<std::string> names;

@@ -19,7 +19,7 @@ class DimensionNames {
   DimensionNames(const AxisTable& axes, std::map<AtomId, DimRole> roles)
       : axes_(axes), roles_(std::move(roles)) {}
 
-  /// Of an atom that stands in tensors between blocks.
+  /// Names the dimension of an atom that occurs in tensors between blocks.
   void make_outer(AtomId atom);
   /// A new block begins: its inner dimensions are counted from the first.
   void start_block();
@@ -46,7 +46,7 @@ class DimensionNames {
   std::vector<std::string> lines_;
 };
 
-/// What a block hands in and out, by names of its ports.
+/// Tensors that enter and leave a block, by the names of its ports.
 struct BlockPorts {
   std::vector<std::pair<std::string, DraftId>> in;
   std::vector<std::pair<std::string, DraftId>> out;

@@ -165,7 +165,8 @@ class RoleFinder {
     }
   }
 
-  /// What one product makes and another contracts, each time beside something else.
+  /// Finds inner widths: dimensions that one product makes and another contracts, and that are not
+  /// the only ones there.
   void inner_widths() {
     std::map<AtomId, int> seen;  // 1: made, 2: contracted
     const auto note = [&](const ImportedAxis& axis, int bit) {

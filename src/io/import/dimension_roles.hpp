@@ -9,7 +9,7 @@
 
 namespace plansearch::io {
 
-/// By atom, as they are after all operators have been read; those that are left out are `Other`.
+/// Roles by atom, after all operators have been read; atoms that are left out are `Other`.
 /// Marks the operators of attention cores and norms as parts of a layer, too.
 [[nodiscard]] std::map<AtomId, DimRole> dimension_roles(Draft& draft);
 

@@ -48,7 +48,7 @@ struct DraftParameter {
   std::optional<std::size_t> piece;  ///< of one that is cut into several
 };
 
-/// What an element-wise operator keeps for backward.
+/// The tensors that an element-wise operator keeps for backward.
 enum class Keeps : std::uint8_t { Usual, Nothing, Inputs, Outputs, Both };
 
 struct DraftOperator {
@@ -60,7 +60,7 @@ struct DraftOperator {
   std::vector<DraftParameter> parameters;  ///< the weight of a product first
   std::vector<DraftId> made;
   std::optional<ImportedAxis> loop;
-  /// Of a product what its operands share; of a norm, a softmax or a loss what it runs over.
+  /// The axis that the operands of a product share, or that a norm, softmax or loss runs over.
   ImportedAxis contracted;
   ImportedAxis heads;     ///< of a product of activations: what every product is for itself in
   ImportedAxis rows;      ///< ... of the first operand alone
@@ -77,14 +77,14 @@ struct DraftOperator {
   int backward_kernels = 0;  ///< 0: as usual for its kind
 };
 
-/// What a value of the source is here.
+/// The form of a value of the source here.
 struct DraftValue {
   enum class Is : std::uint8_t { Unknown, Tensor, Parameter, Plain } is = Is::Unknown;
   DraftId tensor = 0;
   ImportedId parameter = 0;
   ImportedAxes axes;
-  /// Of numbers that nothing is computed from: they count up along an axis, at this place from the
-  /// last one; and the share of places that a triangular mask leaves.
+  /// For plain numbers: the axis, counted from the last one, along which they count up. `visible`
+  /// is the share of places that a triangular mask leaves.
   std::optional<std::size_t> counts_along;
   double visible = 1.0;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What torch.export.save has written: a zip archive with a graph as JSON.
+// Reader of files of torch.export.save: a zip archive with a graph as JSON.
 #pragma once
 
 #include <istream>
@@ -12,8 +12,8 @@
 namespace plansearch::io {
 
 /// Reads models/model.json (PyTorch 2.8 and later) or serialized_exported_program.json (2.3 to
-/// 2.7); `file` is for messages. Weights, constants and sample inputs are not looked at. Dynamic
-/// shapes and whatever else is not a static graph are InputErrors.
+/// 2.7); `file` is for messages. Weights, constants and sample inputs are not read. Dynamic shapes
+/// and everything else that is not a static graph are InputErrors.
 [[nodiscard]] ImportedGraph read_exported_program(std::unique_ptr<std::istream> in,
                                                   const std::string& file);
 

@@ -74,7 +74,7 @@ class GraphTextWriter {
     for (const AtomId atom : draft_.axes.leaves(draft_.tensors[id].dims)) names_.make_outer(atom);
   }
 
-  /// What comes from outside enters the first block and goes on from there.
+  /// Tensors from outside enter the first block, which passes them on.
   void find_arrivals() {
     std::map<DraftId, std::size_t> made;
     arrivals_.resize(segments_.size());
@@ -101,8 +101,8 @@ class GraphTextWriter {
     }
   }
 
-  /// What the block in front hands over is called p0, p1, ... on both sides; the rest is joined by
-  /// edges, from q0, q1, ... to e0, e1, ...
+  /// Tensors from the previous block are called p0, p1, ... on both sides; edges join the others,
+  /// from q0, q1, ... to e0, e1, ...
   void name_ports() {
     ports_.resize(segments_.size());
     for (std::size_t i = 0; i < outside_.size(); ++i) {

@@ -38,7 +38,7 @@ class Importer {
       try {
         lower(node);
       } catch (const InputError&) {
-        // What an unknown operator makes may be what is wrong here.
+        // The result of an unknown operator may cause this error.
         if (unknown_.empty()) throw;
       }
     }
@@ -85,7 +85,7 @@ class Importer {
     return true;
   }
 
-  /// A name that is written wrong would otherwise describe nothing, and nobody would hear of it.
+  /// Refuses stubs that match no operator: a misspelled name would have no effect otherwise.
   void refuse_idle_stubs() const {
     std::vector<std::string> targets;
     for (const ImportedNode& node : graph_.nodes) targets.push_back(node.target);

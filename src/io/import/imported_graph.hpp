@@ -18,7 +18,7 @@ namespace plansearch::io {
 using ImportedId = std::size_t;  ///< of a value, by place in ImportedGraph::values
 using ImportedShape = std::vector<std::int64_t>;
 
-/// Where a value comes from.
+/// The origin of a value.
 enum class ValueOrigin : std::uint8_t {
   Operator,
   Parameter,  ///< trained
@@ -35,7 +35,7 @@ struct ImportedValue {
   ValueOrigin origin = ValueOrigin::Operator;
 };
 
-/// Of an operator: values, numbers or words. Monostate: left out.
+/// An argument of an operator: values, numbers or words. Monostate: left out.
 using ImportedArgument =
     std::variant<std::monostate, ImportedId, std::vector<std::optional<ImportedId>>, bool,
                  std::int64_t, double, std::vector<std::int64_t>, std::vector<double>, std::string>;

@@ -135,7 +135,7 @@ DraftId Lowering::add(DraftOperator op) {
   return draft_.operators.size() - 1;
 }
 
-/// What follows from operators agrees with what the file says.
+/// Checks that the axes derived from operators agree with the shape that the file states.
 void Lowering::check_axes(ImportedId id, const ImportedAxes& axes) const {
   const ImportedValue& value = graph_.values[id];
   bool fits = axes.size() == value.shape.size();

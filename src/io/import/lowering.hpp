@@ -63,7 +63,7 @@ class Lowering {
                              ElementClass element = ElementClass::Activation,
                              std::string_view part = {});
   DraftId add(DraftOperator op);
-  /// What a value of the node is from now on.
+  /// Binds a value of the source to a tensor with these axes.
   void set(ImportedId id, DraftId tensor, ImportedAxes axes);
   void set_view(ImportedId id, ImportedId of, ImportedAxes axes);
   void set_plain(ImportedId id, ImportedAxes axes, double visible = 1.0,

@@ -25,8 +25,8 @@ bool is_floating(std::int64_t type) {
   return type == 1 || type == 10 || type == 11 || (type >= 14 && type <= 20) || type == 23;
 }
 
-/// What a symbol in place of an extent is: of the network's inputs it makes plans impossible,
-/// inside it may be an extent that nobody has worked out.
+/// The treatment of a symbol in place of an extent. Among the network's inputs it makes plans
+/// impossible; inside, it may be an extent that was never inferred.
 enum class Symbols { Refused, Unknown };
 
 /// A TensorProto, without its data.

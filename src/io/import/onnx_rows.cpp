@@ -179,7 +179,7 @@ std::string_view nth_name(std::string_view names, std::size_t place) {
   return names.substr(0, names.find(','));
 }
 
-/// Before and behind every place: windows of the rules have one padding.
+/// Keeps the first half of the paddings (before and after each place): windows have one padding.
 void halve_padding(ImportedNode& node) {
   for (auto& [name, argument] : node.arguments) {
     auto* list = std::get_if<std::vector<std::int64_t>>(&argument);

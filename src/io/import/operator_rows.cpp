@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kAten = "aten.";
 
-/// Everything read once and written once: of operators that nobody has described.
+/// Lowers an undescribed operator: everything is read once and written once.
 void lower_pass(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
   for (const ImportedId id : node.outputs) {
     DraftOperator op = l.start(node, "elementwise");
@@ -24,7 +24,7 @@ void lower_pass(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
   }
 }
 
-/// What stubs may say of any operator.
+/// Rows that a stub may give to any operator.
 constexpr std::array kGeneral{ImportedRow{"nothing", lower_nothing},
                               ImportedRow{"pass", lower_pass, Keeps::Inputs}};
 

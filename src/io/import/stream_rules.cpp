@@ -59,8 +59,8 @@ std::vector<ImportedId> priced(const Lowering& l, const ImportedNode& node) {
   return ids;
 }
 
-/// Of numbers and masks that nothing is computed from: how much of them a mask leaves, and whether
-/// they go on counting.
+/// Result of an operator on plain numbers and masks: the share that a mask leaves, and the axis
+/// along which they still count up.
 void plain_result(Lowering& l, const ImportedNode& node) {
   double visible = 1.0;
   std::optional<std::size_t> counts;
@@ -149,8 +149,8 @@ void lower_add(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
   lower_elementwise(l, node, used);
 }
 
-/// Numbers that count along one axis beside those that count along another one: compared, or their
-/// difference compared with a number, they are a triangle.
+/// Lowers a comparison. Numbers that count along one axis, compared with numbers that count along
+/// another (or their difference with a number), form a triangle.
 void lower_compare(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
   lower_elementwise(l, node, row);
   const auto ids = Lowering::inputs(node);
@@ -379,7 +379,7 @@ void lower_concatenation(Lowering& l, const ImportedNode& node, const ImportedRo
   finish(l, node, std::move(op), made, made);
 }
 
-/// The nearest places, so many times as many; other ways of filling in read all of it.
+/// Lowers an enlargement: nearest neighbours read few places, other interpolations read all.
 void lower_enlarge(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
   const ImportedId in = first_input(l, node);
   const ImportedId to = node.outputs.front();
@@ -422,7 +422,7 @@ void lower_loss(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
   const DraftId loss = l.make(op, rows, ElementClass::Statistic);
   op.made = {loss, probabilities};
   l.add(std::move(op));
-  // What comes behind it works on single numbers.
+  // Later operators work on single numbers.
   const bool probabilities_leave = l.shape(node.outputs.front()) == l.shape(in);
   if (probabilities_leave) {
     l.set(node.outputs.front(), probabilities, own);

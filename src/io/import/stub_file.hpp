@@ -17,7 +17,7 @@ struct ImportedStub {
   SourceLocation where;
 };
 
-/// By the operator's name, such as "mylib.fused_act.default".
+/// Stubs by the operator's name, such as "mylib.fused_act.default".
 using ImportedStubs = std::map<std::string, ImportedStub, std::less<>>;
 
 /// Reads plansearch/stubs/v1; wrong keys and names of operators that have no row are InputErrors.

@@ -9,7 +9,7 @@
 namespace plansearch::io {
 namespace {
 
-/// What `of` is, under other axes; numbers that count go on counting along the axis they did.
+/// Makes `id` a view of `of` under other axes; plain numbers keep the axis along which they count.
 void view(Lowering& l, ImportedId id, ImportedId of, const ImportedAxes& axes) {
   const DraftValue source = l.at(of);
   l.set_view(id, of, axes);
@@ -38,7 +38,7 @@ bool repeats(Lowering& l, ImportedId id, const ImportedAxis& axis) {
          });
 }
 
-/// What is repeated inside another dimension is written out: each place so many times (d / g).
+/// Copies a value that repeats inside another dimension, each place several times (d / g).
 bool write_repeated(Lowering& l, const ImportedNode& node, ImportedId from, ImportedAxes axes) {
   bool any = false;
   DraftOperator op = l.start(node, "elementwise");
@@ -161,7 +161,7 @@ void lower_permute(Lowering& l, const ImportedNode& node, const ImportedRow& row
   view(l, node.outputs.front(), from, axes);
 }
 
-/// Repeats what has one place: only where it is read, there is no more of it.
+/// Repeats a dimension of one place at its readers; the tensor does not grow.
 void lower_expand(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
   static_cast<void>(row);
   const ImportedId from = first_input(l, node);
@@ -215,8 +215,8 @@ DraftOperator* cut_product(Lowering& l, ImportedId from, const ImportedAxis& cut
 
 }  // namespace
 
-/// Of a product that makes several results at once: a product each, run as one kernel. Others are
-/// copied piece by piece.
+/// Lowers a split. A product whose result is split becomes one product per piece, run as one
+/// kernel; other values are copied piece by piece.
 void lower_split(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
   const ImportedId from = first_input(l, node);
   const std::size_t dim = l.place(node, from, node.get<std::int64_t>("dim", 0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Zip archives, read entry by entry: only the directory and what is asked for is looked at, so that
+// Zip archives, read entry by entry: only the directory and the requested entries are read, so that
 // an archive may be larger than memory.
 #pragma once
 
@@ -24,7 +24,7 @@ struct ZipEntry {
   std::uint64_t offset = 0;  ///< of its local header
 };
 
-/// PKWARE's APPNOTE 6.3.10 with zip64; no encryption, no archives in parts. Whatever is wrong is an
+/// PKWARE's APPNOTE 6.3.10 with zip64; no encryption, no archives in parts. Every fault is an
 /// InputError that names the file and the entry.
 class ZipArchive {
  public:

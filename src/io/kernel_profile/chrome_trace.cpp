@@ -27,7 +27,7 @@ struct RawEvent {
   std::optional<double> duration;
 };
 
-/// What the events were, by where they ran.
+/// Events of a trace, by the place where they ran.
 struct Collected {
   std::vector<TimedEvent> kernels;    ///< of a device
   std::vector<TimedEvent> operators;  ///< of a processor
@@ -169,7 +169,7 @@ class EventReader : public nlohmann::json_sax<Json> {
   bool closed_ = false;
 };
 
-/// What runs while the optimizer steps and sends nothing is the optimizer's.
+/// Marks events inside a step of the optimizer as its own, except messages.
 void mark_updates(const std::vector<Span>& updates, std::vector<TimedEvent>& events) {
   for (TimedEvent& event : events) {
     if (is_message(event.term)) continue;

@@ -11,7 +11,7 @@ namespace plansearch::io {
 namespace {
 
 constexpr std::size_t kLargestProfile = std::size_t{2} << 30U;
-/// The row of a table of sums that is no kernel: the time of the whole profile.
+/// The name of the row for the time of the whole profile, the only one that is not a kernel.
 constexpr std::string_view kSpan = "span";
 
 /// A table of kernels: where its times and calls stand, and what a unit is.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a profiler saw of training steps on one device: kernels by what they do, and when none ran.
+// A profile of training steps on one device: time of kernels by their part of the step, and idle
+// time.
 #pragma once
 
 #include <array>
@@ -13,7 +14,7 @@
 
 namespace plansearch::io {
 
-/// What a kernel does, as a step is made up of.
+/// The part of a step that a kernel belongs to.
 enum class ProfileTerm : std::uint8_t {
   Product,        ///< matrix products
   Attention,      ///< fused attention
@@ -29,7 +30,7 @@ inline constexpr std::size_t kProfileTerms = 9;
 [[nodiscard]] std::string_view to_text(ProfileTerm term);
 [[nodiscard]] bool is_message(ProfileTerm term);
 
-/// By the name of a kernel, or of an operator of a processor.
+/// The term of a kernel, or of an operator of a processor, by its name.
 [[nodiscard]] ProfileTerm term_of(std::string_view kernel);
 
 struct TermTime {

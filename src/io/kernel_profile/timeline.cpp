@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: sums of a timeline of events, by term.
 // Source: definition.
-// Assumes: events of one thread lie beside or inside one another.
+// Assumes: events of one thread are disjoint or nested.
 // Units: microseconds in, seconds out.
 // Checked by: tests/unit/io/kernel_profile_test.cpp
 #include "io/kernel_profile/timeline.hpp"
@@ -52,7 +52,7 @@ void add_own_times(std::vector<TimedEvent>& events, StepProfile& profile) {
     own.time += Seconds(time * kMicrosecond);
     own.calls += 1.0;
     if (!open.empty()) {
-      // What reaches beyond the outer event is not inside it.
+      // Time beyond the end of the outer event is not inside it.
       const double inside = std::min(event.span.end, open.back()->span.end) - event.span.start;
       profile.at(open.back()->term).time -= Seconds(inside * kMicrosecond);
     }

@@ -24,8 +24,8 @@ namespace plansearch {
                                               const Network& network, const Framework& framework,
                                               DataType precision);
 
-/// Sequences of a micro-batch where nobody said how many: the plan's own under a framework that
-/// accumulates, or where the batch does not divide; else a replica's share, split over the stages.
+/// Default number of sequences of a micro-batch: the plan's own under a framework that accumulates,
+/// or where the batch does not divide; else a replica's share, split over the stages.
 [[nodiscard]] int usual_micro_batch(const PlanDegrees& plan, std::int64_t batch,
                                     const Framework& framework);
 

@@ -17,7 +17,7 @@
 namespace plansearch {
 namespace {
 
-/// A way in which some copies of a block are cut.
+/// A distinct cut of some copies of a block.
 struct Kind {
   std::size_t block = 0;  ///< of the network
   BlockChoice choice;

@@ -162,7 +162,7 @@ std::variant<ParallelPlan, Infeasible> plan_of_stages(std::span<const StageDescr
   const std::size_t replica = stages.size() * stages.front().chunks.size();
   assignment->replicas = static_cast<int>(places.size() / replica);
   for (std::size_t k = 0; k < places.size(); ++k) {
-    const StagePlace& said = places[k % replica];  // what the first replica holds, all hold
+    const StagePlace& said = places[k % replica];  // all replicas hold the same as the first
     const StageDescription& stage = stages[static_cast<std::size_t>(said.device)];
     assignment->groups.push_back({places[k].device, places[k].chunk,
                                   joined(stage.chunks[static_cast<std::size_t>(said.chunk)])});

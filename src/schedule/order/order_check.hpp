@@ -33,8 +33,8 @@ struct OrderFault {
   bool operator==(const OrderFault&) const = default;
 };
 
-/// Nothing for an order in which every device can run its list from front to back, whatever the
-/// times: messages are sent when they are made and received ahead.
+/// Nothing for an order in which every device can run its list from front to back at any times:
+/// messages are sent when they are made and received ahead.
 [[nodiscard]] std::optional<OrderFault> check_order(const ComputeOrder& order);
 
 /// When an order first keeps more micro-batches of a chunk than a device has room for.

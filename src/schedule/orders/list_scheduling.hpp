@@ -69,7 +69,7 @@ struct ListOrder {
 [[nodiscard]] ComputeOrder order_of_pieces(const PipelineShape& shape,
                                            const std::vector<ListPiece>& pieces);
 
-/// The same order with a whole backward spelled out as input and weight gradient.
+/// The same order with every whole backward split into input and weight gradient.
 [[nodiscard]] ComputeOrder split(ComputeOrder order);
 
 }  // namespace plansearch

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes:   the order of 3F1B: several forward passes of a micro-batch, one backward.
 // Source:     Lin et al., nnScaler (OSDI 2024), figure 2 and table 4: f1 of micro-batch m + 2
-// before
-//             f2 of m + 1 before f3 of m before b of m - (S - i) on stage i of S.
+//             before f2 of m + 1 before f3 of m before b of m - (S - i) on stage i of S.
 // Assumes:    looped placement; every pass ends before the next one of its micro-batch begins.
 // Units:      none.
 // Checked by: tests/unit/schedule/orders/several_forwards_test.cpp, the figure's rows

@@ -28,7 +28,7 @@ constexpr std::size_t kSimulated = 2;  ///< of the lists that are repeated, the 
 /// An order for few micro-batches, and the block of it that is run again for the others.
 struct RepeatedList {
   ListOrder list;
-  std::optional<ListBlock> block;  ///< absent: there are no others
+  std::optional<ListBlock> block;  ///< absent if there are no others
   int left_out = 0;                ///< how many times it is run again
 
   [[nodiscard]] std::vector<ListPiece> pieces(int times) const {
@@ -88,8 +88,8 @@ class Contest {
   Contest(const PipelineShape& shape, const UniformTimes& times)
       : shape_(shape), times_(times), durations_(uniform_durations(shape, times)) {}
 
-  /// After the fixed orders, which say how long a list may take. Of orders as good the first list
-  /// wins.
+  /// Tries lists, after the fixed orders, which limit how long a list may take. Among equal orders
+  /// the first list wins.
   void show_lists() {
     if (shape_.micro_batches <= enough() + kPeriods) return show_whole_lists();
     std::vector<RepeatedList> lists;

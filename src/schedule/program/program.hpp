@@ -60,7 +60,7 @@ enum class Opcode : std::uint8_t {
 struct Instruction {
   InstructionKey key;
   Opcode opcode = Opcode::Run;
-  std::uint32_t duration = 0;     ///< row of the duration table; row 0 is no time at all
+  std::uint32_t duration = 0;     ///< row of the duration table; row 0 is zero time
   std::uint32_t subject = kNoId;  ///< the message of sends, receives and waits; the buffer of
                                   ///< Allocate and Free; of others the gang, if any
   bool operator==(const Instruction&) const = default;

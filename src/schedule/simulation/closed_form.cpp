@@ -19,7 +19,7 @@ namespace {
 /// One device of a pipeline, any placement.
 struct DeviceBound {
   Ticks head = 0;       ///< until its first input can be there
-  Ticks tail = 0;       ///< what its last gradient still has to pass
+  Ticks tail = 0;       ///< time after its last gradient has left
   int replicas = 0;     ///< seen so far
   Ticks work = 0;       ///< of one micro-batch, all its virtual stages
   Ticks postponed = 0;  ///< of which may run after its last gradient has left

@@ -43,11 +43,10 @@ class PipelineSimulator {
 /// alone.
 [[nodiscard]] int peak_chunks(const PipelineShape& shape, int rank);
 
-/// The same weighted: `bytes_of_chunk[c]` is what one micro-batch leaves on the device in chunk c
-/// (chunks of further replicas follow those of the first),
-/// of which `weight_bytes_of_chunk[c]` stays after the input gradient until the weight gradient has
-/// run. The latter is not looked at where the schedule does not split the backward; empty: all of
-/// it stays.
+/// The same weighted: one micro-batch leaves `bytes_of_chunk[c]` on the device in chunk c (chunks
+/// of further replicas follow those of the first), of which `weight_bytes_of_chunk[c]` stays after
+/// the input gradient until the weight gradient has run. The latter is not read where the schedule
+/// does not split the backward; empty: all of it stays.
 [[nodiscard]] Bytes peak_activation_bytes(const PipelineShape& shape, int rank,
                                           std::span<const Bytes> bytes_of_chunk,
                                           std::span<const Bytes> weight_bytes_of_chunk = {});

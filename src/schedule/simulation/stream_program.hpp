@@ -21,8 +21,8 @@ struct StreamDependency {
   bool operator==(const StreamDependency&) const = default;
 };
 
-/// Runs when its stream has come to it and its dependencies have ended: `latency` seconds in which
-/// it disturbs nobody, then `work` seconds, alone, of its activity.
+/// An instruction runs when its stream has come to it and its dependencies have ended: `latency`
+/// seconds that slow no other instruction, then `work` seconds (alone) of its activity.
 struct StreamInstruction {
   std::uint8_t stream = 0;
   Activity activity = Activity::Compute;

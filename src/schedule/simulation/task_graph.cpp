@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes:   starts and ends of the tasks of a program.
 // Source:     longest path in a directed acyclic graph; where messages that share a link meet on
-// it, a
-//             simulation of events with rates that are constant between them. Where none meet,
-//             every rate is 1 at every event, and both are the same.
+//             it, a simulation of events with rates that are constant between them. Where none
+//             meet, every rate is 1 at every event, and both are the same.
 // Assumes:    of the messages on one resource each gets the same share of its full speed.
 // Units:      ticks.
 // Checked by: tests/unit/schedule/simulator_test.cpp, against the pipeline simulator;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes:   the nodes and edges of a micro-batch, and a sequence of them.
 // Source:     definitions; Kahn (1962) for the sequence; Lin et al., nnScaler (OSDI 2024), section
-// 3
-//             for several forward passes (recycling).
+//             3 for several forward passes (recycling).
 // Assumes:    only the last forward pass of a micro-batch is differentiated.
 // Units:      none.
 // Checked by: tests/unit/schedule/orders/several_forwards_test.cpp

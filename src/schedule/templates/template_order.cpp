@@ -2,8 +2,9 @@
 // Computes:   a shortest cycle of waits of an order that cannot run.
 // Source:     definitions; breadth-first search from every step that waits for an input.
 // Assumes:    devices run their lists in order; a piece starts when all its steps have their
-// inputs. Units:      none. Checked by: tests/unit/schedule/order_check_test.cpp, against a token
-// simulator and a search of
+//             inputs.
+// Units:      none.
+// Checked by: tests/unit/schedule/order_check_test.cpp, against a token simulator and a search of
 //             all cycles
 #include "schedule/templates/template_order.hpp"
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Orders over a task template, of whatever plan: whether they can run, and what waits for what
-// where they cannot.
+// Orders over a task template of any plan: whether they can run, and a cycle of waits if not.
 #pragma once
 
 #include <optional>
@@ -32,10 +31,10 @@ struct TemplateWait {
   bool operator==(const TemplateWait&) const = default;
 };
 
-/// Empty where every device can run its list from front to back, whatever the times. Otherwise
-/// steps of which each waits for the next one, the last for the first: as few as possible (of
-/// orders of more than some thousand steps, as few as a bounded search finds). Needs every node of
-/// every micro-batch once on each of its devices.
+/// Empty if every device can run its list from front to back at any times. Otherwise a shortest
+/// cycle of steps, each of which waits for the next one, the last for the first (the shortest that
+/// a bounded search finds in orders of more than some thousand steps). Needs every node of every
+/// micro-batch once on each of its devices.
 [[nodiscard]] std::vector<TemplateWait> find_deadlock(const TaskTemplate& plan, int micro_batches,
                                                       const TemplateLists& lists);
 

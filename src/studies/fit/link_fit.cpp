@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: rates of link tiers (bandwidth, latency) that bring prices of messages to measured
-// times. Source: studies/curve_fit; prices of cost/collective, as studies/kernel_validation asks
-// for them. Assumes: constants of one kind move together; flags of small messages between nodes are
-// no matter
+//           times.
+// Source: studies/curve_fit; prices of cost/collective, as studies/kernel_validation asks for them.
+// Assumes: constants of one kind move together; flags of small messages between nodes are no matter
 //          of the cards; no share of a datasheet rate above one.
 // Units: logarithms of ratios; constants in their own.
 // Checked by: tests/unit/studies/kernel_fit_test.cpp
