@@ -12,7 +12,6 @@
 
 #include "base/units.hpp"
 #include "report/columns.hpp"
-#include "report/evidence_text.hpp"
 #include "report/json_text.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_fields.hpp"
@@ -129,7 +128,7 @@ struct Choice {
   const char* what;
   std::optional<double> (*measure)(SizeRow row);
 };
-/// By price where every row has one: dollars are no GPU-hours of another machine.
+/// By price where every row has one: GPU-hours of different machines are not comparable.
 std::array<Choice, 4> choices_of(const CapacityReport& report) {
   const auto priced = [](SizeRow row) { return !row.runs() || row.price_usd.has_value(); };
   const bool all = std::all_of(report.rows.begin(), report.rows.end(), priced);
@@ -172,7 +171,7 @@ std::string choice_lines(const CapacityReport& report) {
   return text;
 }
 
-/// Of every machine with several sizes.
+/// One line for all machines with several sizes.
 std::string knee_line(const CapacityReport& report) {
   std::map<std::string, std::pair<const CapacityRow*, int>> knees;  // by machine: row, sizes
   for (const CapacityRow& row : report.rows) {
@@ -200,7 +199,7 @@ const CapacityRow* most_affordable(const CapacityReport& report) {
   return best;
 }
 
-/// Of as many operations as training on the tokens takes: 6 for a parameter and a token
+/// Parameters of a model that takes as many operations: 6 for a parameter and a token
 /// (Kaplan et al. 2020).
 double parameters_at(double parameters, double tokens, double tokens_per_parameter) {
   return std::sqrt(parameters * tokens / tokens_per_parameter);
@@ -257,7 +256,7 @@ std::string goodput_lines(const CapacityReport& report) {
   return text;
 }
 
-/// What energy and price are made of: "a GPU of aws-p5: 700 W, $ 12.29 an hour".
+/// Power and price of an accelerator of every machine: "a GPU of aws-p5: 700 W, $ 12.29 an hour".
 std::string rate_lines(const CapacityReport& report) {
   std::string text;
   for (const CapacityRow* row : largest_of_machines(report)) {

@@ -10,7 +10,6 @@
 
 #include "report/columns.hpp"
 #include "report/compared.hpp"
-#include "report/evidence_text.hpp"
 #include "report/json_text.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_fields.hpp"

@@ -75,6 +75,10 @@ std::string tied_cell(const PlanReport& plan, std::string (*cell)(Degrees),
   return text;
 }
 
+std::string zero_cell(Degrees plan) {
+  return number(static_cast<int>(plan.zero));
+}
+
 /// The order of its pipeline, and those of variants with as many chunks.
 std::string order_cell(const PlanReport& plan) {
   if (plan.plan.window) return "found";
@@ -101,47 +105,70 @@ PlanField degree(TextColumn title, std::function<std::string(Degrees)> cell,
   return field;
 }
 
+using Value = std::function<Json(Shown)>;
+using CellText = std::function<Cell(Shown)>;
+constexpr std::array<int, 3> kNowhere{kNotShown, kNotShown, kNotShown};
+
+/// A field of JSON and CSV, with its column where it has one.
+PlanField flat(std::string_view key, Value value, TextColumn title = {},
+               std::array<int, 3> in = kNowhere, CellText cell = {}) {
+  return {.key = key,
+          .csv = key,
+          .value = std::move(value),
+          .title = std::move(title),
+          .cell = std::move(cell),
+          .in = in};
+}
+
+/// A field of JSON only.
+PlanField nested(std::string_view key, Value value) {
+  return {.key = key, .value = std::move(value)};
+}
+
+/// A field of CSV that is inside another one in JSON, with its column of the ranking.
+PlanField inner(std::string_view csv, Value value, TextColumn title, CellText cell,
+                std::function<bool(const PlanReport&)> tells = {}) {
+  const int dispensable = title.dispensable;
+  return {.csv = csv,
+          .value = std::move(value),
+          .title = std::move(title),
+          .cell = std::move(cell),
+          .in = {dispensable, kNotShown, kNotShown},
+          .tells = std::move(tells)};
+}
+
+std::vector<PlanField> rank_fields() {
+  std::vector<PlanField> fields{
+      flat(
+          "rank", [](Shown s) { return s.plan.rank; }, {"#"}, {0, kNotShown, kNotShown},
+          [](Shown s) {
+            return fmt::format("{}{}", s.plan.ties.with_first ? "~" : "", s.plan.rank);
+          }),
+      flat("tie_with_previous", [](Shown s) { return s.plan.ties.with_previous; }),
+      flat("tie_with_first", [](Shown s) { return s.plan.ties.with_first; }),
+      flat("variant_of", [](Shown s) { return or_null(s.plan.variant_of); })};
+  for (PlanField& field : fields) field.relative = true;
+  return fields;
+}
+
+Json layers_json(Shown s) {
+  const PlanSummary& plan = s.plan.plan;
+  if (plan.written.empty()) return nullptr;
+  return array_of(plan.written, [&](const StageDescription& stage) -> Json {
+    return layers_of(stage, *plan.network);
+  });
+}
+
 /// Identity of the question, and decisions.
 std::vector<PlanField> decision_fields() {
   return {
-      {.key = "rank",
-       .csv = "rank",
-       .value = [](Shown s) { return s.plan.rank; },
-       .title = {"#"},
-       .cell =
-           [](Shown s) {
-             return fmt::format("{}{}", s.plan.ties.with_first ? "~" : "", s.plan.rank);
-           },
-       .in = {0, kNotShown, kNotShown},
-       .relative = true},
-      {.key = "tie_with_previous",
-       .csv = "tie_with_previous",
-       .value = [](Shown s) { return s.plan.ties.with_previous; },
-       .relative = true},
-      {.key = "tie_with_first",
-       .csv = "tie_with_first",
-       .value = [](Shown s) { return s.plan.ties.with_first; },
-       .relative = true},
-      {.key = "variant_of",
-       .csv = "variant_of",
-       .value = [](Shown s) { return or_null(s.plan.variant_of); },
-       .relative = true},
       {.csv = "", .value = [](Shown s) { return identity_json(s.question); }},
       {.key = "config", .csv = "", .value = [](Shown s) { return to_json(s.plan.plan); }},
       degree({"dp"}, [](Degrees d) { return number(d.data); }),
       degree({"pp"}, [](Degrees d) { return number(d.pipeline); }),
-      {.csv = "layers",
-       .value = [](Shown s) -> Json {
-         const PlanSummary& plan = s.plan.plan;
-         if (plan.written.empty()) return nullptr;
-         return array_of(plan.written, [&](const StageDescription& stage) -> Json {
-           return layers_of(stage, *plan.network);
-         });
-       },
-       .title = {"layers"},
-       .cell = [](Shown s) { return layers_by_stage(s.plan.plan); },
-       .in = {0, kNotShown, kNotShown},
-       .tells = [](const PlanReport& p) { return !p.plan.written.empty(); }},
+      inner(
+          "layers", layers_json, {"layers"}, [](Shown s) { return layers_by_stage(s.plan.plan); },
+          [](const PlanReport& p) { return !p.plan.written.empty(); }),
       decision({"vpp"}, chunks_cell, has_chunks),
       decision({"tp"},
                [](const PlanReport& p) {
@@ -158,10 +185,7 @@ std::vector<PlanField> decision_fields() {
       degree(
           {"etp"}, [](Degrees d) { return number(d.expert_tensor); },
           [](Degrees d) { return d.expert_tensor > 1; }),
-      decision({"zero"},
-               [](const PlanReport& p) {
-                 return tied_cell(p, [](Degrees d) { return number(static_cast<int>(d.zero)); });
-               }),
+      decision({"zero"}, [](const PlanReport& p) { return tied_cell(p, zero_cell); }),
       degree({"mbs"}, [](Degrees d) { return number(d.micro_batch); }),
       degree(
           {"pieces"}, [](Degrees d) { return number(d.pieces); },
@@ -179,140 +203,117 @@ std::vector<PlanField> decision_fields() {
       })};
 }
 
-/// A part of the step as its share, the site's own part left out.
-Cell share_of_step(const StepTimeBreakdown& step, Seconds part) {
-  return share_text(part / (step.total() - step.site));
+std::vector<PlanField> rate_fields() {
+  return {flat(
+              "step_time_s", [](Shown s) { return s.plan.estimate.step.total().value(); }, {"step"},
+              {0, 0, 0}, [](Shown s) { return s.plan.estimate.step.total(); }),
+          flat(
+              "step_time_p10_s", [](Shown s) { return s.plan.p10.value(); }, {"p10 - p90"},
+              {3, 2, 3}, [](Shown s) { return range_cell(s.plan.p10, s.plan.p90); }),
+          flat("step_time_p90_s", [](Shown s) { return s.plan.p90.value(); }),
+          flat(
+              "tokens_per_s", [](Shown s) { return s.plan.tokens_per_s; }, {"tokens/s"}, {6, 3, 5},
+              [](Shown s) { return count_cell(s.plan.tokens_per_s); }),
+          flat(
+              "mfu", [](Shown s) { return s.plan.mfu; }, {"MFU"}, {2, 2, 2},
+              [](Shown s) { return share_text(s.plan.mfu); }),
+          nested("model_tflops_per_gpu",
+                 [](Shown s) { return s.plan.model_rate_per_gpu.value() / 1e12; }),
+          flat("hfu", [](Shown s) { return s.plan.hfu; }),
+          nested("hardware_tflops_per_gpu",
+                 [](Shown s) { return s.plan.hardware_rate_per_gpu.value() / 1e12; })};
 }
 
-/// Times, rates and memory.
+Cell memory_cell(Shown s) {
+  return memory_of(s.plan.estimate.memory.total(), s.question.memory_capacity) +
+         std::string(s.memory_note);
+}
+
+/// The share of a part of the step, the site's own part left out.
+template <typename Part>
+CellText share_of_step(const Part& part) {
+  return [part](Shown s) {
+    const StepTimeBreakdown& step = s.plan.estimate.step;
+    return share_text(part(s) / (step.total() - step.site).value());
+  };
+}
+
+/// Memory, and the parts of the step that have columns.
 std::vector<PlanField> cost_fields() {
-  return {
-      {.key = "step_time_s",
-       .csv = "step_time_s",
-       .value = [](Shown s) { return s.plan.estimate.step.total().value(); },
-       .title = {"step"},
-       .cell = [](Shown s) { return s.plan.estimate.step.total(); },
-       .in = {0, 0, 0}},
-      {.key = "step_time_p10_s",
-       .csv = "step_time_p10_s",
-       .value = [](Shown s) { return s.plan.p10.value(); },
-       .title = {"p10 - p90"},
-       .cell = [](Shown s) { return range_cell(s.plan.p10, s.plan.p90); },
-       .in = {3, 2, 3}},
-      {.key = "step_time_p90_s",
-       .csv = "step_time_p90_s",
-       .value = [](Shown s) { return s.plan.p90.value(); }},
-      {.key = "tokens_per_s",
-       .csv = "tokens_per_s",
-       .value = [](Shown s) { return s.plan.tokens_per_s; },
-       .title = {"tokens/s"},
-       .cell = [](Shown s) { return count_cell(s.plan.tokens_per_s); },
-       .in = {6, 3, 5}},
-      {.key = "mfu",
-       .csv = "mfu",
-       .value = [](Shown s) { return s.plan.mfu; },
-       .title = {"MFU"},
-       .cell = [](Shown s) { return share_text(s.plan.mfu); },
-       .in = {2, 2, 2}},
-      {.key = "model_tflops_per_gpu",
-       .value = [](Shown s) { return s.plan.model_rate_per_gpu.value() / 1e12; }},
-      {.key = "hfu", .csv = "hfu", .value = [](Shown s) { return s.plan.hfu; }},
-      {.key = "hardware_tflops_per_gpu",
-       .value = [](Shown s) { return s.plan.hardware_rate_per_gpu.value() / 1e12; }},
-      {.key = "peak_memory_bytes",
-       .csv = "peak_memory_bytes",
-       .value = [](Shown s) { return whole_bytes(s.plan.estimate.memory.total()); },
-       .title = {"memory"},
-       .cell =
-           [](Shown s) {
-             return memory_of(s.plan.estimate.memory.total(), s.question.memory_capacity) +
-                    std::string(s.memory_note);
-           },
-       .in = {0, 1, 4}},
-      {.key = "peak_memory_stage",
-       .value = [](Shown s) { return s.plan.estimate.worst_memory_stage; }},
-      {.key = "memory_risk",
-       .csv = "memory_risk",
-       .value = [](Shown s) { return s.plan.memory_risk; },
-       .title = {"risk"},
-       .cell = [](Shown s) { return risk_text(s.plan); },
-       .in = {2, kNotShown, kNotShown},
-       .tells = [](const PlanReport& p) { return p.memory_risk >= 0.005; }},
-      {.key = "memory_verdict",
-       .csv = "memory_verdict",
-       .value = [](Shown s) { return std::string(to_text(s.plan.memory_fit)); }},
-      {.csv = "exposed_communication_s",
-       .value = [](Shown s) { return s.plan.estimate.step.exposed_total().value(); },
-       .title = {"comm"},
-       .cell =
-           [](Shown s) {
-             const StepTimeBreakdown& step = s.plan.estimate.step;
-             return share_of_step(step, step.exposed_total());
-           },
-       .in = {5, kNotShown, kNotShown}},
-      {.csv = "bubble_s",
-       .value = [](Shown s) { return s.plan.estimate.step.bubble.value(); },
-       .title = {"bubble"},
-       .cell =
-           [](Shown s) { return share_of_step(s.plan.estimate.step, s.plan.estimate.step.bubble); },
-       .in = {4, kNotShown, kNotShown},
-       .tells = [](const PlanReport& p) { return p.plan.degrees.pipeline > 1; }}};
+  const auto exposed = [](Shown s) { return s.plan.estimate.step.exposed_total().value(); };
+  const auto bubble = [](Shown s) { return s.plan.estimate.step.bubble.value(); };
+  std::vector<PlanField> fields{
+      flat(
+          "peak_memory_bytes", [](Shown s) { return whole_bytes(s.plan.estimate.memory.total()); },
+          {"memory"}, {0, 1, 4}, memory_cell),
+      nested("peak_memory_stage", [](Shown s) { return s.plan.estimate.worst_memory_stage; }),
+      flat(
+          "memory_risk", [](Shown s) { return s.plan.memory_risk; }, {"risk"},
+          {2, kNotShown, kNotShown}, [](Shown s) { return risk_text(s.plan); }),
+      flat("memory_verdict", [](Shown s) { return std::string(to_text(s.plan.memory_fit)); }),
+      inner("exposed_communication_s", exposed, {"comm", Align::Right, 5}, share_of_step(exposed)),
+      inner("bubble_s", bubble, {"bubble", Align::Right, 4}, share_of_step(bubble),
+            [](const PlanReport& p) { return p.plan.degrees.pipeline > 1; })};
+  fields[2].tells = [](const PlanReport& p) { return p.memory_risk >= 0.005; };
+  return fields;
 }
 
-/// Breakdowns, reasons, and fields that only some plans have.
 std::vector<PlanField> detail_fields() {
+  return {nested("step", [](Shown s) { return step_json(s.plan.estimate.step); }),
+          nested("busiest_stage", [](Shown s) { return s.plan.estimate.busiest_stage; }),
+          nested("imbalance_s", [](Shown s) { return s.plan.estimate.imbalance.value(); }),
+          nested("stages", [](Shown s) { return stages_json(s.plan.stages); }),
+          nested("memory", [](Shown s) { return memory_json(s.plan.estimate.memory); }),
+          nested("communication", [](Shown s) { return communication_json(s.plan.communication); }),
+          nested("operators", [](Shown s) { return operators_json(s.plan.operators); }),
+          nested("hidden", [](Shown s) { return hidden_json(s.plan.hidden); }),
+          nested("peak", [](Shown s) { return peak_json(s.plan.peak); }),
+          {.key = "why",
+           .value = [](Shown s) { return s.plan.why; },
+           .title = {"why", Align::Left},
+           .cell = [](Shown s) { return reasons_cell(s.plan); },
+           .in = {7, kNotShown, kNotShown}}};
+}
+
+Json found_order_json(const FoundOrder& order) {
   return {
-      {.key = "step", .value = [](Shown s) { return step_json(s.plan.estimate.step); }},
-      {.key = "busiest_stage", .value = [](Shown s) { return s.plan.estimate.busiest_stage; }},
-      {.key = "imbalance_s", .value = [](Shown s) { return s.plan.estimate.imbalance.value(); }},
-      {.key = "stages", .value = [](Shown s) { return stages_json(s.plan.stages); }},
-      {.key = "memory", .value = [](Shown s) { return memory_json(s.plan.estimate.memory); }},
-      {.key = "communication",
-       .value = [](Shown s) { return communication_json(s.plan.communication); }},
-      {.key = "operators", .value = [](Shown s) { return operators_json(s.plan.operators); }},
-      {.key = "hidden", .value = [](Shown s) { return hidden_json(s.plan.hidden); }},
-      {.key = "peak", .value = [](Shown s) { return peak_json(s.plan.peak); }},
-      {.key = "why",
-       .value = [](Shown s) { return s.plan.why; },
-       .title = {"why", Align::Left},
-       .cell = [](Shown s) { return reasons_cell(s.plan); },
-       .in = {7, kNotShown, kNotShown}},
-      {.key = "redistributions",
-       .value = [](Shown s) { return unless_empty(s.plan.redistributions, redistributions_json); }},
-      {.key = "found_order",
-       .value = [](Shown s) -> Json {
-         if (!s.plan.order) return absent();
-         const FoundOrder& order = *s.plan.order;
-         return {{"window_s", order.window.value()},
-                 {"bound_s", order.bound.value()},
-                 {"kept", order.kept}};
-       }},
-      {.key = "host_memory_bytes",
-       .value = [](Shown s) -> Json {
-         const Bytes held = s.plan.estimate.host_memory;
-         return held > Bytes(0) ? Json(whole_bytes(held)) : absent();
-       }},
-      {.key = "slow_mode",
-       .value = [](Shown s) -> Json {
-         if (!s.plan.slow) return absent();
-         const SlowRuns& slow = *s.plan.slow;
-         return {{"fabric", slow.fabric},
-                 {"share", slow.share},
-                 {"step_time_s", (s.plan.estimate.step.total() + slow.excess).value()}};
-       }},
-      {.key = "next_step_overlap_s",
-       .value = [](Shown s) -> Json {
-         const Seconds overlap = s.plan.estimate.next_step_overlap;
-         return overlap > Seconds(0) ? Json(overlap.value()) : absent();
-       }},
-      {.key = "passes", .value = [](Shown s) { return unless_empty(s.plan.passes, passes_json); }},
-      {.key = "features",
-       .value =
-           [](Shown s) {
-             return unless_empty(s.plan.features, [](const std::vector<PlanFeature>& features) {
-               return array_of(features, [](const PlanFeature& f) -> Json { return f.name; });
-             });
-           }},
+      {"window_s", order.window.value()}, {"bound_s", order.bound.value()}, {"kept", order.kept}};
+}
+
+Json slow_mode_json(const SlowRuns& slow, Seconds step) {
+  return {{"fabric", slow.fabric},
+          {"share", slow.share},
+          {"step_time_s", (step + slow.excess).value()}};
+}
+
+Json features_json(const std::vector<PlanFeature>& features) {
+  return array_of(features, [](const PlanFeature& feature) -> Json { return feature.name; });
+}
+
+/// Fields that only some plans have.
+std::vector<PlanField> optional_fields() {
+  return {
+      nested("redistributions",
+             [](Shown s) { return unless_empty(s.plan.redistributions, redistributions_json); }),
+      nested("found_order",
+             [](Shown s) { return s.plan.order ? found_order_json(*s.plan.order) : absent(); }),
+      nested("host_memory_bytes",
+             [](Shown s) {
+               const Bytes held = s.plan.estimate.host_memory;
+               return held > Bytes(0) ? Json(whole_bytes(held)) : absent();
+             }),
+      nested("slow_mode",
+             [](Shown s) {
+               const Seconds step = s.plan.estimate.step.total();
+               return s.plan.slow ? slow_mode_json(*s.plan.slow, step) : absent();
+             }),
+      nested("next_step_overlap_s",
+             [](Shown s) {
+               const Seconds overlap = s.plan.estimate.next_step_overlap;
+               return overlap > Seconds(0) ? Json(overlap.value()) : absent();
+             }),
+      nested("passes", [](Shown s) { return unless_empty(s.plan.passes, passes_json); }),
+      nested("features", [](Shown s) { return unless_empty(s.plan.features, features_json); }),
       {.key = "training", .csv = "training_", .value = [](Shown s) {
          const auto cost = training_cost(s.question, s.plan);
          return cost ? object_of(training_columns(), *cost) : absent();
@@ -328,7 +329,8 @@ bool is_nested(const Json& value) {
 const std::vector<PlanField>& plan_fields() {
   static const std::vector<PlanField> kFields = [] {
     std::vector<PlanField> all;
-    for (auto part : {decision_fields, cost_fields, detail_fields}) {
+    for (auto part :
+         {rank_fields, decision_fields, rate_fields, cost_fields, detail_fields, optional_fields}) {
       for (PlanField& field : part()) all.push_back(std::move(field));
     }
     return all;

@@ -17,7 +17,7 @@
 namespace plansearch {
 
 template <typename T>
-[[nodiscard]] bool has(const std::vector<T>& list, T value) {
+[[nodiscard]] bool has(const std::vector<T>& list, const T& value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 

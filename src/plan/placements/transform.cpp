@@ -5,6 +5,7 @@
 //          that leave sums of other operators in parts.
 // Units: numbers of factors.
 // Checked by: tests/unit/plan/transform_test.cpp
+#include "plan/placements/check_placements.hpp"
 #include "plan/placements/transform.hpp"
 
 #include <fmt/format.h>
@@ -18,11 +19,6 @@
 
 namespace plansearch {
 namespace {
-
-template <typename T>
-bool has(const std::vector<T>& list, const T& value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
 
 class Lowering {
  public:

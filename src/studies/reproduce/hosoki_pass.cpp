@@ -17,6 +17,7 @@
 #include "plansearch/plan_report.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
+#include "schedule/table.hpp"
 #include "schedule/passes/pass.hpp"
 #include "studies/reproduce/gpt_question.hpp"
 #include "studies/reproduce/reproduce.hpp"
@@ -31,7 +32,7 @@ struct Machine {
   const char* links;
   bool slow;  ///< stages talk over a network
 };
-constexpr std::array<Machine, 3> kMachines{{{"aws-p3-16xlarge", "25 Gb/s for eight GPUs", true},
+constexpr std::array<Machine, 3> kPaperMachines{{{"aws-p3-16xlarge", "25 Gb/s for eight GPUs", true},
                                             {"dgx-1-v100", "InfiniBand", true},
                                             {"gb200-nvl72", "NVLink", false}}};
 
@@ -151,7 +152,7 @@ PassGain gain_of(const std::string& machine, int stages, const ShippedData& data
 
 void add_hosoki_pass(const StudyContext& context, Figures& figures) {
   figures.add("pass", std::nullopt);
-  for (const Machine& machine : kMachines) {
+  for (const Machine& machine : kPaperMachines) {
     for (const PassGain& gain : pass_gains({machine.name}, context.data)) {
       add(machine, gain, figures);
     }
