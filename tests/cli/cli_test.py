@@ -1324,11 +1324,12 @@ class Spaces(Case):
         ("full", "--hw dgx-h100 --model llama3-8b --gpus 32", "--space framework")]
 
     def test_no_planner_is_worse_than_its_simplest_plan(self):
+        searched = functools.cache(run)  # one question has two simple plans
         for space, question, simplest in self.SIMPLEST:
             with self.subTest(space=space, question=question):
                 asked = question.split()
                 rest = simplest.split() if "--space" in simplest else ["--space", space, *simplest.split()]
-                best = run("search", *asked, "--space", space, "--time-limit", "60", "--format", "json")
+                best = searched("search", *asked, "--space", space, "--time-limit", "600", "--format", "json")
                 self.assertIn(best.returncode, (0, 130), best.stderr)
                 equal = self.answer("search", *asked, *rest)["plans"][0]["step_time_s"]
                 self.assertLessEqual(json.loads(best.stdout)["plans"][0]["step_time_s"], equal * (1 + 1e-9))
