@@ -1324,11 +1324,12 @@ class Spaces(Case):
         ("full", "--hw dgx-h100 --model llama3-8b --gpus 32", "--space framework")]
 
     def test_no_planner_is_worse_than_its_simplest_plan(self):
+        searched = functools.cache(run)  # one question has two simple plans
         for space, question, simplest in self.SIMPLEST:
             with self.subTest(space=space, question=question):
                 asked = question.split()
                 rest = simplest.split() if "--space" in simplest else ["--space", space, *simplest.split()]
-                best = run("search", *asked, "--space", space, "--time-limit", "60", "--format", "json")
+                best = searched("search", *asked, "--space", space, "--time-limit", "600", "--format", "json")
                 self.assertIn(best.returncode, (0, 130), best.stderr)
                 equal = self.answer("search", *asked, *rest)["plans"][0]["step_time_s"]
                 self.assertLessEqual(json.loads(best.stdout)["plans"][0]["step_time_s"], equal * (1 + 1e-9))
@@ -2745,7 +2746,8 @@ class Comparisons(Case):
     def test_any_is_no_slower_than_any_framework(self):
         """Its default space holds grids, rings, squares, stages of their own; advice says who runs plan 1."""
         listed = self.succeed("list", "frameworks").splitlines()[2:]
-        names = [line.split()[0] for line in listed if line.strip()]
+        names = [line.split()[0] for line in listed if line.strip() and line.split()[0] != "any"]
+        self.assertEqual(len(names), len(listed) - 1)
         questions = [
             "--hw perlmutter --model gpt2-medium --gpus 16",
             "--hw dgx-h100 --model gpt2-medium --gpus 8",
@@ -2774,8 +2776,9 @@ class Comparisons(Case):
     def test_pieces_where_messages_are_slow(self):
         """Over 25 Gbit/s micro-batches in pieces win; over NVLink nothing is there to hide. The answer says so."""
         question = ["--model", "opt-6.7b", "--gpus", "32", "--batch", "64", "--precision", "fp16", "--framework", "any"]
-        # Stages of their own are searched until a limit of whole plans: the rest of the space has a bound.
-        slow = json.loads(run("--hw", "aws-p3", *question, "--format", "json").stdout)["plans"][0]
+        # Of four stages, as the best plan of all has. Stages of their own are searched until a limit of whole
+        # plans: the rest of the space has a bound.
+        slow = json.loads(run("--hw", "aws-p3", *question, "--pp", "4", "--format", "json").stdout)["plans"][0]
         self.assertEqual(slow["config"]["overdecompose"], 2)
         told = [why for why in slow["why"] if "x as fast as with micro-batches in one piece" in why]
         self.assertEqual(len(told), 1)

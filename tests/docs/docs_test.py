@@ -91,6 +91,8 @@ def renewed(expected, printed):
 
 
 class Page:
+    ended_well = set()  # commands in the text of any page that read no file of its folder
+
     def __init__(self, path, binary):
         self.path = path
         self.name = path.relative_to(SOURCE)
@@ -171,7 +173,12 @@ class Page:
             if command.startswith("plansearch reproduce "):  # runs once, in tests/cli
                 self.check_seed(command.split()[2])
                 continue
+            alone = not any((self.work / word).is_file() for word in command.split())
+            if alone and command in Page.ended_well:
+                continue
             code, printed = self.run(f"{command} > answer.txt")
+            if code == 0 and alone:
+                Page.ended_well.add(command)
             if code != 0:
                 said = "\n".join(printed)
                 self.problems.append(f"{self.name}: {command}: exit code {code}\n{said}")

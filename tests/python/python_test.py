@@ -202,6 +202,8 @@ class Threads(unittest.TestCase):
     LONG = {"hw": "dgx-h100", "model": "llama3-8b", "gpus": 128, "framework": "any", "exhaustive": True}
 
     def test_ctrl_c_ends_a_search(self):
+        # Jobs in the background of a shell are started deaf to it.
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
         timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
         timer.start()
         with self.assertRaises(KeyboardInterrupt):
