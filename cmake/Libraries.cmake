@@ -55,6 +55,16 @@ file(GLOB rows ${PROJECT_SOURCE_DIR}/src/cost/collective/*.cpp ${PROJECT_SOURCE_
                ${PROJECT_SOURCE_DIR}/src/schedule/passes/*.cpp ${PROJECT_SOURCE_DIR}/src/exporters/*.cpp)
 set_source_files_properties(${rows} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
+# The template of pages as a string, so that no executable needs the file.
+set(page ${PROJECT_SOURCE_DIR}/src/report/page/page.html)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${page})
+file(READ ${page} PLANSEARCH_PAGE)
+file(CONFIGURE OUTPUT page_html.cpp @ONLY CONTENT "#include \"report/page/page.hpp\"
+
+const std::string_view plansearch::page::kPage = R\"html(@PLANSEARCH_PAGE@)html\";
+")
+target_sources(plansearch_report PRIVATE ${PROJECT_BINARY_DIR}/page_html.cpp)
+
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/question/data_directory.cpp PROPERTIES
                             COMPILE_DEFINITIONS PLANSEARCH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 # Answers of many questions as a database; without the library `sweep` says so.
