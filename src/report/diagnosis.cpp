@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string percent(double share) {
+std::string likelihood_text(double share) {
   if (share < 0.01) return "<1 %";
   return share > 0.99 ? ">99 %" : fmt::format("{:.0f} %", 100.0 * share);
 }
@@ -37,7 +37,7 @@ Columns<CauseReport> cause_columns(Seconds measured) {
       {.key = "likelihood",
        .value = [](Row r) { return Json(r.likelihood); },
        .title = {"likelihood"},
-       .cell = [](Row r) { return Cell(percent(r.likelihood)); }},
+       .cell = [](Row r) { return Cell(likelihood_text(r.likelihood)); }},
       {.key = "fits", .value = [](Row r) { return Json(r.fits); }},
       {.key = "explains", .value = [](Row r) { return Json(r.explains); }},
       {.key = "check",
@@ -94,7 +94,7 @@ std::string profile_text(const ProfileReport& profile) {
     std::string text =
         fmt::format("{}: {} steps, median {} (p10 - p90 {} - {}); {} take half as long again\n",
                     profile.file, times->steps, to_text(times->median), to_text(times->p10),
-                    to_text(times->p90), percent(times->slow_share));
+                    to_text(times->p90), likelihood_text(times->slow_share));
     if (times->slowest_rank) {
       text += fmt::format("slowest: rank {}, {:.2f}x the median of all ranks\n",
                           *times->slowest_rank, times->slowest_over_median);
@@ -138,7 +138,7 @@ std::string verdict(const DiagnosisReport& report) {
   return fmt::format("measured {}, predicted {} ({} - {}): {:.2f}x, {} than {} of such runs{}\n",
                      to_text(report.measured), to_text(report.plan.estimate.step.total()),
                      to_text(report.plan.p10), to_text(report.plan.p90), ratio,
-                     slow ? "slower" : "faster", percent(beyond),
+                     slow ? "slower" : "faster", likelihood_text(beyond),
                      inside ? ", inside p10 - p90" : "");
 }
 
@@ -148,16 +148,18 @@ std::string conclusion(const DiagnosisReport& report) {
   // Beyond p10 and p90 one cause may still explain it no better than chance.
   const bool usual = report.faster_share >= 0.1 && report.faster_share <= 0.9;
   if (report.normal >= std::max(best, report.unknown) && (usual || report.normal > 0.5)) {
-    return fmt::format("normal: nothing has to be wrong for that ({})\n", percent(report.normal));
+    return fmt::format("normal: nothing has to be wrong for that ({})\n",
+                       likelihood_text(report.normal));
   }
   if (best > report.unknown) {
     return fmt::format("likeliest: {} ({}); that nothing is wrong: {}\ncheck first: {}\n",
-                       first->what, percent(best), percent(report.normal), first->check);
+                       first->what, likelihood_text(best), likelihood_text(report.normal),
+                       first->check);
   }
   return fmt::format(
       "no cause that has a price explains it ({}): data loading, checkpoints, another job on the "
       "machine, or a plan that is not the one that ran\n",
-      percent(report.unknown));
+      likelihood_text(report.unknown));
 }
 
 std::string table_text(const DiagnosisReport& report, int columns) {
@@ -173,7 +175,7 @@ std::string table_text(const DiagnosisReport& report, int columns) {
   text += fmt::format(
       "\nlikelihood: of each cause before the measurement, times how well it explains it; nothing "
       "wrong {}, none of these {}\n",
-      percent(report.normal), percent(report.unknown));
+      likelihood_text(report.normal), likelihood_text(report.unknown));
   return wrapped(text, columns);
 }
 
