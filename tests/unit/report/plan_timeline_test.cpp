@@ -2,6 +2,7 @@
 #include "report/plan_timeline.hpp"
 #include "report/text_table.hpp"
 #include "report/trace.hpp"
+#include "schedule/table.hpp"
 
 #include <doctest/doctest.h>
 
