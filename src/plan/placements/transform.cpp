@@ -20,14 +20,6 @@
 namespace plansearch {
 namespace {
 
-<<<<<<< HEAD
-=======
-template <typename T>
-bool is_among(const std::vector<T>& list, const T& value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
-
->>>>>>> k-engine
 class Lowering {
  public:
   Lowering(const std::vector<TransformEntry>& entries, const Network& network)
