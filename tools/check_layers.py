@@ -64,7 +64,6 @@ SHOWN = re.compile(r"^(?!using|typedef|return)[\[\w][^=;(\n]*?[ *&](\w+)\(", re.
 CALLED = re.compile(r"(?<![.>\w])(\w+)(?:<[^<>;(]*>)?\(")
 # To be cut; none may be added.
 KNOWN_CIRCLES = [
-    ("src/calibrate/processes/processes.cpp", "src/calibrate/processes/store.cpp"),
     ("src/communication/derive/placement.cpp", "src/communication/slices/block_index.cpp"),
     ("src/communication/redistribution/redistribution.cpp", "src/communication/redistribution/redistribution_search.cpp"),
     ("src/evaluate/memory/memory_model.cpp", "src/evaluate/step/windowed_step.cpp"),

@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "answer/sensitivity.hpp"
+#include "evaluate/answer/plan_details.hpp"
 #include "evaluate/step/priced_program.hpp"
 #include "io/file.hpp"
 #include "plan/stages/expand.hpp"

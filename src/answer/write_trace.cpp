@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "evaluate/answer/plan_details.hpp"
 #include "evaluate/step/priced_program.hpp"
 #include "io/file.hpp"
 #include "plan/stages/pipeline_shape.hpp"

@@ -13,6 +13,8 @@
 
 namespace plansearch {
 
+struct PlanRequest;
+
 /// The side of a square of devices: "2x2" is 2, no text 0. InputError for other texts.
 [[nodiscard]] int square_side(const std::string& text);
 
@@ -29,6 +31,11 @@ void check_degrees_fit(const ProblemRequest& request, const Problem& problem);
 /// InputError for degrees that do not multiply to the GPUs or divide the batch.
 [[nodiscard]] PlanDegrees plan_from_degrees(const PinnedDegrees& degrees, const Problem& problem,
                                             std::optional<int> gpus);
+
+/// The degrees of a plan; those of its first stage, whose tensor degree all have, where stages are
+/// listed. `placed`: as for spelled_plan.
+[[nodiscard]] PlanDegrees degrees_of(const PlanRequest& asked, bool placed,
+                                     const ResolvedQuestion& question);
 
 /// Everything as in the plan; dp only where it was asked for.
 [[nodiscard]] PinnedDegrees pinned_to(const PlanDegrees& plan, const PinnedDegrees& asked);

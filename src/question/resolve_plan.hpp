@@ -79,11 +79,6 @@ struct ResolvedPlan {
 [[nodiscard]] SourceLocation place_of(const Infeasible& infeasible,
                                       const io::StagesDocument& document);
 
-/// The degrees of a plan; those of its first stage, whose tensor degree all have, where stages are
-/// listed. `placed`: as for spelled_plan.
-[[nodiscard]] PlanDegrees degrees_of(const PlanRequest& asked, bool placed,
-                                     const ResolvedQuestion& question);
-
 /// Why a plan cannot be, and the place of the file that says so.
 struct PlanFault {
   Infeasible why;

@@ -150,6 +150,10 @@ const Schedule& schedule_row(ScheduleId id) {
   return *row;
 }
 
+const StageMapping& mapping_of(const PipelineShape& shape) {
+  return shape.placement != nullptr ? *shape.placement : *schedule_row(shape.schedule).placement;
+}
+
 bool is_schedule(ScheduleId id) {
   return find_row(id) != nullptr;
 }

@@ -80,6 +80,8 @@ struct Schedule {
 };
 
 [[nodiscard]] const Schedule& schedule_row(ScheduleId id);
+/// The placement of a shape: its own, else that of its schedule.
+[[nodiscard]] const StageMapping& mapping_of(const PipelineShape& shape);
 [[nodiscard]] bool is_schedule(ScheduleId id);
 /// An order that somebody wrote as a schedule: its row never changes, equal names and orders have
 /// one. The order is complete and can run (order_check.hpp). Thread-safe, beside look-ups of rows

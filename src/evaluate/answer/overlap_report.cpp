@@ -13,6 +13,7 @@
 
 #include "evaluate/block/phase_message.hpp"
 #include "evaluate/step/plan_invariants.hpp"
+#include "evaluate/step/step_model.hpp"
 
 namespace plansearch {
 namespace {
@@ -145,6 +146,18 @@ std::vector<BlockTimeline> timelines_at(const ProfileMaker& profiles, const Pric
         timelines.back().name = fmt::format("{}, {}", block.name, pass);
       });
   return timelines;
+}
+
+std::shared_ptr<const PricedProgram> program_of(const PlanEvaluator& evaluator,
+                                                const ParallelPlan& plan,
+                                                const ProgramRequest& request) {
+  const auto workspace = PlanEvaluator::make_workspace();
+  return evaluator.views().with_view(plan, [&](const PricingInput& view) {
+    auto program = std::make_shared<PricedProgram>(priced_program(view, request, *workspace));
+    const int busiest = step_time(view, MakespanMethod::Simulation, *workspace).busiest;
+    program->blocks = timelines_at(evaluator.views().profiles, view, busiest);
+    return std::shared_ptr<const PricedProgram>(std::move(program));
+  });
 }
 
 }  // namespace plansearch

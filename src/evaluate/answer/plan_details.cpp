@@ -284,8 +284,6 @@ std::vector<OperatorReport> operators_at(const ProfileMaker& profiles, const Pri
   return lines;
 }
 
-namespace {
-
 PlanDetails details_of(const ProfileMaker& profiles, const PricingInput& view,
                        EvaluationWorkspace& workspace) {
   const int busiest = step_time(view, MakespanMethod::Simulation, workspace).busiest;
@@ -294,23 +292,6 @@ PlanDetails details_of(const ProfileMaker& profiles, const PricingInput& view,
                       held_at_peak(profiles, view, workspace)};
   if (view.order.window) details.order = found_order(view, workspace);
   return details;
-}
-
-}  // namespace
-
-PlanDetails plan_details(const PlanEvaluator& evaluator, const ParallelPlan& plan) {
-  const auto workspace = PlanEvaluator::make_workspace();
-  return evaluator.views().with_view(plan, [&](const PricingInput& view) {
-    return details_of(evaluator.views().profiles, view, *workspace);
-  });
-}
-
-PlanDetails plan_details(const PlanEvaluator& evaluator, const PlanDegrees& plan,
-                         EvaluationWorkspace& workspace) {
-  const auto profile = evaluator.profile(plan);
-  return evaluator.views().with_view(*profile, plan, workspace, [&](const PricingInput& view) {
-    return details_of(evaluator.views().profiles, view, workspace);
-  });
 }
 
 }  // namespace plansearch

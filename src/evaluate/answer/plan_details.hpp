@@ -36,4 +36,14 @@ namespace plansearch {
 [[nodiscard]] std::vector<BlockTimeline> timelines_at(const ProfileMaker& profiles,
                                                       const PricingInput& view, int position);
 
+/// One step of a legal plan, instruction by instruction, with the times and the memory of its
+/// price. InputError where the runtime's lists deadlock.
+[[nodiscard]] std::shared_ptr<const PricedProgram> program_of(const PlanEvaluator& evaluator,
+                                                              const ParallelPlan& plan,
+                                                              const ProgramRequest& request = {});
+
+/// Everything that a report shows of a priced plan.
+[[nodiscard]] PlanDetails details_of(const ProfileMaker& profiles, const PricingInput& view,
+                                     EvaluationWorkspace& workspace);
+
 }  // namespace plansearch

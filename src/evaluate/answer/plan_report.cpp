@@ -24,6 +24,7 @@
 #include <variant>
 
 #include "base/units.hpp"
+#include "evaluate/answer/plan_details.hpp"
 #include "evaluate/step/priced_program.hpp"
 #include "plan/legality/legality.hpp"
 #include "plan/primitives/recompute.hpp"
@@ -282,6 +283,21 @@ std::optional<SlowRuns> slow_runs(const Cluster& cluster, const PlanDegrees& pla
     return SlowRuns{fabric->name, share_on(mode, nodes), mode.excess * (slots * neighbours)};
   }
   return std::nullopt;
+}
+
+PlanDetails plan_details(const PlanEvaluator& evaluator, const ParallelPlan& plan) {
+  const auto workspace = PlanEvaluator::make_workspace();
+  return evaluator.views().with_view(plan, [&](const PricingInput& view) {
+    return details_of(evaluator.views().profiles, view, *workspace);
+  });
+}
+
+PlanDetails plan_details(const PlanEvaluator& evaluator, const PlanDegrees& plan,
+                         EvaluationWorkspace& workspace) {
+  const auto profile = evaluator.profile(plan);
+  return evaluator.views().with_view(*profile, plan, workspace, [&](const PricingInput& view) {
+    return details_of(evaluator.views().profiles, view, workspace);
+  });
 }
 
 }  // namespace plansearch

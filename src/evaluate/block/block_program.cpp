@@ -51,7 +51,7 @@ class ProgramBuilder {
         pass_(pass),
         sends_again_(parts.sends_again),
         program_(program) {
-    list_.assign(parts);
+    list_.assign(operators(), [&](auto visit) { for_each_message(parts, visit); });
     served_.clear();
     steps_.clear();
     list_steps(pass_, parts.recompute, operators(), steps_);

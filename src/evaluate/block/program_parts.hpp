@@ -54,11 +54,13 @@ using Travelling = FixedVector<const Communication*, kMostTravelling>;
 /// Messages of a pass by the operator and the side they stand at.
 class MessageList {
  public:
-  void assign(const BlockParts& parts) {
+  /// `visit_all` calls its argument with every message of a block and its senders.
+  template <typename VisitAll>
+  void assign(std::size_t operators, VisitAll visit_all) {
     happening_.clear();
     travels_ = false;
-    first_.assign(parts.work.operators.size() + 2, 0);
-    for_each_message(parts, [&](const PhaseMessage& message, Senders senders) {
+    first_.assign(operators + 2, 0);
+    visit_all([&](const PhaseMessage& message, Senders senders) {
       happening_.push_back({&message, senders == Senders::AllPieces});
       ++first_[message.communication.operator_index + 2];
       travels_ = travels_ || message.communication.steps > 1;

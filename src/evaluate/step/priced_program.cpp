@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "evaluate/answer/plan_details.hpp"
 #include "evaluate/memory/memory_model.hpp"
 #include "evaluate/step/group_pass.hpp"
 #include "evaluate/step/step_collectives.hpp"
@@ -205,18 +204,6 @@ PricedProgram priced_program(const PricingInput& view, const ProgramRequest& req
   static_cast<SimulatedProgram&>(result) = std::move(kept.simulated);
   result.passes = std::move(kept.outcomes);
   return result;
-}
-
-std::shared_ptr<const PricedProgram> program_of(const PlanEvaluator& evaluator,
-                                                const ParallelPlan& plan,
-                                                const ProgramRequest& request) {
-  const auto workspace = PlanEvaluator::make_workspace();
-  return evaluator.views().with_view(plan, [&](const PricingInput& view) {
-    auto program = std::make_shared<PricedProgram>(priced_program(view, request, *workspace));
-    const int busiest = step_time(view, MakespanMethod::Simulation, *workspace).busiest;
-    program->blocks = timelines_at(evaluator.views().profiles, view, busiest);
-    return std::shared_ptr<const PricedProgram>(std::move(program));
-  });
 }
 
 }  // namespace plansearch

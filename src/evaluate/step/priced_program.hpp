@@ -61,11 +61,6 @@ struct PricedProgram : SimulatedProgram {
 [[nodiscard]] PricedProgram priced_program(const PricingInput& view, const ProgramRequest& request,
                                            EvaluationWorkspace& workspace);
 
-/// One step of a legal plan, instruction by instruction, with the times and the memory of its
-/// price. InputError where the runtime's lists deadlock.
-[[nodiscard]] std::shared_ptr<const PricedProgram> program_of(const PlanEvaluator& evaluator,
-                                                              const ParallelPlan& plan,
-                                                              const ProgramRequest& request = {});
 /// The program of a plan whose step ends with it, and of no other plan.
 [[nodiscard]] std::optional<PricedProgram> listed_program(const PricingInput& view,
                                                           EvaluationWorkspace& workspace);

@@ -74,10 +74,6 @@ const StageMapping& bidirectional_mapping() {
   return kBothWays;
 }
 
-const StageMapping& mapping_of(const PipelineShape& shape) {
-  return shape.placement != nullptr ? *shape.placement : *schedule_row(shape.schedule).placement;
-}
-
 std::span<const StagePlace> stage_places(const PipelineShape& shape) {
   thread_local PlacesKey last{};
   thread_local const std::vector<StagePlace>* places = nullptr;

@@ -36,7 +36,6 @@ struct StageMapping {
 /// stage p - 1 - d of the second.
 [[nodiscard]] const StageMapping& bidirectional_mapping();
 
-[[nodiscard]] const StageMapping& mapping_of(const PipelineShape& shape);
 /// By virtual stage, for the placement of the shape. Kept for the whole run of the program.
 [[nodiscard]] std::span<const StagePlace> stage_places(const PipelineShape& shape);
 

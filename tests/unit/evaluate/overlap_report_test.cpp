@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "evaluate/answer/plan_details.hpp"
 #include "evaluate/step/priced_program.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/plan_report.hpp"
