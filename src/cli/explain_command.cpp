@@ -14,6 +14,7 @@
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
+#include "evaluate/answer/plan_details.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/shipped_data.hpp"
 #include "question/degrees.hpp"

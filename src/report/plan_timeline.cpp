@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "evaluate/answer/plan_details.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "report/text_table.hpp"
 #include "schedule/table.hpp"
