@@ -15,7 +15,7 @@ constexpr DegreeSet kTensor{Degree::TensorIn, Degree::TensorOut, Degree::TensorD
 /// A framework has values of its own for them.
 constexpr DegreeSet kOfFramework{Degree::Zero, Degree::SequenceParallel, Degree::ContextKind,
                                  Degree::Recompute, Degree::Schedule};
-/// Of all stages together.
+/// Degrees of all stages together.
 constexpr DegreeSet kOfPipeline{Degree::Pipeline, Degree::Chunks, Degree::MicroBatch,
                                 Degree::Schedule};
 

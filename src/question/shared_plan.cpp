@@ -29,7 +29,7 @@ std::vector<std::string> block_names(const Network& network) {
                    std::move(hint));
 }
 
-/// What the plan itself asks for, as rules of the same form: a micro-batch passes its stops forward
+/// The order of the plan itself, as rules of the same form: a micro-batch passes its stops forward
 /// and back.
 std::vector<BeforeRule> passes_of(std::size_t stops) {
   std::vector<BeforeRule> rules;

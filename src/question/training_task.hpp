@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a network is trained for, by which optimizer, and on which documents.
+// The task that a network is trained for, its optimizer, and its documents.
 #pragma once
 
 #include <cstdint>
