@@ -19,31 +19,31 @@ class Settings(TypedDict, total=False):
     nodes: Numbers  # number of nodes, instead of --gpus
     batch: Numbers  # sequences per optimizer step
     seq_len: Numbers  # tokens per sequence
-    task: Words  # lora: adapters (of rank 16 unless said); dpo: pairs of sequences, and a forward pass of a frozen reference beside them (pretrain|sft|lora|dpo)
+    task: Words  # training task; lora: adapters (of rank 16 unless said); dpo: pairs of sequences, and a forward pass of a frozen reference (pretrain|sft|lora|dpo)
     packing: Words  # documents that share a sequence and see themselves alone: 512, 512x3+2048x1, exponential:512, lognormal:512:1.2, or a file of lengths
     precision: Words  # number format of the matrix products (fp32|tf32|fp16|bf16|fp8|mxfp8|nvfp4)
-    optimizer: Words  # whose states are kept, and where (adam|adamw|adamw-8bit|paged-adamw|paged-adamw-8bit|sgd|lion|lion-8bit|adafactor|muon)
-    attention: Words  # whether scores are written to memory (flash|unfused)
-    rank_order: Words  # axes, fastest first, such as tp-cp-dp-pp
-    overlap: Words  # what is hidden: all, none, or a list such as grad,param
-    implementation: Words  # how memory-bound operators run (eager|fused|compiled|te)
+    optimizer: Words  # optimizer; decides state memory (adam|adamw|adamw-8bit|paged-adamw|paged-adamw-8bit|sgd|lion|lion-8bit|adafactor|muon)
+    attention: Words  # attention kernel: fused or unfused (flash|unfused)
+    rank_order: Words  # order of the axes over ranks, fastest first, such as tp-cp-dp-pp
+    overlap: Words  # communication overlapped with compute: all, none, or a list such as grad,param
+    implementation: Words  # kernels of memory-bound operators (eager|fused|compiled|te)
     kernels: Words  # fused kernels, such as "flash2 fused-norm"; what is not named runs eagerly
     main_grads: Words  # format in which gradients are added up and reduced (bf16|fp16|fp32)
-    fp8_recipe: Words  # how inputs of fp8 products are scaled (tensorwise|rowwise|delayed|block|mxfp8)
-    cuda_graphs: Numbers  # 1: a captured graph issues the kernels of a step (0|1)
-    delay_wgrad: Numbers  # 1: where an order joins forwards and backwards, weight gradients run while exchanges are on their way (0|1)
-    optimizer_in_backward: Numbers  # 1: parameters are updated as backward makes their gradients (0|1)
-    paged_states: Numbers  # 1: optimizer states for which a device has no room leave for the host between updates (0|1)
-    routing: Words  # how tokens spread: balanced, auxiliary, real, or tokens of the fullest rank over the mean, such as 1.3
-    lora_rank: Numbers  # train adapters of this rank beside frozen weights
+    fp8_recipe: Words  # scaling recipe of the inputs of fp8 products (tensorwise|rowwise|delayed|block|mxfp8)
+    cuda_graphs: Numbers  # CUDA graphs; 1: a captured graph issues the kernels of a step (0|1)
+    delay_wgrad: Numbers  # delayed weight gradients; 1: where an order joins forwards and backwards, they run while exchanges are on their way (0|1)
+    optimizer_in_backward: Numbers  # optimizer in backward; 1: parameters are updated as gradients are made (0|1)
+    paged_states: Numbers  # paged optimizer states; 1: those for which a device has no room leave for the host between updates (0|1)
+    routing: Words  # routing of tokens to experts: balanced, auxiliary, real, or tokens of the fullest rank over the mean, such as 1.3
+    lora_rank: Numbers  # rank of the adapters that are trained, all other weights frozen
     lora_targets: Words  # modules with an adapter, such as q,v or all-linear (default: q,v)
     base_precision: Words  # format in which weights beside adapters are kept (fp32|bf16|fp16|fp8|int8|nf4|int4)
     optimizer_states: Words  # format of the optimizer's moments (fp32|bf16|fp16|fp8|int8)
-    tokens: float | str  # to train on: adds days, GPU-hours, energy and price
-    site: Words  # whose runs: typical (default), vendor or laboratory (typical of these), tuned (factor 1), or a measured laboratory
+    tokens: float | str  # training tokens; adds days, GPU-hours, energy and price
+    site: Words  # site factor on step time: typical (default), vendor or laboratory (typical of these), tuned (factor 1), or a measured laboratory
     mem_reserve: Words  # memory to keep free, such as "2 GiB"
     mem_risk: float  # accepted risk of running out of memory (default: 0.1)
-    passes: Words  # over the instructions of a step: all, none, or a list such as early-sends
+    passes: Words  # communication scheduling passes: all, none, or a list such as early-sends
     set: Words  # another value in a data file, such as tiers.nvlink.bandwidth=225GB/s, framework.KEY=VALUE or model.KEY=VALUE; several times, or between ';'
     operators: File  # file of stubs, for unknown operators of an imported network
 
@@ -89,6 +89,6 @@ class Search(Settings, Degrees, total=False):
     recipes: bool  # list the published plans of this question, priced
     pareto: bool  # show the Pareto front over step time and memory
     all: File  # write every priced plan to a .csv or .jsonl file
-    threads: Numbers  # 0: all cores; the answer does not depend on it
-    time_limit: float  # then the best so far is the answer, which says so
-    memory_limit: Words  # the same beyond so much memory, such as "8 GiB" (default: half of the machine's)
+    threads: Numbers  # threads; 0: all cores; the answer does not depend on it
+    time_limit: float  # limit on time; then the best so far is the answer, which says so
+    memory_limit: Words  # limit on memory, such as "8 GiB" (default: half of the machine's)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What would do better than an answer, or nearly as well with less: each was searched before it is
-// said.
+// Advice: questions that do better than the answer, or nearly as well with less; each is searched
+// before it is given.
 #pragma once
 
 #include <string>

@@ -122,7 +122,7 @@ struct Measured {
   std::optional<double> value, limit;
 };
 
-/// What is limited, beside its limit.
+/// Each limited quantity with its limit.
 std::vector<Measured> measured(const CapacityRow& row, const CapacityLimits& limits) {
   return {{"deadline", row.wall.value(),
            limits.deadline ? std::optional(limits.deadline->value()) : std::nullopt},

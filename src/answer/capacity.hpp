@@ -10,7 +10,7 @@
 
 namespace plansearch {
 
-/// What is asked beside the question itself, as typed; empty: not asked.
+/// Budgets and costs of the question, as typed; empty: not given.
 struct CapacityQuestion {
   std::string deadline;   ///< "60d"
   std::string step_time;  ///< "20s"

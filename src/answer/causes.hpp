@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may be otherwise in a run than its owner says: one row a cause, each another question.
+// Causes of a slow step: settings that may differ in a run from the stated ones, each a question.
 #pragma once
 
 #include <string>

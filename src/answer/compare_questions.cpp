@@ -154,7 +154,7 @@ class Comparison {
                          paired);
   }
 
-  /// Of plans of the row's own framework.
+  /// Spread between plans of the row's own framework.
   static double paired_sigma_of(const ResolvedQuestion& asked) {
     return asked.problem.framework->constants.paired_sigma;
   }
@@ -203,7 +203,7 @@ ComparedRow answer_of(const ResolvedQuestion& asked, SearchSession& session,
   return row;
 }
 
-/// What can be said of a question that cannot be asked.
+/// The known fields of a question that cannot be asked.
 QuestionReport unsettled(const ProblemRequest& question, const ProblemFiles& files) {
   QuestionReport report;
   report.hardware = files.cluster->name;

@@ -87,7 +87,7 @@ void share_out(DiagnosisReport& report) {
                    });
 }
 
-/// What the profile adds to the likelihood of a plan; 1 without one.
+/// The factor of the profile in the likelihood of a plan; 1 without one.
 class ProfileEvidence {
  public:
   explicit ProfileEvidence(const Measurement& measured) : file_(measured.profile) {
@@ -96,7 +96,7 @@ class ProfileEvidence {
     steps_ = measured.profiled.value_or(profile_->steps.value_or(1.0));
   }
 
-  /// Of a step, where the profile says it.
+  /// The time of a step, where the profile says it.
   [[nodiscard]] std::optional<Seconds> step() const {
     if (!profile_) return std::nullopt;
     if (!profile_->times.empty()) return step_times(profile_->times).median;

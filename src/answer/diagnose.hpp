@@ -10,7 +10,7 @@
 
 namespace plansearch {
 
-/// What was measured: a step, a profile of some, or both.
+/// A measured step, a profile of some steps, or both.
 struct Measurement {
   std::optional<Seconds> step{};     ///< nothing: as the profile says
   std::string profile{};             ///< file of a profiler; empty: none

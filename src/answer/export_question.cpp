@@ -47,7 +47,8 @@ std::string setting(const ResolvedQuestion& asked, std::string_view key) {
   return {};
 }
 
-/// What somebody chose, and the adapters of the model file, which are as little the target's own.
+/// The settings that somebody chose, and the adapters of the model file, which are as little the
+/// target's own.
 ProblemRequest chosen_settings(const ResolvedPlan& given) {
   ProblemRequest chosen = with_plain_optimizer(given.asked.request);
   if (const auto& lora = given.problem.model->training.lora) {
@@ -77,7 +78,7 @@ std::vector<exporters::StageContent> own_stages(const ExportRequest& h, const Fr
   return stages == nullptr ? std::vector<exporters::StageContent>{} : stages->stages;
 }
 
-/// What the rules of the target's framework say against the plan; of rings its table says more.
+/// The rule of the target's framework that the plan breaks; its table says more about rings.
 std::optional<std::string> broken_rule(const ResolvedPlan& given, Framework target) {
   const Problem& problem = given.problem;
   target.operator_steps = problem.framework->operator_steps;

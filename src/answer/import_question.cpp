@@ -19,8 +19,8 @@ namespace {
 
 using exporters::Reading;
 
-/// What makes no difference to parameters, time and memory, or is no part of launch files, left
-/// out.
+/// The model without fields that make no difference to parameters, time and memory, and those that
+/// launch files do not have.
 ModelDescription bare(ModelDescription model) {
   model.name.clear();
   model.source.clear();

@@ -60,9 +60,8 @@ void note_ceiling(const ResolvedQuestion& asked, LadderReport& ladder) {
     ceiling = &*rung;
   }
   if (ceiling == nullptr || ceiling == &ladder.rungs.back()) return;
-  ladder.ceiling =
-      fmt::format("more than {} GPUs buy nothing: no larger size is faster by more than a tie",
-                  grouped(ceiling->report.question.gpus));
+  ladder.ceiling = fmt::format("no gain above {} GPUs: no larger size is faster by more than a tie",
+                               grouped(ceiling->report.question.gpus));
 }
 
 }  // namespace

@@ -139,7 +139,8 @@ Listing list_settings() {
   return listing;
 }
 
-/// What targets can express, one line each; neutral values only where a cell is 1, 0, none or off.
+/// The plans that targets can express, one line each; neutral values only where a cell is 1, 0,
+/// none or off.
 Listing list_exporters() {
   using exporters::Setting;
   const std::vector<Setting> shown{exporters::setting_of(Degree::Pipeline),

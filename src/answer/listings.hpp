@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What there is to choose from: shipped files, schedules, targets of exports, settings.
+// Lists to choose from: shipped files, schedules, targets of exports, settings.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace plansearch {
 /// One of `listing_names()`, as a table, CSV or JSON.
 [[nodiscard]] std::string list_shipped(std::string_view what, Format format, int columns);
 
-/// What there is to list.
+/// The names of all lists.
 [[nodiscard]] std::vector<std::string> listing_names();
 
 }  // namespace plansearch

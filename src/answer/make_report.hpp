@@ -16,11 +16,11 @@
 
 namespace plansearch {
 
-/// What the numbers of an answer rest on.
+/// The sources that the numbers of an answer rest on.
 [[nodiscard]] std::string evidence_text(const ResolvedQuestion& asked,
                                         const QuestionReport& question);
 
-/// What was asked, as reports name it.
+/// The question as reports name it.
 [[nodiscard]] QuestionReport question_report(const ResolvedQuestion& asked, const Problem& problem);
 
 /// Whether an answer shows the Pareto front.
@@ -33,8 +33,8 @@ enum class FrontShown { No, Yes };
                                        const PlanEvaluator& evaluator, const SearchResult& result,
                                        std::size_t top, FrontShown front);
 
-/// What a plan was priced at, though it may not fit. InputError where it has no price. `evaluation`
-/// must outlive it.
+/// The price of a plan, though it may not fit. InputError where it has none. `evaluation` must
+/// outlive it.
 [[nodiscard]] const Estimate& estimate_of(const Evaluation& evaluation);
 
 /// One given plan as the only entry of a report; beyond memory it is also the nearest miss.

@@ -20,7 +20,7 @@ namespace {
 
 using io::ProfileTerm;
 
-/// Of a step: what one cannot see in a profile.
+/// The share of a step that one cannot see in a profile.
 constexpr double kSmallPart = 0.02;
 
 ProfileTerm term_of(CostClass cost) {
@@ -57,7 +57,7 @@ std::optional<ProfileTerm> term_of(CommunicationKind kind) {
   return std::nullopt;
 }
 
-/// Of the operator that a row names first.
+/// The term of the operator that a row names first.
 ProfileTerm term_of(const Network& network, const OperatorReport& row) {
   const std::string first = row.name.substr(0, row.name.find(", "));
   for (const Block& block : network.blocks) {

@@ -12,7 +12,7 @@
 
 namespace plansearch {
 
-/// Of one step of the busiest device, in seconds.
+/// The terms of one step of the busiest device.
 struct StepTerms {
   std::array<Seconds, io::kProfileTerms> kernels{};
   Seconds exposed{};  ///< messages beside which nothing computes

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "answer/ordering_question.hpp"
+#include "answer/schedule_question.hpp"
 
 #include <fmt/format.h>
 

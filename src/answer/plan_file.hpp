@@ -22,7 +22,7 @@ class PlanFile {
 
   void write(const QuestionReport& question, const PlanEvaluator& evaluator,
              std::span<const PlanCandidate> plans);
-  /// What became of the plans of one search.
+  /// Adds the counts of one search.
   void add(const SearchCounts& counts);
 
   /// Puts the file in its place; says what is in it, and what is not.

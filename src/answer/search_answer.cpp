@@ -5,14 +5,25 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <memory>
+#include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "answer/advice.hpp"
 #include "answer/export_question.hpp"
+#include "base/names.hpp"
 #include "base/units.hpp"
+#include "plan/legality/legality.hpp"
+#include "plansearch/data_type.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/evaluator.hpp"
+#include "plansearch/setting_table.hpp"
 #include "plansearch/shipped_data.hpp"
 #include "plansearch/space.hpp"
+#include "report/plan_cells.hpp"
 
 namespace plansearch {
 namespace {
@@ -124,6 +135,154 @@ SearchAnswer answer_search(const std::vector<OpenQuestion>& variants, SearchSess
   answer.cut_short = session.stopped();
   decorate(answer, session, version);
   return answer;
+}
+
+namespace {
+
+/// The question on a framework that refuses the features.
+ResolvedQuestion refusing(const ResolvedQuestion& asked, const std::vector<PlanFeature>& features) {
+  ResolvedQuestion changed = asked;
+  Framework framework = *asked.problem.framework;
+  for (const FrameworkFeature& one : asked.problem.framework->features) {
+    const bool has = std::any_of(features.begin(), features.end(),
+                                 [&](const PlanFeature& f) { return f.name == one.name; });
+    if (has) framework.rules.push_back(one.without);
+  }
+  changed.problem.framework = std::make_shared<const Framework>(std::move(framework));
+  return changed;
+}
+
+/// Whether what the question decides of a degree, or every value it lists, is what is refused.
+bool asks_for_them(const ProblemRequest& request, const Problem& problem) {
+  const auto breaks = [&](const PinnedDegrees& decided) {
+    return rule_broken_by(decided, *problem.network, *problem.framework, problem.precision)
+        .has_value();
+  };
+  if (breaks(request.degrees)) return true;
+  return std::any_of(degree_table().begin(), degree_table().end(), [&](const DegreeRow& row) {
+    const std::vector<int>& listed = request.limits.listed(row.degree);
+    return !listed.empty() && std::all_of(listed.begin(), listed.end(), [&](int value) {
+      PinnedDegrees one;
+      one.pin(row.degree, value);
+      return breaks(one);
+    });
+  });
+}
+
+}  // namespace
+
+std::optional<WithoutReport> without_features(const ResolvedQuestion& asked,
+                                              const SearchReport& report, SearchSession& session) {
+  if (report.plans.empty() || report.plans.front().features.empty()) return std::nullopt;
+  const PlanReport& first = report.plans.front();
+  std::vector<std::string> names;
+  for (const PlanFeature& feature : first.features) names.push_back(feature.name);
+  WithoutReport without;
+  without.features = fmt::format("{}", fmt::join(names, ", "));
+  const auto take = [&](PlanSummary plan, Seconds step) {
+    without.plan = std::move(plan);
+    without.step = step;
+    without.over_first = step / first.estimate.step.total() - 1.0;
+  };
+  // Ranked plans are the best of all, in order.
+  const auto ranked = std::find_if(report.plans.begin(), report.plans.end(),
+                                   [](const PlanReport& plan) { return plan.features.empty(); });
+  if (ranked != report.plans.end()) {
+    take(ranked->plan, ranked->estimate.step.total());
+    return without;
+  }
+  const ResolvedQuestion changed = refusing(asked, first.features);
+  const Problem& problem = changed.problem;
+  if (asks_for_them(changed.request, problem)) return std::nullopt;
+  const auto best = session.best(changed, report.question.gpus,
+                                 fmt::format("without {}", without.features), OfVariants::Shown);
+  if (best) take(PlanSummary(best->plan), best->estimate.step.total());
+  return without;
+}
+
+namespace {
+
+bool is_about(const Recipe& recipe, const ResolvedQuestion& asked, int gpus) {
+  const auto same = [](const std::string& a, const std::string& b) {
+    return canonical_name(a) == canonical_name(b);
+  };
+  return recipe.question.gpus == gpus && recipe.question.seq_len == asked.problem.seq_len &&
+         same(recipe.question.model, asked.problem.model->name) &&
+         same(recipe.question.hardware, asked.problem.cluster->name);
+}
+
+/// The question of the answer about the plan of the recipe.
+ProblemRequest question_of(const Recipe& recipe, const ProblemRequest& request,
+                           const SearchReport& report) {
+  ProblemRequest question = request;
+  question.nodes.reset();
+  question.gpus = report.question.gpus;
+  question.batch = report.question.global_batch;
+  question.seq_len = report.question.seq_len;
+  question.precision = report.question.precision;
+  question.degrees = {};
+  question.limits = {};
+  question.space.clear();
+  question.target.clear();
+  return completed(std::move(question), recipe.question);
+}
+
+PublishedReport priced(const Recipe& recipe, const ProblemRequest& request,
+                       const SearchReport& report) {
+  PublishedReport published{.name = recipe.name,
+                            .publisher = recipe.publisher,
+                            .source = recipe.source,
+                            .date = recipe.date,
+                            .words = {},
+                            .reason = {},
+                            .step = {},
+                            .memory = {},
+                            .measured = recipe.step_time};
+  try {
+    const ResolvedPlan given = resolve_plan({question_of(recipe, request, report), {}});
+    const PlanEvaluator evaluator(given.problem);
+    const SearchReport price = make_prediction(given.asked, evaluator, given.plan);
+    const PlanReport& plan = price.plans.front();
+    published.words = short_plan(plan.plan);
+    if (given.asked.problem.framework->name != report.question.framework) {
+      published.words += fmt::format(" ({})", given.asked.problem.framework->name);
+    }
+    published.step = plan.estimate.step.total();
+    published.memory = plan.estimate.memory.total();
+    published.fits = price.misses.empty();
+  } catch (const InputError& error) {
+    published.reason = error.what();
+  }
+  return published;
+}
+
+void set_beside(const std::vector<PlanReport>& plans, PublishedReport& published) {
+  if (plans.empty() || !published.reason.empty()) return;
+  const auto slower = std::find_if(plans.begin(), plans.end(), [&](const PlanReport& plan) {
+    return plan.estimate.step.total() >= published.step;
+  });
+  const bool ranks = published.fits && slower != plans.end();
+  published.rank = ranks ? static_cast<std::size_t>(slower - plans.begin()) + 1 : 0;
+  published.over_first = published.step / plans.front().estimate.step.total() - 1.0;
+}
+
+}  // namespace
+
+std::vector<PublishedReport> published_plans(const std::vector<Recipe>& recipes,
+                                             const ResolvedQuestion& asked,
+                                             const SearchReport& report) {
+  std::vector<PublishedReport> all;
+  for (const Recipe& recipe : recipes) {
+    if (!is_about(recipe, asked, report.question.gpus)) continue;
+    all.push_back(priced(recipe, asked.request, report));
+    set_beside(report.plans, all.back());
+  }
+  const auto order = [](const PublishedReport& p) {
+    return std::tuple(!p.reason.empty(), !p.fits, p.step);
+  };
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const auto& a, const auto& b) { return order(a) < order(b); });
+  return all;
 }
 
 }  // namespace plansearch

@@ -100,7 +100,7 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
   SearchReport report = make_report(asked, evaluator, result, options_.top, front_);
   if (fewest) {
     report.counts.left_out.emplace_back(
-        "partial recomputation of plans that others, recomputed in full, beat in step and memory");
+        "partial recompute of plans dominated by a fully recomputed plan");
   }
   if (request.space.empty() && request.target.empty() && is_open(request, Degree::Schedule) &&
       !asked.decides_plans() && !stopped_) {

@@ -16,8 +16,8 @@
 
 namespace plansearch {
 
-/// Of plans that are too close to call and differ in chunks and order only: the fastest, or the one
-/// that tables show for all of them.
+/// The member of a group of plans that are too close to call and differ in chunks and order only:
+/// the fastest, or the one that tables show for all of them.
 enum class OfVariants { Fastest, Shown };
 
 /// Whether to look for the plans that exceed memory least, where nothing fits.

@@ -82,7 +82,7 @@ std::vector<FileQuantity> quantities(const ResolvedQuestion& asked, const Proble
   return all;
 }
 
-/// What the question sets already, but for this path.
+/// The values that the question sets already, but for this path.
 std::string without_value(const std::string& set, const FileQuantity& one) {
   std::string text;
   for (const Override& other : parse_overrides(set)) {
@@ -92,7 +92,7 @@ std::string without_value(const std::string& set, const FileQuantity& one) {
   return text;
 }
 
-/// Of the changed files only the machine and the program count: the network stays.
+/// The price with changed files: the machine and the framework change, the network stays.
 std::optional<Price> changed_price(const ResolvedQuestion& asked, const Problem& problem,
                                    const ParallelPlan& plan, const std::string& set) {
   try {

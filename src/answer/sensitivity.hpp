@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the step time of one plan depends on: every rate, bandwidth, time and size of the files,
+// Sensitivity of the step time of one plan: every rate, bandwidth, time and size of the files,
 // each changed by itself.
 #pragma once
 

@@ -77,7 +77,7 @@ Answered searched(const ProblemRequest& request, QuestionFiles& files) {
   return answer;
 }
 
-/// What the command line says holds where the file leaves something open.
+/// Values of the command line hold where the file leaves something open.
 ProblemRequest with_common(const ProblemRequest& own, const ProblemRequest& common) {
   ProblemRequest asked = completed(own, common);
   if (asked.space.empty()) asked.space = common.space;

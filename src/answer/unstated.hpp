@@ -9,8 +9,8 @@
 
 namespace plansearch {
 
-/// What laboratories ran (validation/switch_priors.yaml). InputError for anything wrong in the
-/// file.
+/// The switches that laboratories ran with (validation/switch_priors.yaml). InputError for anything
+/// wrong in the file.
 [[nodiscard]] SwitchPriors switch_priors(const ShippedData& data);
 
 /// The prediction of the one plan, with p10 and p90 of all plans that the question may mean. Its

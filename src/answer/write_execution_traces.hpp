@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every rank does in a step, as files.
+// Execution traces: the work of every rank in a step, as files.
 #pragma once
 
 #include <string>

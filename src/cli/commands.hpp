@@ -6,7 +6,7 @@
 
 namespace plansearch::cli {
 
-// What the process tells its caller.
+// Exit codes.
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitInternalError = 1;
 inline constexpr int kExitBadInput = 2;       ///< usage, unreadable or unwritable file, bad degrees

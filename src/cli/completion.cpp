@@ -74,7 +74,7 @@ CommandWords words_of(const CLI::App& app) {
   return words;
 }
 
-/// What a shell writes for the values of a word, by kind.
+/// The code in which a shell completes the values of a word, by kind.
 using ValueTexts = std::array<std::string_view, 5>;
 constexpr ValueTexts kBashValues{"COMPREPLY=()", "COMPREPLY=($(compgen -W '{words}' -- \"$cur\"))",
                                  "COMPREPLY=($(compgen -f -- \"$cur\"))",

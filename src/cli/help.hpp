@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What --help and a bare `plansearch` say.
+// The texts of --help and of a bare `plansearch`.
 #pragma once
 
 #include <CLI/CLI.hpp>

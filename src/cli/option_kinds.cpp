@@ -15,7 +15,7 @@
 namespace plansearch::cli {
 namespace {
 
-/// What is wrong with a text that should be a whole number; empty when nothing is.
+/// The fault of a text that should be a whole number; empty when it has none.
 std::string number_problem(const std::string& text, std::int64_t low, std::int64_t high) {
   std::int64_t value = 0;
   const char* end = text.data() + text.size();

@@ -23,7 +23,7 @@ using Choices = std::vector<std::string>;
 void restrict_to(CLI::Option* option, const Choices& choices);
 CLI::Option* whole_number(CLI::Option* option, std::pair<std::int64_t, std::int64_t> range);
 void positive_number(CLI::Option* option);
-/// What is wrong with a list of numbers; empty when nothing is.
+/// The fault of a list of numbers; empty when it has none.
 [[nodiscard]] std::string list_problem(const std::string& text);
 /// The option of a setting, by its row.
 void add_setting(CLI::App& app, Options& o, Setting setting);

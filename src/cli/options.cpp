@@ -38,7 +38,7 @@ std::string number_choices(int low, int high) {
   return text;
 }
 
-/// Of one step, where one plan is priced: the commands that do add it.
+/// The setting of one step, for commands that price one plan.
 constexpr Setting kStepSetting = Setting::MemoryCap;
 
 void add_question(CLI::App& app, Options& o) {
@@ -128,18 +128,17 @@ Choices space_names() {
 
 void add_output(CLI::App& app, Options& o) {
   app.option_defaults()->group("Answer");
-  restrict_to(app.add_option("--format", o.format, "of the answer"),
+  restrict_to(app.add_option("--format", o.format, "format of the answer"),
               {"table", "json", "jsonl", "csv", "markdown"});
-  app.add_option("-o,--out", o.out, "write to a file instead of standard output")
+  app.add_option("-o,--out", o.out, "file of the answer, instead of standard output")
       ->type_name("FILE");
-  add_number(app, "--threads", o.threads, "0: all cores; the answer does not depend on it",
+  add_number(app, "--threads", o.threads, "threads; 0: all cores; the answer does not depend on it",
              {0, 4096});
   positive_number(app.add_option("--time-limit", o.time_limit_s,
-                                 "then the best so far is the answer, which says so")
+                                 "limit on time; then the best so far is the answer, which says so")
                       ->type_name("SECONDS"));
-  app.add_option(
-         "--memory-limit", o.memory_limit,
-         "the same beyond so much memory, such as \"8 GiB\" (default: half of the machine's)")
+  app.add_option("--memory-limit", o.memory_limit,
+                 "limit on memory, such as \"8 GiB\" (default: half of the machine's)")
       ->type_name("BYTES")
       ->check([](const std::string& text) {
         const auto bytes = parse_quantity<Bytes>(text);
@@ -196,7 +195,7 @@ void add_trace(CLI::App& app, Options& o) {
   app.add_flag("--force", o.force, "write a trace of more than a million events");
 }
 
-/// What one step is priced with and shown as, beyond the plan.
+/// Options of the price and the pictures of one step.
 void add_step(CLI::App& app, Options& o) {
   add_setting(app, o, kStepSetting);
   app.add_flag("--timeline", o.timeline, "draw the whole step: work, messages, memory");
@@ -358,7 +357,7 @@ void add_completion(CLI::App& app, Options& o) {
 
 void add_nothing(CLI::App& /*app*/, Options& /*o*/) {}
 
-/// What a search writes beside its answer.
+/// Files that a search writes beside its answer.
 void add_search_files(CLI::App& app, Options& o) {
   add_page(app, o);
   add_plots(app, o);

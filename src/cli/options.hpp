@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "answer/capacity.hpp"
-#include "answer/ordering_question.hpp"
 #include "answer/schedule_question.hpp"
 #include "plansearch/load_problem.hpp"
 

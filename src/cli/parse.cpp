@@ -83,7 +83,7 @@ std::string commands_with(const CLI::App& app, const std::string& option) {
                    hint.empty() ? kSeeHelp : hint);
 }
 
-/// What --help says about the option that a message "--gpus: ..." begins with.
+/// The line of --help about the option that a message "--gpus: ..." begins with.
 std::string help_of(const CLI::App& app, const std::string& message) {
   const std::string name = message.substr(0, message.find(':'));
   for (const CLI::App* part : parsed_apps(app)) {
@@ -151,7 +151,7 @@ void refuse_elsewhere(const CLI::App& app, const Options& options) {
   }
   if (options.run == run_search) return;
   refuse("--report");
-  // Of the option that stands before every command; some commands have their own.
+  // The count of the option that stands before every command; some commands have their own.
   for (const char* flag : {"--trace", "--plot"}) {
     if (app.get_option(flag)->count() > 0) refuse(flag);
   }

@@ -17,7 +17,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// What is being done, such as "64 GPUs (3 of 9)".
+  /// Names the work, such as "64 GPUs (3 of 9)".
   void begin(std::string label);
   /// Draws how much is done, the best so far and the time left; at most ten times a second.
   void update(const SearchProgress& progress);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ends a command before it is done: --time-limit, --memory-limit and the first SIGINT or
+// Early ends of a command: --time-limit, --memory-limit and the first SIGINT or
 // SIGTERM. The second signal ends the process.
 #pragma once
 

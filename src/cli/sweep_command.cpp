@@ -24,7 +24,7 @@ Shard read_shard(const std::string& text) {
   const bool has_slash = slash != std::string::npos && first.ptr == begin + slash;
   const bool whole = has_slash && std::from_chars(begin + slash + 1, end, of).ptr == end;
   if (!whole || part < 1 || of < part) {
-    throw InputError({}, fmt::format("--shard {}: no part of a whole", text),
+    throw InputError({}, fmt::format("--shard {}: expected i/n with 1 <= i <= n", text),
                      "--shard 3/8: the third of eight processes");
   }
   return {part - 1, of};

@@ -36,8 +36,8 @@ constexpr std::array kJudgedAlone{Degree::TensorIn, Degree::TensorOut, Degree::T
                                   Degree::Pipeline, Degree::Context,   Degree::Expert,
                                   Degree::Pieces};
 
-/// The obstacle if only this degree is above one. Conditions on the rest of the plan (number of
-/// GPUs, batch) are not checked.
+/// The obstacle when only this degree is above one. The rest of the plan (number of GPUs, batch) is
+/// not checked.
 std::optional<Infeasible> obstacle_alone(Degree degree, int value, const PinnedDegrees& pinned,
                                          const Problem& problem) {
   PlanDegrees plan;
@@ -300,7 +300,7 @@ PlanDegrees whole_degrees(const PlanRequest& asked, bool placed, const ResolvedQ
         names != nullptr && std::any_of(names->operators.begin(), names->operators.end(), rings);
     pinned.pin(Degree::SequenceParallel, over_rings ? 1 : 0);
   }
-  // What a target cannot express is an answer of its own (judge).
+  // A plan that a target cannot express is an answer of its own (judge).
   if (!placed && asked.request.target.empty()) check_degrees_fit(pinned, question.problem);
   return plan_from_degrees(pinned, question.problem, question.gpus);
 }

@@ -9,7 +9,7 @@
 
 namespace plansearch {
 
-/// Evidence of the profile, of the framework and of the site.
+/// The evidence of the profile, of the framework and of the site.
 [[nodiscard]] std::vector<std::string> evidence_of(const Problem& problem);
 [[nodiscard]] std::string evidence_line(const Problem& problem);
 

@@ -3,12 +3,15 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "plansearch/cluster.hpp"
 #include "plansearch/framework.hpp"
+#include "plansearch/machine_need.hpp"
 #include "plansearch/model_description.hpp"
 #include "plansearch/network.hpp"
 #include "plansearch/problem_request.hpp"
@@ -50,9 +53,9 @@ void refuse_contradictions(const ProblemRequest& choice, std::string_view attent
 /// InputError for tensors that the framework keeps on the device, and for machines of whose hosts
 /// nothing is known.
 void check_offload(const Framework& framework, const Cluster& machine, HostBits asked);
-/// The same of several sets; from then on the framework keeps nothing on hosts of which nothing is
 /// InputError where states are paged and the machine says nothing of its hosts.
 void check_paged_states(const Framework& framework, const Cluster& machine);
+/// Checks several sets; from then on the framework keeps nothing on hosts of which nothing is
 /// known.
 void take_offloads(Framework& framework, const Cluster& machine, const std::vector<int>& asked);
 /// "1": parameters are updated in backward. InputError for other words and frameworks that cannot.
@@ -65,6 +68,9 @@ void check_recompute_modules(const Framework& framework, const ModelDescription&
 /// The latter.
 [[nodiscard]] LayerModules unscaled_modules(const Framework& framework);
 
+/// The first need that the machine does not meet, in words, with those of the software.
+[[nodiscard]] std::optional<std::string> unmet_need(std::span<const MachineNeed> needs,
+                                                    const Cluster& machine);
 /// The framework has no dispatchers there whose needs the machine does not meet; its own stays.
 void leave_dispatchers_out(Framework& framework, const Cluster& machine);
 /// InputError for dispatchers that the framework does not know, or whose needs the machine does not
@@ -77,7 +83,7 @@ void check_dispatcher(const Framework& framework, const ModelDescription& model,
 /// for models without experts and for frameworks that drop no tokens.
 void apply_routing(Framework& framework, const ModelDescription& model, Network& network,
                    const std::string& text);
-/// The routing in words of the answer: a kind, or the load that the model states.
+/// The routing as answers say it: a kind, or the load that the model states.
 [[nodiscard]] std::string routing_text(const Framework& framework, const Network& network);
 
 /// Changes `framework` by the software of the machine, then by the settings of the question: a set
@@ -87,7 +93,8 @@ void apply_routing(Framework& framework, const ModelDescription& model, Network&
 void apply_software(Framework& framework, const SoftwareStack& machine,
                     const ProblemRequest& choice, DataType precision);
 
-/// Passes of --passes: "all", "none", or names of the table between commas. InputError for others.
+/// The passes of --passes: "all", "none", or names of the table between commas. InputError for
+/// others.
 [[nodiscard]] PassSet read_passes(const std::string& text);
 
 /// InputError at a flag that does not know a word.

@@ -56,7 +56,7 @@ enum class CountedIn { Gpus, Nodes };
 int checked_count(std::int64_t count, CountedIn unit, const Cluster& cluster) {
   const bool by_node = unit == CountedIn::Nodes;
   const std::int64_t each = by_node ? cluster.accelerators_per_node : 1;
-  // A product that overflows is refused as it was written.
+  // A count that cannot be multiplied is refused as it is.
   const std::int64_t gpus = product_within(std::numeric_limits<int>::max(),
                                            std::initializer_list<std::int64_t>{count, each})
                                 .value_or(count);

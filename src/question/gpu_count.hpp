@@ -16,14 +16,14 @@ namespace plansearch {
 /// more than there are.
 [[nodiscard]] std::optional<std::string> bad_gpu_count(const Cluster& cluster, std::int64_t gpus);
 
-/// The sizes that the cluster offers, as a hint.
+/// The sizes of the cluster, as a hint.
 [[nodiscard]] std::string gpu_count_hint(const Cluster& cluster);
 
 /// InputError at `where` unless the GPUs a plan takes are a number the machine can give, and the
 /// question's.
 void check_devices(const ResolvedQuestion& asked, int devices, const SourceLocation& where);
 
-/// What an answer about more accelerators than the cluster has says first; empty for no more.
+/// The remark on an answer about more accelerators than the cluster has; empty for no more.
 [[nodiscard]] std::string beyond_machine(const Cluster& cluster, int gpus);
 
 /// --gpus or --nodes; nothing when neither is given.

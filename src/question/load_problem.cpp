@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <limits>
 #include <system_error>
-#include <utility>
 
 #include "base/hash.hpp"
 #include "base/names.hpp"
@@ -106,7 +105,7 @@ class QuestionResolver {
     p.cluster = settled_.files.cluster;
     p.model = std::make_shared<const ModelDescription>(std::move(model_));
     p.framework = std::make_shared<const Framework>(std::move(framework_));
-    doubt_cards();
+    warn_implausible_nic();
     settled_.evidence = evidence_line(p);
     return std::move(settled_);
   }
@@ -131,14 +130,15 @@ class QuestionResolver {
   }
 
   /// A card of 200 Gbit/s that was written down as 200 GB/s is an eightfold network.
-  void doubt_cards() {
-    constexpr Bandwidth kFastest(100e9);  // 800 Gbit/s, the fastest cards there are
+  void warn_implausible_nic() {
+    constexpr Bandwidth kFastest(100e9);  // 800 Gbit/s
     for (const LinkTier& tier : cluster_.tiers) {
       if (!tier.nics || tier.nics->bandwidth <= kFastest) continue;
       const double gigabits = tier.nics->bandwidth.value() * 8e-9;
       settled_.notes.push_back(fmt::format(
-          "note: {}: a network card of {} is {:.0f} Gbit/s, more than any has; a card of "
-          "{:.0f} Gbit/s is written \"{:.0f} Gbit/s\"",
+          "note: {}: a network card of {} is {:.0f} Gbit/s, above any known card (800 Gbit/s); a "
+          "card "
+          "of {:.0f} Gbit/s is written \"{:.0f} Gbit/s\"",
           cluster_.name, to_text(tier.nics->bandwidth), gigabits, gigabits / 8.0, gigabits / 8.0));
     }
   }
@@ -147,12 +147,12 @@ class QuestionResolver {
     settled_.settings.push_back({std::move(key), std::move(value), std::move(origin)});
   }
 
-  /// Where the sequence, batch and optimizer come from when nobody asked for others.
+  /// Where the sequence, batch and optimizer come from when no others are asked for.
   [[nodiscard]] std::string training_origin() const {
     return model_.training.assumed ? "assumed" : "model";
   }
 
-  /// What a Hugging Face configuration holds that is not in the network.
+  /// Notes the parts of a Hugging Face configuration that are not in the network.
   void settle_parts() {
     const ShippedModel& model = *settled_.files.model;
     if (!model.left_out.empty()) {
@@ -309,7 +309,7 @@ class QuestionResolver {
     check_experts_and_modules();
   }
 
-  /// What of a plan only some models and frameworks have.
+  /// Checks the parts of a plan that only some models and frameworks have.
   void check_experts_and_modules() {
     const auto ids = asked_values(Degree::Dispatcher);
     for (const int id : ids) {
@@ -483,7 +483,7 @@ ProblemFiles read_problem_files(const ProblemRequest& request, const ShippedData
 ResolvedQuestion resolve_question(const ProblemRequest& request, const ProblemFiles& files) {
   const ProblemRequest plain = with_plain_optimizer(request);
   ResolvedQuestion settled = QuestionResolver(plain, files).settle();
-  settled.request = request;
+  settled.request = request;  // as asked
   return settled;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "question/machine_needs.hpp"
+#include "question/framework_flags.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -28,7 +28,7 @@ std::string other_names(const Cluster& machine, const std::vector<std::string>& 
   return fmt::format("{}", fmt::join(names, " and "));
 }
 
-/// The first need that the machine does not meet, in words; empty if there is none.
+/// The parts that the machine has in place of the needed ones; empty: nothing is missing.
 std::string missing(const MachineNeed& need, const Cluster& machine) {
   if (!need.links.empty() && machine.accelerators_per_node > 1) {
     const std::string names = other_names(machine, need.links, false);

@@ -24,7 +24,7 @@ void pin_missing(PinnedDegrees& degrees, const PinnedDegrees& more) {
   }
 }
 
-/// What the transform says of single operators, as placements; the devices that share operators
+/// The single operators of the transform, as placements; the devices that share operators
 /// follow from them. Nothing where it says none.
 std::optional<io::PlacementsDocument> placements_in(const io::TransformDocument& transform,
                                                     const Network& network) {
@@ -59,7 +59,7 @@ std::vector<NamedBlocks> blocks_at(const std::vector<std::size_t>& places,
   return named_blocks(runs, network);
 }
 
-/// What the stage holds, and the degrees that all of it has.
+/// The blocks of the stage, and the degrees that all of them have.
 io::StageEntry stage_entry(const AssignedStage& stage, const io::FilePlace& place,
                            const std::vector<PinnedDegrees>& degrees, const Network& network) {
   const std::vector<BlockCopy> copies = block_copies(network);

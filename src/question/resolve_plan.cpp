@@ -14,7 +14,7 @@
 namespace plansearch {
 namespace {
 
-/// What to change about a plan that is not legal, where the obstacle itself does not say.
+/// The change that would make a plan legal, where the obstacle itself does not say.
 std::string remedy_for(const Infeasible& infeasible) {
   if (std::string legal = legal_values_text(infeasible); !legal.empty()) return legal;
   switch (infeasible.obstacle) {
@@ -99,7 +99,7 @@ std::optional<PlanFault> complete_plan(const PlanRequest& asked,
                    asked.shared ? asked.shared->places.front().where : asked.window->place.where};
 }
 
-/// What a target runs follows from roles alone, but for what its framework lists.
+/// A target runs what follows from roles alone, and the steps and pieces that its framework lists.
 void refuse_single_operators(const PlacedOperators& operators, ResolvedPlan& given) {
   const Placements& placements = operators.placements;
   const bool listed = placements.over_squares() || placements.over_rings() ||

@@ -15,7 +15,7 @@
 
 namespace plansearch {
 
-/// What is asked, what a plan file left open filled in from it.
+/// The question about a plan: values that the user left open come from the plan file.
 struct PlanRequest {
   ProblemRequest request;
   std::optional<io::StagesDocument> stages;  ///< of a plan document that spells them out

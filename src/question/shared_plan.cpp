@@ -29,8 +29,8 @@ std::vector<std::string> block_names(const Network& network) {
                    std::move(hint));
 }
 
-/// The order that the plan itself implies, as rules of the same form: a micro-batch passes its
-/// stops forward and back.
+/// The order of the plan itself, as rules of the same form: a micro-batch passes its stops forward
+/// and back.
 std::vector<BeforeRule> passes_of(std::size_t stops) {
   std::vector<BeforeRule> rules;
   for (NodeId node = 0; node < 2 * stops; node += 2) {

@@ -12,7 +12,6 @@
 #include "base/names.hpp"
 #include "plan/primitives/offload.hpp"
 #include "plansearch/error.hpp"
-#include "question/machine_needs.hpp"
 #include "schedule/passes/pass.hpp"
 
 namespace plansearch {
@@ -61,8 +60,8 @@ void apply_main_grads(Framework& framework, const std::string& text, DataType pr
   }
 }
 
-/// Sets the format of optimizer states for every number format that the framework trains in; the
-/// number format is chosen separately.
+/// Sets the format for every number format that the framework trains in: which one holds is settled
+/// elsewhere.
 void apply_states(Framework& framework, const std::string& text) {
   const auto type = parse_stored_type(text);
   const bool known = type == DataType::Fp32 || type == DataType::Bf16 || type == DataType::Fp16 ||
@@ -107,7 +106,7 @@ void apply_graphs(Framework& framework, const std::string& text) {
   c.host_launch = c.collective_skew = c.collective_skew_across_nodes = Seconds(0);
 }
 
-/// A feature that a framework may have, and uses if the question sets it to 1.
+/// An ability that a framework may have, and uses where it is asked for with 1.
 struct Switch {
   std::string_view flag;
   bool Framework::*can;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Meaning of the words of trainers: bitsandbytes' optimizers (8 bits a moment, pages of unified
+// The words of trainers: bitsandbytes' optimizers (8 bits a moment, pages of unified
 // memory), preferences (Rafailov et al., arXiv 2305.18290: the loss compares the network with a
 // frozen reference on a chosen and a rejected sequence; huggingface/trl trl/trainer/dpo_trainer.py:
 // without adapters a second network, with them its own weights, adapters switched off).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The task of a training run, its optimizer and its documents.
+// The task that a network is trained for, its optimizer, and its documents.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@
 namespace plansearch {
 namespace {
 
-/// What a setting came to, in the words of the answer.
+/// The value of a setting, in the words of the answer.
 const SettingReport* report_of(const ResolvedPlan& given, const SettingRow& row) {
   const auto& settings = given.asked.settings;
   const auto found = std::find_if(settings.begin(), settings.end(),
@@ -23,8 +23,8 @@ const SettingReport* report_of(const ResolvedPlan& given, const SettingRow& row)
 
 enum class Settings { Chosen, All };
 
-/// What the question came to, and the settings that somebody chose (or all there are) among those
-/// with at least this effect.
+/// The resolved question, with the settings that somebody chose (or all there are) among those with
+/// at least this effect.
 ProblemRequest question_of(const ResolvedPlan& given, SettingEffect least, Settings which) {
   const Problem& problem = given.problem;
   const ProblemRequest asked = with_plain_optimizer(given.asked.request);

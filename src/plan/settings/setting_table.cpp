@@ -134,9 +134,10 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
            "global_batch"),
     listed<&R::seq_len_list>(always(
         row<&R::seq_len>(S::SequenceLength, "seq_len", K::Count, "N", "tokens per sequence"))),
-    row<&R::task>(S::Task, "task", K::Word, "pretrain|sft|lora|dpo",
-                  "lora: adapters (of rank 16 unless said); dpo: pairs of sequences, and a forward "
-                  "pass of a frozen reference beside them"),
+    row<&R::task>(
+        S::Task, "task", K::Word, "pretrain|sft|lora|dpo",
+        "training task; lora: adapters (of rank 16 unless said); dpo: pairs of sequences, "
+        "and a forward pass of a frozen reference"),
     row<&R::packing>(S::Packing, "packing", K::Text, "LENGTHS",
                      "documents that share a sequence and see themselves alone: 512, "
                      "512x3+2048x1, exponential:512, lognormal:512:1.2, or a file of lengths"),
@@ -146,15 +147,16 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
     row<&R::optimizer>(
         S::Optimizer, "optimizer", K::Word,
         "adam|adamw|adamw-8bit|paged-adamw|paged-adamw-8bit|sgd|lion|lion-8bit|adafactor|muon",
-        "whose states are kept, and where"),
+        "optimizer; decides state memory"),
     row<&R::attention>(S::Attention, "attention", K::Word, "flash|unfused",
-                       "whether scores are written to memory"),
+                       "attention kernel: fused or unfused"),
     row<&R::rank_order>(S::RankOrder, "rank_order", K::Text, "AXES",
-                        "axes, fastest first, such as tp-cp-dp-pp"),
+                        "order of the axes over ranks, fastest first, such as tp-cp-dp-pp"),
     row<&R::overlap>(S::Overlap, "overlap", K::Text, "LIST",
-                     "what is hidden: all, none, or a list such as grad,param"),
+                     "communication overlapped with compute: all, none, or a list such as "
+                     "grad,param"),
     row<&R::implementation>(S::Implementation, "implementation", K::Text, "eager|fused|compiled|te",
-                            "how memory-bound operators run"),
+                            "kernels of memory-bound operators"),
     row<&R::kernels>(
         S::Kernels, "kernels", K::Text, "LIST",
         "fused kernels, such as \"flash2 fused-norm\"; what is not named runs eagerly"),
@@ -162,22 +164,26 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
                         "format in which gradients are added up and reduced"),
     row<&R::fp8_recipe>(S::Fp8Recipe, "fp8_recipe", K::Word,
                         "tensorwise|rowwise|delayed|block|mxfp8",
-                        "how inputs of fp8 products are scaled"),
+                        "scaling recipe of the inputs of fp8 products"),
     row<&R::cuda_graphs>(S::CudaGraphs, "cuda_graphs", K::Text, "0|1",
-                         "1: a captured graph issues the kernels of a step"),
-    row<&R::delay_wgrad>(S::DelayWeightGradients, "delay_wgrad", K::Text, "0|1",
-                         "1: where an order joins forwards and backwards, weight gradients run "
-                         "while exchanges are on their way"),
-    row<&R::optimizer_in_backward>(S::OptimizerInBackward, "optimizer_in_backward", K::Text, "0|1",
-                                   "1: parameters are updated as backward makes their gradients"),
-    row<&R::paged_states>(S::PagedStates, "paged_states", K::Text, "0|1",
-                          "1: optimizer states for which a device has no room leave for the host "
-                          "between updates"),
-    row<&R::routing>(S::Routing, "routing", K::Text, "KIND",
-                     "how tokens spread: balanced, auxiliary, real, or tokens of the fullest rank "
-                     "over the mean, such as 1.3"),
+                         "CUDA graphs; 1: a captured graph issues the kernels of a step"),
+    row<&R::delay_wgrad>(
+        S::DelayWeightGradients, "delay_wgrad", K::Text, "0|1",
+        "delayed weight gradients; 1: where an order joins forwards and backwards, they "
+        "run while exchanges are on their way"),
+    row<&R::optimizer_in_backward>(
+        S::OptimizerInBackward, "optimizer_in_backward", K::Text, "0|1",
+        "optimizer in backward; 1: parameters are updated as gradients are made"),
+    row<&R::paged_states>(
+        S::PagedStates, "paged_states", K::Text, "0|1",
+        "paged optimizer states; 1: those for which a device has no room leave for the "
+        "host between updates"),
+    row<&R::routing>(
+        S::Routing, "routing", K::Text, "KIND",
+        "routing of tokens to experts: balanced, auxiliary, real, or tokens of the fullest rank "
+        "over the mean, such as 1.3"),
     below(row<&R::lora_rank>(S::LoraRank, "lora_rank", K::Count, "N",
-                             "train adapters of this rank beside frozen weights"),
+                             "rank of the adapters that are trained, all other weights frozen"),
           1 << 16),
     row<&R::lora_targets>(S::LoraTargets, "lora_targets", K::Text, "LIST",
                           "modules with an adapter, such as q,v or all-linear (default: q,v)"),
@@ -187,13 +193,15 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
     row<&R::optimizer_states>(S::OptimizerStates, "optimizer_states", K::Format,
                               "fp32|bf16|fp16|fp8|int8", "format of the optimizer's moments"),
     changes(row<&R::tokens>(S::Tokens, "tokens", K::Text, "COUNT",
-                            "to train on: adds days, GPU-hours, energy and price"),
+                            "training tokens; adds days, GPU-hours, energy and price"),
             SettingEffect::Summary),
-    column(row<&R::site>(S::Site, "site", K::Text, "SITE",
-                         "whose runs: typical (default), vendor or laboratory (typical of these), "
-                         "tuned (factor 1), or a "
-                         "measured laboratory"),
-           {}),
+    column(
+        row<&R::site>(
+            S::Site, "site", K::Text, "SITE",
+            "site factor on step time: typical (default), vendor or laboratory (typical of these), "
+            "tuned (factor 1), or a "
+            "measured laboratory"),
+        {}),
     changes(row<&R::mem_reserve>(S::MemoryReserve, "mem_reserve", K::Text, "BYTES",
                                  "memory to keep free, such as \"2 GiB\""),
             SettingEffect::Room),
@@ -201,7 +209,8 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
                               "accepted risk of running out of memory (default: 0.1)"),
             SettingEffect::Room),
     row<&R::passes>(S::Passes, "passes", K::Text, "LIST",
-                    "over the instructions of a step: all, none, or a list such as early-sends"),
+                    "communication scheduling passes: all, none, or a list such as "
+                    "early-sends"),
     below(
         row<&R::memory_cap>(S::MemoryCap, "memory_cap", K::Count, "N",
                             "micro-batches that a device may keep under zb-auto (default: stages)"),

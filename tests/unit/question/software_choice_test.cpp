@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "question/framework_flags.hpp"
-#include "question/machine_needs.hpp"
 
 #include <doctest/doctest.h>
 
