@@ -65,7 +65,7 @@ const std::string_view plansearch::page::kPage = R\"html(@PLANSEARCH_PAGE@)html\
 ")
 target_sources(plansearch_report PRIVATE ${PROJECT_BINARY_DIR}/page_html.cpp)
 
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/question/data_directory.cpp PROPERTIES
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/question/shipped_data.cpp PROPERTIES
                             COMPILE_DEFINITIONS PLANSEARCH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 # Answers of many questions as a database; without the library `sweep` says so.
 if(PLANSEARCH_WITH_SQLITE)

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "answer/make_report.hpp"
+#include "evaluate/step/bound_ladder.hpp"
 #include "plan/legality/legality.hpp"
 #include "plan/placements/ring_placements.hpp"
 #include "plan/stages/expand.hpp"

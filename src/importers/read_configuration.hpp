@@ -10,7 +10,7 @@
 
 namespace plansearch::importers {
 
-/// What the user calls it: a target, "nemo", "hf". InputError for other words.
+/// The targets of a word that the user typed: a target, "nemo", "hf". InputError for other words.
 [[nodiscard]] std::vector<const exporters::Exporter*> targets_called(
     const exporters::Targets& targets, const std::string& name);
 

@@ -70,7 +70,7 @@ struct TensorMove {
 void redistribute(const TensorMove& move, RedistributionScratch& scratch,
                   std::vector<RedistributionStep>& steps);
 
-/// One message of a way between two layouts.
+/// One message of a resharding path between two layouts.
 struct PathStep {
   CommunicationKind kind = CommunicationKind::Slice;
   AxisSet axes;

@@ -100,7 +100,7 @@ class Left {
   bool summed = false;     ///< whether others are summed
   int sliced = 0;          ///< cuts that cost nothing
 
-  /// From the innermost cut outwards. What leaves is sent while the cuts inside it that stay are
+  /// From the innermost cut outwards. Pieces that leave are sent while the cuts inside them that stay are
   /// gathered.
   void add(std::size_t dim, LayoutCuts cuts, int kept, const RedistributionPattern& pattern) {
     double inside = 1.0;
