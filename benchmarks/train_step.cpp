@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "calibrate/backend.hpp"
-#include "calibrate/backends/cpu_loops.hpp"
-#include "calibrate/backends/cpu_trials.hpp"
-#include "calibrate/processes/mpi.hpp"
+#include "measure/calibrate/backend.hpp"
+#include "measure/calibrate/backends/cpu_loops.hpp"
+#include "measure/calibrate/backends/cpu_trials.hpp"
+#include "measure/calibrate/processes/mpi.hpp"
 #include "cost/collective/collective_cost.hpp"
 #include "cost/kernels/compute_cost.hpp"
 #include "plansearch/error.hpp"

@@ -3,7 +3,7 @@
 # at run time, so that the program builds and starts without them.
 set(PLANSEARCH_CUDA AUTO CACHE STRING "Measure NVIDIA GPUs: AUTO where the headers of the toolkit are, ON, OFF")
 set_property(CACHE PLANSEARCH_CUDA PROPERTY STRINGS AUTO ON OFF)
-set(backends ${PROJECT_SOURCE_DIR}/src/calibrate/backends)
+set(backends ${PROJECT_SOURCE_DIR}/src/measure/calibrate/backends)
 set(cuda_sources ${backends}/cuda_absent.cpp)
 if(NOT PLANSEARCH_CUDA STREQUAL "OFF")
   find_path(PLANSEARCH_CUDA_INCLUDE cublasLt.h HINTS $ENV{CUDA_HOME} $ENV{CUDA_PATH} /usr/local/cuda PATH_SUFFIXES include)

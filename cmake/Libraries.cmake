@@ -41,13 +41,13 @@ plansearch_library(search FROM search USES cost)
 plansearch_library(io JSON FROM src/io USES cost WITH yaml-cpp::yaml-cpp ZLIB::ZLIB)
 plansearch_library(report JSON FROM src/report USES cost)
 plansearch_library(exporters JSON FROM src/exporters USES io report)
-plansearch_library(importers JSON FROM src/importers USES exporters)
+plansearch_library(importers JSON FROM src/exchange/launch USES exporters)
 plansearch_library(question FROM src/question USES search io)
 plansearch_library(answer JSON FROM src/answer USES question importers)
-plansearch_library(studies JSON FROM src/studies/validate src/studies/fit USES answer WITH Eigen3::Eigen)
-plansearch_library(reproduce JSON FROM src/studies/reproduce USES studies)
-plansearch_library(bench JSON FROM src/studies/bench USES reproduce)
-plansearch_library(calibrate FROM src/calibrate LEAVE "src/calibrate/backends/(cuda|cudnn|nccl)[^/]*$" USES studies WITH ${CMAKE_DL_LIBS})
+plansearch_library(studies JSON FROM src/evidence/validate src/measure/fit USES answer WITH Eigen3::Eigen)
+plansearch_library(reproduce JSON FROM src/evidence/reproduce USES studies)
+plansearch_library(bench JSON FROM src/evidence/bench USES reproduce)
+plansearch_library(calibrate FROM src/measure/calibrate LEAVE "src/measure/calibrate/backends/(cuda|cudnn|nccl)[^/]*$" USES studies WITH ${CMAKE_DL_LIBS})
 plansearch_library(commands JSON FROM src/cli LEAVE "src/cli/main.cpp$" USES calibrate bench WITH CLI11::CLI11)
 
 # Rows of a table have functions of the same names: their files stay alone.
@@ -70,10 +70,10 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/src/question/shipped_data.cpp 
 # Answers of many questions as a database; without the library `sweep` says so.
 if(PLANSEARCH_WITH_SQLITE)
   target_link_libraries(plansearch_io PRIVATE SQLite::SQLite3)
-  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/io/database.cpp PROPERTIES COMPILE_DEFINITIONS PLANSEARCH_SQLITE)
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/io/tables/database.cpp PROPERTIES COMPILE_DEFINITIONS PLANSEARCH_SQLITE)
 endif()
 # Loops that are measured must not be bound by their instructions, in debug builds neither.
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/calibrate/backends/cpu_loops.cpp PROPERTIES
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/measure/calibrate/backends/cpu_loops.cpp PROPERTIES
                             COMPILE_OPTIONS "-O3;-fno-math-errno" SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
 include(Cuda)
 

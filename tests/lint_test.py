@@ -153,7 +153,7 @@ class Words(unittest.TestCase):
     PLAIN_COMMENT = ("Time of one step.", "Of course it fits.", "ranks of one node", "Each of two ways.", "The background.")
 
     def test_comments_of_sources(self):
-        for name in ("src/base/a.cpp", "search/a.hpp", "src/io/graph/a.hpp"):
+        for name in ("src/base/a.cpp", "search/a.hpp", "src/io/model/graph/a.hpp"):
             for text in self.WRONG + self.WRONG_COMMENT:
                 head = "// SPDX-License-Identifier: Apache-2.0\n"
                 self.assertTrue(words({name: f"{head}// {text}\nint f();\n"}), text)

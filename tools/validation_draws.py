@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How well a few runs of a group predict its others: what `plansearch fit` on them would have given.
 
-A group is the rows of one site, machine, framework and precision; it has one factor. Formulas: src/studies/validate/site_fit.cpp
+A group is the rows of one site, machine, framework and precision; it has one factor. Formulas: src/evidence/validate/site_fit.cpp
 (shrinkage, outliers) and src/evaluate/answer/site_population.cpp (moment estimator over the sites of validation/sites.yaml).
 """
 import math

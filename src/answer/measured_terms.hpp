@@ -5,7 +5,7 @@
 #include <array>
 #include <optional>
 
-#include "io/kernel_profile/step_profile.hpp"
+#include "io/tables/kernel_profile/step_profile.hpp"
 #include "plansearch/network.hpp"
 #include "plansearch/plan_report.hpp"
 #include "report/diagnosis.hpp"

@@ -7,7 +7,7 @@
 #include <charconv>
 
 #include "base/names.hpp"
-#include "io/blocks_document.hpp"
+#include "io/plan/blocks_document.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "io/file.hpp"
+#include "io/document/file.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/report.hpp"
 #include "plansearch/search.hpp"

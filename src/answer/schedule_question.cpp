@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "base/names.hpp"
-#include "io/schedule_csv.hpp"
+#include "io/plan/schedule_csv.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/table.hpp"
 

@@ -3,8 +3,8 @@
 
 #include "answer/show.hpp"
 #include "answer/shown_rows.hpp"
-#include "io/graph/graph_writer.hpp"
-#include "io/model_reader.hpp"
+#include "io/model/graph/graph_writer.hpp"
+#include "io/model/model_reader.hpp"
 #include "plansearch/shipped_data.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "report/plan_cells.hpp"

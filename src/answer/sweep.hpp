@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "io/question_table.hpp"
+#include "io/tables/question_table.hpp"
 #include "plansearch/load_problem.hpp"
 #include "plansearch/switch_priors.hpp"
 

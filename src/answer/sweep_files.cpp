@@ -12,7 +12,7 @@
 #include <system_error>
 
 #include "base/parallel.hpp"
-#include "io/database.hpp"
+#include "io/tables/database.hpp"
 #include "plansearch/error.hpp"
 #include "report/columns.hpp"
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "io/file.hpp"
-#include "io/question_table.hpp"
+#include "io/document/file.hpp"
+#include "io/tables/question_table.hpp"
 
 namespace plansearch {
 

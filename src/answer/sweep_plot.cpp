@@ -13,7 +13,7 @@
 
 #include "base/names.hpp"
 #include "base/units.hpp"
-#include "io/file.hpp"
+#include "io/document/file.hpp"
 #include "plansearch/error.hpp"
 #include "report/page/pictures.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "answer/make_report.hpp"
 #include "evaluate/answer/open_switches.hpp"
-#include "io/profile_reader.hpp"
+#include "io/hardware/profile_reader.hpp"
 #include "plansearch/degree_table.hpp"
 
 namespace plansearch {

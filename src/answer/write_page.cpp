@@ -13,7 +13,7 @@
 #include "answer/sensitivity.hpp"
 #include "evaluate/answer/plan_details.hpp"
 #include "evaluate/step/priced_program.hpp"
-#include "io/file.hpp"
+#include "io/document/file.hpp"
 #include "plan/stages/expand.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"

@@ -5,7 +5,7 @@
 
 #include "evaluate/answer/plan_details.hpp"
 #include "evaluate/step/priced_program.hpp"
-#include "io/file.hpp"
+#include "io/document/file.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"

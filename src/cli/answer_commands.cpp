@@ -10,9 +10,9 @@
 #include "cli/completion.hpp"
 #include "cli/output.hpp"
 #include "plansearch/shipped_data.hpp"
-#include "studies/bench/bench.hpp"
-#include "studies/reproduce/reproduce.hpp"
-#include "studies/validate/validate_table.hpp"
+#include "evidence/bench/bench.hpp"
+#include "evidence/reproduce/reproduce.hpp"
+#include "evidence/validate/validate_table.hpp"
 
 namespace plansearch::cli {
 namespace {

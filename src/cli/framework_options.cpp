@@ -7,7 +7,7 @@
 #include <string>
 
 #include "answer/export_question.hpp"
-#include "answer/import_question.hpp"
+#include "exchange/import_question.hpp"
 #include "cli/option_kinds.hpp"
 
 namespace plansearch::cli {

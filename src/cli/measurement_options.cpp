@@ -6,11 +6,11 @@
 #include <CLI/CLI.hpp>
 
 #include "base/units.hpp"
-#include "calibrate/backend.hpp"
-#include "calibrate/probe.hpp"
-#include "calibrate/session.hpp"
+#include "measure/calibrate/backend.hpp"
+#include "measure/calibrate/probe.hpp"
+#include "measure/calibrate/session.hpp"
 #include "cli/option_kinds.hpp"
-#include "studies/reproduce/reproduce.hpp"
+#include "evidence/reproduce/reproduce.hpp"
 
 namespace plansearch::cli {
 namespace {

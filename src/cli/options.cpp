@@ -21,7 +21,7 @@
 #include "cli/help.hpp"
 #include "cli/measurement_options.hpp"
 #include "cli/option_kinds.hpp"
-#include "io/schedule_csv.hpp"
+#include "io/plan/schedule_csv.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/setting_table.hpp"

@@ -16,7 +16,7 @@
 #include "base/parallel.hpp"
 #include "base/printable.hpp"
 #include "cli/in_process.hpp"
-#include "io/file.hpp"
+#include "io/document/file.hpp"
 #include "plansearch/error.hpp"
 #include "report/text_table.hpp"
 

@@ -9,7 +9,7 @@
 #include <variant>
 
 #include "exporters/exporter.hpp"
-#include "io/schedule_csv.hpp"
+#include "io/plan/schedule_csv.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "schedule/table.hpp"
 

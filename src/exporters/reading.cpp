@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "base/names.hpp"
-#include "io/raw_value.hpp"
+#include "io/document/raw_value.hpp"
 
 namespace plansearch::exporters {
 namespace {

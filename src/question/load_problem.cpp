@@ -13,7 +13,7 @@
 #include "base/hash.hpp"
 #include "base/names.hpp"
 #include "base/units.hpp"
-#include "io/model_sections.hpp"
+#include "io/model/model_sections.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/setting_table.hpp"

@@ -8,7 +8,7 @@
 #include <charconv>
 #include <filesystem>
 
-#include "io/document.hpp"
+#include "io/document/document.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/setting_table.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "io/plan_document.hpp"
+#include "io/plan/plan_document.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/infeasible.hpp"
 #include "plansearch/load_problem.hpp"

@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "base/overrides.hpp"
-#include "io/framework_reader.hpp"
-#include "io/model_reader.hpp"
-#include "io/profile_reader.hpp"
-#include "io/recipe_reader.hpp"
+#include "io/framework/framework_reader.hpp"
+#include "io/model/model_reader.hpp"
+#include "io/hardware/profile_reader.hpp"
+#include "io/plan/recipe_reader.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {

@@ -15,7 +15,7 @@
 
 #include "base/names.hpp"
 #include "base/units.hpp"
-#include "io/file.hpp"
+#include "io/document/file.hpp"
 #include "plansearch/error.hpp"
 #include "question/framework_flags.hpp"
 

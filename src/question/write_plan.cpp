@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/hash.hpp"
-#include "io/file.hpp"
+#include "io/document/file.hpp"
 #include "plan/stages/gangs.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/setting_table.hpp"

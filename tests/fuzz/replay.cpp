@@ -6,7 +6,7 @@
 #include <string>
 
 #include "fuzz/targets.hpp"
-#include "io/file.hpp"
+#include "io/document/file.hpp"
 
 int main(int count, char** arguments) {
   namespace fs = std::filesystem;

@@ -4,7 +4,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "io/csv.hpp"
+#include "io/tables/csv.hpp"
 #include "support/source_directory.hpp"
 
 namespace plansearch::test {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "io/document.hpp"
+#include "io/document/document.hpp"
 
 namespace plansearch::test {
 

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "cost/collective/collective_cost.hpp"
-#include "io/profile_reader.hpp"
+#include "io/hardware/profile_reader.hpp"
 #include "support/source_directory.hpp"
 #include "unit/io/temporary_directory.hpp"
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "cost/collective/algorithm.hpp"
-#include "io/csv.hpp"
+#include "io/tables/csv.hpp"
 #include "support/source_directory.hpp"
 
 namespace plansearch::token_load_test {

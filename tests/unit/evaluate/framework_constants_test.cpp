@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "io/framework_reader.hpp"
+#include "io/framework/framework_reader.hpp"
 #include "plansearch/error.hpp"
 #include "unit/io/temporary_directory.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "cost/collective/collective_cost.hpp"
 #include "evaluate/block/profile_maker.hpp"
-#include "io/profile_reader.hpp"
+#include "io/hardware/profile_reader.hpp"
 #include "plansearch/device_mesh.hpp"
 #include "support/rounds.hpp"
 #include "support/source_directory.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The nodes of a step against the stages of its report, and what one end sends against what the
 // other receives.
-#include "evaluate/answer/step_nodes.hpp"
+#include "exchange/traces/step_nodes.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/blocks_document.hpp"
+#include "io/plan/blocks_document.hpp"
 
 #include <doctest/doctest.h>
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "io/profile_reader.hpp"
+#include "io/hardware/profile_reader.hpp"
 #include "support/source_directory.hpp"
 #include "unit/io/temporary_directory.hpp"
 

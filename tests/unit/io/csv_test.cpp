@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/csv.hpp"
+#include "io/tables/csv.hpp"
 
 #include <doctest/doctest.h>
 

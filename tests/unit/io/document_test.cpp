@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "io/document.hpp"
+#include "io/document/document.hpp"
 #include "unit/io/temporary_directory.hpp"
 
 namespace plansearch::document_test {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every number that a sensitivity raises goes its whole way through --set: as it stands it changes
 // nothing, a tenth higher it changes what was read, and it changes that alone.
-#include "io/file_quantities.hpp"
+#include "io/document/file_quantities.hpp"
 
 #include <doctest/doctest.h>
 
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/overrides.hpp"
-#include "io/profile_reader.hpp"
+#include "io/hardware/profile_reader.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/framework.hpp"
 #include "plansearch/shipped_data.hpp"

@@ -5,7 +5,7 @@
 
 #include <iterator>
 
-#include "io/file.hpp"
+#include "io/document/file.hpp"
 #include "plansearch/error.hpp"
 #include "unit/io/temporary_directory.hpp"
 

@@ -4,8 +4,8 @@
 #include <fstream>
 #include <set>
 
-#include "io/file.hpp"
-#include "io/framework_reader.hpp"
+#include "io/document/file.hpp"
+#include "io/framework/framework_reader.hpp"
 #include "plan/legality/legality.hpp"
 #include "support/source_directory.hpp"
 #include "unit/communication/small_networks.hpp"

@@ -7,10 +7,10 @@
 #include <string>
 
 #include "base/names.hpp"
-#include "io/file.hpp"
-#include "io/graph/graph_writer.hpp"
-#include "io/graph/tensor_text.hpp"
-#include "io/model_reader.hpp"
+#include "io/document/file.hpp"
+#include "io/model/graph/graph_writer.hpp"
+#include "io/model/graph/tensor_text.hpp"
+#include "io/model/model_reader.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "support/broken_rules.hpp"
 #include "support/source_directory.hpp"

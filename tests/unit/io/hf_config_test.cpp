@@ -6,8 +6,8 @@
 #include <map>
 #include <string>
 
-#include "io/hf_config.hpp"
-#include "io/model_reader.hpp"
+#include "io/model/hf_config.hpp"
+#include "io/model/model_reader.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "support/broken_rules.hpp"
 #include "support/source_directory.hpp"

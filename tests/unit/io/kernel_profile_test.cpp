@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "io/kernel_profile/step_profile.hpp"
+#include "io/tables/kernel_profile/step_profile.hpp"
 #include "plansearch/error.hpp"
 #include "support/source_directory.hpp"
 

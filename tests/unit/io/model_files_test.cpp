@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/names.hpp"
-#include "io/model_reader.hpp"
+#include "io/model/model_reader.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "support/broken_rules.hpp"
 #include "support/source_directory.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/model_reader.hpp"
+#include "io/model/model_reader.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-#include "io/file.hpp"
+#include "io/document/file.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "support/source_directory.hpp"
 

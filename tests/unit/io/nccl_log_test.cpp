@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/nccl_log.hpp"
+#include "io/tables/nccl_log.hpp"
 
 #include <doctest/doctest.h>
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "io/file.hpp"
-#include "io/profile_reader.hpp"
+#include "io/document/file.hpp"
+#include "io/hardware/profile_reader.hpp"
 #include "support/source_directory.hpp"
 #include "unit/io/temporary_directory.hpp"
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "io/file.hpp"
-#include "io/profile_reader.hpp"
+#include "io/document/file.hpp"
+#include "io/hardware/profile_reader.hpp"
 #include "plansearch/error.hpp"
 #include "support/mutator.hpp"
 #include "support/source_directory.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/question_table.hpp"
+#include "io/tables/question_table.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files as torch.distributed.pipelining writes them (_dump_csv of PipelineScheduleMulti,
 // torch 2.15).
-#include "io/schedule_csv.hpp"
+#include "io/plan/schedule_csv.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

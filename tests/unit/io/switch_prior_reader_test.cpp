@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "io/profile_reader.hpp"
+#include "io/hardware/profile_reader.hpp"
 #include "plansearch/error.hpp"
 #include "support/source_directory.hpp"
 #include "unit/io/temporary_directory.hpp"

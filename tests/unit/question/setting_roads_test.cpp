@@ -8,15 +8,15 @@
 #include <string>
 
 #include "answer/make_report.hpp"
-#include "io/file.hpp"
+#include "io/document/file.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/report.hpp"
 #include "plansearch/setting_table.hpp"
 #include "question/resolve_plan.hpp"
-#include "studies/validate/run_prediction.hpp"
-#include "studies/validate/run_record.hpp"
+#include "evidence/validate/run_prediction.hpp"
+#include "evidence/validate/run_record.hpp"
 #include "support/source_directory.hpp"
 #include "unit/io/temporary_directory.hpp"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <variant>
 
-#include "io/file.hpp"
+#include "io/document/file.hpp"
 #include "plan/stages/gangs.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"

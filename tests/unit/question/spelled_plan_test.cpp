@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "cost/collective/collective_cost.hpp"
-#include "io/plan_document.hpp"
+#include "io/plan/plan_document.hpp"
 #include "plan/stages/expand.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/evaluator.hpp"

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <string>
 
-#include "io/file.hpp"
+#include "io/document/file.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/load_problem.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Wire format: the examples of protobuf.dev/programming-guides/encoding. Traces: two nodes by hand.
-#include "report/execution_trace.hpp"
+#include "exchange/traces/execution_trace.hpp"
 
 #include <doctest/doctest.h>
 

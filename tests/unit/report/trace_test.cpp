@@ -10,7 +10,7 @@
 
 #include "answer/schedule_question.hpp"
 #include "answer/write_trace.hpp"
-#include "io/file.hpp"
+#include "io/document/file.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/table.hpp"
 

@@ -10,7 +10,7 @@
 #include <set>
 #include <sstream>
 
-#include "io/schedule_csv.hpp"
+#include "io/plan/schedule_csv.hpp"
 #include "orders/golden.hpp"
 #include "pipeline_support.hpp"
 #include "plansearch/error.hpp"

@@ -10,7 +10,7 @@
 #include <chrono>
 #include <functional>
 
-#include "io/blocks_document.hpp"
+#include "io/plan/blocks_document.hpp"
 #include "pipeline_support.hpp"
 #include "plansearch/stop_token.hpp"
 #include "support/source_directory.hpp"

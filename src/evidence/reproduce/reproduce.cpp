@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "evidence/reproduce/reproduce.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "plansearch/error.hpp"
+#include "report/columns.hpp"
+#include "evidence/reproduce/primepar_layers.hpp"
+#include "evidence/validate/statistics.hpp"
+
+namespace plansearch {
+
+// Each is made in a file of its own.
+void add_alpa(const StudyContext& context, Figures& figures);
+void add_axonn(const StudyContext& context, Figures& figures);
+void add_hosoki_planner(const StudyContext& context, Figures& figures);
+void add_hosoki_pass(const StudyContext& context, Figures& figures);
+void add_nnscaler(const StudyContext& context, Figures& figures);
+void add_tensor3d(const StudyContext& context, Figures& figures);
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A row of one seed.
+struct SeedRow {
+  std::string_view seed;
+  ReproducedRow row;
+};
+
+std::string shown(const std::optional<double>& value) {
+  return value ? fmt::format("{:.4g}", *value) : "-";
+}
+
+/// "3 .. 5", "at least 5", "at most 1"; empty without bounds.
+std::string interval(const std::optional<double>& low, const std::optional<double>& high) {
+  if (low && high && *low == *high) return shown(low);
+  if (low && high) return fmt::format("{} .. {}", shown(low), shown(high));
+  if (low) return fmt::format("at least {}", shown(low));
+  return high ? fmt::format("at most {}", shown(high)) : "";
+}
+
+const Columns<SeedRow>& columns_of_rows() {
+  using Row = const SeedRow&;
+  static const Columns<SeedRow> kColumns{
+      {"seed", [](Row r) { return Json(r.seed); }},
+      {"kind", [](Row r) { return Json(to_text(r.row.kind)); }, {"kind", Align::Left}},
+      {"check", [](Row r) { return Json(r.row.check); }, {"check", Align::Left}},
+      {"unit", [](Row r) { return Json(r.row.unit); }, {"unit", Align::Left}},
+      {"published",
+       [](Row r) { return or_null(r.row.published); },
+       {"published"},
+       [](Row r) { return shown(r.row.published); }},
+      {"predicted",
+       [](Row r) { return or_null(r.row.predicted); },
+       {"predicted"},
+       [](Row r) { return shown(r.row.predicted); }},
+      {"tuned",
+       [](Row r) { return or_null(r.row.tuned); },
+       {"tuned"},
+       [](Row r) { return r.row.tuned ? shown(r.row.tuned) : ""; }},
+      {"least", [](Row r) { return or_null(r.row.least); }},
+      {"most", [](Row r) { return or_null(r.row.most); }},
+      {"", {}, {"range"}, [](Row r) { return interval(r.row.least, r.row.most); }},
+      {"p10", [](Row r) { return or_null(r.row.p10); }},
+      {"p90", [](Row r) { return or_null(r.row.p90); }},
+      {"", {}, {"p10 - p90"}, [](Row r) { return interval(r.row.p10, r.row.p90); }},
+      {"low", [](Row r) { return or_null(r.row.low); }},
+      {"high", [](Row r) { return or_null(r.row.high); }},
+      {"", {}, {"band"}, [](Row r) { return interval(r.row.low, r.row.high); }},
+      {"within",
+       [](Row r) { return or_null(r.row.within()); },
+       {"within", Align::Left},
+       [](Row r) {
+         const auto within = r.row.within();
+         return !within ? "" : *within ? "yes" : "NO";
+       }},
+      {"source",
+       [](Row r) { return Json(r.row.source); },
+       {"source", Align::Left, 1},
+       [](Row r) {
+         const bool both = !r.row.source.empty() && !r.row.locator.empty();
+         return r.row.source + (both ? ", " : "") + r.row.locator;
+       }},
+      {"locator", [](Row r) { return Json(r.row.locator); }},
+      {"question", [](Row r) { return Json(r.row.question); }}};
+  return kColumns;
+}
+
+/// ", 3 of 4 inside p10 - p90", of rows that have both.
+std::string coverage(FigureKind kind, const std::vector<SeedRow>& rows) {
+  std::size_t all = 0;
+  std::size_t inside = 0;
+  for (const auto& [seed, row] : rows) {
+    const auto expected = row.expected();
+    if (row.kind != kind || !expected) continue;
+    ++all;
+    inside += *expected ? 1 : 0;
+  }
+  return all == 0 ? "" : fmt::format(", {} of {} inside p10 - p90", inside, all);
+}
+
+/// "measured: 5 of 9 checked figures are within their bands; median error of 12: 14.2 %, 3 of 4
+/// inside p10 - p90".
+std::string summary(FigureKind kind, const std::vector<SeedRow>& rows) {
+  std::size_t all = 0;
+  std::size_t checked = 0;
+  std::size_t held = 0;
+  std::vector<double> errors;
+  for (const auto& [seed, row] : rows) {
+    if (row.kind != kind) continue;
+    ++all;
+    const auto within = row.within();
+    checked += within ? 1 : 0;
+    held += within.value_or(false) ? 1 : 0;
+    if (const auto error = row.error()) errors.push_back(*error);
+  }
+  if (all == 0) return {};
+  std::string text = fmt::format("{}: {} of {} checked figures are within their bands",
+                                 to_text(kind), held, checked);
+  if (checked < all) text += fmt::format(", {} are reported", all - checked);
+  if (kind == FigureKind::Measured && !errors.empty()) {
+    text += fmt::format("; median error of {}: {:.1f} %{}", errors.size(), 100.0 * median(errors),
+                        coverage(kind, rows));
+  }
+  return text + "\n";
+}
+
+std::string table(const ReproducedSeed& seed, const std::vector<SeedRow>& rows, int columns) {
+  std::string summaries;
+  for (std::size_t kind = 0; kind < kFigureKinds.size(); ++kind) {
+    summaries += summary(static_cast<FigureKind>(kind), rows);
+  }
+  return wrapped(fmt::format("{}: {}\n\n{}\n{}", seed.name, seed.summary,
+                             table_of(columns_of_rows(), rows).text(columns), summaries),
+                 columns);
+}
+
+}  // namespace
+
+const std::vector<ReproducedSeed>& reproduced_seeds() {
+  static const std::vector<ReproducedSeed> kSeeds{
+      {"alpa", "Alpa (OSDI'22) and Megatron on its machine, 64 V100 on p3.16xlarge and p3.2xlarge",
+       "alpa", add_alpa},
+      {"axonn", "AxoNN's grids: its communication model and its GPT runs on Perlmutter", "axonn",
+       add_axonn},
+      {"hosoki", "the communication-timing pass (Hosoki et al.) on fixed plans of GPT-2 XL",
+       "hosoki", add_hosoki_pass},
+      {"hosoki-planner",
+       "plans on true costs beside Alpa's on GPT-2 XL, and operators of its layer", "hosoki",
+       add_hosoki_planner},
+      {"nnscaler",
+       "nnScaler (OSDI'24): Swin in pieces and AlphaFold2 beside DeepSpeed and tensor parallelism, "
+       "DGX-2 and DGX-1; orders of its plans",
+       "nnscaler", add_nnscaler},
+      {"primepar", "PrimePar (ASPLOS'24): operators in steps beside Megatron, 4 and 8 V100",
+       "primepar",
+       [](const StudyContext& context, Figures& figures) {
+         add_primepar_mlp(context, PrimeparNodes::UpToTwo, figures);
+         add_primepar_models(context, PrimeparNodes::UpToTwo, figures);
+       }},
+      {"primepar-nodes", "PrimePar: the same on 16 and 32 V100, and with pipelines", "primepar",
+       [](const StudyContext& context, Figures& figures) {
+         add_primepar_mlp(context, PrimeparNodes::FourAndMore, figures);
+         add_primepar_models(context, PrimeparNodes::FourAndMore, figures);
+         add_primepar_pipelines(context, figures);
+       }},
+      {"tensor3d", "the best grid of a tensor group on a flat network", "tensor3d", add_tensor3d},
+  };
+  return kSeeds;
+}
+
+std::string reproduce(std::string_view seed, const StudyContext& context, Format format,
+                      int columns) {
+  std::vector<SeedRow> all;
+  std::string text;
+  std::vector<std::string_view> names;
+  for (const ReproducedSeed& known : reproduced_seeds()) {
+    names.push_back(known.name);
+    if (!seed.empty() && known.name != seed) continue;
+    Figures figures(context.data, known.figures);
+    known.add(context, figures);
+    std::vector<SeedRow> rows;
+    for (const ReproducedRow& row : figures.rows()) rows.push_back({known.name, row});
+    text += (text.empty() ? "" : "\n") + table(known, rows, columns);
+    all.insert(all.end(), rows.begin(), rows.end());
+  }
+  if (all.empty()) {
+    throw InputError({}, fmt::format("'{}' is not a paper that can be reproduced", seed),
+                     fmt::format("one of {}", fmt::join(names, ", ")));
+  }
+  Json document{{"schema", "plansearch/reproduce/v1"}};
+  document["rows"] = objects_of(columns_of_rows(), all);
+  return render_answer({std::move(document)}, format, [&] { return text; });
+}
+
+}  // namespace plansearch

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predictions for measured runs.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plansearch/cluster.hpp"
+#include "plansearch/degrees.hpp"
+#include "plansearch/evaluation.hpp"
+#include "plansearch/framework.hpp"
+#include "plansearch/infeasible.hpp"
+#include "plansearch/quantity.hpp"
+#include "plansearch/site.hpp"
+#include "plansearch/switch_priors.hpp"
+#include "evidence/validate/architecture_table.hpp"
+#include "evidence/validate/run_record.hpp"
+
+namespace plansearch {
+
+/// Finds what the rows name; throws InputError for unknown names and broken files.
+struct ProfileFinder {
+  std::function<Cluster(std::string_view)> cluster;
+  std::function<Framework(std::string_view)> framework;
+  SiteTable sites{};      ///< measured ones; none: predictions are at factor 1
+  std::string site{};     ///< of rows that name none; empty: a typical one
+  SwitchPriors priors{};  ///< of switches that rows leave out; none: as the framework has them
+};
+
+enum class Verdict : std::uint8_t {
+  Feasible,
+  Illegal,  ///< degrees, divisibility, or a rule of the framework
+  OutOfMemory,
+  Inexpressible,  ///< neither: the row describes something that has no model here
+};
+[[nodiscard]] std::string_view to_text(Verdict verdict);
+
+/// A step at one site.
+struct SitedTime {
+  Seconds time;
+  Seconds p10;
+  Seconds p90;
+};
+
+struct RunPrediction {
+  Verdict verdict = Verdict::Inexpressible;
+  std::string reason;                  ///< empty when feasible
+  std::vector<std::string> filled{};   ///< values that the columns do not give
+  bool chosen_micro_batch = false;     ///< by the prediction: nobody says it
+  std::optional<PlanDegrees> plan{};   ///< absent where the row is inexpressible
+  std::vector<std::string> regimes{};  ///< reasons why the run is hard to predict (regimes_of)
+  /// Absent for plans that no framework could run; a rule of the framework does not hinder it.
+  std::optional<Seconds> step_time;
+  std::optional<StepTimeBreakdown> parts;  ///< of `step_time`, before rounding of the batch
+  std::optional<Seconds> tuned{};          ///< the step at factor 1
+  /// At the row's own site (absent where that was not measured), at a typical one, and at one that
+  /// is typical of all laboratories but the row's.
+  std::array<std::optional<SitedTime>, 3> at_sites{};
+  std::string site{};  ///< whose run it is; empty: not known
+  std::optional<Seconds> p10;
+  std::optional<Seconds> p90;
+  std::optional<Bytes> memory;        ///< of the kind and stage that the row's figure counts
+  std::optional<Bytes> needed;        ///< by the worst device, everything included
+  std::optional<double> memory_risk;  ///< the probability that it is not there
+  std::optional<Bytes> memory_limit;  ///< what is there
+  /// FLOPs of the model per step over what the accelerators could do in one second.
+  std::optional<double> peak_seconds;
+
+  /// Model FLOPs utilisation of a step that takes `time`.
+  [[nodiscard]] std::optional<double> mfu(Seconds time) const;
+};
+
+/// A measured row and what is predicted for it.
+struct PredictedRun {
+  RunRecord run;
+  RunPrediction predicted;
+
+  /// It ran and it has a prediction: only such rows enter errors and rankings.
+  [[nodiscard]] bool has_both_times() const {
+    return run.step_time && run.outcome == Outcome::Measured && predicted.step_time;
+  }
+  /// Absent without a measured step.
+  [[nodiscard]] std::optional<double> measured_mfu() const {
+    return run.step_time ? predicted.mfu(*run.step_time) : std::nullopt;
+  }
+};
+
+/// In order; the same for any number of threads.
+[[nodiscard]] std::vector<PredictedRun> predict_runs(const std::vector<RunRecord>& runs,
+                                                     const ArchitectureTable& table,
+                                                     const ProfileFinder& finder, int threads);
+
+}  // namespace plansearch

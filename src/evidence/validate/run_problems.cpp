@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "evidence/validate/run_problems.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <map>
+#include <memory>
+
+#include "plansearch/degree_table.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/setting_table.hpp"
+#include "question/degrees.hpp"
+#include "evidence/validate/lookup.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Clusters are published for one size; runs may be larger.
+std::shared_ptr<const Cluster> at_least(const std::shared_ptr<const Cluster>& cluster, int gpus) {
+  const LinkTier& widest = cluster->tiers.back();
+  if (gpus <= widest.size || !widest.is_fabric()) return cluster;
+  auto larger = std::make_shared<Cluster>(*cluster);
+  const int node = cluster->accelerators_per_node;
+  larger->tiers.back().size = (gpus + node - 1) / node * node;
+  return larger;
+}
+
+/// Cells that decide the network of a row without a name.
+constexpr std::array kSizes{"model",      "mlp",         "layers",   "hidden",
+                            "ffn_hidden", "heads",       "kv_heads", "head_dim",
+                            "vocab",      "moe_experts", "moe_topk", "moe_ffn"};
+
+/// Equal for rows that one evaluator can price: settings, sizes and order.
+std::string problem_key(const RunRecord& run, const ProblemRequest& question) {
+  std::string key;
+  for (const SettingRow& row : setting_table()) {
+    key.append(1, '\n').append(row.get(question).value_or(""));
+  }
+  for (const char* column : kSizes) key.append(1, '\n').append(run.cell(column));
+  // An order that the framework does not list becomes one of the problem's.
+  return fmt::format("{}\n{}", key, question.degrees.get(Degree::Schedule).value_or(-1));
+}
+
+/// Notes values that the row leaves open and defaults decide.
+void note_filled(const RunRecord& run, const ResolvedQuestion& settled, RunCase& result) {
+  for (const SettingReport& report : settled.settings) {
+    const SettingRow* row = find_setting(report.key);
+    const bool noted = row != nullptr &&
+                       (row->setting == Setting::Attention || row->setting == Setting::Precision);
+    if (!noted || row->get(run.question)) continue;
+    result.filled.push_back(fmt::format("{} {}", row->key, report.value));
+  }
+  const PlanDegrees& plan = result.plan;
+  for (const auto& [degree, matters] : {std::pair{Degree::Zero, true},
+                                        {Degree::SequenceParallel, plan.tensor() > 1},
+                                        {Degree::Recompute, true},
+                                        {Degree::Chunks, plan.chunks > 1}}) {
+    if (result.question.degrees.has(degree) || !matters) continue;
+    result.filled.push_back(
+        fmt::format("{} {}", row_of(degree).key, value_text(degree, degree_value(plan, degree))));
+  }
+}
+
+class Preparation {
+ public:
+  Preparation(const ArchitectureTable& table, const ProfileFinder& finder)
+      : table_(table),
+        clusters_(finder.cluster),
+        frameworks_(finder.framework),
+        sites_(std::make_shared<const SiteTable>(finder.sites)) {}
+
+  /// Notes the reason of a row that is inexpressible.
+  void add(PredictedRun& row) {
+    const RunRecord& run = row.run;
+    RunPrediction& prediction = row.predicted;
+    try {
+      if (!run.unknown.empty()) {
+        throw refusal(fmt::format("unknown: {}", fmt::join(run.unknown, ", ")));
+      }
+      const auto& machine = clusters_.get(run.hardware);
+      const std::string release = release_of(run, table_);
+      const auto& framework = frameworks_.get(release);
+      RunCase run_case = make_case(run, table_, *framework);
+      prediction.plan = run_case.plan;
+      prediction.filled = run_case.filled;
+      RunGroup& group = join(run, run_case, {machine, nullptr, framework, sites_});
+      prediction.plan = run_case.plan;
+      prediction.filled = run_case.filled;
+      prediction.regimes = regimes_of(run, run_case, *machine);
+      group.rows.emplace_back(&row, std::move(run_case));
+    } catch (const InputError& error) {
+      if (!is_of_row(error)) throw;
+      prediction.reason = error.what();
+    }
+  }
+
+  [[nodiscard]] std::vector<RunGroup> groups() && { return std::move(groups_); }
+
+ private:
+  /// Settles the question of a row as that of a command line; rows that ask the same share it.
+  RunGroup& join(const RunRecord& run, RunCase& run_case, ProblemFiles files) {
+    ProblemRequest& question = run_case.question;
+    question.hardware = run.hardware;
+    question.model = run_case.model.name;
+    question.framework = files.framework->name;
+    question.gpus = static_cast<int>(run.gpus);
+    question.site = "tuned";  // sites are factors on what is priced here (run_sites.hpp)
+    const std::string key = problem_key(run, question);
+    auto known = group_of_.find(key);
+    if (known == group_of_.end()) {
+      files.cluster = at_least(files.cluster, *question.gpus);
+      files.model = std::make_shared<const ShippedModel>(ShippedModel{run_case.model});
+      groups_.push_back({resolve_question(question, files), {}});
+      known = group_of_.emplace(key, groups_.size() - 1).first;
+    }
+    RunGroup& group = groups_[known->second];
+    run_case.plan = plan_from_degrees(question.degrees, group.settled.problem, std::nullopt);
+    note_filled(run, group.settled, run_case);
+    return group;
+  }
+
+  const ArchitectureTable& table_;
+  Lookup<Cluster> clusters_;
+  Lookup<Framework> frameworks_;
+  std::shared_ptr<const SiteTable> sites_;
+  std::map<std::string, std::size_t> group_of_;
+  std::vector<RunGroup> groups_;
+};
+
+}  // namespace
+
+std::vector<RunGroup> group_by_problem(std::vector<PredictedRun>& rows,
+                                       const ArchitectureTable& table,
+                                       const ProfileFinder& finder) {
+  Preparation preparation(table, finder);
+  for (PredictedRun& row : rows) preparation.add(row);
+  return std::move(preparation).groups();
+}
+
+}  // namespace plansearch

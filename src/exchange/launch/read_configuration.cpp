@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exchange/launch/read_configuration.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "plansearch/degree_table.hpp"
+
+namespace plansearch::importers {
+namespace {
+
+using exporters::Document;
+using exporters::Exporter;
+using exporters::Key;
+using exporters::Reading;
+
+/// A common name of targets, and the targets whose files it may mean.
+struct Family {
+  std::string_view name;
+  std::vector<std::string_view> targets;
+};
+
+const std::vector<Family>& families() {
+  static const std::vector<Family> kFamilies{
+      {"megatron", {"megatron", "megatron-deepspeed"}},
+      {"torchtitan", {"torchtitan", "torchtitan-0.2"}},
+      {"deepspeed", {"deepspeed", "megatron-deepspeed"}},
+      {"nemo", {"megatron-bridge", "nemo"}},
+      {"verl", {"verl", "verl-fsdp"}},
+      {"hf", {"accelerate", "axolotl", "llama-factory"}},
+  };
+  return kFamilies;
+}
+
+/// Hydra's "+key=value" adds a key that its own file lacks.
+std::string_view without_plus(std::string_view name) {
+  return name.substr(std::min(name.find_first_not_of('+'), name.size()));
+}
+
+std::vector<const Key*> rows_of(const Exporter& exporter, std::string_view name) {
+  std::vector<const Key*> rows;
+  for (const Document& document : exporter.documents) {
+    for (const Key& key : document.keys) {
+      if (without_plus(key.name) == name && key.read) rows.push_back(&key);
+    }
+  }
+  return rows;
+}
+
+std::size_t known_keys(const Exporter& exporter, const std::vector<FoundKey>& keys) {
+  return static_cast<std::size_t>(std::count_if(keys.begin(), keys.end(), [&](const FoundKey& key) {
+    return !rows_of(exporter, key.name).empty();
+  }));
+}
+
+const Exporter& best_target(const exporters::Targets& targets, const FoundKeys& found,
+                            const std::string& called) {
+  const Exporter* best = nullptr;
+  std::size_t most = 0;
+  for (const Exporter* exporter : targets_called(targets, called)) {
+    const std::size_t known = known_keys(*exporter, found.keys);
+    if (known <= most) continue;
+    most = known;
+    best = exporter;
+  }
+  if (best != nullptr) return *best;
+  const std::string where = found.keys.empty() ? std::string() : found.keys.front().where.file;
+  throw InputError({where, 0, 0},
+                   called.empty() ? "no key of a known framework is in it"
+                                  : fmt::format("no key of {} is in it", called),
+                   fmt::format("--from {}: launch scripts and configurations of these are read",
+                               fmt::join(targets.readable_names(), ", ")));
+}
+
+[[noreturn]] void refuse_unknown(const FoundKey& key) {
+  std::string name = *key.unknown;
+  std::replace(name.begin(), name.end(), '\x03', ' ');
+  const bool command = name.starts_with("$(") || name.starts_with("`");
+  throw InputError(key.where,
+                   fmt::format("{} depends on {}, which is known only when the script runs",
+                               key.name, command ? name : "$" + name),
+                   fmt::format("--define {}=VALUE", command ? key.name : name));
+}
+
+void read_key(const FoundKey& key, const std::vector<const Key*>& rows, Reading& reading) {
+  const bool empty_variable = key.unknown && key.value.is_boolean();
+  const bool path =
+      std::any_of(rows.begin(), rows.end(), [](const Key* row) { return row->is_path; });
+  if (key.unknown && path && key.value.is_string()) {
+    // "$HOME/models/NAME"
+    const std::string text = key.value.get<std::string>();
+    const std::string last = text.substr(text.find_last_of('/') + 1);
+    if (last.find('$') == std::string::npos) rows.front()->read(reading, Value(last));
+    return;
+  }
+  if (key.unknown && !empty_variable) refuse_unknown(key);
+  reading.said[key.name] = key.value;
+  for (const Key* row : rows) {
+    try {
+      row->read(reading, key.value);
+    } catch (const exporters::WrongValue& wrong) {
+      if (key.unknown) refuse_unknown(key);
+      throw InputError(key.where, fmt::format("{}: {}", key.name, wrong.what()),
+                       "see the framework's own documentation of the key");
+    }
+  }
+}
+
+/// Keys that the command line defines: "--define seq-length=2048" for "--seq-length" too.
+void add_defined(const Exporter& target, const Definitions& definitions, FoundKeys& found) {
+  for (const auto& [name, value] : definitions) {
+    for (const std::string& spelling : {name, "--" + name}) {
+      if (rows_of(target, spelling).empty()) continue;
+      std::erase_if(found.keys, [&](const FoundKey& key) { return key.name == spelling; });
+      found.keys.push_back({spelling, plain_value(value), {}});
+    }
+  }
+}
+
+void take_typed(const ProblemRequest& typed, Reading& reading) {
+  reading.asked = completed(typed, reading.asked);
+  for (const DegreeRow& row : degree_table()) {
+    if (const auto value = typed.degrees.get(row.degree)) {
+      row.set(reading.degrees, *value);
+      reading.open.erase(row.degree);
+    }
+  }
+  reading.asked.from_plan.clear();
+}
+
+}  // namespace
+
+std::vector<const Exporter*> targets_called(const exporters::Targets& targets,
+                                            const std::string& name) {
+  const auto is_called = [&](std::string_view target) {
+    if (name.empty() || target == name) return true;
+    return std::any_of(families().begin(), families().end(), [&](const Family& family) {
+      return family.name == name && std::find(family.targets.begin(), family.targets.end(),
+                                              target) != family.targets.end();
+    });
+  };
+  std::vector<const Exporter*> called;
+  for (const std::string& target : targets.readable_names()) {
+    if (!is_called(target)) continue;
+    if (const Exporter* exporter = targets.find(target); exporter->start)
+      called.push_back(exporter);
+  }
+  if (!called.empty()) return called;
+  throw InputError({}, fmt::format("--from {}: no such framework is read", name),
+                   fmt::format("one of {}, nemo, hf", fmt::join(targets.readable_names(), ", ")));
+}
+
+ReadConfiguration read_configuration(const exporters::Targets& targets, FoundKeys found,
+                                     const Typed& typed) {
+  ReadConfiguration result;
+  result.target = &best_target(targets, found, typed.target);
+  add_defined(*result.target, typed.definitions, found);
+  Reading& reading = result.reading;
+  result.target->start(reading);
+  for (const FoundKey& key : found.keys) {
+    const auto rows = rows_of(*result.target, key.name);
+    if (rows.empty()) {
+      result.unread.push_back(key);
+    } else {
+      read_key(key, rows, reading);
+    }
+  }
+  for (const FoundKey& key : found.conditional) {
+    if (rows_of(*result.target, key.name).empty() || reading.says(key.name)) continue;
+    result.notes.push_back(fmt::format(
+        "{}:{}: {} stands behind a condition that is known only when the script runs: not read",
+        key.where.file, key.where.line, key.name));
+  }
+  reading.program = found.program;
+  if (!reading.asked.gpus && found.gpus) reading.asked.gpus = found.gpus;
+  reading.node_gpus = typed.node_gpus > 0 ? typed.node_gpus : found.node_gpus.value_or(0);
+  if (reading.model.layers == 0) reading.model.layers = typed.layers;
+  take_typed(typed.request, reading);
+  const std::string file = found.keys.empty() ? std::string() : found.keys.front().where.file;
+  try {
+    if (result.target->settle) result.target->settle(reading);
+  } catch (const exporters::Unsettled& unsettled) {
+    throw InputError({file, 0, 0}, unsettled.what(), unsettled.remedy);
+  } catch (const exporters::WrongValue& wrong) {
+    throw InputError({file, 0, 0}, wrong.what());
+  }
+  result.notes.insert(result.notes.begin(), found.notes.begin(), found.notes.end());
+  result.notes.insert(result.notes.end(), reading.notes.begin(), reading.notes.end());
+  return result;
+}
+
+}  // namespace plansearch::importers

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arithmetic and tests of a shell, as far as their operands are known.
+#include <algorithm>
+#include <charconv>
+
+#include "exchange/launch/shell_script.hpp"
+
+namespace plansearch::importers {
+namespace {
+
+std::optional<std::int64_t> number_of(std::string_view text) {
+  std::int64_t value = 0;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || end.ec != std::errc() || end.ptr != text.data() + text.size())
+    return std::nullopt;
+  return value;
+}
+
+/// Recursive descent: sums of products of numbers, names and brackets.
+class Arithmetic {
+ public:
+  Arithmetic(std::string_view text, const Variables& variables)
+      : text_(text), variables_(variables) {}
+
+  std::optional<std::int64_t> value() {
+    const auto sum = this->sum();
+    skip_blanks();
+    return next_ == text_.size() ? sum : std::nullopt;
+  }
+
+ private:
+  void skip_blanks() {
+    while (next_ < text_.size() && (text_[next_] == ' ' || text_[next_] == '\n')) ++next_;
+  }
+  bool take(char letter) {
+    skip_blanks();
+    if (next_ >= text_.size() || text_[next_] != letter) return false;
+    ++next_;
+    return true;
+  }
+  std::optional<std::int64_t> sum() {
+    auto left = product();
+    while (left) {
+      const bool plus = take('+');
+      if (!plus && !take('-')) break;
+      const auto right = product();
+      std::int64_t result = 0;
+      if (!right || (plus ? __builtin_add_overflow(*left, *right, &result)
+                          : __builtin_sub_overflow(*left, *right, &result)))
+        return std::nullopt;
+      left = result;
+    }
+    return left;
+  }
+  std::optional<std::int64_t> product() {
+    auto left = atom();
+    while (left) {
+      const char operation = take('*') ? '*' : take('/') ? '/' : take('%') ? '%' : '\0';
+      if (operation == '\0') break;
+      const auto right = atom();
+      std::int64_t result = 0;
+      if (!right || (operation == '*' && __builtin_mul_overflow(*left, *right, &result)))
+        return std::nullopt;
+      if (operation != '*') {
+        if (*right <= 0) return std::nullopt;
+        result = operation == '/' ? *left / *right : *left % *right;
+      }
+      left = result;
+    }
+    return left;
+  }
+  std::optional<std::int64_t> atom() {
+    if (++depth_ > 200) return std::nullopt;
+    if (take('(')) {
+      const auto inner = sum();
+      return take(')') ? inner : std::nullopt;
+    }
+    if (take('-')) {
+      const auto negative = atom();
+      return negative ? std::optional(-*negative) : std::nullopt;
+    }
+    static_cast<void>(take('$'));
+    const bool braces = take('{');
+    const std::size_t begin = next_;
+    while (next_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[next_])) != 0 || text_[next_] == '_'))
+      ++next_;
+    const std::string_view word = text_.substr(begin, next_ - begin);
+    if (braces && !take('}')) return std::nullopt;
+    if (const auto number = number_of(word)) return number;
+    const auto variable = variable_text(variables_, word);
+    return variable ? number_of(variable->text) : std::nullopt;
+  }
+
+  std::string_view text_;
+  const Variables& variables_;
+  std::size_t next_ = 0;
+  int depth_ = 0;
+};
+
+std::optional<bool> compared(const std::string& operation, const std::string& left,
+                             const std::string& right) {
+  if (operation == "=" || operation == "==") return matches_pattern(left, right);
+  if (operation == "!=") return !matches_pattern(left, right);
+  const auto a = number_of(left), b = number_of(right);
+  if (!a || !b) return std::nullopt;
+  if (operation == "-eq") return *a == *b;
+  if (operation == "-ne") return *a != *b;
+  if (operation == "-lt") return *a < *b;
+  if (operation == "-le") return *a <= *b;
+  if (operation == "-gt") return *a > *b;
+  if (operation == "-ge") return *a >= *b;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> arithmetic_value(std::string_view expression,
+                                             const Variables& variables) {
+  return Arithmetic(expression, variables).value();
+}
+
+bool matches_pattern(std::string_view text, std::string_view pattern) {
+  if (pattern.empty()) return text.empty();
+  if (pattern.front() == '*') {
+    for (std::size_t i = 0; i <= text.size(); ++i) {
+      if (pattern.size() == 1) return true;
+      if (pattern[1] != '*' && matches_pattern(text.substr(i), pattern.substr(1))) return true;
+      if (pattern[1] == '*') return matches_pattern(text, pattern.substr(1));
+    }
+    return false;
+  }
+  return !text.empty() && (pattern.front() == '?' || pattern.front() == text.front()) &&
+         matches_pattern(text.substr(1), pattern.substr(1));
+}
+
+std::optional<bool> test_result(const std::vector<std::string>& words) {
+  if (words.empty()) return false;
+  if (words.front() == "!") {
+    const auto inner = test_result({words.begin() + 1, words.end()});
+    return inner ? std::optional(!*inner) : std::nullopt;
+  }
+  for (const std::string& word : words) {
+    if (word == "&&" || word == "||" || word == "-a" || word == "-o") return std::nullopt;
+  }
+  std::vector<std::string> known;
+  for (const std::string& word : words) {
+    const auto text = without_unset(word);
+    if (!text) return std::nullopt;
+    known.push_back(*text);
+  }
+  if (known.size() == 1) return !known[0].empty();
+  if (known.size() == 2 && known[0] == "-z") return known[1].empty();
+  if (known.size() == 2 && known[0] == "-n") return !known[1].empty();
+  if (known.size() == 3) return compared(known[1], known[0], known[2]);
+  return std::nullopt;
+}
+
+}  // namespace plansearch::importers

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exchange/networks/import_reader.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+
+#include "base/names.hpp"
+#include "base/printable.hpp"
+#include "exchange/networks/exported_program.hpp"
+#include "exchange/networks/graph_text.hpp"
+#include "exchange/networks/onnx_model.hpp"
+#include "exchange/networks/operator_rows.hpp"
+#include "io/model/network_import.hpp"
+#include "io/document/raw_value.hpp"
+
+namespace plansearch::io {
+namespace {
+
+constexpr std::size_t kLargestOnnx = std::size_t{2} << 30U;  // a protocol buffer has no more
+
+/// Operators without a row: how many, and where the first one stands.
+struct UnknownOperator {
+  std::size_t count = 0;
+  const ImportedNode* first = nullptr;
+};
+
+class Importer {
+ public:
+  Importer(const ImportedGraph& graph, const ImportedStubs& stubs)
+      : graph_(graph), stubs_(stubs), lowering_(graph) {}
+
+  Draft run() {
+    for (const ImportedNode& node : graph_.nodes) {
+      try {
+        lower(node);
+      } catch (const InputError&) {
+        // The result of an unknown operator may cause this error.
+        if (unknown_.empty()) throw;
+      }
+    }
+    if (!unknown_.empty()) refuse();
+    refuse_idle_stubs();
+    return lowering_.finish();
+  }
+
+ private:
+  void lower(const ImportedNode& node) {
+    if (node.outputs.empty()) return;
+    if (lacks_shapes(node)) return;
+    const auto stub = stubs_.find(node.target);
+    if (const ImportedRow* row = find_row(stub == stubs_.end() ? node.kind : stub->second.like)) {
+      row->lower(lowering_, node.kind.starts_with(kOnnx) ? named_arguments(node, *row) : node,
+                 *row);
+      return;
+    }
+    const auto ids = Lowering::inputs(node);
+    const bool plain = std::all_of(ids.begin(), ids.end(), [&](ImportedId id) {
+      return lowering_.at(id).is == DraftValue::Is::Plain;
+    });
+    if (!plain) {
+      UnknownOperator& unknown = unknown_[node.target];
+      if (unknown.count++ == 0) unknown.first = &node;
+    }
+    lower_nothing(lowering_, node, {});
+  }
+
+  /// Shapes of constants do not matter.
+  bool lacks_shapes(const ImportedNode& node) {
+    const auto unshaped = [&](ImportedId id) { return !graph_.values[id].shaped; };
+    if (std::none_of(node.outputs.begin(), node.outputs.end(), unshaped)) return false;
+    const auto ids = Lowering::inputs(node);
+    if (std::any_of(ids.begin(), ids.end(), [&](ImportedId id) {
+          return lowering_.at(id).is != DraftValue::Is::Plain && graph_.values[id].floating;
+        })) {
+      graph_.fail(fmt::format("'{}' has no shape ({} in {})",
+                              printable(graph_.values[node.outputs.front()].name, 40), node.target,
+                              node.module.empty() ? "the network itself" : node.module),
+                  "write shapes in with onnx.shape_inference.infer_shapes");
+    }
+    lower_nothing(lowering_, node, {});
+    return true;
+  }
+
+  /// Refuses stubs that match no operator: a misspelled name would have no effect otherwise.
+  void refuse_idle_stubs() const {
+    std::vector<std::string> targets;
+    for (const ImportedNode& node : graph_.nodes) targets.push_back(node.target);
+    std::vector<InputError> errors;
+    for (const auto& [name, stub] : stubs_) {
+      if (std::find(targets.begin(), targets.end(), name) != targets.end()) continue;
+      const std::string guess = did_you_mean(name, targets);
+      errors.emplace_back(stub.where, fmt::format("{} has no operator '{}'", graph_.file, name),
+                          guess.empty() ? "leave the entry out" : guess);
+    }
+    if (!errors.empty()) throw InputErrors(std::move(errors));
+  }
+
+  [[noreturn]] void refuse() const {
+    std::vector<InputError> errors;
+    std::vector<std::string> stubs;
+    for (const auto& [target, unknown] : unknown_) {
+      std::string shapes;
+      for (const ImportedId id : Lowering::inputs(*unknown.first)) {
+        shapes += (shapes.empty() ? "" : ", ") + to_text(graph_.values[id].shape);
+      }
+      std::string made;
+      for (const ImportedId id : unknown.first->outputs) {
+        made += (made.empty() ? "" : ", ") + to_text(graph_.values[id].shape);
+      }
+      const std::string& module = unknown.first->module;
+      errors.emplace_back(
+          SourceLocation{graph_.file, 0, 0},
+          fmt::format("unknown operator {}, {} of them, the first in {}: {} -> {}", target,
+                      unknown.count, module.empty() ? "the network itself" : module, shapes, made),
+          fmt::format("its stub: \"{}\": {{like: pass}}", target));
+      stubs.push_back(fmt::format("\"{}\": {{like: pass}}", target));
+    }
+    errors.back() = InputError(
+        errors.back().where(), errors.back().what(),
+        fmt::format(
+            "say in a file stubs.yaml what each is like (aten.gelu, ...; pass: reads and writes "
+            "everything once): {{schema: {}, operators: {{{}}}}}; then add --operators stubs.yaml",
+            kStubSchema, fmt::join(stubs, ", ")));
+    throw InputErrors(std::move(errors));
+  }
+
+  const ImportedGraph& graph_;
+  const ImportedStubs& stubs_;
+  Lowering lowering_;
+  std::map<std::string, UnknownOperator> unknown_;
+};
+
+}  // namespace
+
+bool is_import(const std::filesystem::path& path) {
+  return path.extension() == ".pt2" || path.extension() == ".onnx";
+}
+
+Document read_import(const std::filesystem::path& path, const std::filesystem::path& stub_file) {
+  const ImportedStubs stubs = stub_file.empty() ? ImportedStubs() : read_stubs(Document::read(stub_file));
+  if (path.extension() == ".onnx") {
+    ImportedGraph graph = parse_onnx(read_file(path, kLargestOnnx), path.string());
+    graph.name = path.stem().string();
+    return graph_document(graph, stubs);
+  }
+  auto in = std::make_unique<std::ifstream>(path, std::ios::binary);
+  if (!*in) {
+    throw InputError({path.string(), 0, 0}, "the file cannot be opened", "check the path");
+  }
+  ImportedGraph graph = read_exported_program(std::move(in), path.string());
+  graph.name = path.stem().string();
+  return graph_document(graph, stubs);
+}
+
+Document graph_document(const ImportedGraph& graph, const ImportedStubs& stubs) {
+  const std::string text = graph_text(graph, Importer(graph, stubs).run());
+  return Document::parse(text, graph.file, Syntax::Json,
+                         {.size = std::size_t{64} << 20U, .values = 4'000'000, .depth = 64});
+}
+
+}  // namespace plansearch::io

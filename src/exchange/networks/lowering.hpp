@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// From operators of another program to ours: what all rows of operator tables build on.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "exchange/networks/draft.hpp"
+#include "exchange/networks/imported_graph.hpp"
+
+namespace plansearch::io {
+
+/// Walks the nodes of a graph in order. A row of an operator table calls these to say what its
+/// node reads and makes.
+class Lowering {
+ public:
+  explicit Lowering(const ImportedGraph& graph);
+
+  [[nodiscard]] const ImportedGraph& graph() const { return graph_; }
+  [[nodiscard]] AxisTable& axes() { return draft_.axes; }
+  [[nodiscard]] Draft& draft() { return draft_; }
+  [[nodiscard]] const DraftTensor& tensor_of(ImportedId id) const {
+    return draft_.tensors[at(id).tensor];
+  }
+  [[nodiscard]] const ImportedShape& shape(ImportedId id) const { return graph_.values[id].shape; }
+  [[nodiscard]] const DraftValue& at(ImportedId id) const { return values_[id]; }
+  /// All values that are views of a tensor.
+  [[nodiscard]] const std::vector<ImportedId>& views(DraftId tensor) const {
+    return views_[tensor];
+  }
+  [[nodiscard]] bool is_tensor(ImportedId id) const { return at(id).is == DraftValue::Is::Tensor; }
+  [[nodiscard]] bool is_parameter(ImportedId id) const {
+    return at(id).is == DraftValue::Is::Parameter;
+  }
+  /// How many nodes read a value, and whether the network hands it out.
+  [[nodiscard]] std::size_t uses(ImportedId id) const { return uses_[id]; }
+
+  /// The argument, which has to be there.
+  [[nodiscard]] ImportedId need(const ImportedNode& node, std::string_view name) const;
+  /// Every value that the node reads.
+  [[nodiscard]] static std::vector<ImportedId> inputs(const ImportedNode& node);
+  /// A dimension counted from the end where it is negative.
+  [[nodiscard]] std::size_t place(const ImportedNode& node, ImportedId id, std::int64_t dim) const;
+  [[noreturn]] void fail(const ImportedNode& node, const std::string& what,
+                         std::string hint = {}) const;
+
+  /// New axes for a shape.
+  [[nodiscard]] ImportedAxes fresh(const ImportedShape& shape);
+  /// The tensor that a value is; one of constants is made by an operator without inputs.
+  [[nodiscard]] DraftRead read(const ImportedNode& node, ImportedId id);
+  /// ... walked along these axes of the loop nest, axis by axis from the last; where the value has
+  /// one place it is repeated.
+  [[nodiscard]] DraftRead read_along(const ImportedNode& node, ImportedId id,
+                                     const ImportedAxes& loop);
+
+  /// A new operator that stands for the node.
+  [[nodiscard]] DraftOperator start(const ImportedNode& node, std::string_view word) const;
+  [[nodiscard]] DraftId make(DraftOperator& op, const ImportedAxes& axes,
+                             ElementClass element = ElementClass::Activation,
+                             std::string_view part = {});
+  DraftId add(DraftOperator op);
+  /// Binds a value of the source to a tensor with these axes.
+  void set(ImportedId id, DraftId tensor, ImportedAxes axes);
+  void set_view(ImportedId id, ImportedId of, ImportedAxes axes);
+  void set_plain(ImportedId id, ImportedAxes axes, double visible = 1.0,
+                 std::optional<std::size_t> counts_along = {});
+  /// All results but the first are not computed with.
+  void leave_rest(const ImportedNode& node);
+  /// Axes of a result that has the dimensions of its source, but for some in the middle.
+  [[nodiscard]] ImportedAxes carried(const ImportedNode& node, ImportedId from, ImportedId to);
+  /// A copy of a value whose axes have no relation to those of its source.
+  void copy(const ImportedNode& node, ImportedId from, ImportedId to);
+  /// A mask leaves this share of the scores in a tensor: of the product that has made it, too.
+  void mask(DraftId tensor, double visible);
+  /// Operators of one number run as one kernel.
+  [[nodiscard]] std::size_t next_fusion() { return fusions_++; }
+
+  /// Mean and deviation.
+  [[nodiscard]] AtomId pair() {
+    if (!pair_) pair_ = axes().make(2);
+    return *pair_;
+  }
+
+  [[nodiscard]] Draft finish();
+
+ private:
+  void start_value(ImportedId id);
+  void check_axes(ImportedId id, const ImportedAxes& axes) const;
+  void note_view(ImportedId id);
+
+  const ImportedGraph& graph_;
+  Draft draft_;
+  std::vector<DraftValue> values_;
+  std::vector<std::size_t> uses_;
+  std::vector<std::vector<ImportedId>> views_;
+  std::size_t fusions_ = 0;
+  std::optional<AtomId> pair_;
+};
+
+}  // namespace plansearch::io

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that have no row, told by the user: which known one each is like.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "io/document/document.hpp"
+
+namespace plansearch::io {
+
+inline constexpr std::string_view kStubSchema = "plansearch/stubs/v1";
+
+struct ImportedStub {
+  std::string like;  ///< "aten.gelu"; "pass" and "nothing" are known everywhere
+  SourceLocation where;
+};
+
+/// Stubs by the operator's name, such as "mylib.fused_act.default".
+using ImportedStubs = std::map<std::string, ImportedStub, std::less<>>;
+
+/// Reads plansearch/stubs/v1; wrong keys and names of operators that have no row are InputErrors.
+[[nodiscard]] ImportedStubs read_stubs(const Document& document);
+
+}  // namespace plansearch::io

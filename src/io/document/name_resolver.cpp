@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/document/name_resolver.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/names.hpp"
+#include "io/document/document.hpp"
+#include "io/document/file.hpp"
+
+namespace plansearch::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool has_extension(const fs::path& path, const NamedFiles& kind) {
+  const std::string extension = path.extension().string();
+  return std::find(kind.extensions.begin(), kind.extensions.end(), extension) !=
+         kind.extensions.end();
+}
+
+/// Files by canonical name; of equal names the first directory's wins.
+std::map<std::string, fs::path> files_by_name(const NamedFiles& kind) {
+  std::map<std::string, fs::path> found;
+  for (const fs::path& directory : kind.directories) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(directory, error)) {
+      const fs::path& path = entry.path();
+      const auto& apart = kind.apart;
+      if (!has_extension(path, kind) || !entry.is_regular_file(error)) continue;
+      if (std::find(apart.begin(), apart.end(), path.stem()) != apart.end()) continue;
+      found.emplace(canonical_name(path.stem().string()), path);
+    }
+  }
+  return found;
+}
+
+/// The `aliases:` of a file; none when the file has none or is broken (loading it will say so).
+std::vector<std::string> aliases_of(const fs::path& path) {
+  std::vector<std::string> aliases;
+  try {
+    const Document document = Document::read(path);
+    if (!document.root().is_map()) return aliases;
+    if (const auto list = document.root().find("aliases")) aliases = list->texts();
+  } catch (const InputError&) {
+    aliases.clear();
+  }
+  return aliases;
+}
+
+std::string without_extension(std::string_view text, const NamedFiles& kind) {
+  for (const std::string& extension : kind.extensions) {
+    if (text.size() > extension.size() && text.ends_with(extension)) {
+      return std::string(text.substr(0, text.size() - extension.size()));
+    }
+  }
+  return std::string(text);
+}
+
+fs::path at_base(std::string_view text, const NamedFiles& kind) {
+  fs::path path{std::string(text)};
+  return kind.base.empty() ? path : kind.base / path;
+}
+
+/// Whether the text reads as a path rather than a name: it has a directory part, or a file with
+/// a known extension is there.
+bool is_path(std::string_view text, const NamedFiles& kind) {
+  if (text == kStandardInput && kind.base.empty()) return true;
+  const fs::path written{std::string(text)};
+  const fs::path path = at_base(text, kind);
+  std::error_code error;
+  if (fs::exists(path, error)) return written.has_parent_path() || has_extension(path, kind);
+  return written.has_parent_path() && has_extension(path, kind);
+}
+
+}  // namespace
+
+std::vector<NamedFile> list_files(const NamedFiles& kind) {
+  std::vector<NamedFile> files;
+  for (const auto& [name, path] : files_by_name(kind)) {
+    files.push_back({path.stem().string(), aliases_of(path), path});
+  }
+  return files;
+}
+
+/// Hubs write "organisation/Name".
+std::string_view without_organisation(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  const bool one = slash != std::string_view::npos && text.rfind('/') == slash;
+  return one && slash + 1 < text.size() ? text.substr(slash + 1) : text;
+}
+
+fs::path resolve_file(std::string_view text, const NamedFiles& kind, const SourceLocation& where) {
+  if (text.empty()) throw InputError(where, fmt::format("no {} named", kind.what));
+  if (is_path(text, kind)) return at_base(text, kind);
+  const std::string wanted = canonical_name(without_extension(text, kind));
+  const std::string bare = canonical_name(without_extension(without_organisation(text), kind));
+  const std::map<std::string, fs::path> files = files_by_name(kind);
+  if (const auto found = files.find(bare); found != files.end()) return found->second;
+  std::vector<std::string> known;
+  for (const auto& [name, path] : files) known.push_back(name);
+  for (const auto& [name, path] : files) {
+    for (const std::string& alias : aliases_of(path)) {
+      const std::string other = canonical_name(alias);
+      if (other == wanted || other == bare) return path;
+      known.push_back(alias);
+    }
+  }
+  std::error_code error;
+  if (fs::exists(at_base(text, kind), error)) return at_base(text, kind);
+  std::string hint = did_you_mean(bare, known);
+  if (files.empty()) hint = "no such files in the search directories";
+  if (hint.empty() && !kind.listing.empty()) {
+    hint = fmt::format("plansearch list {} shows the {} that ship", kind.listing, files.size());
+  }
+  const bool names_file = has_extension(at_base(text, kind), kind);
+  throw InputError(where,
+                   fmt::format("unknown {} '{}'{}", kind.what, text,
+                               names_file ? ": no such file here, and none that ships" : ""),
+                   hint);
+}
+
+}  // namespace plansearch::io

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <array>
+
+#include "io/document/fields.hpp"
+#include "io/framework/framework_parts.hpp"
+
+namespace plansearch::io {
+namespace {
+
+constexpr std::array<Choice<Scope>, 3> kScopes{
+    {{"use", Scope::Use}, {"micro-batch", Scope::MicroBatch}, {"step", Scope::Step}}};
+
+DataType read_type(const Node& node) {
+  const std::string text = node.text();
+  const auto type = parse_data_type(text);
+  if (!type) {
+    node.fail(fmt::format("unknown number format '{}'", text),
+              "one of fp64, fp32, tf32, fp16, bf16, fp8, mxfp8, nvfp4");
+  }
+  return *type;
+}
+
+/// "none": the tensor is not kept.
+std::optional<DataType> read_kept_type(const Node& node) {
+  return node.text() == "none" ? std::nullopt : std::optional(read_type(node));
+}
+
+PrecisionPolicy read_policy(const Node& node, const Framework& framework) {
+  PrecisionPolicy policy;
+  if (const auto like = node.find("like")) {
+    const auto base = framework.precision.find(read_type(*like));
+    if (base == framework.precision.end()) {
+      like->fail("this precision is not described before", "describe the base first");
+    }
+    policy = base->second;
+  }
+  const Fields fields(node);
+  fields.take("matmul", policy.matmul, read_type);
+  fields.take("activation", policy.activation, read_type);
+  fields.take("parameter", policy.parameter, read_type);
+  fields.take("frozen", policy.frozen, read_type);
+  fields.take("gradient", policy.gradient, read_kept_type);
+  fields.take("main_gradient", policy.main_gradient, read_kept_type);
+  fields.take("master", policy.master, read_kept_type);
+  fields.take("moment", policy.moment, read_type);
+  fields.take("reduction", policy.reduction, read_type);
+  fields.take("gather", policy.gather, read_type);
+  fields.take("dispatch", policy.dispatch, read_type);
+  fields.take("saved", policy.saved, read_type);
+  if (!policy.gradient && !policy.main_gradient) {
+    node.fail("neither gradient nor main_gradient is kept", "give one of them a number format");
+  }
+  return policy;
+}
+
+}  // namespace
+
+void read_precision(const Node& map, Framework& framework) {
+  for (const Node::Entry& entry : map.entries()) {
+    const auto type = parse_data_type(entry.key);
+    if (!type) {
+      throw InputError(entry.where, fmt::format("unknown number format '{}'", entry.key),
+                       "one of fp64, fp32, tf32, fp16, bf16, fp8, mxfp8, nvfp4");
+    }
+    if (entry.value.is_scalar() && entry.value.text() == "none") {
+      framework.precision.erase(*type);
+    } else {
+      framework.precision[*type] = read_policy(entry.value, framework);
+    }
+  }
+}
+
+void read_implementation(const Node& map, Implementation& kept) {
+  const Fields fields(map);
+  fields.take("value", kept.value, {{"copy", ValueStorage::Copy}, {"view", ValueStorage::View}});
+  fields.take("expert_weights", kept.expert_weights,
+              {{"in-activation", ExpertWeights::InActivation},
+               {"after-activation", ExpertWeights::AfterActivation},
+               {"at-output", ExpertWeights::AtOutput},
+               {"at-output-fp32", ExpertWeights::AtOutputSingle}});
+  fields.take("grouped_heads", kept.grouped_heads,
+              {{"shared", GroupedHeads::Shared}, {"as-model", GroupedHeads::AsModel}});
+  fields.take("router_input", kept.router,
+              {{"as-is", RouterInput::AsIs},
+               {"fp32", RouterInput::Single},
+               {"as-model", RouterInput::AsModel}});
+  fields.take("norms", kept.norm_part, {{"own", NormPart::Own}, {"product", NormPart::Product}});
+  fields.take("logits", kept.loss,
+              {{"as-produced", LossInput::AsProduced}, {"fp32", LossInput::Single}});
+  fields.take("gradients", kept.gradients,
+              {{"buffer", GradientStorage::Buffer}, {"in-backward", GradientStorage::Backward}});
+}
+
+void read_sharding(const Node& map, ShardingRules& rules) {
+  const Fields fields(map);
+  fields.take("parameter_gather", rules.parameter_gather, kScopes);
+  fields.take("parameter_gather_pipelined", rules.parameter_gather_pipelined, kScopes);
+  fields.take("depth_gather", rules.depth_gather, kScopes);
+  fields.take("depth_reduce", rules.depth_reduce, kScopes);
+  fields.take("depth_parameters", rules.depth_parameters,
+              {{"all", DepthParameters::All}, {"products", DepthParameters::Products}});
+  fields.with("gradient_reduce", [&](const Node& list) {
+    const std::vector<Node> items = list.items();
+    if (items.size() != rules.gradient_reduce.size()) {
+      list.fail("give one scope for each of the ZeRO stages 0, 1, 2 and 3");
+    }
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      rules.gradient_reduce.at(i) = items[i].choice<Scope>(kScopes);
+    }
+  });
+  fields.take("gradient_reduce_pipelined", rules.gradient_reduce_pipelined, kScopes);
+  fields.with("shard_with", [&](const Node& list) {
+    rules.shard_with = {};
+    for (const Node& item : list.items()) {
+      const auto axis = parse_axis(item.text());
+      if (!axis || *axis != Axis::Context) item.fail("only context ranks shard with data ranks");
+      rules.shard_with.insert(*axis);
+    }
+  });
+  fields.take("unit", rules.unit,
+              {{"parameter", ParameterUnit::Parameter},
+               {"launch", ParameterUnit::Launch},
+               {"block", ParameterUnit::Block}});
+  fields.take("step_gather", rules.step_gather,
+              {{"together", StepGather::Together}, {"by-owner", StepGather::ByOwner}});
+  fields.take("recompute_gather", rules.recompute_gather,
+              {{"shared", RecomputeGather::Shared}, {"repeated", RecomputeGather::Repeated}});
+}
+
+}  // namespace plansearch::io

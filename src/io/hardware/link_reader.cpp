@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "io/hardware/link_fields.hpp"
+
+namespace plansearch::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+SlowMode read_slow_mode(const Node& node) {
+  SlowMode mode;
+  mode.excess = node.at("excess").positive<Seconds>();
+  const Node list = node.at("shares");
+  for (const Node& item : list.items()) {
+    const double nodes = number_or(item, "nodes", nullptr, 1.0, 1e7);
+    if (!mode.shares.empty() && nodes <= mode.shares.back().nodes) {
+      item.fail("numbers of nodes of a slow mode ascend");
+    }
+    mode.shares.push_back({nodes, number_or(item, "share", nullptr, 0.0, 1.0)});
+  }
+  if (mode.shares.empty())
+    list.fail("a slow mode needs a share", "shares: [{nodes: 1, share: 0.1}]");
+  return mode;
+}
+
+MeasuredTimes read_measured_times(const Node& node) {
+  constexpr std::size_t kFewest = 2;
+  constexpr std::array<std::string_view, 5> kKinds{"all-gather", "reduce-scatter", "all-reduce",
+                                                   "all-to-all", "send-receive"};
+  MeasuredTimes table;
+  const Node kind = node.at("kind");
+  table.kind = kind.text();
+  if (std::find(kKinds.begin(), kKinds.end(), table.kind) == kKinds.end()) {
+    kind.fail(fmt::format("no collective '{}'", table.kind),
+              fmt::format("one of {}", fmt::join(kKinds, ", ")));
+  }
+  table.ranks = node.at("ranks").count(2);
+  for (const Node& size : node.at("sizes").items()) table.sizes.push_back(size.positive<Bytes>());
+  for (const Node& time : node.at("times").items()) table.times.push_back(time.positive<Seconds>());
+  if (table.sizes.size() != table.times.size() || table.sizes.size() < kFewest) {
+    node.fail(fmt::format("{} sizes and {} times", table.sizes.size(), table.times.size()),
+              "give a time for each of two sizes or more");
+  }
+  const auto rises = [](const auto& a, const auto& b) { return !(a < b); };
+  if (std::adjacent_find(table.sizes.begin(), table.sizes.end(), rises) != table.sizes.end() ||
+      !std::is_sorted(table.times.begin(), table.times.end())) {
+    node.fail("sizes must rise, and times must not fall");
+  }
+  return table;
+}
+
+class LinkReader : public CurveReader {
+ public:
+  using CurveReader::CurveReader;
+  using CurveReader::number;
+
+  /// Given at 1 MB; kept in us per square root of byte.
+  void fill(std::string_view key, double& field) const {
+    constexpr double kRootOfMegabyte = 1e3;
+    constexpr double kMicrosecond = 1e-6;
+    if (based_ && !node_.find(key)) return;
+    field = time_or(node_, key, nullptr).value() / kMicrosecond / kRootOfMegabyte;
+  }
+  void number(std::string_view key, std::optional<double>& field, double low, double high) const {
+    if (node_.find(key)) field = number_or(node_, key, nullptr, low, high);
+  }
+  void boolean(std::string_view key, bool& field) const {
+    if (const auto found = node_.find(key)) field = found->boolean();
+  }
+  void reduction(std::string_view key, std::optional<Bandwidth>& rate, Seconds& base) const {
+    const auto found = node_.find(key);
+    if (!found) return;
+    rate = found->at("bandwidth").positive<Bandwidth>();
+    base = found->at("base").non_negative<Seconds>();
+  }
+  void measured(std::string_view key, std::vector<MeasuredTimes>& field) const {
+    const auto found = node_.find(key);
+    if (!found) return;
+    field.clear();
+    for (const Node& table : found->items()) field.push_back(read_measured_times(table));
+  }
+  void slow_mode(std::string_view key, std::optional<SlowMode>& field) const {
+    if (const auto found = node_.find(key)) field = read_slow_mode(*found);
+  }
+};
+
+template <typename Curve>
+Curve read_curve(const Node& node, const std::optional<CurveAndSource<Curve>>& base) {
+  Curve curve = base ? base->curve : Curve{};
+  const LinkReader reader(node, base.has_value());
+  visit_fields(curve, reader);
+  return curve;
+}
+
+void scale(LocalLinkCurve& curve, double factor) {
+  curve.low_latency *= factor;
+  curve.low_latency_128 *= factor;
+  curve.simple *= factor;
+  if (curve.switch_reduction) *curve.switch_reduction *= factor;
+}
+
+Provenance curve_provenance(const Node& node) {
+  FieldLog log;
+  log.given("curve");
+  return log.provenance(node, {}).at("curve");
+}
+
+/// The provenance stated in the node, else that of a change of the curve it is like.
+template <typename Curve>
+Provenance stated_provenance(const Node& node, const std::optional<CurveAndSource<Curve>>& base) {
+  const Provenance stated = curve_provenance(node);
+  if (node.find("provenance") || !base) return stated;
+  return {Evidence::Assumed,
+          fmt::format("{} with changes ({})", base->curve.name, base->from.source)};
+}
+
+/// A curve file, opened and checked: its root stays valid while the document lives.
+Document open_curve(std::string_view name, std::string_view what, const std::string& folder,
+                    std::string_view schema, ProfileLibrary& library, const SourceLocation& where) {
+  const fs::path beside = fs::path(where.file).parent_path();
+  Document document =
+      library.open(resolve_file(name, library.files(std::string(what), folder, beside), where));
+  require_schema(document.root(), schema);
+  return document;
+}
+
+/// The name of a curve file; its own origin where it is like no other.
+template <typename Curve>
+void read_names(const Node& root, Curve& curve) {
+  curve.name = root.at("name").text();
+  if (curve.origin.empty()) curve.origin = curve.name;
+  if (const auto text = root.find("description")) (void)text->text();
+  if (const auto aliases = root.find("aliases")) aliases->ignore();
+  root.finish();
+}
+
+/// A curve as its file, and those it is like, describe it; links with the bandwidth they were
+/// measured at.
+template <typename Curve>
+CurveAndSource<Curve> read_curve_file(std::string_view name, ProfileLibrary& library,
+                                      const SourceLocation& where, int depth, Bandwidth* nominal) {
+  constexpr bool kLink = std::is_same_v<Curve, LocalLinkCurve>;
+  const Document document =
+      kLink ? open_curve(name, "link curve", "links", "plansearch/link/v1", library, where)
+            : open_curve(name, "fabric curve", "fabrics", "plansearch/fabric/v1", library, where);
+  const Node root = document.root();
+  std::optional<CurveAndSource<Curve>> base;
+  if (const auto like = root.find("like")) {
+    if (depth > kMaxLikeDepth) like->fail("`like` refers back to itself");
+    base = read_curve_file<Curve>(like->text(), library, like->where(), depth + 1, nominal);
+  }
+  Curve curve = read_curve(root, base);
+  const Provenance from = stated_provenance(root, base);
+  if constexpr (kLink) *nominal = bandwidth_or(root, "nominal_bandwidth", base ? nominal : nullptr);
+  read_names(root, curve);
+  return {curve, from};
+}
+
+CurveAndSource<LocalLinkCurve> load_link(std::string_view name, const LinkTier& tier,
+                                         ProfileLibrary& library, const SourceLocation& where) {
+  Bandwidth nominal;
+  auto [curve, from] = read_curve_file<LocalLinkCurve>(name, library, where, 0, &nominal);
+  const double factor = tier.bandwidth / nominal;
+  scale(curve, factor);
+  constexpr double kSame = 0.01;
+  if (std::abs(factor - 1.0) > kSame) {
+    from = {Evidence::Assumed,
+            fmt::format("{} scaled by {:.3g} ({})", curve.name, factor, from.source)};
+  }
+  return {curve, from};
+}
+
+CurveAndSource<FabricCurve> load_fabric(std::string_view name, const LinkTier& /*tier*/,
+                                        ProfileLibrary& library, const SourceLocation& where) {
+  return read_curve_file<FabricCurve>(name, library, where, 0, nullptr);
+}
+
+std::string default_curve(const std::vector<TierRule>& rules, const LinkTier& tier,
+                          const Node& node) {
+  for (const TierRule& rule : rules) {
+    if (rule.kind && *rule.kind != tier.kind) continue;
+    if (tier.bandwidth >= rule.min_bandwidth) return rule.curve;
+  }
+  node.fail("no default curve fits this tier", "name one with link: or fabric:");
+}
+
+Provenance by_default(const Provenance& from) {
+  return {Evidence::Assumed, "by default rule: " + from.source};
+}
+
+/// Reads the curve under `key`, by name or as described there; else by the rules of the defaults.
+template <typename Load>
+auto read_tier_curve(const Node& tier_node, const LinkTier& tier, ProfileLibrary& library,
+                     std::string_view key, std::vector<TierRule> Defaults::*rules, Load load) {
+  const auto given = tier_node.find(key);
+  if (!given) {
+    auto found = load(default_curve(library.defaults().*rules, tier, tier_node), tier, library,
+                      tier_node.where());
+    found.from = by_default(found.from);
+    return found;
+  }
+  if (!given->is_map()) return load(given->text(), tier, library, given->where());
+  std::optional<decltype(load({}, tier, library, {}))> base;
+  if (const auto like = given->find("like"))
+    base = load(like->text(), tier, library, like->where());
+  auto curve = read_curve(*given, base);
+  if (curve.name.empty()) curve.name = tier.name;
+  return decltype(load({}, tier, library, {})){curve, stated_provenance(*given, base)};
+}
+
+}  // namespace
+
+CurveAndSource<LocalLinkCurve> read_link_curve(const Node& tier_node, const LinkTier& tier,
+                                               ProfileLibrary& library) {
+  return read_tier_curve(tier_node, tier, library, "link", &Defaults::links, load_link);
+}
+
+CurveAndSource<FabricCurve> read_fabric_curve(const Node& tier_node, const LinkTier& tier,
+                                              ProfileLibrary& library) {
+  return read_tier_curve(tier_node, tier, library, "fabric", &Defaults::fabrics, load_fabric);
+}
+
+LinkTier device_tier(ProfileLibrary& library, const SourceLocation& where) {
+  const Defaults& defaults = library.defaults();
+  LinkTier tier;
+  tier.name = "device";
+  tier.kind = TierKind::Switch;
+  tier.size = 1;
+  tier.bandwidth = defaults.device_bandwidth;
+  const auto found = load_link(defaults.device_curve, tier, library, where);
+  tier.curve = found.curve;
+  tier.provenance["curve"] = by_default(found.from);
+  tier.provenance["bandwidth"] = {Evidence::Assumed, "default path to the network cards"};
+  return tier;
+}
+
+}  // namespace plansearch::io

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/model/model_reader.hpp"
+
+#include <fmt/format.h>
+
+#include "base/names.hpp"
+#include "io/document/fields.hpp"
+#include "io/model/graph/graph_reader.hpp"
+#include "io/model/graph/graph_words.hpp"
+#include "io/model/hf_config.hpp"
+#include "io/model/model_sections.hpp"
+#include "io/model/network_import.hpp"
+#include "io/document/overlay.hpp"
+#include "io/document/raw_value.hpp"
+#include "plansearch/transformer_builder.hpp"
+
+namespace plansearch::io {
+namespace {
+
+constexpr std::string_view kModelSchema = "plansearch/model/v1";
+constexpr double kMostParameters = 1e16;
+
+void require_schema(const Node& root) {
+  if (!root.find("schema")) {
+    root.fail("this is not a model: neither 'schema' nor 'model_type' is there",
+              fmt::format("write schema: {}, or use a Hugging Face config.json", kModelSchema));
+  }
+  const Node schema = root.at("schema");
+  if (schema.text() == kModelSchema || schema.text() == kGraphSchema) return;
+  schema.fail(fmt::format("'{}' is not a model file", schema.text()),
+              fmt::format("write schema: {}, or {}", kModelSchema, kGraphSchema));
+}
+
+void check_sizes(const Node& root, const ModelDescription& model) {
+  const std::vector<std::string> wrong = contradictions(model);
+  if (!wrong.empty()) root.fail(fmt::format("{}", fmt::join(wrong, "; ")));
+}
+
+/// Patterns that freeze nothing or everything, and adapters the model has no place for.
+void check_trained(const Node& root, const ModelDescription& model) {
+  const TrainingDefaults& training = model.training;
+  if (training.lora) {
+    const auto wrong = adapter_problem(model);
+    if (wrong) root.at("training").at("lora").fail(wrong->what, wrong->remedy);
+  }
+  if (training.frozen.empty()) return;
+  const Node frozen = root.at("training").at("frozen");
+  const Network network = build_network(model);
+  const std::vector<std::string> missed = patterns_without_match(network, training.frozen);
+  if (!missed.empty()) {
+    std::string hint = did_you_mean(missed.front(), parameter_names(network));
+    if (hint.empty())
+      hint = "names are block/parameter, such as " + parameter_names(network).front();
+    frozen.fail(fmt::format("no parameter matches '{}'", missed.front()), hint);
+  }
+  if (trainable_parameter_count(network) == 0) {
+    frozen.fail("every parameter is frozen", "leave something to train");
+  }
+}
+
+std::int64_t checked_parameter_count(const Node& root, ModelDescription model) {
+  model.training.lora.reset();  // published counts are those of the base
+  const Network network = build_network(model);
+  double total = 0.0;
+  for (const BlockRun& run : network.order) {
+    total +=
+        static_cast<double>(run.count) * block_parameter_count(network, network.blocks[run.block]);
+  }
+  if (total > kMostParameters) {
+    root.fail(fmt::format("the sizes make {:.3g} parameters", total),
+              "check layers, hidden, the MLP width and the number of experts");
+  }
+  return parameter_count(network);
+}
+
+NamedFiles model_files(std::span<const std::filesystem::path> directories) {
+  NamedFiles kind;
+  kind.what = "model";
+  kind.directories = {directories.begin(), directories.end()};
+  kind.extensions = {".yaml", ".json"};
+  kind.listing = "models";
+  return kind;
+}
+
+ModelFile read_own(const Node& root) {
+  require_schema(root);
+  ModelFile file;
+  file.model = root.at("schema").text() == kGraphSchema ? read_graph(root) : read_sections(root);
+  Fields(root).take("aliases", file.aliases, &Node::texts);
+  Fields(root).take("parameters", file.published_parameters, kPositive);
+  root.finish();
+  check_sizes(root, file.model);
+  check_trained(root, file.model);
+  const std::int64_t count = checked_parameter_count(root, file.model);
+  if (file.published_parameters.has_value() && *file.published_parameters != count) {
+    root.at("parameters")
+        .fail(
+            fmt::format("the sizes make {} parameters, not {}", count, *file.published_parameters));
+  }
+  return file;
+}
+
+/// A network of another program, read as the graph file that it becomes. Errors of that graph file
+/// have no place in the user's file.
+ModelFile read_imported(const std::filesystem::path& path, const std::string& name,
+                        const std::filesystem::path& stubs, std::span<const Override> overrides) {
+  const Document document = read_import(path, stubs);
+  try {
+    return read_model(overlaid(document, overrides), name);
+  } catch (const InputError& error) {
+    throw InputError({path.string(), 0, 0},
+                     fmt::format("as a graph file it is refused: {}", error.what()), error.hint());
+  }
+}
+
+}  // namespace
+
+ModelFile read_model(const Document& document, const std::string& fallback_name,
+                     const std::filesystem::path& families) {
+  const Node root = document.root();
+  if (!root.is_map()) {
+    root.fail("expected a model file: a map with the key 'schema'",
+              "or a Hugging Face config.json with 'model_type'; see docs/models.md");
+  }
+  ModelFile file;
+  if (!root.find("schema") && root.find("model_type")) {
+    file.format = ModelFormat::HuggingFace;
+    HfModel read = read_hf_config(root, fallback_name, families);
+    file.model = std::move(read.model);
+    file.left_out = std::move(read.left_out);
+    file.passed_over = std::move(read.passed_over);
+    check_sizes(root, file.model);
+    static_cast<void>(checked_parameter_count(root, file.model));
+  } else {
+    file = document.collect(read_own);
+  }
+  file.hash = document.hash();
+  return file;
+}
+
+namespace {
+
+/// A network with other sizes has other parameters than those that were published.
+Document changed(const Document& document, std::span<const Override> overrides) {
+  if (overrides.empty() || !document.root().is_map()) return document;
+  RawValue root = document.raw();
+  std::erase_if(root.entries, [](const RawEntry& entry) { return entry.key == "parameters"; });
+  return overlaid(Document::made(std::move(root), document.hash(), document.file()), overrides);
+}
+
+ModelFile read_changed(const std::filesystem::path& path, const std::filesystem::path& families,
+                       std::span<const Override> overrides, const std::filesystem::path& stubs) {
+  // A directory of a downloaded model is as good a name as its config.json.
+  std::string name = path.stem().string();
+  if (name == "config") {
+    const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+    name = (folder.lexically_normal() / "").parent_path().filename().string();
+  }
+  if (path == kStandardInput) name = "stdin";
+  if (is_import(path)) return read_imported(path, name, stubs, overrides);
+  if (!stubs.empty()) {
+    throw InputError({path.string(), 0, 0},
+                     fmt::format("--operators {}: only networks of other programs have operators "
+                                 "that are not known",
+                                 stubs.string()),
+                     "leave --operators out, or name a .pt2 or .onnx file");
+  }
+  return read_model(changed(Document::read(path), overrides), name.empty() ? "model" : name,
+                    families);
+}
+
+}  // namespace
+
+ModelFile read_model(const std::filesystem::path& path, const std::filesystem::path& families) {
+  return read_changed(path, families, {}, {});
+}
+
+ModelFile load_model(std::string_view name_or_path,
+                     std::span<const std::filesystem::path> directories,
+                     std::span<const Override> overrides, const std::filesystem::path& stubs) {
+  const std::filesystem::path families =
+      directories.empty() ? std::filesystem::path() : directories.front() / "families";
+  std::filesystem::path path = resolve_file(name_or_path, model_files(directories));
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    const std::filesystem::path config = path / "config.json";
+    if (!std::filesystem::exists(config, error)) {
+      throw InputError({path.string(), 0, 0}, "this directory has no config.json",
+                       "name a model file, or the folder of a Hugging Face model");
+    }
+    path = config;
+  }
+  return read_changed(path, families, overrides, stubs);
+}
+
+std::vector<NamedFile> list_models(std::span<const std::filesystem::path> directories) {
+  return list_files(model_files(directories));
+}
+
+}  // namespace plansearch::io

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sections of a model file (plansearch/model/v1), one function each.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "io/document/document.hpp"
+#include "plansearch/model_description.hpp"
+
+namespace plansearch::io {
+
+// Wide enough for any network, small enough that products of sizes cannot overflow.
+inline constexpr IntegerRange kLayerRange{1, 10'000};
+inline constexpr IntegerRange kLayerCount{0, 10'000};
+inline constexpr IntegerRange kSmallRange{0, 1'000};
+inline constexpr IntegerRange kSizeRange{1, 10'000'000};
+inline constexpr IntegerRange kZeroOrSize{0, 10'000'000};
+inline constexpr IntegerRange kLengthRange{1, 100'000'000};
+inline constexpr IntegerRange kZeroOrLength{0, 100'000'000};
+inline constexpr IntegerRange kOffset{-1'000, 1'000};
+
+inline constexpr Choice<StackKind> kStacks[] = {{"decoder", StackKind::Decoder},
+                                                {"encoder", StackKind::Encoder},
+                                                {"encoder-decoder", StackKind::EncoderDecoder},
+                                                {"vision", StackKind::Vision}};
+inline constexpr Choice<PositionKind> kPositions[] = {{"none", PositionKind::None},
+                                                      {"learned", PositionKind::Learned},
+                                                      {"rotary", PositionKind::Rotary},
+                                                      {"alibi", PositionKind::Alibi},
+                                                      {"relative", PositionKind::Relative}};
+inline constexpr Choice<QkNorm> kQkNorms[] = {{"none", QkNorm::None},
+                                              {"per-head", QkNorm::PerHead},
+                                              {"full-width", QkNorm::FullWidth},
+                                              {"each-head", QkNorm::EachHead},
+                                              {"plain", QkNorm::Plain}};
+inline constexpr Choice<NormKind> kNorms[] = {{"layernorm", NormKind::LayerNorm},
+                                              {"layernorm-no-bias", NormKind::LayerNormNoBias},
+                                              {"layernorm-plain", NormKind::LayerNormPlain},
+                                              {"rmsnorm", NormKind::RmsNorm}};
+inline constexpr Choice<OptimizerKind> kOptimizers[] = {{"adam", OptimizerKind::Adam},
+                                                        {"sgd", OptimizerKind::Sgd},
+                                                        {"lion", OptimizerKind::Lion},
+                                                        {"adafactor", OptimizerKind::Adafactor},
+                                                        {"muon", OptimizerKind::Muon}};
+
+enum class BiasPlaces { None, Qkv, Output, All };
+
+inline constexpr Choice<BiasPlaces> kBiases[] = {{"none", BiasPlaces::None},
+                                                 {"qkv", BiasPlaces::Qkv},
+                                                 {"output", BiasPlaces::Output},
+                                                 {"all", BiasPlaces::All}};
+inline constexpr Choice<WindowKind> kWindows[] = {{"sliding", WindowKind::Sliding},
+                                                  {"chunked", WindowKind::Chunked}};
+inline constexpr Choice<bool> kSpans[] = {{"full", true}, {"window", false}};
+inline constexpr Choice<HeadTransform> kTransforms[] = {{"none", HeadTransform::None},
+                                                        {"plain", HeadTransform::Plain},
+                                                        {"bias", HeadTransform::Biased}};
+inline constexpr Choice<Activation> kActivations[] = {{"gelu", Activation::Gelu},
+                                                      {"relu", Activation::Relu},
+                                                      {"silu", Activation::Silu},
+                                                      {"squared-relu", Activation::SquaredRelu},
+                                                      {"clamped-silu", Activation::ClampedSilu}};
+inline constexpr Choice<NormPlacement> kPlacements[] = {
+    {"pre", NormPlacement::Pre},           {"post", NormPlacement::Post},
+    {"sandwich", NormPlacement::Sandwich}, {"after-branch", NormPlacement::AfterBranch},
+    {"parallel", NormPlacement::Parallel}, {"parallel-two", NormPlacement::ParallelTwo}};
+
+/// All sections of a model file.
+[[nodiscard]] ModelDescription read_sections(const Node& root);
+[[nodiscard]] LatentAttention read_latent(const Node& node);
+/// Reads a number above 0, at most 1.
+[[nodiscard]] double read_predicted(const Node& node);
+/// Reads training defaults, without seq_len for networks that fix it (images and graphs).
+[[nodiscard]] TrainingDefaults read_training(const Node& node, StackKind stack);
+
+}  // namespace plansearch::io

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables of a profile: kernel summaries of Nsight Systems, sums of kernels by name, times of steps.
+#include <fmt/format.h>
+
+#include "io/tables/csv.hpp"
+#include "io/document/file.hpp"
+#include "io/tables/kernel_profile/step_profile.hpp"
+#include "plansearch/error.hpp"
+
+namespace plansearch::io {
+namespace {
+
+constexpr std::size_t kLargestProfile = std::size_t{2} << 30U;
+/// The name of the row for the time of the whole profile, the only one that is not a kernel.
+constexpr std::string_view kSpan = "span";
+
+/// A table of kernels: where its times and calls stand, and what a unit is.
+struct TableForm {
+  std::string_view name;
+  std::string_view time;
+  std::string_view calls;
+  double unit;  ///< seconds
+};
+constexpr std::array kForms{TableForm{"Name", "Total Time (ns)", "Instances", 1e-9},
+                            TableForm{"name", "time_us", "calls", 1e-6}};
+
+double needed(const CsvTable& table, const CsvRow& row, std::string_view column) {
+  const auto value = table.number(row, column, 0.0);
+  if (!value) table.fail(row, column, "is empty");
+  return *value;
+}
+
+StepProfile read_sums(const CsvTable& table, const TableForm& form) {
+  StepProfile profile;
+  bool any = false;
+  for (const CsvRow& row : table.rows()) {
+    const Seconds time(needed(table, row, form.time) * form.unit);
+    const std::string& name = table.text(row, form.name);
+    if (name == kSpan) {
+      profile.span = time;
+      continue;
+    }
+    TermTime& sum = profile.at(term_of(name));
+    sum.time += time;
+    sum.calls += table.has(form.calls) ? table.number(row, form.calls, 0.0).value_or(0.0) : 0.0;
+    any = any || time > Seconds(0);
+  }
+  if (!any) table.fail_header("has no kernel that took time", "profile a few steps of the run");
+  return profile;
+}
+
+StepProfile read_steps(const CsvTable& table) {
+  StepProfile profile;
+  for (const CsvRow& row : table.rows()) {
+    const auto step = table.integer(row, "step", 0);
+    const double time = needed(table, row, "time_s");
+    if (!step) table.fail(row, "step", "is empty");
+    if (time <= 0.0) table.fail(row, "time_s", "a step takes more than no time");
+    const auto rank = table.has("rank") ? table.integer(row, "rank", 0) : std::nullopt;
+    profile.times.push_back({*step, rank.value_or(0), Seconds(time)});
+  }
+  if (profile.times.empty()) table.fail_header("has no step");
+  return profile;
+}
+
+/// Nsight Systems says what it does before it prints the table.
+std::string from_header(std::string_view text) {
+  const std::size_t header = text.find("Total Time (ns)");
+  if (header == std::string_view::npos) return std::string(text);
+  const std::size_t line = text.rfind('\n', header);
+  return std::string(line == std::string_view::npos ? text : text.substr(line + 1));
+}
+
+}  // namespace
+
+StepProfile read_kernel_table(std::string_view text, const std::string& file) {
+  const CsvTable table = CsvTable::parse(from_header(text), file);
+  for (const TableForm& form : kForms) {
+    if (table.has(form.name) && table.has(form.time)) return read_sums(table, form);
+  }
+  if (table.has("step") && table.has("time_s")) return read_steps(table);
+  table.fail_header("is not a table of kernels or steps",
+                    "nsys stats -r cuda_gpu_kern_sum --format csv writes one; or columns name and "
+                    "time_us, or step and time_s");
+}
+
+StepProfile read_profile(const std::filesystem::path& path) {
+  const std::string text = read_file(path, kLargestProfile);
+  const std::string file = path.string();
+  if (text.substr(0, 2) == "\x1f\x8b") {
+    throw InputError({file, 0, 0}, "is compressed", fmt::format("gunzip {}", file));
+  }
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos) throw InputError({file, 0, 0}, "is empty");
+  const bool json = text[first] == '{' || text[first] == '[';
+  return json ? read_chrome_trace(text, file) : read_kernel_table(text, file);
+}
+
+}  // namespace plansearch::io

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where probes run: a processor, an accelerator, a model with known truth, or recorded tables.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "measure/calibrate/probe.hpp"
+#include "io/tables/sample_file.hpp"
+#include "plansearch/shipped_data.hpp"
+
+namespace plansearch::calibrate {
+
+struct BackendOptions {
+  std::string truth = "dgx-h100";   ///< synthetic: the profile that answers
+  double noise = 0.03;              ///< synthetic: standard deviation of ln(time) of a block
+  double wild = 0.0;                ///< synthetic: share of points that are far off
+  std::uint64_t seed = 1;           ///< synthetic
+  std::vector<std::string> tables;  ///< replay: CSV as for `validate`
+  int threads = 0;                  ///< cpu; 0: those of the BLAS library
+  double most_bytes = 0.0;          ///< of all buffers together
+  /// Called, from any thread, with the process that ended before its time; must not return.
+  std::function<void(const std::string&)> on_loss;
+};
+
+/// One point, ready to run.
+class Trial {
+ public:
+  Trial() = default;
+  virtual ~Trial() = default;
+  Trial(const Trial&) = delete;
+  Trial& operator=(const Trial&) = delete;
+  /// Seconds that so many calls take one after the other.
+  virtual double run(int calls) = 0;
+};
+
+/// Why a point or a device cannot be measured; thrown.
+struct Unmeasurable {
+  std::string reason;
+  std::string remedy{};
+};
+
+class Backend {
+ public:
+  Backend() = default;
+  virtual ~Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+
+  [[nodiscard]] virtual io::SampledMachine machine() const = 0;
+  /// Rough rates, for grids and estimates.
+  [[nodiscard]] virtual double flop_rate() const = 0;
+  [[nodiscard]] virtual double byte_rate() const = 0;
+  /// Formats of products.
+  [[nodiscard]] virtual std::vector<std::string> formats() const = 0;
+  /// Why none of the points of a probe can be measured; nothing: they can.
+  [[nodiscard]] virtual std::optional<std::string> lacks(const Probe& probe) const = 0;
+  /// Throws Unmeasurable.
+  [[nodiscard]] virtual std::unique_ptr<Trial> prepare(const Point& point) = 0;
+  /// The points that exist where they are not a grid's.
+  [[nodiscard]] virtual std::optional<std::vector<Point>> recorded(const Probe& /*probe*/) const {
+    return std::nullopt;
+  }
+  /// Why nothing more can be measured by this process, asked after a point that failed.
+  [[nodiscard]] virtual std::optional<std::string> broken() { return std::nullopt; }
+  /// State of the device right after a point; empty where it reports none.
+  [[nodiscard]] virtual io::SampleState state() { return {}; }
+  /// Seconds on the clock that a budget is counted by.
+  [[nodiscard]] virtual double now() const;
+  /// Ranks of all nodes; several processes take every decision alike, and the first of them writes.
+  [[nodiscard]] virtual int ranks() const { return machine().accelerators; }
+  [[nodiscard]] virtual bool is_first() const { return true; }
+  /// The text of the first process.
+  [[nodiscard]] virtual std::string shared(std::string text) const { return text; }
+};
+
+struct BackendRow {
+  std::string_view name;
+  std::string_view help;
+  std::unique_ptr<Backend> (*make)(const BackendOptions& options, const ShippedData& data);
+};
+
+[[nodiscard]] std::span<const BackendRow> backends();
+/// Throws Unmeasurable where the machine has no such device, InputError for wrong options.
+[[nodiscard]] std::unique_ptr<Backend> make_backend(std::string_view name,
+                                                    const BackendOptions& options,
+                                                    const ShippedData& data);
+
+}  // namespace plansearch::calibrate

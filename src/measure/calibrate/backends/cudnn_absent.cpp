@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/calibrate/backends/cudnn_attention.hpp"
+
+namespace plansearch::calibrate {
+
+std::unique_ptr<FusedAttention> make_attention() {
+  throw Unmeasurable{"this build is without cuDNN: cudnn.h of version 9 was not found"};
+}
+
+void check_attention_graph(const Point& /*point*/) {
+  static_cast<void>(make_attention());
+}
+
+}  // namespace plansearch::calibrate

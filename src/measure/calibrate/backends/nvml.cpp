@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// No header of NVML is needed: its functions are declared here as its documentation lists them.
+#include "measure/calibrate/backends/nvml.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <type_traits>
+
+namespace plansearch::calibrate {
+namespace {
+
+using Device = void*;
+constexpr int kSuccess = 0;
+constexpr unsigned kTextSize = 96;
+constexpr int kClockSm = 1;
+constexpr int kClockMemory = 2;
+constexpr int kSensorGpu = 0;
+constexpr double kMilli = 1e-3;
+
+struct Reason {
+  unsigned long long bit;
+  std::string_view word;
+};
+constexpr std::array kReasons{Reason{0x2, "application clocks"}, Reason{0x4, "power limit"},
+                              Reason{0x8, "hardware slowdown"},  Reason{0x10, "sync boost"},
+                              Reason{0x20, "software thermal"},  Reason{0x40, "hardware thermal"},
+                              Reason{0x80, "power brake"},       Reason{0x100, "display clocks"}};
+
+struct Joint {
+  int level;
+  std::string_view word;
+};
+/// nvmlGpuTopologyLevel, as nvidia-smi topo writes them.
+constexpr std::array kJoints{Joint{0, "X"},    Joint{10, "PIX"},  Joint{20, "PXB"},
+                             Joint{30, "PHB"}, Joint{40, "NODE"}, Joint{50, "SYS"}};
+
+}  // namespace
+
+struct Nvml::Library {
+  int (*init)() = nullptr;
+  int (*shutdown)() = nullptr;
+  int (*driver)(char*, unsigned) = nullptr;
+  int (*handle)(const char*, Device*) = nullptr;
+  int (*name)(Device, char*, unsigned) = nullptr;
+  int (*identity)(Device, char*, unsigned) = nullptr;
+  int (*clock)(Device, int, unsigned*) = nullptr;
+  int (*highest_clock)(Device, int, unsigned*) = nullptr;
+  int (*power)(Device, unsigned*) = nullptr;
+  int (*power_limit)(Device, unsigned*) = nullptr;
+  int (*temperature)(Device, int, unsigned*) = nullptr;
+  int (*reasons)(Device, unsigned long long*) = nullptr;
+  int (*ancestor)(Device, Device, int*) = nullptr;
+  int (*link)(Device, unsigned, int*) = nullptr;
+  std::vector<Device> devices{};
+
+  /// All of them, or none is used.
+  bool load() {
+    void* file = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);  // for the process's life
+    if (file == nullptr) return false;
+    bool whole = true;
+    const auto find = [&](auto& entry, const char* symbol) {
+      entry = reinterpret_cast<std::remove_reference_t<decltype(entry)>>(::dlsym(file, symbol));
+      whole = whole && entry != nullptr;
+    };
+    find(init, "nvmlInit_v2");
+    find(shutdown, "nvmlShutdown");
+    find(driver, "nvmlSystemGetDriverVersion");
+    find(handle, "nvmlDeviceGetHandleByPciBusId_v2");
+    find(name, "nvmlDeviceGetName");
+    find(identity, "nvmlDeviceGetUUID");
+    find(clock, "nvmlDeviceGetClockInfo");
+    find(highest_clock, "nvmlDeviceGetMaxClockInfo");
+    find(power, "nvmlDeviceGetPowerUsage");
+    find(power_limit, "nvmlDeviceGetEnforcedPowerLimit");
+    find(temperature, "nvmlDeviceGetTemperature");
+    find(reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
+    find(ancestor, "nvmlDeviceGetTopologyCommonAncestor");
+    find(link, "nvmlDeviceGetNvLinkState");
+    return whole && init() == kSuccess;
+  }
+
+  [[nodiscard]] std::string text(int (*read)(Device, char*, unsigned), Device device) const {
+    std::array<char, kTextSize> text{};
+    return read(device, text.data(), kTextSize) == kSuccess ? std::string(text.data())
+                                                            : std::string("unknown");
+  }
+
+  [[nodiscard]] int links(Device device) const {
+    constexpr unsigned kMost = 36;
+    int count = 0;
+    for (unsigned index = 0; index < kMost; ++index) {
+      int active = 0;
+      if (link(device, index, &active) == kSuccess && active != 0) ++count;
+    }
+    return count;
+  }
+
+  [[nodiscard]] std::string describe(Device device) const {
+    unsigned limit = 0;
+    unsigned highest = 0;
+    std::string about = fmt::format("{}, {}", text(name, device), text(identity, device));
+    if (power_limit(device, &limit) == kSuccess) about += fmt::format(", {:.0f} W", kMilli * limit);
+    if (highest_clock(device, kClockSm, &highest) == kSuccess) {
+      about += fmt::format(", {} MHz", highest);
+    }
+    return about + fmt::format(", {} NVLinks", links(device));
+  }
+
+  /// "0-1 NV18, 0-2 SYS": by NVLink where both have links, else the way over PCI.
+  [[nodiscard]] std::string topology() const {
+    std::vector<std::string> pairs;
+    for (std::size_t one = 0; one < devices.size(); ++one) {
+      for (std::size_t other = one + 1; other < devices.size(); ++other) {
+        const int shared = std::min(links(devices[one]), links(devices[other]));
+        int level = -1;
+        std::string word = "unknown";
+        if (shared > 0) {
+          word = fmt::format("NV{}", shared);
+        } else if (ancestor(devices[one], devices[other], &level) == kSuccess) {
+          for (const Joint& joint : kJoints) {
+            if (joint.level == level) word = joint.word;
+          }
+        }
+        pairs.push_back(fmt::format("{}-{} {}", one, other, word));
+      }
+    }
+    return fmt::format("{}", fmt::join(pairs, ", "));
+  }
+};
+
+Nvml::Nvml() : library_(std::make_unique<Library>()) {}
+
+Nvml::~Nvml() {
+  if (library_->shutdown != nullptr) library_->shutdown();
+}
+
+std::unique_ptr<Nvml> Nvml::open(const std::vector<std::string>& bus_ids) {
+  std::unique_ptr<Nvml> nvml(new Nvml());
+  if (!nvml->library_->load()) {
+    nvml->library_->shutdown = nullptr;
+    return nullptr;
+  }
+  for (const std::string& bus_id : bus_ids) {
+    Device device = nullptr;
+    if (nvml->library_->handle(bus_id.c_str(), &device) != kSuccess) return nullptr;
+    nvml->library_->devices.push_back(device);
+  }
+  return nvml;
+}
+
+std::map<std::string, std::string> Nvml::facts() const {
+  std::map<std::string, std::string> facts;
+  std::array<char, kTextSize> version{};
+  if (library_->driver(version.data(), kTextSize) == kSuccess) facts["driver"] = version.data();
+  for (std::size_t i = 0; i < library_->devices.size(); ++i) {
+    facts[fmt::format("gpu {}", i)] = library_->describe(library_->devices[i]);
+  }
+  if (library_->devices.size() > 1) facts["topology"] = library_->topology();
+  return facts;
+}
+
+std::vector<std::string> Nvml::names() const {
+  std::vector<std::string> names;
+  for (const Device device : library_->devices) {
+    names.push_back(library_->text(library_->name, device));
+  }
+  return names;
+}
+
+io::SampleState Nvml::state(std::size_t gpu) const {
+  const Device device = library_->devices.at(gpu);
+  io::SampleState state;
+  unsigned value = 0;
+  if (library_->clock(device, kClockSm, &value) == kSuccess) state.values["clock_mhz"] = value;
+  if (library_->clock(device, kClockMemory, &value) == kSuccess) {
+    state.values["memory_clock_mhz"] = value;
+  }
+  if (library_->power(device, &value) == kSuccess) state.values["power_w"] = kMilli * value;
+  if (library_->temperature(device, kSensorGpu, &value) == kSuccess) {
+    state.values["temperature_c"] = value;
+  }
+  unsigned long long mask = 0;
+  if (library_->reasons(device, &mask) == kSuccess) state.slowed = slowing_reasons(mask);
+  return state;
+}
+
+std::vector<std::string> slowing_reasons(unsigned long long mask) {
+  std::vector<std::string> words;
+  for (const Reason& reason : kReasons) {
+    if ((mask & reason.bit) != 0) words.emplace_back(reason.word);
+  }
+  return words;
+}
+
+}  // namespace plansearch::calibrate

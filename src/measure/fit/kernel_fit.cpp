@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: rates of matrix products (per format: share of peak, share of memory bandwidth) that
+//           bring kernel prices to measured times.
+// Source: studies/curve_fit; prices of cost/, as studies/kernel_validation asks for them.
+// Assumes: constants of one kind move together; how long a call takes to start belongs to the
+//          benchmark and is fitted beside the rates, but not carried over; no share of a datasheet
+//          rate above one.
+// Units: logarithms of ratios; constants in their own.
+// Checked by: tests/unit/measure/fit/kernel_fit_test.cpp
+// Computes: the share of memory bandwidth that passes over memory reach, and their launch.
+// Source: least squares of studies/fit/curve_fit on cost/kernels/compute_cost (stream_time).
+// Assumes: copies, element-wise passes, norms and optimizer updates run at one rate.
+// Units: logarithms of ratios; seconds.
+// Checked by: tests/unit/measure/fit/stream_fit_test.cpp
+#include "measure/fit/kernel_fit.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/units.hpp"
+#include "measure/fit/kernel_group.hpp"
+#include "evidence/validate/site_fit.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr std::string_view kFp8Block = "fp8_block";
+/// Parameters of products: rates and launch, or these, the start of a tile and rows off vectors.
+constexpr std::size_t kRates = 3;
+constexpr std::size_t kWhole = 5;
+
+using Logs = std::span<const double>;
+MatmulCurve& matmul_curve(Accelerator& chip, const std::string& format) {
+  if (format == kFp8Block) return chip.kernels.matmul_fp8_block.value();
+  const auto type = static_cast<std::size_t>(*parse_data_type(format));
+  return chip.kernels.matmul.at(type).value();
+}
+
+std::string format_of(const KernelRow& row) {
+  const auto dtype = row.cells.find("dtype");
+  if (dtype == row.cells.end()) return {};
+  const auto type = parse_data_type(dtype->second);
+  return type ? std::string(to_text(*type)) : dtype->second;
+}
+
+/// The constants of a curve of products in the order of the parameters.
+void move_matmul(MatmulCurve& curve, Logs logs) {
+  curve.flop_efficiency = moved_share(curve.flop_efficiency, logs[0]);
+  curve.byte_efficiency = moved_share(curve.byte_efficiency, logs[1]);
+  curve.launch *= std::exp(logs[2]);
+  if (logs.size() == kRates) return;
+  curve.prologue_depth *= std::exp(logs[3]);
+  curve.unaligned_rows = std::max(1.0, curve.unaligned_rows * std::exp(logs[4]));
+}
+
+std::vector<CurveChange> matmul_changes(const std::string& part, const MatmulCurve& before,
+                                        const MatmulCurve& after,
+                                        const std::vector<double>& spread) {
+  std::vector<CurveChange> changes{
+      {part, "flop_efficiency", "", before.flop_efficiency, after.flop_efficiency, spread[0]},
+      {part, "byte_efficiency", "", before.byte_efficiency, after.byte_efficiency, spread[1]}};
+  if (spread.size() == kRates) return changes;
+  changes.push_back({part, "launch", "s", before.launch.value(), after.launch.value(), spread[2]});
+  changes.push_back(
+      {part, "prologue_depth", "", before.prologue_depth, after.prologue_depth, spread[3]});
+  changes.push_back(
+      {part, "unaligned_rows", "", before.unaligned_rows, after.unaligned_rows, spread[4]});
+  return changes;
+}
+
+void fit_format(const std::string& format, const std::vector<KernelTable>& tables,
+                const SitePopulation& population, Carried carried, KernelFit& fit) {
+  const std::string part = "matmul " + format;
+  const Cluster base = fit.cluster;
+  KernelSample sample;
+  for (const KernelTable& table : tables) {
+    if (table.kind != TableKind::Matmul) continue;
+    sample.add(
+        table, base, [&](const KernelRow& row) { return format_of(row) == format; }, fit.unused);
+  }
+  const std::size_t rows = sample.measured().size();
+  if (rows == 0) return;  // the rows not used say why
+  if (rows < kFewestRuns) {
+    fit.unused.push_back(fmt::format("{}: {}", part, too_few_rows(rows)));
+    return;
+  }
+  const auto apply = [&](Logs logs) {
+    Cluster cluster = base;
+    move_matmul(matmul_curve(cluster.accelerator, format), logs);
+    return cluster;
+  };
+  Cluster moved = base;
+  MatmulCurve& curve = matmul_curve(moved.accelerator, format);
+  const MatmulCurve before = curve;
+  const bool whole = carried == Carried::WholeCurve;
+  const double usual = usual_scatter(before.residual, base);
+  GroupFit own = fit_group({part, sample, whole ? kWhole : kRates, apply, usual, population.between,
+                            whole ? kOtherLinks : kOtherKernels, carried});
+  Cluster after = apply(own.curve.moved);
+  const MatmulCurve& fitted = matmul_curve(after.accelerator, format);
+  if (whole) {
+    curve = fitted;
+    if (own.group.held_out) curve.residual = own.group.held_out->residual;
+  } else {
+    curve.flop_efficiency = fitted.flop_efficiency;
+    curve.byte_efficiency = fitted.byte_efficiency;
+    widen(curve.residual, own.curve.scatter, usual);
+  }
+  own.group.changes = matmul_changes(part, before, curve, own.curve.spread);
+  fit.cluster = std::move(moved);
+  fit.groups.push_back(std::move(own.group));
+  fit.formats.push_back(format);
+}
+
+std::set<std::string> formats_in(const std::vector<KernelTable>& tables) {
+  std::set<std::string> formats;
+  for (const KernelTable& table : tables) {
+    if (table.kind != TableKind::Matmul) continue;
+    for (const io::CsvRow& row : table.table.rows()) {
+      KernelRow cells;
+      cells.cells.emplace("dtype", table.table.text(row, "dtype"));
+      formats.insert(format_of(cells));
+    }
+  }
+  return formats;
+}
+
+}  // namespace
+
+KernelFit fit_kernels(const std::vector<KernelTable>& tables, const Cluster& base,
+                      const SitePopulation& population, Carried carried) {
+  KernelFit fit;
+  fit.cluster = base;
+  for (const std::string& format : formats_in(tables)) {
+    fit_format(format, tables, population, carried, fit);
+  }
+  fit_attention(tables, population, carried, fit);
+  fit_streams(tables, population, carried, fit);
+  fit_links(tables, population, carried, fit);
+  if (!tables.empty() && fit.groups.empty()) {
+    throw FitRefusal{
+        fmt::format("no measured kernel can be predicted on {}{}{}", base.name,
+                    fit.unused.empty() ? "" : ": ", fit.unused.empty() ? "" : fit.unused.front()),
+        "is --base the machine that they are from?"};
+  }
+  return fit;
+}
+
+void fit_streams(const std::vector<KernelTable>& tables, const SitePopulation& population,
+                 Carried carried, KernelFit& fit) {
+  const Cluster base = fit.cluster;
+  KernelSample sample;
+  for (const KernelTable& table : tables) {
+    if (table.kind != TableKind::Stream) continue;
+    sample.add(
+        table, base, [](const KernelRow&) { return true; }, fit.unused);
+  }
+  if (sample.measured().empty()) return;
+  const auto apply = [&](std::span<const double> logs) {
+    Cluster cluster = base;
+    StreamCurve& stream = cluster.accelerator.kernels.stream;
+    stream.efficiency = moved_share(stream.efficiency, logs[0]);
+    stream.launch *= std::exp(logs[1]);
+    return cluster;
+  };
+  GroupFit found = fit_group({"stream", sample, 2, apply, usual_scatter(std::nullopt, base),
+                              population.between, kOtherLinks, carried});
+  fit.cluster = apply(found.curve.moved);
+  const StreamCurve& before = base.accelerator.kernels.stream;
+  const StreamCurve& after = fit.cluster.accelerator.kernels.stream;
+  const std::vector<double>& spread = found.curve.spread;
+  found.group.changes = {
+      {"stream", "efficiency", "", before.efficiency, after.efficiency, spread[0]},
+      {"stream", "launch", "s", before.launch.value(), after.launch.value(), spread[1]}};
+  fit.groups.push_back(std::move(found.group));
+}
+
+}  // namespace plansearch
