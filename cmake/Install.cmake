@@ -11,7 +11,7 @@ if(NOT PLANSEARCH_STATIC)  # a static executable comes alone: its libraries are 
   add_library(plansearch::plansearch ALIAS plansearch_library)
   target_link_libraries(plansearch_library INTERFACE plansearch_answer)
   set_target_properties(plansearch_library PROPERTIES EXPORT_NAME plansearch)
-  foreach(part settings base cost io report exporters importers search question answer)
+  foreach(part settings base cost search io report exporters question answer commands exchange evidence measure)
     set_target_properties(plansearch_${part} PROPERTIES EXPORT_NAME ${part})
     install(TARGETS plansearch_${part} EXPORT plansearchTargets COMPONENT library)
   endforeach()

@@ -3,7 +3,7 @@
 # belongs to the library of its folder; no list names it.
 
 # plansearch_library(NAME [JSON] FROM FOLDER... [LEAVE FOLDER...] [USES LIBRARY...] [WITH TARGET...])
-#   FROM   folders, with those below them; LEAVE: not these
+#   FROM   folders, with those below them, or single files without their ending; LEAVE: not these
 #   USES   libraries of this project, which the users of this one see too
 #   WITH   other targets, which they do not see
 #   JSON   writes JSON: linked with nlohmann_json, whose header is precompiled for it
@@ -12,7 +12,7 @@ function(plansearch_library name)
   add_library(plansearch_${name} STATIC)
   add_library(plansearch::${name} ALIAS plansearch_${name})
   foreach(folder ${library_FROM})
-    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp ${PROJECT_SOURCE_DIR}/${folder}.cpp)
     foreach(left IN LISTS library_LEAVE)
       list(FILTER sources EXCLUDE REGEX "^${PROJECT_SOURCE_DIR}/${left}")
     endforeach()
@@ -38,17 +38,38 @@ plansearch_library(cost FROM src/hardware src/workload src/framework src/schedul
                              src/evaluate src/partition
                         USES base WITH $<BUILD_INTERFACE:Boost::headers>)
 plansearch_library(search FROM search USES cost)
-plansearch_library(io JSON FROM src/io USES cost WITH yaml-cpp::yaml-cpp ZLIB::ZLIB)
+plansearch_library(io JSON FROM src/io USES cost WITH yaml-cpp::yaml-cpp)
 plansearch_library(report JSON FROM src/report USES cost)
 plansearch_library(exporters JSON FROM src/exporters USES io report)
-plansearch_library(importers JSON FROM src/exchange/launch USES exporters)
 plansearch_library(question FROM src/question USES search io)
-plansearch_library(answer JSON FROM src/answer USES question importers)
-plansearch_library(studies JSON FROM src/evidence/validate src/measure/fit USES answer WITH Eigen3::Eigen)
-plansearch_library(reproduce JSON FROM src/evidence/reproduce USES studies)
-plansearch_library(bench JSON FROM src/evidence/bench USES reproduce)
-plansearch_library(calibrate FROM src/measure/calibrate LEAVE "src/measure/calibrate/backends/(cuda|cudnn|nccl)[^/]*$" USES studies WITH ${CMAKE_DL_LIBS})
-plansearch_library(commands JSON FROM src/cli LEAVE "src/cli/main.cpp$" USES calibrate bench WITH CLI11::CLI11)
+plansearch_library(answer JSON FROM src/answer USES question exporters)
+plansearch_library(commands JSON FROM src/cli LEAVE "src/cli/main.cpp$" USES answer WITH CLI11::CLI11)
+
+# Wings: parts of the program that the core does not know. Each brings the rows of its commands; what else the core
+# declares and a wing defines stands in src/absent, which is built in place of the wings in PLANSEARCH_WITHOUT.
+set(PLANSEARCH_WITHOUT "" CACHE STRING "Parts to leave out: exchange;evidence;measure;python")
+foreach(wing ${PLANSEARCH_WITHOUT})
+  if(NOT wing MATCHES "^(exchange|evidence|measure|python)$")
+    message(FATAL_ERROR "PLANSEARCH_WITHOUT: '${wing}' is not one of exchange, evidence, measure, python")
+  endif()
+endforeach()
+if("evidence" IN_LIST PLANSEARCH_WITHOUT AND NOT "measure" IN_LIST PLANSEARCH_WITHOUT)
+  message(FATAL_ERROR "PLANSEARCH_WITHOUT: measure fits runs as evidence predicts them; leave out both, or measure alone")
+endif()
+function(plansearch_wing name)
+  if(name IN_LIST PLANSEARCH_WITHOUT)
+    plansearch_library(${name} FROM src/absent/${name} USES commands WITH CLI11::CLI11)
+  else()
+    plansearch_library(${name} ${ARGN})
+  endif()
+  target_link_libraries(plansearch_commands INTERFACE plansearch_${name})
+endfunction()
+plansearch_wing(exchange JSON FROM src/exchange USES commands WITH CLI11::CLI11 ZLIB::ZLIB)
+plansearch_wing(evidence JSON FROM src/evidence USES commands WITH CLI11::CLI11 Eigen3::Eigen)
+plansearch_wing(measure JSON FROM src/measure LEAVE "src/measure/calibrate/backends/(cuda|cudnn|nccl)[^/]*$" USES evidence
+                WITH CLI11::CLI11 Eigen3::Eigen ${CMAKE_DL_LIBS})
+# Declared by the core, defined by the wing: archives that need each other.
+target_link_libraries(plansearch_io INTERFACE plansearch_exchange)
 
 # Rows of a table have functions of the same names: their files stay alone.
 file(GLOB rows ${PROJECT_SOURCE_DIR}/src/cost/collective/*.cpp ${PROJECT_SOURCE_DIR}/src/schedule/orders/*.cpp
@@ -75,7 +96,9 @@ endif()
 # Loops that are measured must not be bound by their instructions, in debug builds neither.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/measure/calibrate/backends/cpu_loops.cpp PROPERTIES
                             COMPILE_OPTIONS "-O3;-fno-math-errno" SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
-include(Cuda)
+if(NOT "measure" IN_LIST PLANSEARCH_WITHOUT)
+  include(Cuda)
+endif()
 
 target_compile_definitions(plansearch_commands PRIVATE PLANSEARCH_VERSION="${PROJECT_VERSION}")
 add_executable(plansearch ${PROJECT_SOURCE_DIR}/src/cli/main.cpp)

@@ -10,9 +10,6 @@
 #include "cli/completion.hpp"
 #include "cli/output.hpp"
 #include "plansearch/shipped_data.hpp"
-#include "evidence/bench/bench.hpp"
-#include "evidence/reproduce/reproduce.hpp"
-#include "evidence/validate/validate_table.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -30,10 +27,6 @@ ShippedData data_of(const Options& options) {
 }
 
 }  // namespace
-
-int run_bench(const Options& o) {
-  return write(o, [&] { return render_bench(plansearch::run_bench(threads_of(o)), format_of(o)); });
-}
 
 int run_completion(const Options& o) {
   return write(o, [&] { return completion_script(o.argument); });
@@ -63,20 +56,6 @@ int run_show(const Options& o) {
   }
   return write(o, [&] {
     return render_shown(show_file(o.argument, o.shown, data_of(o)), format_of(o), columns_of(o));
-  });
-}
-
-int run_reproduce(const Options& o) {
-  return write(o, [&] {
-    return reproduce(o.argument, {data_of(o), threads_of(o)}, format_of(o), columns_of(o));
-  });
-}
-
-int run_validate(const Options& o) {
-  return write(o, [&] {
-    return validate_table({o.argument, o.group_by, o.suspects, o.site.value_or(""), o.min_mfu,
-                           threads_of(o), format_of(o), columns_of(o)},
-                          data_of(o));
   });
 }
 

@@ -24,17 +24,11 @@ inline constexpr int kExitInterrupted = 130;  ///< the best so far was printed
 [[nodiscard]] int run_capacity(const Options& options);
 [[nodiscard]] int run_diagnose(const Options& options);
 [[nodiscard]] int run_sweep(const Options& options);
-[[nodiscard]] int run_validate(const Options& options);
-[[nodiscard]] int run_fit(const Options& options);
-[[nodiscard]] int run_calibrate(const Options& options);
-[[nodiscard]] int run_reproduce(const Options& options);
 [[nodiscard]] int run_explain(const Options& options);
 [[nodiscard]] int run_export(const Options& options);
-[[nodiscard]] int run_import(const Options& options);
 [[nodiscard]] int run_list(const Options& options);
 [[nodiscard]] int run_show(const Options& options);
 [[nodiscard]] int run_schedule(const Options& options);
-[[nodiscard]] int run_bench(const Options& options);
 [[nodiscard]] int run_completion(const Options& options);
 
 }  // namespace plansearch::cli

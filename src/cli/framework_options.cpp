@@ -7,7 +7,6 @@
 #include <string>
 
 #include "answer/export_question.hpp"
-#include "exchange/import_question.hpp"
 #include "cli/option_kinds.hpp"
 
 namespace plansearch::cli {
@@ -60,25 +59,6 @@ void add_export(CLI::App& app, Options& o) {
   whole_number(app.add_option("--save-every", o.save_every, "steps between checkpoints (500)"),
                {1, 1'000'000'000})
       ->needs("--checkpoints");
-}
-
-void add_import(CLI::App& app, Options& o) {
-  app.add_option("files", o.plans, "launch scripts and configurations of one run; - for a pipe")
-      ->type_name("FILE")
-      ->required();
-  restrict_to(app.add_option("--from", o.from, "the framework (default: told by the keys)"),
-              import_names());
-  app.add_option("--define", o.definitions,
-                 "a variable of a script, or a key that no file has (vocab-size=32000)")
-      ->type_name("NAME=VALUE")
-      ->check([](const std::string& text) {
-        return text.find('=') == std::string::npos || text.front() == '='
-                   ? fmt::format("'{}' is not NAME=VALUE", text)
-                   : std::string();
-      });
-  app.add_option("--write-model", o.write_model,
-                 "where the network goes when none that ships is the same (default: beside --out)")
-      ->type_name("FILE");
 }
 
 }  // namespace plansearch::cli

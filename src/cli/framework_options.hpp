@@ -9,6 +9,5 @@
 namespace plansearch::cli {
 
 void add_export(CLI::App& app, Options& options);
-void add_import(CLI::App& app, Options& options);
 
 }  // namespace plansearch::cli

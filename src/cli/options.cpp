@@ -16,10 +16,10 @@
 #include "answer/write_page.hpp"
 #include "base/names.hpp"
 #include "base/units.hpp"
+#include "cli/command_row.hpp"
 #include "cli/commands.hpp"
 #include "cli/framework_options.hpp"
 #include "cli/help.hpp"
-#include "cli/measurement_options.hpp"
 #include "cli/option_kinds.hpp"
 #include "io/plan/schedule_csv.hpp"
 #include "plansearch/degree_table.hpp"
@@ -355,8 +355,6 @@ void add_completion(CLI::App& app, Options& o) {
               {"bash", "zsh", "fish"});
 }
 
-void add_nothing(CLI::App& /*app*/, Options& /*o*/) {}
-
 /// Files that a search writes beside its answer.
 void add_search_files(CLI::App& app, Options& o) {
   add_page(app, o);
@@ -368,9 +366,6 @@ void add_search_command(CLI::App& app, Options& o) {
   add_partial_plan(app, o);
   add_search_files(app, o);
 }
-
-/// Which of the options that several commands share one takes.
-enum class Shares { Output, Plan, Search };
 
 void add_shared(CLI::App& app, Options& o, Shares shares) {
   if (shares != Shares::Output) {
@@ -386,52 +381,45 @@ constexpr const char* kSeveralValues =
     "(--min-pp 2, --max-pp 8); sizes and batches take lists and ranges of powers of\n"
     "two (--gpus 8,16,32, --batch 512..4096).";
 
-struct CommandRow {
-  const char* name;
-  const char* help;
-  int (*run)(const Options&);
-  Shares shares;
-  void (*add_own)(CLI::App&, Options&);
-};
-
-/// Every command, in the order of the help.
+/// The commands of the core, in the order of the help.
 constexpr std::array kCommands{
-    CommandRow{"search", "rank plans (the default command)", run_search, Shares::Search,
-               add_search_command},
+    CommandRow{"search", "rank plans (the default command)", Shares::Search,
+               bind_command<run_search, add_search_command>, true},
     CommandRow{"compare", "hardware, models, frameworks, batches (lists) or plans in one table",
-               run_compare, Shares::Search, add_compare},
-    CommandRow{"predict", "step time and memory of one given plan", run_predict, Shares::Plan,
-               add_predict},
-    CommandRow{"explain", "why this plan, what bounds it, against another", run_explain,
-               Shares::Search, add_explain},
-    CommandRow{"capacity", "how many GPUs, how long, at what cost, failures included", run_capacity,
-               Shares::Search, add_capacity},
-    CommandRow{"diagnose", "is a measured step normal, and if not, what explains it", run_diagnose,
-               Shares::Plan, add_diagnose},
-    CommandRow{"sweep", "many questions from a file, one row of an answer each", run_sweep,
-               Shares::Plan, add_sweep},
-    CommandRow{"validate", "predict every measured row of a table and report errors", run_validate,
-               Shares::Output, add_validate},
-    CommandRow{"fit", "a profile of your own machine, from measured runs, kernels and collectives",
-               run_fit, Shares::Output, add_fit},
-    CommandRow{"calibrate", "measure this machine: products, memory, messages; for fit",
-               run_calibrate, Shares::Output, add_calibrate},
-    CommandRow{"reproduce", "published figures of a paper beside those of this program",
-               run_reproduce, Shares::Output, add_reproduce},
-    CommandRow{"schedule", "one pipeline schedule by itself: grid, bubble, peaks", run_schedule,
-               Shares::Output, add_schedule},
-    CommandRow{"export", "a plan as configuration of a training framework", run_export,
-               Shares::Plan, add_export},
-    CommandRow{"import", "a plan from a launch script or configuration of a framework", run_import,
-               Shares::Plan, add_import},
-    CommandRow{"list", "shipped hw, models, frameworks, schedules or exporters", run_list,
-               Shares::Output, add_list},
-    CommandRow{"show", "one hw, model or framework with the evidence of its numbers", run_show,
-               Shares::Output, add_show},
-    CommandRow{"bench", "evaluations per second and the search signature", run_bench,
-               Shares::Output, add_nothing},
-    CommandRow{"completion", "shell completion script", run_completion, Shares::Output,
-               add_completion}};
+               Shares::Search, bind_command<run_compare, add_compare>, true},
+    CommandRow{"predict", "step time and memory of one given plan", Shares::Plan,
+               bind_command<run_predict, add_predict>, true},
+    CommandRow{"explain", "why this plan, what bounds it, against another", Shares::Search,
+               bind_command<run_explain, add_explain>, true},
+    CommandRow{"capacity", "how many GPUs, how long, at what cost, failures included",
+               Shares::Search, bind_command<run_capacity, add_capacity>, true},
+    CommandRow{"diagnose", "is a measured step normal, and if not, what explains it", Shares::Plan,
+               bind_command<run_diagnose, add_diagnose>, true},
+    CommandRow{"sweep", "many questions from a file, one row of an answer each", Shares::Plan,
+               bind_command<run_sweep, add_sweep>},
+    CommandRow{"schedule", "one pipeline schedule by itself: grid, bubble, peaks", Shares::Output,
+               bind_command<run_schedule, add_schedule>},
+    CommandRow{"export", "a plan as configuration of a training framework", Shares::Plan,
+               bind_command<run_export, add_export>},
+    CommandRow{"list", "shipped hw, models, frameworks, schedules or exporters", Shares::Output,
+               bind_command<run_list, add_list>, true},
+    CommandRow{"show", "one hw, model or framework with the evidence of its numbers",
+               Shares::Output, bind_command<run_show, add_show>, true},
+    CommandRow{"completion", "shell completion script", Shares::Output,
+               bind_command<run_completion, add_completion>}};
+
+void add_command(CLI::App& app, Options& o, const CommandRow& row) {
+  CLI::App* sub = app.add_subcommand(row.name, row.help);
+  sub->option_defaults()->group("Options");
+  if (row.shares == Shares::Search) sub->footer(kSeveralValues);
+  const Command run = row.bind(*sub, o);
+  add_shared(*sub, o, row.shares);
+  sub->fallthrough(row.shares != Shares::Output);  // questions take any common option
+  sub->callback([&o, &row, run] {
+    o.row = &row;
+    o.run = run;
+  });
+}
 
 }  // namespace
 
@@ -443,15 +431,11 @@ void build_command_line(CLI::App& app, Options& o) {
   add_shared(app, o, Shares::Search);
   app.option_defaults()->group("Search");
   add_search_files(app, o);
+  o.row = &kCommands.front();
   o.run = run_search;
-  for (const CommandRow& row : kCommands) {
-    CLI::App* sub = app.add_subcommand(row.name, row.help);
-    sub->option_defaults()->group("Options");
-    if (row.shares == Shares::Search) sub->footer(kSeveralValues);
-    row.add_own(*sub, o);
-    add_shared(*sub, o, row.shares);
-    sub->fallthrough(row.shares != Shares::Output);  // questions take any common option
-    sub->callback([&o, &row] { o.run = row.run; });
+  for (const auto& rows : {std::span<const CommandRow>(kCommands), exchange_commands(),
+                           evidence_commands(), measure_commands()}) {
+    for (const CommandRow& row : rows) add_command(app, o, row);
   }
 }
 

@@ -2,7 +2,7 @@
 // The command line as plain values. Reading files and making sense of them comes later.
 #pragma once
 
-#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,29 +17,17 @@ class App;
 
 namespace plansearch::cli {
 
-/// calibrate: what to measure, and where.
-struct CalibrateOptions {
-  std::string backend = "cpu";
-  std::vector<std::string> models;
-  std::vector<std::string> only;
-  std::vector<std::string> tables;
-  bool list = false;
-  bool dry_run = false;
-  bool quick = false;
-  std::string budget;
-  std::string check;  ///< a profile
-  std::string truth;
-  double noise = 0.03;
-  double wild = 0.0;
-  std::uint64_t seed = 1;
-};
-
 struct Caller;
+
+struct CommandRow;
+struct Options;
+using Command = std::function<int(const Options&)>;
 
 /// The question and how to answer it.
 struct Options : ProblemRequest {
-  int (*run)(const Options&) = nullptr;  ///< the command (commands.hpp)
-  Caller* caller = nullptr;              ///< another program takes the answer (in_process.hpp)
+  const CommandRow* row = nullptr;  ///< the command (command_row.hpp)
+  Command run;
+  Caller* caller = nullptr;  ///< another program takes the answer (in_process.hpp)
 
   std::string plan;                ///< --plan PLAN or the argument of explain and export
   std::string constraints;         ///< search, predict --constraints
@@ -54,24 +42,21 @@ struct Options : ProblemRequest {
   std::string measured;            ///< diagnose --measured
   std::string profile;             ///< diagnose --profile
   std::optional<double> profile_steps;
-  bool force = false;                    ///< --force: however large the trace
-  bool timeline = false;                 ///< explain --timeline
-  bool sensitivity = false;              ///< explain --sensitivity
-  std::string goal;                      ///< explain --step-time
-  std::string shown;                     ///< whose file to show
-  bool graph = false;                    ///< show the network
-  std::string argument;                  ///< TABLE.csv, what to list, which shell
-  std::string to;                        ///< export --to
-  std::string launch;                    ///< export --launch
-  std::vector<std::string> sbatch;       ///< export --sbatch OPTION=VALUE
-  std::string image;                     ///< export --image
-  std::string checkpoints;               ///< export --checkpoints
-  int save_every = 500;                  ///< export --save-every
-  std::string shard;                     ///< sweep --shard
-  std::vector<std::string> known;        ///< sweep --known
-  std::string from;                      ///< import --from
-  std::vector<std::string> definitions;  ///< import --define NAME=VALUE
-  std::string write_model;               ///< import --write-model
+  bool force = false;               ///< --force: however large the trace
+  bool timeline = false;            ///< explain --timeline
+  bool sensitivity = false;         ///< explain --sensitivity
+  std::string goal;                 ///< explain --step-time
+  std::string shown;                ///< whose file to show
+  bool graph = false;               ///< show the network
+  std::string argument;             ///< TABLE.csv, what to list, which shell
+  std::string to;                   ///< export --to
+  std::string launch;               ///< export --launch
+  std::vector<std::string> sbatch;  ///< export --sbatch OPTION=VALUE
+  std::string image;                ///< export --image
+  std::string checkpoints;          ///< export --checkpoints
+  int save_every = 500;             ///< export --save-every
+  std::string shard;                ///< sweep --shard
+  std::vector<std::string> known;   ///< sweep --known
 
   std::size_t top = 10;
   std::string format = "table";
@@ -86,15 +71,8 @@ struct Options : ProblemRequest {
   bool quiet = false;
   std::string color = "auto";
 
-  std::vector<std::string> group_by;  ///< validate --by
-  std::string suspects;               ///< validate --suspect
-  double min_mfu = 0.0;               ///< validate --min-mfu
-  std::string base;                   ///< fit --base
-  std::string fresh;                  ///< fit --new
-  std::string fit_plot;               ///< fit --plot
   ScheduleQuestion schedule;
   OrderingQuestion ordering;  ///< schedule --blocks
-  CalibrateOptions calibrate;
   CapacityQuestion capacity;
 };
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/names.hpp"
-#include "cli/commands.hpp"
+#include "cli/command_row.hpp"
 #include "cli/help.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
@@ -140,22 +140,19 @@ void refuse_elsewhere(const CLI::App& app, const Options& options) {
     throw InputError({}, fmt::format("{} belongs to searches", flag),
                      "leave it out, or use plansearch search");
   };
-  constexpr std::array kMarkdownToo{run_search,   run_compare,  run_predict, run_explain,
-                                    run_capacity, run_diagnose, run_show,    run_list};
-  const bool markdown =
-      std::find(kMarkdownToo.begin(), kMarkdownToo.end(), options.run) != kMarkdownToo.end();
-  if (options.format == "markdown" && !markdown) {
+  if (options.format == "markdown" && !options.row->markdown) {
     throw InputError({}, "--format markdown is for answers about plans",
                      "use it with search, compare, predict, explain, capacity, diagnose, show or "
                      "list");
   }
-  if (options.run == run_search) return;
+  const std::string_view command = options.row->name;
+  if (command == "search") return;
   refuse("--report");
   // The count of the option that stands before every command; some commands have their own.
   for (const char* flag : {"--trace", "--plot"}) {
     if (app.get_option(flag)->count() > 0) refuse(flag);
   }
-  if (options.run == run_compare || options.run == run_capacity) return;
+  if (command == "compare" || command == "capacity") return;
   for (const char* flag : {"--all", "--pareto"}) refuse(flag);
 }
 

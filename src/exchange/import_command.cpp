@@ -1,27 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
+// The wing `exchange`: launch files, networks and traces of other programs.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
 #include <filesystem>
 
-#include "exchange/import_question.hpp"
+#include "cli/command_row.hpp"
 #include "cli/commands.hpp"
+#include "cli/option_kinds.hpp"
 #include "cli/output.hpp"
+#include "exchange/import_question.hpp"
 #include "io/document/file.hpp"
 
 namespace plansearch::cli {
 namespace {
 
+struct ImportOptions {
+  std::vector<std::string> files;
+  std::string from;                      ///< a framework
+  std::vector<std::string> definitions;  ///< NAME=VALUE
+  std::string write_model;
+};
+
 /// "plan.yaml" has its network in "plan.model.yaml".
-std::string model_file_of(const Options& options) {
-  if (!options.write_model.empty() || options.out.empty()) return options.write_model;
+std::string model_file_of(const Options& options, const ImportOptions& own) {
+  if (!own.write_model.empty() || options.out.empty()) return own.write_model;
   std::filesystem::path path(options.out);
   return path.replace_extension(".model.yaml").string();
 }
 
-}  // namespace
-
-int run_import(const Options& options) {
+int run_import(const Options& options, const ImportOptions& own) {
   const Output output(options);
-  ImportQuestion question{options.plans, options.from, {}, model_file_of(options)};
-  for (const std::string& definition : options.definitions) {
+  ImportQuestion question{own.files, own.from, {}, model_file_of(options, own)};
+  for (const std::string& definition : own.definitions) {
     const auto equals = definition.find('=');
     question.definitions[definition.substr(0, equals)] = definition.substr(equals + 1);
   }
@@ -30,6 +42,34 @@ int run_import(const Options& options) {
   output.write(result.plan);
   for (const std::string& note : result.notes) print_note(note, options);
   return kExitOk;
+}
+
+void add_import(CLI::App& app, Options& /*shared*/, ImportOptions& o) {
+  app.add_option("files", o.files, "launch scripts and configurations of one run; - for a pipe")
+      ->type_name("FILE")
+      ->required();
+  restrict_to(app.add_option("--from", o.from, "the framework (default: told by the keys)"),
+              import_names());
+  app.add_option("--define", o.definitions,
+                 "a variable of a script, or a key that no file has (vocab-size=32000)")
+      ->type_name("NAME=VALUE")
+      ->check([](const std::string& text) {
+        return text.find('=') == std::string::npos || text.front() == '='
+                   ? fmt::format("'{}' is not NAME=VALUE", text)
+                   : std::string();
+      });
+  app.add_option("--write-model", o.write_model,
+                 "where the network goes when none that ships is the same (default: beside --out)")
+      ->type_name("FILE");
+}
+
+}  // namespace
+
+std::span<const CommandRow> exchange_commands() {
+  static constexpr std::array kRows{
+      CommandRow{"import", "a plan from a launch script or configuration of a framework",
+                 Shares::Plan, bind_own<ImportOptions, run_import, add_import>}};
+  return kRows;
 }
 
 }  // namespace plansearch::cli

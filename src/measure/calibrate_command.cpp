@@ -10,14 +10,16 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.hpp"
+#include "cli/command_row.hpp"
+#include "cli/commands.hpp"
+#include "cli/option_kinds.hpp"
+#include "cli/output.hpp"
+#include "cli/progress.hpp"
+#include "cli/stopping.hpp"
 #include "measure/calibrate/drift.hpp"
 #include "measure/calibrate/probe.hpp"
 #include "measure/calibrate/processes/processes.hpp"
 #include "measure/calibrate/session.hpp"
-#include "cli/commands.hpp"
-#include "cli/output.hpp"
-#include "cli/progress.hpp"
-#include "cli/stopping.hpp"
 #include "plansearch/error.hpp"
 #include "report/json_text.hpp"
 
@@ -25,6 +27,23 @@ namespace plansearch::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+/// Places and sizes of the measurement.
+struct CalibrateOptions {
+  std::string backend = "cpu";
+  std::vector<std::string> models;
+  std::vector<std::string> only;
+  std::vector<std::string> tables;
+  bool list = false;
+  bool dry_run = false;
+  bool quick = false;
+  std::string budget;
+  std::string check;  ///< a profile
+  std::string truth;
+  double noise = 0.03;
+  double wild = 0.0;
+  std::uint64_t seed = 1;
+};
 
 std::string listing() {
   std::string text = "probes\n";
@@ -49,11 +68,10 @@ std::string listing() {
   ::_exit(kExitInfeasible);
 }
 
-calibrate::BackendOptions backend_options(const Options& options) {
+calibrate::BackendOptions backend_options(const Options& options, const CalibrateOptions& own) {
   constexpr double kMost = 4.0 * (1ULL << 30U);
   constexpr double kMostQuick = 512.0 * (1ULL << 20U);
   constexpr double kShare = 0.25;  // of the memory limit, for the operands of all sets
-  const CalibrateOptions& own = options.calibrate;
   calibrate::BackendOptions backend;
   backend.truth = own.truth;
   if (backend.truth.empty() && own.backend == "synthetic") backend.truth = "dgx-h100";
@@ -69,10 +87,9 @@ calibrate::BackendOptions backend_options(const Options& options) {
   return backend;
 }
 
-calibrate::SessionRequest request_of(const Options& options,
+calibrate::SessionRequest request_of(const Options& options, const CalibrateOptions& own,
                                      const calibrate::BackendOptions& backend) {
   constexpr double kQuick = 120.0;  // seconds, on a machine that is busy besides
-  const CalibrateOptions& own = options.calibrate;
   calibrate::SessionRequest request;
   request.out = options.out;
   request.only = own.only;
@@ -182,9 +199,9 @@ void require_whole(const calibrate::SessionSummary& summary) {
 }
 
 /// Exit 3 where a class of times is not that of the profile.
-int check(calibrate::Backend& backend, calibrate::SessionRequest request, const Options& options) {
+int check(calibrate::Backend& backend, calibrate::SessionRequest request, const std::string& name,
+          const Options& options) {
   constexpr double kMinute = 60.0;
-  const std::string& name = options.calibrate.check;
   const Cluster profile = shipped_data().cluster(name);
   if (!request.budget_s) request.budget_s = kMinute;
   const auto summary =
@@ -244,31 +261,76 @@ int measure(calibrate::Backend& backend, const calibrate::SessionRequest& reques
   return summary.known + summary.measured > 0 ? kExitOk : kExitInfeasible;
 }
 
-}  // namespace
-
-int run_calibrate(const Options& options) {
-  if (options.calibrate.list) {
+int run_calibrate(const Options& options, const CalibrateOptions& own) {
+  if (own.list) {
     Output(options).write(listing());
     return kExitOk;
   }
-  const calibrate::BackendOptions backend_opts = backend_options(options);
+  const calibrate::BackendOptions backend_opts = backend_options(options, own);
   try {
-    const auto backend =
-        calibrate::make_backend(options.calibrate.backend, backend_opts, shipped_data());
-    const calibrate::SessionRequest request = request_of(options, backend_opts);
-    if (!options.calibrate.check.empty()) return check(*backend, request, options);
-    if (!options.calibrate.dry_run) return measure(*backend, request, options);
+    const auto backend = calibrate::make_backend(own.backend, backend_opts, shipped_data());
+    const calibrate::SessionRequest request = request_of(options, own, backend_opts);
+    if (!own.check.empty()) return check(*backend, request, own.check, options);
+    if (!own.dry_run) return measure(*backend, request, options);
     Output(options).write(
-        plan_text(*backend, calibrate::plan_session(*backend, request), options.calibrate.quick));
+        plan_text(*backend, calibrate::plan_session(*backend, request), own.quick));
     return kExitOk;
   } catch (const calibrate::ProcessLost& lost) {
     end_after_loss(lost.reason, options);
   } catch (const calibrate::Unmeasurable& missing) {
-    print_error(fmt::format("error: {}: {}{}{}", options.calibrate.backend, missing.reason,
+    print_error(fmt::format("error: {}: {}{}{}", own.backend, missing.reason,
                             missing.remedy.empty() ? "" : "\nhint: ", missing.remedy),
                 options);
     return kExitInfeasible;
   }
+}
+
+void positive_time(CLI::Option* option) {
+  option->check([](const std::string& text) {
+    const auto time = calibrate::parse_budget(text);
+    return time ? std::string() : fmt::format("'{}' is not a time such as 90s or 2m", text);
+  });
+}
+
+void add_calibrate(CLI::App& app, Options& /*shared*/, CalibrateOptions& c) {
+  Choices names;
+  for (const calibrate::BackendRow& row : calibrate::backends()) names.emplace_back(row.name);
+  restrict_to(app.add_option("--backend", c.backend, "where probes run"), names);
+  app.add_option("--models", c.models, "the products of these models too")
+      ->delimiter(',')
+      ->type_name("MODEL");
+  Choices probes;
+  for (const calibrate::Probe& probe : calibrate::probes()) probes.emplace_back(probe.name);
+  restrict_to(app.add_option("--only", c.only, "these probes and no others")->delimiter(','),
+              probes);
+  app.add_flag("--list", c.list, "list probes and back ends, measure nothing");
+  app.add_flag("--dry-run", c.dry_run, "list the points in their order, measure nothing");
+  app.add_flag("--quick", c.quick, "fewer and smaller points, shorter blocks");
+  positive_time(app.add_option("--budget", c.budget, "as many points as this time has room for")
+                    ->type_name("TIME"));
+  app.add_option("--check", c.check,
+                 "a minute's worth of points against this profile: what has drifted")
+      ->type_name("HARDWARE");
+  app.add_option("--table", c.tables, "replay: CSV of products or collectives, as for validate")
+      ->type_name("TABLE");
+  app.add_option("--truth", c.truth,
+                 "synthetic: the profile to sample (default: dgx-h100); replay: the machine of the "
+                 "rows")
+      ->type_name("HARDWARE");
+  app.add_option("--noise", c.noise,
+                 "synthetic: standard deviation of the time of a block, relative")
+      ->type_name("SHARE")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--wild", c.wild, "synthetic: share of points three to ten times too slow")
+      ->type_name("SHARE")
+      ->check(CLI::Range(0.0, 1.0));
+  add_number(app, "--seed", c.seed, "of noise and order", {0, 1'000'000'000});
+}
+
+}  // namespace
+
+Command bind_calibrate(CLI::App& app, Options& options) {
+  return bind_own<CalibrateOptions, run_calibrate, add_calibrate>(app, options);
 }
 
 }  // namespace plansearch::cli

@@ -1,13 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
+// The wing `measure`: this machine measured, and profiles from measurements.
+#include <array>
+
+#include "cli/command_row.hpp"
 #include "cli/commands.hpp"
+#include "cli/option_kinds.hpp"
 #include "cli/output.hpp"
 #include "io/document/file.hpp"
-#include "plansearch/error.hpp"
 #include "measure/fit/fit_profile.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch::cli {
+namespace {
 
-int run_fit(const Options& options) {
+struct FitOptions {
+  std::vector<std::string> tables;
+  std::string base;   ///< a profile that is like the machine
+  std::string fresh;  ///< name of a profile from samples alone
+  std::string plot;
+};
+
+int run_fit(const Options& options, const FitOptions& own) {
   if (options.out.empty()) {
     throw InputError({}, "no profile to write: --out is missing", "name it with --out mine.yaml");
   }
@@ -15,15 +28,47 @@ int run_fit(const Options& options) {
   Options shown = options;
   shown.out.clear();
   const Output output(shown);
-  const FitAnswer answer = fit_profile({options.plans, options.base, options.fresh, options.out,
-                                        threads_of(options), format_of(options)},
-                                       shipped_data());
+  const FitAnswer answer = fit_profile(
+      {own.tables, own.base, own.fresh, options.out, threads_of(options), format_of(options)},
+      shipped_data());
   if (!answer.profile.empty()) writable.write(answer.profile);
-  if (!options.fit_plot.empty()) io::write_file(options.fit_plot, answer.plot);
+  if (!own.plot.empty()) io::write_file(own.plot, answer.plot);
   output.write(answer.report);
   if (answer.profile.empty()) return kExitInfeasible;
   print_note("written: " + options.out, options);
   return kExitOk;
+}
+
+void add_fit(CLI::App& app, Options& /*shared*/, FitOptions& o) {
+  app.add_option(
+         "tables", o.tables,
+         "samples of calibrate, CSV of own runs, matrix products or collectives, as for validate, "
+         "and output of nccl-tests; the profile goes to --out")
+      ->type_name("TABLE")
+      ->required();
+  CLI::Option* base =
+      app.add_option("--base", o.base,
+                     "profile that is like the machine; without one, samples describe it whole")
+          ->type_name("HARDWARE");
+  app.add_option("--new", o.fresh, "name of a profile from samples alone (default: that of --out)")
+      ->type_name("NAME")
+      ->excludes(base);
+  app.add_option("--plot", o.plot, "SVG of samples, curve and residuals of every class")
+      ->type_name("FILE");
+}
+
+}  // namespace
+
+Command bind_calibrate(CLI::App& app, Options& options);
+
+std::span<const CommandRow> measure_commands() {
+  static constexpr std::array kRows{
+      CommandRow{"fit",
+                 "a profile of your own machine, from measured runs, kernels and collectives",
+                 Shares::Output, bind_own<FitOptions, run_fit, add_fit>},
+      CommandRow{"calibrate", "measure this machine: products, memory, messages; for fit",
+                 Shares::Output, bind_calibrate}};
+  return kRows;
 }
 
 }  // namespace plansearch::cli

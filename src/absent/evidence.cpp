@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stands in for the wing `evidence` in builds that leave it out.
+#include <array>
+
+#include "absent/left_out.hpp"
+
+namespace plansearch::cli {
+namespace {
+
+Command left_out(CLI::App& app, Options& /*options*/) {
+  return bind_left_out(app, "evidence");
+}
+
+}  // namespace
+
+std::span<const CommandRow> evidence_commands() {
+  static constexpr std::array kRows{
+      CommandRow{"validate", "predict measured rows: not in this build", Shares::Output, left_out},
+      CommandRow{"reproduce", "published figures beside ours: not in this build", Shares::Output,
+                 left_out},
+      CommandRow{"bench", "speed of this build: not in this build", Shares::Output, left_out}};
+  return kRows;
+}
+
+}  // namespace plansearch::cli

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stands in for the wing `exchange` in builds that leave it out.
+#include <array>
+
+#include "absent/left_out.hpp"
+#include "answer/write_execution_traces.hpp"
+#include "exporters/exporter.hpp"
+#include "io/model/network_import.hpp"
+
+namespace plansearch::cli {
+namespace {
+
+Command left_out(CLI::App& app, Options& /*options*/) {
+  return bind_left_out(app, "exchange");
+}
+
+}  // namespace
+
+std::span<const CommandRow> exchange_commands() {
+  static constexpr std::array kRows{CommandRow{
+      "import", "a plan from a launch script: not in this build", Shares::Output, left_out}};
+  return kRows;
+}
+
+}  // namespace plansearch::cli
+
+namespace plansearch {
+
+bool io::is_import(const std::filesystem::path& path) {
+  return path.extension() == ".pt2" || path.extension() == ".onnx";
+}
+
+io::Document io::read_import(const std::filesystem::path& path,
+                             const std::filesystem::path& /*stubs*/) {
+  refuse_left_out(path.string(), "exchange");
+}
+
+ExportResult write_execution_traces(const Problem& /*problem*/, const ParallelPlan& /*plan*/,
+                                    const std::string& /*out*/, const std::string& /*version*/) {
+  refuse_left_out("--to chakra", "exchange");
+}
+
+}  // namespace plansearch
+
+namespace plansearch::exporters {
+
+Exporter chakra_exporter();  // declared by the table of exporters
+Exporter chakra_exporter() {
+  return {.title = "execution traces of Chakra: not in this build", .traces = true};
+}
+
+}  // namespace plansearch::exporters
