@@ -6,6 +6,7 @@
 #include <array>
 #include <filesystem>
 
+#include "answer/export_question.hpp"
 #include "cli/command_row.hpp"
 #include "cli/commands.hpp"
 #include "cli/option_kinds.hpp"
