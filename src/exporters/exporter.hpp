@@ -111,7 +111,7 @@ struct Variable {
   std::function<std::optional<std::string>(const ExportRequest&)> value;
 };
 
-/// What a network has and the target's own model lacks.
+/// A part that a network has and the target's own model lacks.
 struct Trait {
   std::string_view words;
   bool (*has)(const ModelDescription&);
@@ -154,11 +154,11 @@ struct Exporter {
   /// key.
   bool traces = false;
   DegreeSet by_stage{};  ///< degrees of which every stage may have its own value
-  /// What the user must add or know, beside the settings of the script.
+  /// Notes for the user, beside the settings of the script.
   std::function<std::vector<std::string>(const ExportRequest&)> notes{};
-  /// What the target does where its configuration says nothing; absent: it is not read.
+  /// Sets what the target does where its configuration says nothing; absent: it is not read.
   std::function<void(Reading&)> start{};
-  /// What several keys say together, once all are read. Throws Unsettled.
+  /// Settles what several keys say together, once all are read. Throws Unsettled.
   std::function<void(Reading&)> settle{};
 };
 

@@ -36,7 +36,7 @@ Value each_layer(const ExportRequest& h, int number) {
   return Value(fmt::format("{}", fmt::join(numbers, ",")));
 }
 
-/// Of partly recomputed stages the first layers are.
+/// A partly recomputed stage recomputes its first layers.
 Value checkpoints(const ExportRequest& h) {
   std::vector<int> flags;
   for (const StageContent& stage : h.stages) {
@@ -113,7 +113,7 @@ std::vector<Key> keys() {
       {"checkpoint", {s(D::Recompute), s(D::RecomputeLayers)}, checkpoints, together},
       // With the world size and the other degrees: the data ranks.
       key_of("global_bsz", "batch", {S::GlobalBatch, s(D::Data), S::Gpus}),
-      // Of a step; with batch and data parallelism they are the size of a micro-batch.
+      // Micro-batches of a step; with batch and data parallelism they are the size of a micro-batch.
       key_of("chunks", "micro_batches", {S::MicroBatches, s(D::MicroBatch)}),
       {"pp_division", {S::Layers}, division, read_division},
       {"pipeline_type", {s(D::Schedule)},

@@ -199,7 +199,7 @@ Facts sharding_facts() {
          return Value(h.degrees.context_kind == ContextKind::AllGather);
        },
        [](R r, V v) { find_fact("packs")->read(r, v); }},
-      // Of pairs where the task has them.
+      // Pairs are counted where the task has them.
       {"sequences_or_pairs", {s(D::MicroBatch)},
        [](H h) { return Value(h.degrees.micro_batch / (h.chosen.task == "dpo" ? 2 : 1)); },
        [](R r, V v) { r.degrees.micro_batch = count_in(v); }},

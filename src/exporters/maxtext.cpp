@@ -131,7 +131,7 @@ Facts maxtext_networks() {
   const std::vector<Setting> model{S::Model};
   return {
       {"decoder_block", model, [](H h) { return Value(block_of(h.model())); }},
-      // Of layers that all have experts it is theirs (types.py).
+      // The experts' width where all layers have experts (types.py).
       {"dense_width", model,
        [](H h) {
          const auto& moe = h.model().moe;

@@ -153,7 +153,7 @@ Facts parallel_facts() {
       {"weights_delayed", {chosen(C::DelayWeightGradients)},
        [](H h) { return Value(h.chosen.delay_wgrad == "1" && overlaps_experts(h)); },
        [](R r, V v) { if (is_on(v)) r.asked.delay_wgrad = "1"; }},
-      // Of networks with experts alone.
+      // Networks without experts have neither.
       {"pairs", {s(D::Schedule)}, [](H h) { return where(h.model().moe.has_value(), runs_pairs(h)); }},
       {"weights_delayed_in_pairs", {chosen(C::DelayWeightGradients)},
        [](H h) { return where(h.model().moe.has_value(), runs_pairs(h) && h.chosen.delay_wgrad == "1"); }},
@@ -216,7 +216,7 @@ Facts megatron_formats() {
          if (in_fp8(h)) return Value(fmt::format("fp8 {}", fp8_recipe(h)));
          return Value(has_precision(h, {DataType::Fp16, DataType::Nvfp4}) ? to_text(h.problem.precision) : "bf16");
        }},
-      // What bf16 implies and fp16 does not.
+      // bf16 implies it, fp16 does not.
       {"fp32_sums", {chosen(C::MainGradients)},
        [](H h) {
          const bool half = has_precision(h, {DataType::Fp16});

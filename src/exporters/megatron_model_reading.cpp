@@ -120,7 +120,7 @@ void settle_megatron_model(Reading& r) {
   const bool grouped = r.on("grouped_queries");
   if (!grouped) a.kv_heads = a.heads;
   if (grouped && a.kv_heads == 0) a.kv_heads = 1;
-  const bool biased = !r.on("linear_bias_missing");
+  const bool biased = !r.on("linear_bias_missing") && !r.on("no_linear_bias");
   a.query_key_value_bias = biased || r.on("query_bias_only");
   a.output_bias = m.mlp.bias = biased;
   settle_latent(r);

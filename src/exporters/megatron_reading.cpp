@@ -128,7 +128,7 @@ void settle_dispatcher(Reading& r) {
   if (word == "flex" && r.knows("flex_backend")) pin(r, Degree::Dispatcher, r.word("flex_backend"));
 }
 
-/// What is not hidden where its flag could stand in the file and does not.
+/// A kind of message is not hidden where its flag could stand in the file and does not.
 void settle_flags_of_overlap(Reading& r) {
   const PlanDegrees& d = r.degrees;
   const bool ranks = d.data * d.context > 1;

@@ -87,7 +87,7 @@ Facts trunk_facts() {
       {"mtp_layers", model, [](H h) { return where(h.model().mtp_layers > 0, h.model().mtp_layers); },
        [](R r, V v) { r.model.mtp_layers = whole_number(v, 0); }},
       {"has_mtp_layers", {}, [](H h) { return Value(h.model().mtp_layers > 0); }},
-      // What settle makes of them.
+      // They are settled with others.
       {"tokenizer_type", {}},
       {"no_positions", {}},
   };

@@ -138,7 +138,7 @@ Facts question_facts() {
        [](R r, V v) { if (is_on(v)) r.asked.precision = "bf16"; }},
       {"fp16", {S::Precision}, [](H h) { return Value(h.problem.precision == DataType::Fp16); },
        [](R r, V v) { if (is_on(v)) r.asked.precision = "fp16"; }},
-      // Of what is computed in fewer bits still: bf16.
+      // Formats of fewer bits stand beside bf16.
       {"wide_format", {S::Precision},
        [](H h) {
          const bool own = has_precision(h, {DataType::Fp16, DataType::Fp32});

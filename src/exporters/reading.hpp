@@ -30,7 +30,7 @@ using Value = nlohmann::ordered_json;
 struct WrongValue : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-/// What the file says contradicts itself, or lacks something; names the keys.
+/// The file contradicts itself, or lacks something; names the keys.
 struct Unsettled : std::runtime_error {
   Unsettled(const std::string& what, std::string remedy_words)
       : std::runtime_error(what), remedy(std::move(remedy_words)) {}
@@ -43,7 +43,7 @@ struct Reading {
   ProblemRequest asked{};   ///< batch, sequence, formats, ...
   ModelDescription model{};
   bool has_model = false;  ///< a key describes the network
-  /// Of a network that is only named: its parameters, beside the sizes in `model`.
+  /// Parameters of a network that is only named, beside the sizes in `model`.
   std::optional<std::int64_t> parameters{};
   std::string named{};  ///< the network as its own hub or folder calls it
   int node_gpus = 0;    ///< accelerators of a node, where the machine or the launcher is known
@@ -55,7 +55,7 @@ struct Reading {
   std::string program{};  ///< that a launch script starts
 
   [[nodiscard]] bool says(std::string_view key) const { return said.find(key) != said.end(); }
-  /// What a key says; null where it is not in the file.
+  /// The value of a key; null where it is not in the file.
   [[nodiscard]] const Value& value(std::string_view key) const;
   std::set<std::string, std::less<>> left_open{};  ///< facts whose keys leave them to others
   [[nodiscard]] bool knows(std::string_view fact) const { return facts.find(fact) != facts.end(); }
@@ -77,7 +77,7 @@ struct Reading {
   LatentAttention& latent();  ///< there from now on
 };
 
-// What a value is, whether a shell word or a typed one. WrongValue for anything else.
+// A value read as its type, whether a shell word or a typed one. WrongValue for anything else.
 [[nodiscard]] std::int64_t whole_number(const Value& value, std::int64_t low = 1,
                                         std::int64_t high = 1'000'000'000'000);
 [[nodiscard]] int count_in(const Value& value, int low = 1);

@@ -16,7 +16,7 @@ struct Spelling {
   /// are written as they are, switches that are not are not said.
   std::vector<std::pair<std::string, Value>> words{};
   std::vector<std::pair<std::string, Value>> read_as{};  ///< further words, and what they mean
-  /// Of switches without words.
+  /// Values of switches without words.
   Value on = Value(true);
   Value off{};
   Value otherwise{};       ///< in place of a fact that has nothing to say

@@ -17,10 +17,16 @@ namespace {
 
 using io::Node;
 
+/// The names that come near, or where they all are.
+std::string nearest(const std::string& name, const std::vector<std::string>& known) {
+  const std::string guess = did_you_mean(name, known);
+  return guess.empty() ? "docs/export.md says where the names are" : guess;
+}
+
 const Fact& fact_at(const Node& node) {
   const std::string name = node.text();
   if (const Fact* fact = find_fact(name)) return *fact;
-  node.fail(fmt::format("'{}' is not a fact of a plan", name), did_you_mean(name, fact_names()));
+  node.fail(fmt::format("'{}' is not a fact of a plan", name), nearest(name, fact_names()));
 }
 
 Setting setting_called(const std::string& name, const Node& node) {
@@ -29,7 +35,7 @@ Setting setting_called(const std::string& name, const Node& node) {
     names.push_back(name_of(static_cast<Setting>(s)));
     if (names.back() == name) return static_cast<Setting>(s);
   }
-  node.fail(fmt::format("'{}' is not a setting", name), did_you_mean(name, names));
+  node.fail(fmt::format("'{}' is not a setting", name), nearest(name, names));
 }
 
 std::vector<std::string> texts_at(const Node& node) {
@@ -243,7 +249,7 @@ std::vector<Conflict> read_conflicts(const Node& map) {
     const Fact* fact = find_fact(entry.key);
     if (fact == nullptr)
       entry.value.fail(fmt::format("'{}' is not a fact of a plan", entry.key),
-                       did_you_mean(entry.key, fact_names()));
+                       nearest(entry.key, fact_names()));
     conflicts.push_back(
         {entry.value.text(), [fact](const ExportRequest& h) { return holds(*fact, h); }});
   }
@@ -256,27 +262,27 @@ std::vector<Trait> read_lacks(const Node& list) {
     const std::vector<Trait> found = traits_called(node.text());
     if (found.empty())
       node.fail(fmt::format("'{}' is not a trait of networks", node.text()),
-                did_you_mean(node.text(), trait_names()));
+                nearest(node.text(), trait_names()));
     traits.insert(traits.end(), found.begin(), found.end());
   }
   return traits;
 }
 
-/// What the target does where nothing is said: as if a file said it.
+/// The values of facts that no key says are read as if a file said them.
 void read_start(const Node& root, Exporter& exporter) {
   const auto reads = root.find("reads");
   if (!reads) return;
   const Reader* reader = find_reader(reads->text());
   if (reader == nullptr)
     reads->fail(fmt::format("'{}' is not a reader", reads->text()),
-                did_you_mean(reads->text(), reader_names()));
+                nearest(reads->text(), reader_names()));
   std::vector<std::pair<const Fact*, Value>> unsaid;
   if (const auto map = root.find("unsaid")) {
     for (const Node::Entry& entry : map->entries()) {
       const Fact* fact = find_fact(entry.key);
       if (fact == nullptr)
         entry.value.fail(fmt::format("'{}' is not a fact of a plan", entry.key),
-                         did_you_mean(entry.key, fact_names()));
+                         nearest(entry.key, fact_names()));
       unsaid.emplace_back(fact, value_of(entry.value.raw()));
       entry.value.ignore();
     }

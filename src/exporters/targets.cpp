@@ -14,7 +14,7 @@ Exporter chakra_exporter();
 
 namespace {
 
-/// What a key says the target takes, any value of it where no line restricts them.
+/// The target takes each setting that a key says, any value of it where no line restricts them.
 void take_what_keys_say(Exporter& exporter) {
   for (const Document& document : exporter.documents) {
     for (const Key& key : document.keys) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the keys of accelerate, of axolotl and of LLaMA-Factory say together.
+// The readers of accelerate, axolotl and LLaMA-Factory.
 // Source: axolotl-ai-cloud/axolotl@067b021c (2026-07-24) config.py, training.py:
 // AxolotlInputConfig; hiyouga/LLaMA-Factory@ff6d4d12 (2026-08-18)
 // src/llamafactory/hparams/*_args.py; huggingface/ transformers v5.24 training_args.py:

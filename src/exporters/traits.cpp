@@ -62,9 +62,10 @@ struct TraitRow {
 };
 
 // clang-format off
-const std::vector<TraitRow>& trait_table() {
-  static const std::vector<TraitRow> kRows{
-      // What a decoder-only model of text has not, whatever runs it.
+// Traits that a decoder-only model of text lacks, whatever runs it; then those that decoders have
+// learned since GPT-3 and the first Llama, for targets that stayed there.
+std::vector<TraitRow> groups() {
+  return {
       {"beyond_decoders",
        {"an encoder or images; only decoders of text go there (stack)", [](const M& m) { return (m.stack != StackKind::Decoder && !m.graph) || m.vision || m.decoder; }}},
       {"beyond_decoders",
@@ -99,7 +100,6 @@ const std::vector<TraitRow>& trait_table() {
        {"experts by a list of layers (experts.dense_layers, .layers)", [](const M& m) { return m.moe && (!m.moe->dense_layers.empty() || !m.moe->layers.empty()); }}},
       {"beyond_decoders",
        {"parts that this export has no keys for", [](const M& m) { return has_unknown_parts(m); }}},
-      // What decoders have learned since GPT-3 and the first Llama, for targets that stayed there.
       {"beyond_first_decoders",
        {"latent attention (attention.latent)", [](const M& m) { return m.attention.latent.has_value(); }}},
       {"beyond_first_decoders",
@@ -110,9 +110,18 @@ const std::vector<TraitRow>& trait_table() {
        {"norms of queries and keys (attention.qk_norm)", [](const M& m) { return m.attention.qk_norm != QkNorm::None; }}},
       {"beyond_first_decoders",
        {"prediction modules (mtp_layers)", [](const M& m) { return m.mtp_layers > 0; }}},
+  };
+}
+
+std::vector<TraitRow> layers() {
+  return {
       {"mixed_biases",
        {"biases on some linear layers and not on others (attention.bias, mlp.bias)",
-        [](const M& m) { return !bias_everywhere(m) && !bias_nowhere(m); }}},
+        [](const M& m) {
+          const auto& a = m.attention;
+          const bool any = a.query_key_value_bias || a.output_bias || m.mlp.bias;
+          return any && !(a.query_key_value_bias && a.output_bias && m.mlp.bias);
+        }}},
       {"mixed_biases_but_queries",
        {"biases on some linear layers and not on others (attention.bias, mlp.bias)",
         [](const M& m) { return !bias_everywhere(m) && !bias_nowhere(m) && !bias_of_queries_only(m); }}},
@@ -145,6 +154,11 @@ const std::vector<TraitRow>& trait_table() {
       {"dense_and_every",
        {"leading dense layers and experts in every n-th layer (experts.leading_dense, .every)",
         [](const M& m) { return m.moe && m.moe->leading_dense > 0 && m.moe->every > 1; }}},
+  };
+}
+
+std::vector<TraitRow> parts() {
+  return {
       {"priced_experts",
        {"experts (its experts are another layer, not the one priced)", [](const M& m) { return m.moe.has_value(); }}},
       {"experts_of_nanotron",
@@ -168,9 +182,13 @@ const std::vector<TraitRow>& trait_table() {
        {"a gate on its shared experts (experts.shared_gate)", [](const M& m) { return m.moe && m.moe->shared_gate; }}},
       {"dropout", {"dropout", [](const M& m) { return m.dropout > 0.0 || m.attention_dropout > 0.0; }}},
   };
-  return kRows;
 }
 // clang-format on
+
+const std::vector<TraitRow>& trait_table() {
+  static const std::vector<TraitRow> kRows = joined<TraitRow>({groups(), layers(), parts()});
+  return kRows;
+}
 
 }  // namespace
 

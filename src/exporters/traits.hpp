@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What networks have and targets lack, by name.
+// Traits of networks that targets lack, by name.
 #pragma once
 
 #include <string>

@@ -23,8 +23,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using SizeRow = const CapacityRow&;
 
-constexpr double kHourOfCapacity = 3600.0;
-
 /// A result; "-" and null where the row has no plan.
 Column<CapacityRow> result(std::string_view key, std::function<Json(SizeRow)> value, TextColumn title,
                            std::function<Cell(SizeRow)> cell) {
@@ -220,7 +218,7 @@ std::string affordable_line(const CapacityReport& report) {
 /// "one in 38 k hours of a GPU, as BLOOM on 384 A100 had it"
 std::string rate_text(const Reliability& rests) {
   const std::string rate =
-      fmt::format("one in {} hours of a GPU", count_text(rests.gpu_mtbf.value() / kHourOfCapacity));
+      fmt::format("one in {} hours of a GPU", count_text(rests.gpu_mtbf.value() / 3600.0));
   if (rests.records.empty()) return rate;
   if (rests.records.size() == 1) return rate + ", as published of " + rests.records.front().name;
   return fmt::format("{}, from {} published records", rate, rests.records.size());

@@ -69,10 +69,10 @@ Json comparison_json(const SearchReport& report, const Rival& rival) {
           {"rival_minus_this", std::move(more)}};
 }
 
-constexpr std::size_t kShown = 20;
+constexpr std::size_t kShownValues = 20;
 constexpr double kLeast = 5e-5;  ///< changes that would be printed as nothing
 
-std::string percent(double change) {
+std::string percent_text(double change) {
   return fmt::format("{:+.2f} %", change * 100.0);
 }
 
@@ -91,7 +91,7 @@ Columns<SensitivityRow> columns_of_rows(const SensitivityReport& report) {
       {.key = "step_change",
        .value = [](Row r) { return r.step_change; },
        .title = {"step"},
-       .cell = [](Row r) { return Cell(percent(r.step_change)); }},
+       .cell = [](Row r) { return Cell(percent_text(r.step_change)); }},
       {.key = "memory_change_bytes",
        .value = [](Row r) { return whole_bytes(r.memory_change); },
        .title = {"memory"},
@@ -115,7 +115,7 @@ std::vector<SensitivityRow> rows_shown(const SensitivityReport& report) {
   std::vector<SensitivityRow> shown;
   for (const SensitivityRow& row : report.rows) {
     const bool seen = std::abs(row.step_change) >= kLeast || row.memory_change != Bytes(0);
-    if (seen && shown.size() < kShown) shown.push_back(row);
+    if (seen && shown.size() < kShownValues) shown.push_back(row);
   }
   return shown;
 }

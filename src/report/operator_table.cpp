@@ -14,7 +14,7 @@ namespace plansearch {
 namespace {
 
 /// Operators below this share of a micro-batch are one row.
-constexpr double kShown = 0.005;
+constexpr double kShownOperators = 0.005;
 
 Cell time_cell(Seconds time) {
   return time > Seconds(0) ? Cell(time) : Cell("");
@@ -69,7 +69,7 @@ std::string operator_table(const std::vector<OperatorReport>& operators, int col
   Rest rest;
   for (const OperatorReport& o : operators) {
     const double share = o.copies * o.total() / all;
-    if (share < kShown) {
+    if (share < kShownOperators) {
       ++rest.operators;
       rest.total += o.copies * o.total();
       continue;

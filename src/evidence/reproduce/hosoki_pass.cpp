@@ -32,9 +32,9 @@ struct Machine {
   const char* links;
   bool slow;  ///< stages talk over a network
 };
-constexpr std::array<Machine, 3> kPaperMachines{{{"aws-p3-16xlarge", "25 Gb/s for eight GPUs", true},
-                                            {"dgx-1-v100", "InfiniBand", true},
-                                            {"gb200-nvl72", "NVLink", false}}};
+constexpr std::array<Machine, 3> kPassMachines{{{"aws-p3-16xlarge", "25 Gb/s for eight GPUs", true},
+                                                {"dgx-1-v100", "InfiniBand", true},
+                                                {"gb200-nvl72", "NVLink", false}}};
 
 void add(const Machine& machine, const PassGain& gain, Figures& figures) {
   const std::vector<std::string> words{
@@ -152,7 +152,7 @@ PassGain gain_of(const std::string& machine, int stages, const ShippedData& data
 
 void add_hosoki_pass(const StudyContext& context, Figures& figures) {
   figures.add("pass", std::nullopt);
-  for (const Machine& machine : kPaperMachines) {
+  for (const Machine& machine : kPassMachines) {
     for (const PassGain& gain : pass_gains({machine.name}, context.data)) {
       add(machine, gain, figures);
     }

@@ -81,9 +81,10 @@ constexpr std::array kMeasures{
               return alpa_flops(answer.sizes(), answer.problem().global_batch) / step / 1e15;
             }},
     Measure{"tensor", [](const PricedAnswer& answer, double) { return double(answer.tensor()); }},
-    Measure{"out",
-            [](const PricedAnswer& answer, double) { return double(answer.best->plan.tensor_out); }},
-    Measure{"in", [](const PricedAnswer& answer, double) { return double(answer.best->plan.tensor_in); }},
+    Measure{"out", [](const PricedAnswer& answer,
+                      double) { return double(answer.best->plan.tensor_out); }},
+    Measure{"in",
+            [](const PricedAnswer& answer, double) { return double(answer.best->plan.tensor_in); }},
     Measure{"out x in",
             [](const PricedAnswer& answer, double) {
               return double(answer.best->plan.tensor_out) * answer.best->plan.tensor_in;

@@ -107,6 +107,8 @@ struct BestLayer {
 /// Machines to compute: sequences over 16 GPUs take minutes.
 enum class PrimeparNodes : std::uint8_t { UpToTwo, FourAndMore };
 
+inline constexpr int kPrimeparNode = 4;  ///< accelerators of a node
+
 struct PrimeparModel {
   const char* name;
   const char* shown;

@@ -15,13 +15,12 @@ namespace plansearch {
 namespace {
 
 constexpr std::array<int, 4> kSizes{4, 8, 16, 32};
-constexpr int kNode = 4;
 
 LayerQuestion layer_question(const char* model, int gpus, std::int64_t per_node, Hiding hiding) {
   LayerQuestion question;
   question.model = model;
   question.gpus = gpus;
-  question.batch = per_node * gpus / kNode;
+  question.batch = per_node * gpus / kPrimeparNode;
   question.hiding = hiding;
   return question;
 }
@@ -30,7 +29,7 @@ double share_of_collectives(const char* model, std::int64_t per_node, const Stud
   constexpr int kGpus = 16;
   const LayerProblems problems(layer_question(model, kGpus, per_node, Hiding::TilesOnly),
                                context.data);
-  const auto price = layer_price(problems, {{kGpus / kNode, kNode}, {}});
+  const auto price = layer_price(problems, {{kGpus / kPrimeparNode, kPrimeparNode}, {}});
   return price ? price->collectives / price->step : 0.0;
 }
 
@@ -169,7 +168,7 @@ void add_replication(const LocalBatches& batches, bool small, const StudyContext
     const std::string id = fmt::format("ideal {}", gpus);
     if ((gpus <= 8) != small || !figures.has(id)) continue;
     LayerQuestion question = layer_question(kModel, gpus, batches.at(kModel), Hiding::TilesOnly);
-    const LayerPlan megatron{{gpus / kNode, kNode}, {}};
+    const LayerPlan megatron{{gpus / kPrimeparNode, kPrimeparNode}, {}};
     const auto held = layer_price(LayerProblems(question, context.data), megatron);
     question.gpus = 1;
     const auto whole = layer_price(LayerProblems(question, context.data), {{1, 1}, {}});
@@ -186,7 +185,7 @@ void add_means(const SpeedUps& speed_ups, Figures& figures) {
     for (const double one : all) product *= one;
     figures.add(fmt::format("mean {}", gpus),
                 std::pow(product, 1.0 / static_cast<double>(all.size())));
-    if (gpus == kNode) continue;
+    if (gpus == kPrimeparNode) continue;
     // In the order of the models: small networks 0, 2, 4; large ones 1, 5; between them 3.
     const double least_large = std::min(all[1], all[5]);
     const double most_small = std::max({all[0], all[2], all[4]});
@@ -204,7 +203,8 @@ void add_batches(const PrimeparModel& model, const StudyContext& context, Figure
                                  context.data);
     const auto found = fastest(problems, sequence_plans(problems), kGpus);
     if (!found) continue;
-    const std::vector<std::string> words{model.shown, fmt::format("{}", per_node * kGpus / kNode)};
+    const std::vector<std::string> words{model.shown,
+                                         fmt::format("{}", per_node * kGpus / kPrimeparNode)};
     const LayerPrice& plain = found->megatron.price;
     figures.add("batch speed", found->speed_up(), joined(words, found->plans()));
     figures.add("batch memory", found->best.price.stored / plain.stored, words);

@@ -28,7 +28,6 @@ constexpr std::array<Degrees3d, 6> kDegrees{
     {{2, 1, 16}, {2, 2, 8}, {2, 4, 4}, {4, 1, 8}, {4, 2, 4}, {8, 1, 4}}};
 
 constexpr int kGpus = 32;
-constexpr int kNodeOfFigure = 4;
 
 std::optional<Seconds> step_of(const Problem& problem, const LayerPlan& plan) {
   const auto made = made_plan(problem, plan);
@@ -151,7 +150,7 @@ void add_rows(const PrimeparModel& model, const std::vector<Times>& times, Figur
                 {model.shown, name, words(kDegrees.at(reference))}, throughput, figures);
     }
     const auto gain = [&](const Times& one) { return ratio(one.at(d).megatron, one.at(d).best); };
-    add_range(kDegrees.at(d).tensor > kNodeOfFigure ? "gain" : "gain of one node",
+    add_range(kDegrees.at(d).tensor > kPrimeparNode ? "gain" : "gain of one node",
               over_settings(times, gain), {model.shown, name}, in_steps / throughput, figures);
   }
   std::vector<std::string> found;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: quantiles, robust scatter, Kendall's tau-b.
 // Source: Kendall 1945 (tau-b with ties); linear-interpolation quantiles (Hyndman and Fan type 7).
+// Assumes: nothing of how values are distributed.
 // Units: ratios.
 // Checked by: tests/unit/evidence/statistics_test.cpp
 #include "evidence/validate/statistics.hpp"

@@ -168,8 +168,8 @@ void fit_part(const AttentionPart& part, const std::vector<KernelTable>& tables,
   const std::string name =
       fmt::format("attention {} {}", kernel, part.backward ? kBackward : "forward");
   const double usual = usual_scatter(before.residual, base);
-  GroupFit own = fit_group({name, sample, whole ? kWholeAttention : kAttentionRates, apply, usual, population.between,
-                            kOtherLinks, carried});
+  GroupFit own = fit_group({name, sample, whole ? kWholeAttention : kAttentionRates, apply, usual,
+                            population.between, kOtherLinks, carried});
   Cluster moved = apply(own.curve.moved);
   AttentionCurve& after = curve_of(moved.accelerator, part);
   if (!whole) after.launch = before.launch;

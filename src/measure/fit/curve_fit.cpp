@@ -9,6 +9,7 @@
 //          about a robust fit (Huber), are no part of it (as in studies/site_fit).
 // Units: logarithms of ratios.
 // Checked by: tests/unit/measure/fit/curve_fit_test.cpp
+//
 // Computes: errors of a fit on rows left out of it.
 // Source: five-fold cross-validation.
 // Assumes: rows lie in no order that repeats every five.

@@ -7,6 +7,7 @@
 //          rate above one.
 // Units: logarithms of ratios; constants in their own.
 // Checked by: tests/unit/measure/fit/kernel_fit_test.cpp
+//
 // Computes: the share of memory bandwidth that passes over memory reach, and their launch.
 // Source: least squares of studies/fit/curve_fit on cost/kernels/compute_cost (stream_time).
 // Assumes: copies, element-wise passes, norms and optimizer updates run at one rate.

@@ -105,20 +105,22 @@ std::string file_with(const std::string& keys, const std::string& more = {}) {
 }
 
 TEST_CASE("exporters: files of targets are strict, with the place and the remedy") {
+  const std::string row = "documents[0].keys.--tp";
   CHECK(problem_of(file_with("--tp: tp")).empty());
-  CHECK(
-      problem_of(file_with("--tp: tpp")).starts_with("8: 'tpp' is not a fact of a plan; did you"));
+  CHECK(problem_of(file_with("--tp: tpp")) ==
+        "8: " + row + ": 'tpp' is not a fact of a plan; did you mean pp, tp or tp_x?");
+  CHECK(problem_of(file_with("--tp: {fact: tp, says: [tensor]}")) ==
+        "8: " + row + ".says: 'tensor' is not a setting; did you mean overlap tensor?");
   CHECK(problem_of(file_with("--tp: {fact: tp, colour: red}"))
             .starts_with("8: unknown key 'colour'"));
-  CHECK(problem_of(file_with("--tp: {fact: tp, says: [tensor]}"))
-            .starts_with("8: 'tensor' is not a setting"));
   CHECK(problem_of(file_with("--tp: {words: {}}")).find("fact") != std::string::npos);
-  CHECK(problem_of(file_with("--tp: tp", "lacks: [nothing]\n"))
-            .starts_with("10: 'nothing' is not a trait"));
+  CHECK(problem_of(file_with("--tp: tp", "lacks: [nothing]\n")) ==
+        "10: lacks[0]: 'nothing' is not a trait of networks; docs/export.md says where the names "
+        "are");
   CHECK(problem_of(file_with("--tp: tp", "conflicts: {nothing: words}\n"))
-            .starts_with("10: 'nothing' is not a fact of a plan"));
-  CHECK(problem_of(file_with("--tp: tp", "reads: nobody\n"))
-            .starts_with("10: 'nobody' is not a reader"));
+            .starts_with("10: conflicts.nothing: 'nothing' is not a fact of a plan; "));
+  CHECK(problem_of(file_with("--tp: tp", "reads: megatrn\n"))
+            .starts_with("10: reads: 'megatrn' is not a reader; did you mean megatron"));
   CHECK(problem_of(file_with("--tp: tp", "colour: red\n")).starts_with("10: unknown key 'colour'"));
 }
 

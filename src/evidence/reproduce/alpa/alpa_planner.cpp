@@ -5,6 +5,7 @@
 // Assumes: stages are cut between blocks of the network.
 // Units: seconds.
 // Checked by: tests/unit/evidence/alpa_planner_test.cpp
+//
 // Computes: clusters of consecutive operators that receive little from each other.
 // Source: Zheng et al., Alpa (OSDI'22), eq. 6; ties as in
 //         alpa/pipeline_parallel/layer_construction.py (cluster_jaxpr_by_cost).

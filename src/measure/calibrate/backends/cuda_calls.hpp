@@ -57,6 +57,9 @@ class HostMemory {
   std::size_t size_ = 0;
 };
 
+/// Operands start at multiples of so many bytes.
+inline constexpr std::size_t kOperandAlignment = 256;
+
 /// Put on a stream as often as is wanted.
 class DeviceCall {
  public:

@@ -15,8 +15,6 @@
 namespace plansearch::calibrate {
 namespace {
 
-constexpr std::size_t kAligned = 256;
-
 /// Shape of a point, in whole numbers.
 struct Sizes {
   std::int64_t batch;
@@ -77,7 +75,8 @@ class AttentionGraph {
   Tensor kept(cudnnDataType_t type, const TensorShape& shape) {
     std::size_t bytes = type == CUDNN_DATA_FLOAT ? 4 : 2;
     for (const std::int64_t extent : shape.extents) bytes *= static_cast<std::size_t>(extent);
-    stored_.push_back({(bytes + kAligned - 1) / kAligned * kAligned, nullptr});
+    stored_.push_back(
+        {(bytes + kOperandAlignment - 1) / kOperandAlignment * kOperandAlignment, nullptr});
     return graph_.stored(type, shape);
   }
   Tensor number(const float* value) {
