@@ -448,7 +448,7 @@ MISTAKES = [
             "src/framework/operator_table.cpp",
             "} else if (known.contains(kFused)) {", "} else if (false) {"),
     Mistake("user-buffers-anywhere", "user buffers are exported for groups of several nodes",
-            "src/exporters/megatron_words.cpp",
+            "src/exporters/megatron_facts.cpp",
             "h.degrees.tensor() <= h.gpus_per_node()", "h.degrees.tensor() > 0"),
     Mistake("order-of-idle-axes", "rank orders differ by axes of one rank",
             "src/exporters/refusals.cpp", "return std::find(axes.begin(), axes.end(), word) == axes.end();",

@@ -19,11 +19,12 @@ namespace {
 using exporters::Exporter;
 using exporters::ExportRequest;
 using exporters::Refusal;
+using exporters::Targets;
 
-const Exporter& exporter_of(const std::string& target) {
-  if (const Exporter* found = exporters::find_exporter(target)) return *found;
+const Exporter& exporter_of(const Targets& targets, const std::string& target) {
+  if (const Exporter* found = targets.find(target)) return *found;
   throw InputError({}, fmt::format("--to {}: no such target", target),
-                   fmt::format("one of {}", fmt::join(exporter_names(), ", ")));
+                   fmt::format("one of {}", fmt::join(targets.names(), ", ")));
 }
 
 void check_launcher(const Exporter& exporter, const ExportOptions& options) {
@@ -91,19 +92,28 @@ std::string text_of(const Refusal& refusal) {
 }
 
 /// The other targets that can express the plan.
-std::vector<std::string> alternatives(const Exporter& refused, ExportRequest request,
-                                      const ResolvedPlan& given) {
+std::vector<std::string> alternatives(const Targets& targets, const Exporter& refused,
+                                      ExportRequest request, const ResolvedPlan& given) {
   std::vector<std::string> names;
-  for (const Exporter& exporter : exporters::exporter_table()) {
-    if (exporter.name == refused.name || exporter.traces) continue;
-    if (!exporter.framework.empty()) {
-      const Framework rules = shipped_data().framework(std::string(exporter.framework));
+  for (const Exporter* exporter : targets.all()) {
+    if (exporter->name == refused.name || exporter->traces) continue;
+    if (!exporter->framework.empty()) {
+      const Framework rules = shipped_data().framework(exporter->framework);
       if (broken_rule(given, rules)) continue;
       request.own_stages = own_stages(request, rules);
     }
-    if (exporters::refusals(exporter, request).empty()) names.emplace_back(exporter.name);
+    if (exporters::refusals(*exporter, request).empty()) names.push_back(exporter->name);
   }
   return names;
+}
+
+/// Where no files ship, those that C++ knows by name.
+Targets known_targets() {
+  try {
+    return Targets(shipped_data().directory());
+  } catch (const InputError&) {
+    return Targets({});
+  }
 }
 
 /// Whether another plan of the same network would do.
@@ -131,7 +141,13 @@ RefusedPlan refuse(const Exporter& exporter, const std::vector<std::string>& rea
 }  // namespace
 
 std::vector<std::string> exporter_names() {
-  return exporters::exporter_names();
+  return known_targets().names();
+}
+
+std::vector<std::string> import_names() {
+  std::vector<std::string> names = known_targets().readable_names();
+  names.insert(names.end(), {"nemo", "hf"});
+  return names;
 }
 
 std::vector<std::string> launcher_names() {
@@ -141,7 +157,8 @@ std::vector<std::string> launcher_names() {
 std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& given,
                                                         const ExportOptions& options,
                                                         const std::string& version) {
-  const Exporter& exporter = exporter_of(options.target);
+  const Targets targets(shipped_data().directory());
+  const Exporter& exporter = exporter_of(targets, options.target);
   check_launcher(exporter, options);
   if (given.plan.transforms.front().is_placed()) {
     return refuse(exporter, {"operators are placed one by one (placements)"}, {});
@@ -170,7 +187,7 @@ std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& give
                         stages.difference};
   std::optional<std::string> rule;
   if (!exporter.framework.empty()) {
-    const Framework rules = shipped_data().framework(std::string(exporter.framework));
+    const Framework rules = shipped_data().framework(exporter.framework);
     rule = broken_rule(given, rules);
     if (!rule) request.own_stages = own_stages(request, rules);
   }
@@ -184,7 +201,7 @@ std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& give
   if (exporter.traces && !given.plan.assignment->direct.empty())
     reasons.emplace_back("tensors pass over stages on their way to another one");
   if (!reasons.empty()) {
-    return refuse(exporter, reasons, alternatives(exporter, request, given), remedy);
+    return refuse(exporter, reasons, alternatives(targets, exporter, request, given), remedy);
   }
   if (exporter.traces)
     return write_execution_traces(given.problem, given.plan, options.out, version);
@@ -196,17 +213,18 @@ std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& give
 std::optional<std::string> command_to_run(const ResolvedQuestion& asked, const PricedPlan& first,
                                           const std::string& version) {
   const std::string& own = asked.problem.framework->name;
-  const Exporter* target = exporters::find_exporter(own);
+  const Targets targets(shipped_data().directory());
+  const Exporter* target = targets.find(own);
   if (target == nullptr) {  // a variant: torchtitan-async-tp is torchtitan
-    for (const Exporter& exporter : exporters::exporter_table()) {
-      if (exporter.framework.empty() || !own.starts_with(exporter.framework)) continue;
-      target = &exporter;
+    for (const Exporter* exporter : targets.all()) {
+      if (exporter->framework.empty() || !own.starts_with(exporter->framework)) continue;
+      target = exporter;
       break;
     }
   }
   if (target == nullptr || first.plan.transforms.empty()) return std::nullopt;
   ResolvedPlan given{asked, first.problem, first.plan, {}, {}, {}, {}};
-  const auto exported = export_question(given, {std::string(target->name), {}}, version);
+  const auto exported = export_question(given, {target->name, {}}, version);
   if (!std::holds_alternative<ExportResult>(exported)) return std::nullopt;
   return fmt::format(
       "plan 1 runs by plansearch export ANSWER.json#1 --to {} --launch slurm; ANSWER.json is this "

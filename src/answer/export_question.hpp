@@ -18,8 +18,9 @@ struct ExportResult {
   std::vector<std::string> notes;
 };
 
-/// Words of --to and --launch.
+/// Words of --to, --from and --launch; where nothing ships, those that C++ knows.
 [[nodiscard]] std::vector<std::string> exporter_names();
+[[nodiscard]] std::vector<std::string> import_names();
 [[nodiscard]] std::vector<std::string> launcher_names();
 
 /// Where a plan goes, and what its job asks for beside it.

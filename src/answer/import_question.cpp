@@ -224,12 +224,6 @@ std::string header_of(const ImportQuestion& question, const importers::ReadConfi
 
 }  // namespace
 
-std::vector<std::string> import_names() {
-  std::vector<std::string> names = importers::readable_targets();
-  names.insert(names.end(), {"nemo", "hf"});
-  return names;
-}
-
 ImportResult import_question(const ImportQuestion& question, const ProblemRequest& typed,
                              const ShippedData& data) {
   std::vector<importers::ConfigurationFile> files;
@@ -239,8 +233,9 @@ ImportResult import_question(const ImportQuestion& question, const ProblemReques
   if (!typed.hardware.empty())
     beside.node_gpus = data.cluster(typed.hardware).accelerators_per_node;
   if (!typed.model.empty()) beside.layers = data.model(typed.model).description.layers;
-  importers::ReadConfiguration read =
-      importers::read_configuration(importers::find_keys(files, question.definitions), beside);
+  const exporters::Targets targets(data.directory());
+  importers::ReadConfiguration read = importers::read_configuration(
+      targets, importers::find_keys(targets, files, question.definitions), beside);
   ImportResult result;
   for (const std::string& file : question.files) add_unread(file, read.unread, result.notes);
   result.notes.insert(result.notes.end(), read.notes.begin(), read.notes.end());

@@ -25,9 +25,6 @@ struct ImportResult {
   std::vector<std::string> notes;
 };
 
-/// Words of --from.
-[[nodiscard]] std::vector<std::string> import_names();
-
 /// `typed`: settings and degrees of the command line, which win over the files. InputError, with
 /// its place, for what cannot be read or is not known.
 [[nodiscard]] ImportResult import_question(const ImportQuestion& question,

@@ -162,8 +162,10 @@ Listing list_exporters() {
   listing.keys.emplace_back("writes");
   listing.keys.emplace_back("checked");
   listing.columns.push_back({"keys as in", Align::Left, 2});
-  for (const exporters::Exporter& exporter : exporters::exporter_table()) {
-    std::vector<std::string> row{std::string(exporter.name)};
+  const exporters::Targets targets(shipped_data().directory());
+  for (const exporters::Exporter* found : targets.all()) {
+    const exporters::Exporter& exporter = *found;
+    std::vector<std::string> row{exporter.name};
     for (const Setting setting : shown) row.push_back(capability_text(exporter, setting));
     row.emplace_back(exporter.title);
     row.emplace_back(exporter.checked);

@@ -8,6 +8,7 @@
 #include "exporters/exporter.hpp"
 #include "plan/legality/legality.hpp"
 #include "plansearch/degree_table.hpp"
+#include "plansearch/shipped_data.hpp"
 #include "question/framework_flags.hpp"
 
 namespace plansearch {
@@ -127,8 +128,9 @@ ShownSection key_section(const exporters::Exporter& exporter) {
 Shown show_framework(const Framework& framework) {
   Shown shown{"framework", framework.name, "", framework.aliases, {}};
   shown.sections.push_back(running_section(framework));
-  for (const exporters::Exporter& exporter : exporters::exporter_table()) {
-    if (exporter.framework == framework.name) shown.sections.push_back(key_section(exporter));
+  const exporters::Targets targets(shipped_data().directory());
+  for (const exporters::Exporter* exporter : targets.all()) {
+    if (exporter->framework == framework.name) shown.sections.push_back(key_section(*exporter));
   }
   shown.sections.push_back(precision_section(framework));
   shown.sections.push_back(rule_section(framework));

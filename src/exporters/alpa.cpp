@@ -16,7 +16,7 @@
 #include <functional>
 #include <numeric>
 
-#include "exporters/exporter.hpp"
+#include "exporters/spelling.hpp"
 
 namespace plansearch::exporters {
 namespace {
@@ -121,9 +121,9 @@ bool is_apart(const ExportRequest& h) {
 // clang-format off
 std::vector<Key> keys() {
   return {
-      {"init.num_nodes", {S::Gpus}, value_from<&ExportRequest::nodes>},
-      {"init.num_devices_per_node", {S::Gpus}, value_from<&ExportRequest::gpus_per_node>},
-      {"num_micro_batches", {S::MicroBatches, s(D::MicroBatch)}, degree<&PlanDegrees::micro_batches>},
+      key_of("init.num_nodes", "nodes"),
+      key_of("init.num_devices_per_node", "node_gpus"),
+      key_of("num_micro_batches", "micro_batches", {S::MicroBatches, s(D::MicroBatch)}),
       {"pipeline_schedule", {s(D::Schedule)}, schedule},
       {"default_auto_sharding_option.prefer_reduce_scatter", {s(D::Zero)},
        [](const ExportRequest& h) { return Value(any_scatters(h)); }},

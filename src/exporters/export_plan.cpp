@@ -160,10 +160,6 @@ Value hydra_text(const std::string& text) {
   return Value(quoted + "'");
 }
 
-Value hydra_checkpoint_folder(const ExportRequest& request) {
-  return request.job.checkpoints.empty() ? Value() : hydra_text(request.job.checkpoints);
-}
-
 Value checkpoint_steps(const ExportRequest& request) {
   return request.job.checkpoints.empty() ? Value() : Value(request.job.save_every);
 }

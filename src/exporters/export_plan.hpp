@@ -12,7 +12,7 @@
 namespace plansearch::exporters {
 
 using Settings = std::bitset<kSettingCount>;
-/// What the keys that are written for the plan say.
+/// The settings that the keys written for the plan say.
 [[nodiscard]] Settings said_by_keys(const Exporter& exporter, const ExportRequest& request);
 
 /// One thing the target cannot express.
@@ -40,7 +40,7 @@ struct Exported {
 [[nodiscard]] Exported export_plan(const Exporter& exporter, const ExportRequest& request,
                                    Launcher launcher);
 
-/// What is written for each key of a document.
+/// The name and value of each key that is written.
 [[nodiscard]] Entries entries_of(const Document& document, const ExportRequest& request);
 
 /// "any", "1, 2", "1 (script)": one cell of the table of capabilities.

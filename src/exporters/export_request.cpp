@@ -26,7 +26,7 @@ std::optional<Degree> degree_of(Setting setting) {
   return index < kDegreeCount ? std::optional(static_cast<Degree>(index)) : std::nullopt;
 }
 
-/// What stands among the settings above, or changes nothing that a target runs.
+/// Settings that stand among those above, or change nothing that a target runs.
 constexpr std::array kSaidOtherwise{
     plansearch::Setting::Hardware,  plansearch::Setting::Model,
     plansearch::Setting::Framework, plansearch::Setting::Gpus,
@@ -89,7 +89,7 @@ std::string rank_order(const ExportRequest& h) {
   return fmt::format("{}", fmt::join(words, "-"));
 }
 
-/// What a question says beside degrees, in the order of `Setting`.
+/// A value of the question beside degrees, in the order of `Setting`.
 struct QuestionValue {
   std::string_view name;
   std::string (*value)(const ExportRequest&);
@@ -164,7 +164,7 @@ StageContent content_of(const OperatorGroup& group, const Network& network) {
   return content;
 }
 
-/// What a stage decides by itself, whatever the pipeline as a whole decides taken out.
+/// The degrees that a stage decides by itself, whatever the pipeline as a whole decides taken out.
 PlanDegrees own_degrees(PlanDegrees degrees) {
   for (const DegreeRow& row : degree_table()) {
     if (kPipelineDegrees.contains(row.degree)) row.set(degrees, row.get(PlanDegrees{}));

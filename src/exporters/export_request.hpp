@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is handed to another program: one plan with equal stages, the question it answers and what
+// The request of an export: one plan with equal stages, the question it answers and what
 // was predicted. Everything a plan decides is a setting; a target says each of them or refuses.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace plansearch::exporters {
 
-/// What a plan and its question decide. The first are the degrees, in their order.
+/// A decision of a plan or of its question. The first are the degrees, in their order.
 enum class Setting : std::uint8_t {
   FirstDegree = 0,
   MicroBatches = kDegreeCount,
@@ -70,7 +70,7 @@ struct Prediction {
   bool fits = true;
 };
 
-/// What a job asks for beside its plan.
+/// Wishes of a job beside its plan.
 struct JobOptions {
   std::vector<std::string> sbatch;  ///< "time=24:00:00": lines of a Slurm script
   std::string image;                ///< container of a Kubernetes job

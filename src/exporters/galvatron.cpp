@@ -10,7 +10,7 @@
 #include <algorithm>
 
 #include "base/names.hpp"
-#include "exporters/exporter.hpp"
+#include "exporters/spelling.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch::exporters {
@@ -36,7 +36,7 @@ Value each_layer(const ExportRequest& h, int number) {
   return Value(fmt::format("{}", fmt::join(numbers, ",")));
 }
 
-/// Of partly recomputed stages the first layers are.
+/// A partly recomputed stage recomputes its first layers.
 Value checkpoints(const ExportRequest& h) {
   std::vector<int> flags;
   for (const StageContent& stage : h.stages) {
@@ -95,7 +95,7 @@ void read_division(Reading& r, const Value& v) {
 // clang-format off
 std::vector<Key> keys() {
   return {
-      {"pp_deg", {s(D::Pipeline)}, degree<&PlanDegrees::pipeline>},
+      key_of("pp_deg", "pp"),
       {"tp_sizes_enc", {s(D::TensorOut)}, [](const ExportRequest& h) { return each_layer(h, group(h)); },
        read_common<&PlanDegrees::tensor_out>},
       {"tp_consecutive_flags", {S::RankOrder}, [](const ExportRequest& h) { return each_layer(h, 1); },
@@ -112,9 +112,9 @@ std::vector<Key> keys() {
        read_common<&PlanDegrees::expert_tensor>},
       {"checkpoint", {s(D::Recompute), s(D::RecomputeLayers)}, checkpoints, together},
       // With the world size and the other degrees: the data ranks.
-      {"global_bsz", {S::GlobalBatch, s(D::Data), S::Gpus}, kBatch},
-      // Of a step; with batch and data parallelism they are the size of a micro-batch.
-      {"chunks", {S::MicroBatches, s(D::MicroBatch)}, degree<&PlanDegrees::micro_batches>},
+      key_of("global_bsz", "batch", {S::GlobalBatch, s(D::Data), S::Gpus}),
+      // Micro-batches of a step; with batch and data parallelism they are the size of a micro-batch.
+      key_of("chunks", "micro_batches", {S::MicroBatches, s(D::MicroBatch)}),
       {"pp_division", {S::Layers}, division, read_division},
       {"pipeline_type", {s(D::Schedule)},
        [](const ExportRequest& h) {
@@ -122,13 +122,13 @@ std::vector<Key> keys() {
          return Value(all_forward ? "gpipe" : "pipedream_flush");
        },
        together},
-      {"default_dp_type", {s(D::Zero)}, value_from<default_type>, together},
+      {"default_dp_type", {s(D::Zero)}, [](const ExportRequest& h) { return Value(default_type(h)); }, together},
       {"vtp", {s(D::TensorOut)}, [](const ExportRequest& h) { return Value(group(h)); }, together},
       {"vsp", {s(D::ContextKind)}, [](const ExportRequest& h) { return Value(ulysses(h) ? 1 : 0); }, together},
       {"vcp", {s(D::Context)}, [](const ExportRequest& h) { return Value(ring(h)); }, together},
       {"vocab_sdp", {s(D::Zero)}, [](const ExportRequest& h) { return Value(default_type(h) == "zero3" ? 1 : 0); }, together},
       // The files that ship have it under this name, which the runtime does not read.
-      only_read("embed_sdp", together),
+      {"embed_sdp", {}, [](const ExportRequest&) { return Value(); }, together},
   };
 }
 // clang-format on

@@ -11,6 +11,7 @@
 #include <array>
 
 #include "base/names.hpp"
+#include "exporters/fact_rows.hpp"
 #include "plansearch/transformer_builder.hpp"
 
 namespace plansearch::exporters {
@@ -35,7 +36,7 @@ constexpr std::array kFused{ModuleName{"qkv", "qkv_proj"}, ModuleName{"qkv", "qu
                             ModuleName{"qkv", "c_attn"}, ModuleName{"qkv", "Wqkv"},
                             ModuleName{"gate_up", "gate_up_proj"}};
 
-constexpr std::array<std::string_view, 3> kMlp{"gate", "up", "down"};
+constexpr std::array<std::string_view, 3> kMlpWords{"gate", "up", "down"};
 
 template <typename Table>
 const ModuleName* find(const Table& table, std::string_view ModuleName::*field,
@@ -50,7 +51,7 @@ bool names(const LoraDescription& lora, std::string_view word) {
 }
 
 bool is_mlp(std::string_view word) {
-  return std::find(kMlp.begin(), kMlp.end(), word) != kMlp.end();
+  return std::find(kMlpWords.begin(), kMlpWords.end(), word) != kMlpWords.end();
 }
 
 /// A list, or words between commas or blanks.
@@ -67,17 +68,6 @@ void add_target(Reading& r, std::string_view word) {
 }
 
 }  // namespace
-
-Value packs(const ExportRequest& h) {
-  return h.chosen.packing ? Value(true) : Value();
-}
-
-void read_packing(Reading& r, const Value& v) {
-  if (is_left_open(v) || !is_on(v)) return;
-  r.notes.emplace_back(
-      "sequences are packed: one document a sequence is priced unless --packing LENGTHS says how "
-      "long documents are");
-}
 
 const LoraDescription* adapters_of(const ExportRequest& h) {
   const auto& lora = h.model().training.lora;
@@ -134,14 +124,6 @@ void read_trained_tables(Reading& r, const Value& value) {
   }
 }
 
-Conflict fused_adapters() {
-  return {"adapters on fused modules, whose names differ by network (--lora-targets all-linear)",
-          [](const ExportRequest& h) {
-            const bool named = adapters_of(h) != nullptr && !adapts_all(h);
-            return named && h.model().attention.fused_projection;
-          }};
-}
-
 /// The 8-bit moments are torchao's: those of bitsandbytes do not run under FSDP 2. Pages and Lion
 /// are bitsandbytes'.
 std::string optimizer_name(const ExportRequest& h) {
@@ -174,26 +156,138 @@ void read_optimizer_name(Reading& r, const Value& v) {
   }
 }
 
-bool fully_shards(const ExportRequest& h) {
+/// Whether FSDP shards something.
+bool fully_shards(H h) {
   return h.sharded() && h.degrees.zero >= ZeroStage::Gradients;
 }
 
-void read_flag_of_recompute(Reading& r, const Value& v) {
-  if (is_on(v)) r.degrees.recompute = Recompute::Full;
+namespace {
+
+using C = plansearch::Setting;
+
+/// LLaMA-Factory's finetuning_args.py: RLHFArguments.
+void read_stage(R r, V v) {
+  const std::string word = text_in(v);
+  if (word == "pretrain" || word == "dpo") r.asked.task = word;
+  if (word != "pretrain" && word != "dpo" && word != "sft")
+    throw WrongValue(fmt::format("stage {} has no price", word));
 }
 
-std::vector<Accepts> accepts_of_trainer() {
-  return {{s(Degree::Zero), {"0", "2", "3"}},
-          {s(Degree::Recompute), {"none", "full"}},
-          {Setting::Precision, {"bf16", "fp16", "fp32"}, By::Key, "fp32"},
-          {Setting::Optimizer, {"adam", "sgd", "lion", "adafactor"}},
-          {Setting::Attention, {"flash", "unfused"}},
-          {kBasePrecision, {"bf16", "nf4", "int8"}, By::Key, "bf16"},
-          {kStates, {"fp32", "int8"}, By::Key, "fp32"},
-          {setting_of(plansearch::Setting::Implementation), {}, By::Script},
-          {setting_of(plansearch::Setting::Kernels), {}, By::Script},
-          {setting_of(Overlap::GradientReduction), {kOn}, By::Target},
-          {setting_of(Overlap::ParameterGather), {kOn}, By::Target}};
+// clang-format off
+Facts sharding_facts() {
+  return {
+      {"distributed_type", {s(D::Zero)}, [](H) { return Value("FSDP"); }},
+      {"fsdp_strategy", {s(D::Zero)}},
+      {"fully_sharded", {s(D::Zero)}, [](H h) { return Value(fully_shards(h)); }},
+      {"reshards", {s(D::Zero)}, [](H h) { return where(fully_shards(h), h.degrees.zero == ZeroStage::Parameters); }},
+      {"fsdp_words", {s(D::Zero)},
+       [](H h) {
+         return where(fully_shards(h), h.degrees.zero == ZeroStage::Parameters ? "full_shard auto_wrap" : "shard_grad_op auto_wrap");
+       }},
+      {"fsdp_ranks", {s(D::ShardGroup), s(D::Zero)}, [](H h) { return where(fully_shards(h), h.shard_ranks()); }},
+      {"fsdp_replicas", {s(D::ShardGroup)},
+       [](H h) { return where(fully_shards(h) && h.degrees.data > h.shard_ranks(), h.degrees.data / h.shard_ranks()); }},
+      {"shard_replicas", {s(D::ShardGroup), s(D::Data)}, [](H h) { return Value(h.degrees.data / h.shard_ranks()); }},
+      {"deepspeed_file", {}},
+      {"cut_by_context", {}, [](H h) { return Value(h.degrees.context > 1); }},
+      {"checkpointing", {s(D::Recompute)}, [](H h) { return Value(h.degrees.recompute == Recompute::Full); },
+       [](R r, V v) { if (is_on(v)) r.degrees.recompute = Recompute::Full; }},
+      // varlen_llama3 runs on packed sequences, batch_ring on whole ones.
+      {"packs_or_gathers", {s(D::ContextKind), chosen(C::Packing)},
+       [](H h) {
+         if (h.degrees.context == 1) return where(h.chosen.packing.has_value(), true);
+         return Value(h.degrees.context_kind == ContextKind::AllGather);
+       },
+       [](R r, V v) { find_fact("packs")->read(r, v); }},
+      // Pairs are counted where the task has them.
+      {"sequences_or_pairs", {s(D::MicroBatch)},
+       [](H h) { return Value(h.degrees.micro_batch / (h.chosen.task == "dpo" ? 2 : 1)); },
+       [](R r, V v) { r.degrees.micro_batch = count_in(v); }},
+      {"whole_batch", {}},
+      {"trainer_batches", {},
+       [](H h) {
+         return Value(fmt::format("with transformers' Trainer: gradient_accumulation_steps={}, "
+                                  "per_device_train_batch_size={}; it reads no variable",
+                                  h.degrees.micro_batches, h.degrees.micro_batch));
+       }},
+  };
+}
+
+Facts trainer_formats() {
+  return {
+      {"bf16_or_fp32", {S::Precision}, [](H h) { return Value(h.problem.precision == DataType::Bf16); },
+       [](R r, V v) {
+         if (is_on(v))
+           r.asked.precision = "bf16";
+         else if (r.asked.precision == "bf16")
+           r.asked.precision = "fp32";
+       }},
+      {"tf32", {S::Precision},
+       [](H h) { return where(has_precision(h, {DataType::Tf32, DataType::Fp32}), h.problem.precision == DataType::Tf32); }},
+      {"fp8", {}, {}, [](R r, V v) { if (is_on(v)) r.asked.precision = "fp8"; }},
+      {"optimizer_name", {S::Optimizer, chosen(C::OptimizerStates)}, [](H h) { return Value(optimizer_name(h)); }, read_optimizer_name},
+      {"optimizer_of_torch", {S::Optimizer}, [](H h) { return Value(h.optimizer == "sgd" ? "sgd" : "adam"); }, read_optimizer_name},
+      {"muon", {}, {}, [](R r, V v) { if (is_on(v)) r.asked.optimizer = "muon"; }},
+      {"training_stage", {chosen(C::Task)},
+       [](H h) { return Value(h.chosen.task == "pretrain" || h.chosen.task == "dpo" ? *h.chosen.task : "sft"); }, read_stage},
+      {"output_folder", {S::Checkpoints},
+       [](H h) { return Value(h.job.checkpoints.empty() ? fmt::format("./plan-{}", h.identity) : h.job.checkpoints); }},
+  };
+}
+
+Facts trainer_adapters() {
+  const Setting rank = chosen(C::LoraRank), targets = chosen(C::LoraTargets), base = chosen(C::BasePrecision);
+  return {
+      {"adapter_kind", {rank},
+       [](H h) { return where(adapters_of(h) != nullptr, h.chosen.base_precision == "nf4" ? "qlora" : "lora"); }},
+      {"tuning", {}},
+      {"adapter_scale", {}, [](H h) { return adapters_of(h) != nullptr ? Value(2 * adapters_of(h)->rank) : Value(); }},
+      {"adapts_all", {targets, rank}, [](H h) { return Value(adapts_all(h)); }},
+      {"modules_by_name", {targets, rank}, adapter_modules},
+      {"adapted_modules", {targets, rank}, [](H h) { return adapts_all(h) ? Value(kAllLinear) : adapter_modules(h); }},
+      {"trained_tables", {targets}, trained_tables},
+      {"nf4_base", {base}, [](H h) { return Value(h.chosen.base_precision == "nf4"); },
+       [](R r, V v) { if (is_on(v)) r.asked.base_precision = "nf4"; }},
+      {"int8_base", {base}, [](H h) { return Value(h.chosen.base_precision == "int8"); },
+       [](R r, V v) { if (is_on(v)) r.asked.base_precision = "int8"; }},
+  };
+}
+
+Facts trainer_conditions() {
+  return {
+      {"fused_adapters", {},
+       [](H h) { return Value(adapters_of(h) != nullptr && !adapts_all(h) && h.model().attention.fused_projection); }},
+      {"tables_beside_adapters", {}, [](H h) { return Value(!trained_tables(h).is_null()); }},
+      {"replicas_share_nothing", {}, [](H h) { return Value(h.shard_ranks() == 1 && h.degrees.data > 1); }},
+      {"cut_replicas_share_nothing", {},
+       [](H h) {
+         return Value(h.shard_ranks() == 1 && h.degrees.data > 1 && (h.degrees.tensor_out > 1 || h.degrees.context > 1));
+       }},
+      {"cut_without_fsdp", {},
+       [](H h) {
+         return Value(h.degrees.zero == ZeroStage::None && h.degrees.data > 1 &&
+                      (h.degrees.tensor_out > 1 || h.degrees.context > 1));
+       }},
+      {"several_packed_by_gathers", {},
+       [](H h) {
+         return Value(h.degrees.context > 1 && h.degrees.micro_batch > 1 && h.degrees.context_kind == ContextKind::AllGather);
+       }},
+      {"packed_by_rings", {},
+       [](H h) { return Value(h.chosen.packing && h.degrees.context > 1 && h.degrees.context_kind == ContextKind::Ring); }},
+      {"unfused_context", {}, [](H h) { return Value(h.degrees.context > 1 && h.attention == "unfused"); }},
+      {"packed_unsupervised", {},
+       [](H h) { return Value(h.chosen.packing && (h.chosen.task == "pretrain" || h.chosen.task == "dpo")); }},
+      {"packed_several", {}, [](H h) { return Value(h.chosen.packing && h.degrees.micro_batch > 1); }},
+      {"not_packed", {}, [](H h) { return Value(!h.chosen.packing); }},
+  };
+}
+// clang-format on
+
+}  // namespace
+
+Facts trainer_facts() {
+  return joined<Fact>(
+      {sharding_facts(), trainer_formats(), trainer_adapters(), trainer_conditions()});
 }
 
 }  // namespace plansearch::exporters

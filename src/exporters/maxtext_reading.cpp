@@ -7,12 +7,13 @@
 #include <cmath>
 
 #include "exporters/maxtext_axes.hpp"
+#include "exporters/readers.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch::exporters {
 namespace {
 
-constexpr std::size_t kAxes = kMeshAxes.size();
+constexpr std::size_t kAxisCount = kMeshAxes.size();
 
 int said_or(const Reading& r, const std::string& key, int otherwise) {
   return r.says(key) && !is_left_open(r.value(key))
@@ -21,9 +22,9 @@ int said_or(const Reading& r, const std::string& key, int otherwise) {
 }
 
 /// Sizes by axis, -1 for what is left; two axes of one meaning multiply.
-std::array<int, kAxes> sizes_of(const Reading& r, const std::string& where, MeshAxis open) {
-  std::array<int, kAxes> sizes{};
-  for (std::size_t axis = 0; axis < kAxes; ++axis) {
+std::array<int, kAxisCount> sizes_of(const Reading& r, const std::string& where, MeshAxis open) {
+  std::array<int, kAxisCount> sizes{};
+  for (std::size_t axis = 0; axis < kAxisCount; ++axis) {
     const int otherwise = axis == static_cast<std::size_t>(open) ? -1 : 1;
     sizes.at(axis) =
         said_or(r, fmt::format("{}_{}_parallelism", where, kMeshAxes.at(axis)), otherwise);
@@ -39,14 +40,14 @@ std::array<int, kAxes> sizes_of(const Reading& r, const std::string& where, Mesh
   return sizes;
 }
 
-int product(const std::array<int, kAxes>& sizes) {
+int product(const std::array<int, kAxisCount>& sizes) {
   int all = 1;
   for (const int size : sizes) all *= std::max(size, 1);
   return all;
 }
 
 /// The one axis that is -1 takes what is left of `devices`.
-void fill(std::array<int, kAxes>& sizes, int devices, const char* where) {
+void fill(std::array<int, kAxisCount>& sizes, int devices, const char* where) {
   const int known = product(sizes);
   for (int& size : sizes) {
     if (size > 0) continue;
@@ -58,7 +59,7 @@ void fill(std::array<int, kAxes>& sizes, int devices, const char* where) {
   }
 }
 
-std::array<int, kAxes> settle_mesh(Reading& r) {
+std::array<int, kAxisCount> settle_mesh(Reading& r) {
   auto inside = sizes_of(r, "ici", MeshAxis::Fsdp);
   auto between = sizes_of(r, "dcn", MeshAxis::Data);
   const bool open = std::find(inside.begin(), inside.end(), -1) != inside.end();
@@ -72,8 +73,8 @@ std::array<int, kAxes> settle_mesh(Reading& r) {
   if (open && r.gpus() == 0) throw Unsettled("nothing says how many devices there are", "--gpus N");
   fill(between, slices, "dcn");
   if (open) fill(inside, r.gpus() / std::max(slices, 1), "ici");
-  std::array<int, kAxes> sizes{};
-  for (std::size_t axis = 0; axis < kAxes; ++axis)
+  std::array<int, kAxisCount> sizes{};
+  for (std::size_t axis = 0; axis < kAxisCount; ++axis)
     sizes.at(axis) = inside.at(axis) * between.at(axis);
   return sizes;
 }
@@ -178,9 +179,6 @@ void settle_model(Reading& r) {
 
 /// configs/base.yml.
 void start_maxtext(Reading& r) {
-  r.asked.framework = "maxtext";
-  r.asked.optimizer = "adam";
-  r.asked.seq_len = 2048;
   r.degrees.context_kind = ContextKind::AllGather;
   ModelDescription& m = r.model;
   m.hidden = 2048;

@@ -92,15 +92,12 @@ Value every_adapted_module(const ExportRequest& h) {
   return modules;
 }
 
-void read_megatron_adapters(Reading& r, const std::string& rank, const std::string& modules) {
-  r.asked.lora_rank = r.says(rank) ? whole_number(r.value(rank), 1, 1 << 16) : 8;
+void read_megatron_adapters(Reading& r) {
+  r.asked.lora_rank =
+      r.knows("adapter_rank") ? whole_number(r.fact("adapter_rank"), 1, 1 << 16) : 8;
   std::vector<std::string> words;
-  const Value& said = r.value(modules);
-  if (said.is_array()) {
-    for (const Value& word : said) words.push_back(text_in(word));
-  } else if (!said.is_null()) {
-    words.push_back(text_in(said));
-  }
+  for (const char* fact : {"megatron_adapters", "megatron_adapters_by_name"})
+    if (r.knows(fact)) words = texts_in(r.fact(fact));
   std::vector<std::string> targets;
   for (const std::string& word : words) {
     const auto matrices =

@@ -2,15 +2,9 @@
 // Adapters on Megatron's modules, each of which holds several matrices.
 #pragma once
 
-#include <string>
-
 #include "exporters/exporter.hpp"
 
 namespace plansearch::exporters {
-
-inline constexpr Setting kAdapterRank = setting_of(plansearch::Setting::LoraRank);
-inline constexpr Setting kAdapterTargets = setting_of(plansearch::Setting::LoraTargets);
-inline constexpr Setting kMoments = setting_of(plansearch::Setting::OptimizerStates);
 
 [[nodiscard]] Value adapter_rank(const ExportRequest& request);
 /// linear_qkv, linear_proj, linear_fc1, linear_fc2 (projections by themselves under latent
@@ -18,7 +12,7 @@ inline constexpr Setting kMoments = setting_of(plansearch::Setting::OptimizerSta
 [[nodiscard]] Value megatron_adapters(const ExportRequest& request);
 /// Everything that "all-linear" stands for, by name.
 [[nodiscard]] Value every_adapted_module(const ExportRequest& request);
-/// From the keys that say rank and modules. WrongValue for modules without a counterpart.
-void read_megatron_adapters(Reading& reading, const std::string& rank, const std::string& modules);
+/// Rank and modules. WrongValue for modules without a counterpart.
+void read_megatron_adapters(Reading& reading);
 
 }  // namespace plansearch::exporters

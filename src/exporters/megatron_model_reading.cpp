@@ -13,8 +13,7 @@ namespace {
 
 /// Entries of tokenizers whose files are fixed.
 std::int64_t vocabulary_of(const Reading& r) {
-  if (!r.says("--tokenizer-type")) return 0;
-  const std::string type = text_in(r.value("--tokenizer-type"));
+  const std::string type = r.word("tokenizer_type");
   if (type == "GPT2BPETokenizer") return 50257;  // openai/gpt-2 encoder.json
   if (type == "Llama2Tokenizer") return 32000;   // meta-llama/llama tokenizer.model
   return 0;
@@ -31,7 +30,7 @@ void refuse_other_programs(const Reading& r) {
 
 void settle_latent(Reading& r) {
   auto& latent = r.model.attention.latent;
-  if (!is_on(r.value("--multi-latent-attention"))) latent.reset();
+  if (!r.on("latent_attention")) latent.reset();
   if (!latent) return;
   // _add_mla_args
   if (latent->kv_rank == 0) latent->kv_rank = 32;
@@ -43,7 +42,7 @@ void settle_latent(Reading& r) {
 
 void settle_experts(Reading& r, bool biased) {
   auto& moe = r.model.moe;
-  if (!r.says("--num-experts") || moe->experts == 0) moe.reset();
+  if (!r.knows("experts") || moe->experts == 0) moe.reset();
   if (!moe) return;
   if (moe->top_k == 0) moe->top_k = 2;
   if (moe->expert_width == 0) moe->expert_width = r.model.mlp.width;
@@ -51,20 +50,6 @@ void settle_experts(Reading& r, bool biased) {
 }
 
 }  // namespace
-
-void read_positions(Reading& r, const Value& v) {
-  const std::string word = text_in(v);
-  if (word == "learned_absolute")
-    r.model.attention.positions = PositionKind::Learned;
-  else if (word == "rope" || word == "yarn" || word == "rotary")
-    r.model.attention.positions = PositionKind::Rotary;
-  else if (word == "none" || word == "nope")
-    r.model.attention.positions = PositionKind::None;
-  else if (word == "alibi")
-    r.model.attention.positions = PositionKind::Alibi;
-  else
-    throw WrongValue(fmt::format("'{}' is not learned_absolute, rope, none or alibi", word));
-}
 
 /// "4095,0" or "(4095, 0)", or two words.
 void read_window(Reading& r, const Value& v) {
@@ -126,22 +111,22 @@ void settle_megatron_model(Reading& r) {
   if (m.mlp.width == 0) {
     m.mlp.width = m.mlp.gated ? (4 * m.hidden * 2 / 3) / 64 * 64 : 4 * m.hidden;
   }
-  if (a.head_size == 0 && !is_on(r.value("--multi-latent-attention"))) {
+  if (a.head_size == 0 && !r.on("latent_attention")) {
     if (m.hidden % a.heads != 0)
       throw Unsettled(fmt::format("{} heads do not divide the hidden size {}", a.heads, m.hidden),
                       "--define kv-channels=N");
     a.head_size = m.hidden / a.heads;
   }
-  const bool grouped = is_on(r.value("--group-query-attention"));
+  const bool grouped = r.on("grouped_queries");
   if (!grouped) a.kv_heads = a.heads;
   if (grouped && a.kv_heads == 0) a.kv_heads = 1;
-  const bool biased = !is_on(r.value("--disable-bias-linear"));
-  a.query_key_value_bias = biased || is_on(r.value("--add-qkv-bias"));
+  const bool biased = !r.on("linear_bias_missing") && !r.on("no_linear_bias");
+  a.query_key_value_bias = biased || r.on("query_bias_only");
   a.output_bias = m.mlp.bias = biased;
   settle_latent(r);
-  if (is_on(r.value("--qk-layernorm")) && !a.latent) a.qk_norm = QkNorm::PerHead;
+  if (r.on("query_key_norms") && !a.latent) a.qk_norm = QkNorm::PerHead;
   settle_experts(r, biased);
-  if (a.positions == PositionKind::Learned && is_on(r.value("--no-position-embedding")))
+  if (a.positions == PositionKind::Learned && r.on("no_positions"))
     a.positions = PositionKind::None;
   if (a.positions == PositionKind::Learned) m.embedding.position_rows = m.max_positions.value_or(0);
   if (m.embedding.vocab == 0) m.embedding.vocab = vocabulary_of(r);

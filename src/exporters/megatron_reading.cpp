@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "exporters/megatron_adapters.hpp"
+#include "exporters/readers.hpp"
 #include "plansearch/degree_table.hpp"
 #include "schedule/table.hpp"
 
@@ -23,58 +25,44 @@ void pin(Reading& r, Degree degree, std::string_view word) {
 
 void settle_zero(Reading& r) {
   PlanDegrees& d = r.degrees;
-  if (is_on(r.value("--use-distributed-optimizer"))) d.zero = ZeroStage::Optimizer;
-  if (is_on(r.value("--use-megatron-fsdp")) || is_on(r.value("--use-torch-fsdp2"))) {
-    d.zero = is_on(r.value("--use-torch-fsdp2")) ? ZeroStage::Parameters : ZeroStage::None;
-    if (r.says("--data-parallel-sharding-strategy")) {
-      const std::string strategy = text_in(r.value("--data-parallel-sharding-strategy"));
-      if (strategy == "optim") d.zero = ZeroStage::Optimizer;
-      if (strategy == "optim_grads") d.zero = ZeroStage::Gradients;
-      if (strategy == "optim_grads_params") d.zero = ZeroStage::Parameters;
-    }
+  if (r.on("sharded")) d.zero = ZeroStage::Optimizer;
+  if (r.on("megatron_fsdp") || r.on("torch_fsdp2")) {
+    d.zero = r.on("torch_fsdp2") ? ZeroStage::Parameters : ZeroStage::None;
+    const std::string strategy = r.word("sharding_strategy");
+    if (strategy == "optim") d.zero = ZeroStage::Optimizer;
+    if (strategy == "optim_grads") d.zero = ZeroStage::Gradients;
+    if (strategy == "optim_grads_params") d.zero = ZeroStage::Parameters;
   }
-  if (r.says("--num-distributed-optimizer-instances")) {
-    const int copies = count_in(r.value("--num-distributed-optimizer-instances"));
-    if (copies > 1 && d.data % copies == 0) d.shard_group = d.data / copies;
-  }
+  if (!r.knows("shard_copies")) return;
+  const int copies = count_in(r.fact("shard_copies"));
+  if (copies > 1 && d.data % copies == 0) d.shard_group = d.data / copies;
 }
 
 void settle_precision(Reading& r) {
-  const bool mxfp8 = r.says("--fp8-recipe") && text_in(r.value("--fp8-recipe")) == "mxfp8";
-  if (r.says("--fp8-format")) {
-    r.asked.precision = mxfp8 ? "mxfp8" : "fp8";
+  if (r.knows("fp8_format")) {
     // MXFP8 is a format of its own; the default recipe is delayed.
-    const std::string recipe =
-        r.says("--fp8-recipe") ? text_in(r.value("--fp8-recipe")) : std::string("delayed");
-    if (!mxfp8) r.asked.fp8_recipe = recipe == "blockwise" ? "block" : recipe;
+    const std::string recipe = r.word("fp8_recipe_of_products", "delayed");
+    r.asked.precision = recipe == "mxfp8" ? "mxfp8" : "fp8";
+    if (recipe != "mxfp8") r.asked.fp8_recipe = recipe;
   }
-  if (r.says("--fp4-format")) r.asked.precision = "nvfp4";
+  if (r.on("nvfp4")) r.asked.precision = "nvfp4";
   if (!r.asked.precision) r.asked.precision = "fp32";
   const bool half = r.asked.precision == "fp16";
-  if (half && !is_on(r.value("--accumulate-allreduce-grads-in-fp32"))) r.asked.main_grads = "fp16";
-  if (r.says("--exp-avg-dtype")) r.asked.optimizer_states = text_in(r.value("--exp-avg-dtype"));
+  if (half && !r.on("fp32_sums") && !r.on("fp32_sums_of_fp16")) r.asked.main_grads = "fp16";
 }
 
 void settle_recompute(Reading& r) {
   PlanDegrees& d = r.degrees;
-  if (r.says("--recompute-granularity")) {
-    const std::string word = text_in(r.value("--recompute-granularity"));
-    pin(r, Degree::Recompute, word);
-  } else if (is_on(r.value("--recompute-activations"))) {
-    d.recompute = Recompute::Selective;
-  } else if (is_on(r.value("--checkpoint-activations")) ||
-             is_on(r.value("--activations-checkpoint-method"))) {
+  if (!r.knows("recompute") && r.on("recomputes_attention")) d.recompute = Recompute::Selective;
+  if (!r.knows("recompute") && !r.on("recomputes_attention") && r.on("recomputes_layers"))
     d.recompute = Recompute::Full;
-  }
-  const bool block =
-      r.says("--recompute-method") && text_in(r.value("--recompute-method")) == "block";
-  if (d.recompute == Recompute::Full && block && r.says("--recompute-num-layers"))
-    d.recompute_layers = count_in(r.value("--recompute-num-layers"));
-  if (d.recompute == Recompute::Full && !block && r.says("--recompute-num-layers") &&
-      count_in(r.value("--recompute-num-layers")) > 1)
+  const bool block = r.word("recompute_method") == "block";
+  const int layers = r.knows("recomputed_layers") ? count_in(r.fact("recomputed_layers")) : 0;
+  if (d.recompute == Recompute::Full && block && layers > 0) d.recompute_layers = layers;
+  if (d.recompute == Recompute::Full && !block && layers > 1)
     r.notes.emplace_back("several layers to a checkpoint: priced as one each");
-  if (d.recompute != Recompute::Selective || !r.says("--recompute-modules")) return;
-  const std::vector<std::string> words = texts_in(r.value("--recompute-modules"));
+  if (d.recompute != Recompute::Selective || !r.knows("recomputed_modules")) return;
+  const std::vector<std::string> words = texts_in(r.fact("recomputed_modules"));
   if (words != std::vector<std::string>{"core_attn"})
     pin(r, Degree::RecomputeModules, fmt::format("{}", fmt::join(words, ",")));
 }
@@ -85,14 +73,10 @@ void settle_uneven(Reading& r) {
   const std::int64_t layers = r.model.layers;
   const int stages = r.degrees.pipeline;
   std::int64_t first = -1, last = -1;
-  for (const char* name :
-       {"--decoder-first-pipeline-num-layers", "--num-layers-in-first-pipeline-stage"})
-    if (r.says(name)) first = whole_number(r.value(name));
-  for (const char* name :
-       {"--decoder-last-pipeline-num-layers", "--num-layers-in-last-pipeline-stage"})
-    if (r.says(name)) last = whole_number(r.value(name));
-  const bool embedding = is_on(r.value("--account-for-embedding-in-pipeline-split"));
-  const bool loss = is_on(r.value("--account-for-loss-in-pipeline-split"));
+  if (r.knows("first_stage_layers")) first = whole_number(r.fact("first_stage_layers"));
+  if (r.knows("last_stage_layers")) last = whole_number(r.fact("last_stage_layers"));
+  const bool embedding = r.on("embedding_is_layer");
+  const bool loss = r.on("loss_is_layer");
   if (stages == 1 || (first < 0 && last < 0 && !embedding && !loss)) return;
   if (layers == 0) throw Unsettled("the number of layers is the network's", "--model NAME");
   if (r.degrees.chunks > 1)
@@ -119,20 +103,18 @@ void settle_uneven(Reading& r) {
 
 void settle_chunks(Reading& r) {
   PlanDegrees& d = r.degrees;
-  if (r.says("--pipeline-model-parallel-layout")) {
-    r.stages = stages_of_layout(text_in(r.value("--pipeline-model-parallel-layout")));
+  if (r.knows("layout")) {
+    r.stages = stages_of_layout(r.word("layout"));
     if (r.stages.empty() || r.stages.size() % static_cast<std::size_t>(d.pipeline) != 0)
       throw Unsettled(fmt::format("the layout has {} stages, which {} do not divide",
                                   r.stages.size(), d.pipeline),
                       "--pipeline-model-parallel-size");
     d.chunks = static_cast<int>(r.stages.size()) / d.pipeline;
-  } else if (r.says("--num-virtual-stages-per-pipeline-rank")) {
-    d.chunks = count_in(r.value("--num-virtual-stages-per-pipeline-rank"));
-  } else if (r.says("--num-layers-per-virtual-pipeline-stage")) {
-    const int each = count_in(r.value("--num-layers-per-virtual-pipeline-stage"));
+  } else if (!r.knows("vpp") && !r.knows("even_chunks") && r.knows("layers_per_chunk")) {
+    const int each = count_in(r.fact("layers_per_chunk"));
     d.chunks = static_cast<int>(std::max<std::int64_t>(r.model.layers / each / d.pipeline, 1));
   }
-  const bool paired = is_on(r.value("--overlap-moe-expert-parallel-comm"));
+  const bool paired = r.on("experts_overlapped");
   const bool own = d.dispatcher == kOwnDispatcher;
   if (d.pipeline > 1 && d.chunks > 1) pin(r, Degree::Schedule, "interleaved");
   if (paired && !own)
@@ -141,119 +123,71 @@ void settle_chunks(Reading& r) {
 
 /// The dispatcher whose messages every run has is the one a plan leaves to the framework.
 void settle_dispatcher(Reading& r) {
-  if (!r.model.moe) return;
-  const std::string word = r.says("--moe-token-dispatcher-type")
-                               ? text_in(r.value("--moe-token-dispatcher-type"))
-                               : std::string("allgather");
+  const std::string word = r.word("token_dispatcher");
   if (word == "allgather") pin(r, Degree::Dispatcher, "all-gather");
-  if (word == "flex" && r.says("--moe-flex-dispatcher-backend"))
-    pin(r, Degree::Dispatcher, text_in(r.value("--moe-flex-dispatcher-backend")));
+  if (word == "flex" && r.knows("flex_backend")) pin(r, Degree::Dispatcher, r.word("flex_backend"));
 }
 
-/// What is not hidden where its flag could stand in the file and does not.
+/// A kind of message is not hidden where its flag could stand in the file and does not.
 void settle_flags_of_overlap(Reading& r) {
   const PlanDegrees& d = r.degrees;
   const bool ranks = d.data * d.context > 1;
-  const auto absent = [&](const char* flag) { return !is_on(r.value(flag)); };
-  if (ranks && absent("--overlap-grad-reduce")) r.hide(Overlap::GradientReduction, false);
-  if (ranks && d.zero != ZeroStage::None && absent("--overlap-param-gather"))
+  const auto absent = [&](const char* fact) { return !r.on(fact); };
+  if (ranks && absent("overlap grad")) r.hide(Overlap::GradientReduction, false);
+  if (ranks && d.zero != ZeroStage::None && absent("gathers_hidden"))
     r.hide(Overlap::ParameterGather, false);
   // User buffers lie inside one node.
   const bool buffers = d.tensor_out > 1 && d.sequence_parallel == SequenceParallel::On &&
                        (r.node_gpus == 0 || d.tensor_out <= r.node_gpus);
-  if (buffers && absent("--tp-comm-overlap")) r.hide(Overlap::TensorParallel, false);
+  if (buffers && absent("user_buffers")) r.hide(Overlap::TensorParallel, false);
   // TransformerConfig.__post_init__ takes the flag of experts under these conditions only.
   const bool pairs = r.model.moe && d.expert > 1 && d.recompute != Recompute::Full &&
                      r.asked.precision != "fp32" && r.model.mtp_layers <= 1 &&
                      (d.pipeline == 1 || d.chunks > 1);
-  if (pairs && absent("--overlap-moe-expert-parallel-comm")) r.hide(Overlap::ExpertAllToAll, false);
+  if (pairs && absent("experts_overlapped")) r.hide(Overlap::ExpertAllToAll, false);
   settle_overlap(r);
 }
 
 }  // namespace
 
-void read_context_kind(Reading& r, const Value& v) {
-  const std::string word = text_in(v);
-  if (word == "p2p")
-    r.degrees.context_kind = ContextKind::Ring;
-  else if (word == "all_gather")
-    r.degrees.context_kind = ContextKind::AllGather;
-  else if (word == "a2a")
-    r.degrees.context_kind = ContextKind::Ulysses;
-  else
-    throw WrongValue(fmt::format("'{}' is not p2p, all_gather or a2a", word));
-}
-
-// clang-format off
-std::vector<Key> megatron_other_keys() {
-  const Read known = together;
-  return {
-      only_read("--num-virtual-stages-per-pipeline-rank", known),
-      only_read("--decoder-first-pipeline-num-layers", known),
-      only_read("--decoder-last-pipeline-num-layers", known),
-      only_read("--num-layers-in-first-pipeline-stage", known),
-      only_read("--num-layers-in-last-pipeline-stage", known),
-      only_read("--account-for-embedding-in-pipeline-split", known),
-      only_read("--account-for-loss-in-pipeline-split", known),
-      only_read("--recompute-activations", known),
-      only_read("--checkpoint-activations", known),
-      only_read("--activations-checkpoint-method", known),
-      only_read("--use-torch-fsdp2", known),
-      only_read("--use-rotary-position-embeddings",
-                [](Reading& r, const Value& v) { if (is_on(v)) r.model.attention.positions = PositionKind::Rotary; }),
-      only_read("--no-position-embedding", known),
-      only_read("--embed-layernorm", [](Reading& r, const Value& v) { r.model.embedding.norm = is_on(v); }),
-      only_read("--tokenizer-type", known),
-      only_read("--vocab-size", [](Reading& r, const Value& v) { r.model.embedding.vocab = whole_number(v); }),
-      only_read("--pad-vocab-size-to", [](Reading& r, const Value& v) { r.model.embedding.vocab = whole_number(v); }),
-      only_read("--padded-vocab-size", [](Reading& r, const Value& v) { r.model.embedding.vocab = whole_number(v); }),
-      // What the framework is priced with, or what is the same in parameters, time and memory.
-      only_read("--use-mcore-models", known), only_read("--use-legacy-models", known),
-      only_read("--transformer-impl", known), only_read("--distributed-backend", known),
-      only_read("--apply-layernorm-1p", known), only_read("--openai-gelu", known),
-      only_read("--distributed-timeout-minutes", known),
-      only_read("--use-flash-attn", known), only_read("--DDP-impl", known),
-  };
-}
-// clang-format on
-
-void start_megatron(Reading& r) {
+void start_megatron_plan(Reading& r) {
   r.degrees.data = 0;           // what is left
   r.degrees.micro_batches = 0;  // follows from the batch
+}
+
+void start_megatron(Reading& r) {
+  start_megatron_plan(r);
   r.degrees.expert_tensor = 0;  // the tensor degree
   r.degrees.micro_batch = 0;
   r.model.dropout = r.model.attention_dropout = 0.1;
   r.model.embedding.tied = true;
   r.model.attention.positions = PositionKind::Learned;
   r.model.training.optimizer = OptimizerKind::Adam;
-  r.asked.framework = "megatron";
-  r.asked.optimizer = "adam";
 }
 
+/// The network and its dispatcher, then the plan.
 void settle_megatron(Reading& r) {
   PlanDegrees& d = r.degrees;
   if (d.micro_batch == 0)
     throw Unsettled("nothing says --micro-batch-size, which Megatron-LM asks for",
                     "--micro-batch N");
-  if (d.expert_tensor == 0) d.expert_tensor = r.says("--num-experts") ? d.tensor_out : 1;
+  if (d.expert_tensor == 0) d.expert_tensor = r.knows("experts") ? d.tensor_out : 1;
   settle_megatron_model(r);
-  settle_dispatcher(r);
+  if (!r.model.moe) r.facts.erase("token_dispatcher");
   settle_megatron_plan(r);
 }
 
-void say_as_megatron(Reading& r, std::string_view prefix) {
-  std::map<std::string, Value, std::less<>> said;
-  for (const auto& [key, value] : r.said) {
-    if (!key.starts_with(prefix) || is_left_open(value)) continue;
-    std::string flag = "--" + key.substr(prefix.size());
-    std::replace(flag.begin(), flag.end(), '_', '-');
-    said.emplace(std::move(flag), value);
-  }
-  r.said.merge(said);
+/// Adapters by a switch, or by a rank above zero.
+void settle_megatron_adapters(Reading& r) {
+  const bool ranked = r.knows("adapter_rank") && whole_number(r.fact("adapter_rank"), 0) > 0;
+  if (r.knows("adapters") ? r.on("adapters") : ranked) read_megatron_adapters(r);
 }
 
 void settle_megatron_plan(Reading& r) {
   PlanDegrees& d = r.degrees;
+  settle_dispatcher(r);
+  settle_megatron_adapters(r);
+  if (d.expert_tensor == 0) d.expert_tensor = d.expert > 1 ? d.tensor_out : 1;
   if (d.tensor_out == 1) d.sequence_parallel = SequenceParallel::Off;
   settle_ranks(r);
   settle_chunks(r);

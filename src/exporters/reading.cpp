@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/names.hpp"
+#include "io/raw_value.hpp"
 
 namespace plansearch::exporters {
 namespace {
@@ -34,6 +35,20 @@ const Value& Reading::value(std::string_view key) const {
   static const Value kNothing;
   const auto found = said.find(key);
   return found == said.end() ? kNothing : found->second;
+}
+
+const Value& Reading::fact(std::string_view name) const {
+  static const Value kNothing;
+  const auto found = facts.find(name);
+  return found == facts.end() ? kNothing : found->second;
+}
+
+bool Reading::on(std::string_view name) const {
+  return is_on(fact(name));
+}
+
+std::string Reading::word(std::string_view name, std::string_view otherwise) const {
+  return knows(name) ? text_in(fact(name)) : std::string(otherwise);
 }
 
 MoeDescription& Reading::experts() {
@@ -97,6 +112,42 @@ std::vector<std::string> texts_in(const Value& value) {
   std::vector<std::string> texts;
   for (const Value& one : value) texts.push_back(text_in(one));
   return texts;
+}
+
+Value plain_value(std::string_view text) {
+  if (text == "true" || text == "True" || text == "TRUE") return Value(true);
+  if (text == "false" || text == "False" || text == "FALSE") return Value(false);
+  if (text.empty() || text == "null" || text == "~") return {};
+  std::int64_t whole = 0;
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, whole);
+  if (read.ec == std::errc() && read.ptr == end) return Value(whole);
+  double number = 0.0;
+  const auto real = std::from_chars(text.data(), end, number);
+  if (real.ec == std::errc() && real.ptr == end && std::isfinite(number)) return Value(number);
+  return Value(std::string(text));
+}
+
+Value value_of(const io::RawValue& raw) {
+  switch (raw.kind) {
+    case io::RawKind::Null:
+      return {};
+    case io::RawKind::Plain:
+      return plain_value(raw.text);
+    case io::RawKind::Quoted:
+      return Value(raw.text);
+    case io::RawKind::List: {
+      Value list = Value::array();
+      for (const io::RawValue& item : raw.items) list.push_back(value_of(item));
+      return list;
+    }
+    case io::RawKind::Map: {
+      Value map = Value::object();
+      for (const io::RawEntry& entry : raw.entries) map[entry.key] = value_of(entry.value);
+      return map;
+    }
+  }
+  return {};
 }
 
 bool is_left_open(const Value& value) {

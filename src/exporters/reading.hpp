@@ -17,6 +17,10 @@
 
 #include "exporters/export_request.hpp"
 
+namespace plansearch::io {
+struct RawValue;
+}
+
 namespace plansearch::exporters {
 
 /// Objects keep their order; null: the key is left out.
@@ -26,7 +30,7 @@ using Value = nlohmann::ordered_json;
 struct WrongValue : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-/// What the file says contradicts itself, or lacks something; names the keys.
+/// The file contradicts itself, or lacks something; names the keys.
 struct Unsettled : std::runtime_error {
   Unsettled(const std::string& what, std::string remedy_words)
       : std::runtime_error(what), remedy(std::move(remedy_words)) {}
@@ -39,19 +43,27 @@ struct Reading {
   ProblemRequest asked{};   ///< batch, sequence, formats, ...
   ModelDescription model{};
   bool has_model = false;  ///< a key describes the network
-  /// Of a network that is only named: its parameters, beside the sizes in `model`.
+  /// Parameters of a network that is only named, beside the sizes in `model`.
   std::optional<std::int64_t> parameters{};
   std::string named{};  ///< the network as its own hub or folder calls it
   int node_gpus = 0;    ///< accelerators of a node, where the machine or the launcher is known
   std::array<std::optional<bool>, kOverlapCount> hides{};  ///< by kind; absent: as the framework
   std::vector<StageContent> stages{};                      ///< virtual ones, where keys list them
   std::map<std::string, Value, std::less<>> said{};        ///< by key, everything that was read
+  std::map<std::string, Value, std::less<>> facts{};       ///< by fact, in its own words
   std::vector<std::string> notes{};
   std::string program{};  ///< that a launch script starts
 
   [[nodiscard]] bool says(std::string_view key) const { return said.find(key) != said.end(); }
-  /// What a key says; null where it is not in the file.
+  /// The value of a key; null where it is not in the file.
   [[nodiscard]] const Value& value(std::string_view key) const;
+  std::set<std::string, std::less<>> left_open{};  ///< facts whose keys leave them to others
+  [[nodiscard]] bool knows(std::string_view fact) const { return facts.find(fact) != facts.end(); }
+  /// The value of a fact; null where no key says it.
+  [[nodiscard]] const Value& fact(std::string_view name) const;
+  [[nodiscard]] bool on(std::string_view name) const;
+  /// The word of a fact that is said; else `otherwise`.
+  [[nodiscard]] std::string word(std::string_view name, std::string_view otherwise = {}) const;
   /// One more kind of tensor in memory of the host.
   void offload(const std::string& what) {
     degrees.on_host = static_cast<HostBits>(degrees.on_host | find_host_tensors(what).value_or(0));
@@ -65,7 +77,7 @@ struct Reading {
   LatentAttention& latent();  ///< there from now on
 };
 
-// What a value is, whether a shell word or a typed one. WrongValue for anything else.
+// A value read as its type, whether a shell word or a typed one. WrongValue for anything else.
 [[nodiscard]] std::int64_t whole_number(const Value& value, std::int64_t low = 1,
                                         std::int64_t high = 1'000'000'000'000);
 [[nodiscard]] int count_in(const Value& value, int low = 1);
@@ -77,6 +89,10 @@ struct Reading {
 [[nodiscard]] std::vector<std::string> texts_in(const Value& value);
 /// A switch: on or off.
 void read_sequence_parallel(Reading& reading, const Value& value);
+/// A word that is not quoted: a number, true, false, nothing, or itself.
+[[nodiscard]] Value plain_value(std::string_view text);
+/// A value of a YAML or JSON file.
+[[nodiscard]] Value value_of(const io::RawValue& raw);
 /// "auto", "none" and "null" of configurations that leave a value to others.
 [[nodiscard]] bool is_left_open(const Value& value);
 

@@ -34,7 +34,7 @@ struct Ranks {
   std::string_view nodes, node, address, port;
 };
 
-/// What a node runs, with the program and its arguments behind it.
+/// The command of a node, with the program and its arguments behind it.
 std::string starter_text(Starter starter, const Ranks& r, int gpus, int gpus_per_node) {
   if (starter == Starter::Jax) {
     return fmt::format(

@@ -1,21 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// torchtitan: command-line overrides of a registered configuration (main branch) and, in
-// torchtitan_toml.cpp, the TOML file of 0.2.
-//
-// Keys and rules: pytorch/torchtitan@b5bcd76c (2026-08-21)
-//   torchtitan/config/configs.py: TrainingConfig, ParallelismConfig
-//   torchtitan/distributed/parallel_dims.py: ParallelDims._validate (mesh orders)
-//   torchtitan/distributed/pipeline_parallel.py: _get_pipeline_metadata
-//   torchtitan/distributed/activation_checkpoint.py: ActivationCheckpointingConfig (subcommands)
-#include "exporters/offload_words.hpp"
-#include "exporters/torchtitan_keys.hpp"
-#include "exporters/torchtitan_reading.hpp"
+// torchtitan: facts of its own, and what its keys say together: overrides of a registered
+// configuration (main branch) and the TOML file of 0.2.
+// Source: pytorch/torchtitan@b5bcd76c (2026-08-21) torchtitan/config/configs.py; distributed/
+// pipeline_parallel.py: _get_pipeline_metadata (stages); v0.2.2 torchtitan/config/job_config.py
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "exporters/fact_rows.hpp"
+#include "exporters/readers.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch::exporters {
 namespace {
 
-using D = Degree;
-using S = Setting;
+/// Sizes, and the parameters they and everything else of a network come to: another width, tied
+/// embeddings, biases or norms give another number.
+struct NetworkSizes {
+  std::int64_t layers, hidden, heads, kv_heads, vocab, experts, parameters;
+  bool operator==(const NetworkSizes&) const = default;
+};
+
+/// A network that torchtitan ships: its module, its configuration on the main branch (empty: none)
+/// and its flavor in 0.2.
+struct RegisteredModel {
+  std::string_view module;
+  std::string_view config;
+  std::string_view flavor;
+  NetworkSizes sizes;
+};
+using ModelName = std::string_view RegisteredModel::*;
 
 /// By their network.
 constexpr RegisteredModel kModels[] = {
@@ -36,95 +50,6 @@ constexpr RegisteredModel kModels[] = {
     {"gpt_oss", "gpt_oss_20b", "20b", {24, 2880, 64, 8, 201088, 32, 20914757184}},
     {"gpt_oss", "gpt_oss_120b", "120b", {36, 2880, 64, 8, 201088, 128, 116829156672}},
 };
-
-// clang-format off
-std::vector<Key> training_keys() {
-  return {
-      {"--module", {S::Model},
-       [](const ExportRequest& h) { return registered(h, &RegisteredModel::config, &RegisteredModel::module); },
-       together},
-      {"--config", {S::Model},
-       [](const ExportRequest& h) { return registered(h, &RegisteredModel::config, &RegisteredModel::config); },
-       together},
-      // Batches are counted in tokens.
-      {"--training.max_context_length", {S::SequenceLength}, kSequence},
-      {"--training.num_tokens_per_microbatch_per_dp_rank", {s(D::MicroBatch)},
-       [](const ExportRequest& h) { return Value(h.degrees.micro_batch * h.problem.seq_len); },
-       together},
-      {"--training.num_tokens_per_train_step", {S::GlobalBatch, S::MicroBatches},
-       [](const ExportRequest& h) { return Value(h.problem.global_batch * h.problem.seq_len); },
-       together},
-      {"--training.mixed_precision_param", {S::Precision},
-       [](const ExportRequest& h) { return Value(torch_name(h.problem.precision)); },
-       read_torch_precision},
-      // Kernels are priced one by one; stages and experts refuse graphs (_validate_cuda_graphs).
-      {"--training.disable_cuda_graphs", {setting_of(plansearch::Setting::CudaGraphs)}, constant<true>,
-       together},
-      {"--training.enable_cpu_offload", {setting_of(Degree::Offload)},
-       [](const ExportRequest& h) { return flag(host_tensors(h.degrees.on_host).parameters); },
-       read_shard_offload},
-      {"--parallelism.data_parallel_replicate_degree", {s(D::ShardGroup), s(D::Data), S::Gpus},
-       [](const ExportRequest& h) { return Value(h.degrees.data / h.shard_ranks()); },
-       together},
-      {"--parallelism.data_parallel_shard_degree", {s(D::ShardGroup), s(D::Data), S::Gpus},
-       value_from<&ExportRequest::shard_ranks>,
-       together},
-      {"--parallelism.fsdp_reshard_after_forward", {s(D::Zero)}, value_from<reshard>,
-       read_reshard},
-  };
-}
-
-std::vector<Key> parallel_keys() {
-  return {
-      {"--parallelism.tensor_parallel_degree", {s(D::TensorOut)}, degree<&PlanDegrees::tensor_out>},
-      {"--parallelism.enable_sequence_parallel", {s(D::SequenceParallel)}, flag_of<&ExportRequest::spreads_tokens>,
-       together},
-      {"--parallelism.no_enable_sequence_parallel", {s(D::SequenceParallel)},
-       [](const ExportRequest& h) {
-         return flag(h.degrees.sequence_parallel == SequenceParallel::Off && h.degrees.tensor_out > 1);
-       },
-       together},
-      {"--parallelism.context_parallel_degree", {s(D::Context), s(D::ContextKind)}, degree<&PlanDegrees::context>},
-      {"--parallelism.expert_parallel_degree", {s(D::Expert)}, degree_of_experts<&PlanDegrees::expert>},
-      {"--parallelism.pipeline_parallel_degree", {s(D::Pipeline)}, degree<&PlanDegrees::pipeline>},
-      {"--parallelism.pipeline_parallel_schedule", {s(D::Schedule)},
-       [](const ExportRequest& h) { return h.degrees.pipeline > 1 ? Value(torch_schedule(h)) : Value(); },
-       read_torch_schedule},
-      {"--parallelism.num_pp_microbatches", {S::MicroBatches},
-       [](const ExportRequest& h) { return h.degrees.pipeline > 1 ? Value(h.degrees.micro_batches) : Value(); },
-       [](Reading& r, const Value& v) { r.degrees.micro_batches = count_in(v); }},
-      {"--parallelism.pipeline_parallel_layers_per_stage", {s(D::Chunks), S::Layers}, layers_per_stage,
-       together},
-      // CompileConfig.__post_init__: rings are made by the compiler.
-      {"--compile.enable", {s(D::Temporal)}, over_rings,
-       together},
-      {"--compile.enable_async_tensor_parallel", {s(D::Temporal)}, over_rings,
-       read_rings},
-      {"--checkpoint.enable", {S::Checkpoints}, with_checkpoints<true>, together},
-      {"--checkpoint.folder", {S::Checkpoints}, checkpoint_folder, together},
-      {"--checkpoint.interval", {S::Checkpoints}, checkpoint_steps, together},
-      // A subcommand: it ends the command line.
-      {"activation-checkpoint:none", {s(D::Recompute)},
-       [](const ExportRequest& h) { return is_level(h, Recompute::None); },
-       [](Reading& r, const Value&) { r.degrees.recompute = Recompute::None; }},
-      {"activation-checkpoint:selective", {s(D::Recompute)},
-       [](const ExportRequest& h) { return is_level(h, Recompute::Selective); },
-       [](Reading& r, const Value&) { r.degrees.recompute = Recompute::Selective; }},
-      {"activation-checkpoint:full", {s(D::Recompute)},
-       [](const ExportRequest& h) { return is_level(h, Recompute::Full); },
-       [](Reading& r, const Value&) { r.degrees.recompute = Recompute::Full; }},
-  };
-}
-// clang-format on
-
-Launch launch() {
-  return {.script = "-m torchtitan.train",
-          // The array ends with a subcommand, behind which no option may stand.
-          .arguments = "\"${TRAIN_ARGS[@]}\" \"${TITAN_ARGS[@]}\"",
-          .environment = {{"PYTORCH_ALLOC_CONF", expandable}}};
-}
-
-}  // namespace
 
 const RegisteredModel* find_model(const ExportRequest& h, ModelName name) {
   const ModelDescription& m = h.model();
@@ -154,34 +79,8 @@ Value registered(const ExportRequest& request, ModelName name, ModelName word) {
   return found == nullptr ? Value() : Value(found->*word);
 }
 
-std::string torch_name(DataType precision) {
-  return precision == DataType::Fp32 ? "float32" : "bfloat16";
-}
-
-/// FSDP2 frees parameters after forward (ZeRO-3), but by default keeps them where a pipeline has
-/// micro-batches in flight, as plans are priced; ZeRO-2 keeps them always.
-std::string reshard(const ExportRequest& h) {
-  return h.degrees.zero == ZeroStage::Gradients ? "never" : "default";
-}
-
-const std::map<std::string, std::string>& torch_schedules() {
-  // Names of torch.distributed.pipelining.schedules.get_schedule_class.
-  static const std::map<std::string, std::string> kNames{{"gpipe", "GPipe"},
-                                                         {"1f1b", "1F1B"},
-                                                         {"interleaved", "Interleaved1F1B"},
-                                                         {"breadth-first", "LoopedBFS"},
-                                                         {"zb-v", "ZBVZeroBubble"},
-                                                         {"dualpipe-v", "DualPipeV"}};
-  return kNames;
-}
-
-std::string torch_schedule(const ExportRequest& h) {
-  const auto& kNames = torch_schedules();
-  const auto found = kNames.find(value_of(s(D::Schedule), h));
-  return found == kNames.end() ? std::string() : found->second;
-}
-
-Value layers_per_stage(const ExportRequest& h) {
+/// pipeline_parallel_layers_per_stage where it gives the stages of the plan.
+Value layers_per_stage(H h) {
   if (h.degrees.pipeline == 1) return {};
   // Embedding and output count as a layer each.
   const std::int64_t weights = h.model().layers + 2;
@@ -191,53 +90,223 @@ Value layers_per_stage(const ExportRequest& h) {
   return made == stages && h.stages == h.own_stages ? Value(layers) : Value();
 }
 
-Value over_rings(const ExportRequest& h) {
-  return flag(h.degrees.temporal == Temporal::Ring);
+/// Names of the modules of every virtual stage.
+Value module_names(const ExportRequest& h) {
+  if (h.degrees.pipeline == 1) return {};
+  Value stages = Value::array();
+  std::int64_t layer = 0;
+  for (const StageContent& content : h.stages) {
+    Value names = Value::array();
+    if (content.embedding) names.push_back("tok_embeddings");
+    for (std::int64_t i = 0; i < content.layers; ++i) {
+      names.push_back(fmt::format("layers.{}", layer++));
+    }
+    if (content.head) {
+      names.push_back("norm");
+      names.push_back("output");
+    }
+    stages.push_back(std::move(names));
+  }
+  return stages;
 }
 
-Value is_level(const ExportRequest& h, Recompute level) {
-  return h.degrees.recompute == level ? Value(true) : Value();
+void read_rings(Reading& r, const Value& v) {
+  if (!is_on(v)) return;
+  r.degrees.temporal = Temporal::Ring;
+  r.asked.framework = "torchtitan-async-tp";
 }
 
-std::vector<Accepts> torchtitan_accepts() {
-  return {{s(D::ContextKind), {"ring"}},
-          {s(D::Zero), {"2", "3"}},
-          {s(D::Schedule), {"gpipe", "1f1b", "interleaved", "breadth-first", "zb-v", "dualpipe-v"}},
-          {S::Precision, {"bf16", "fp32"}},
-          {S::Optimizer, {"adam"}, By::Target},
-          {S::Attention, {"flash"}, By::Target},
-          {S::RankOrder, {"tp-cp-dp-pp"}, By::Target},
-          {S::Model, {}, By::Script},
-          {setting_of(Degree::Offload), shard_offloads()},
-          {setting_of(Overlap::GradientReduction), {kOn}, By::Target},
-          {setting_of(Overlap::ParameterGather), {kOn}, By::Target},
-          {setting_of(Overlap::PipelineSend), {}, By::Target},
-          {setting_of(Overlap::ContextRing), {}, By::Target}};
+void read_module_names(Reading& r, const Value& v) {
+  if (v.is_null()) return;
+  if (!v.is_array()) throw WrongValue("not a list of lists of names");
+  for (const Value& names : v) {
+    if (!names.is_array()) throw WrongValue("not a list of lists of names");
+    StageContent stage;
+    for (const Value& name : names) {
+      const std::string word = text_in(name);
+      stage.layers += word.starts_with("layers.") ? 1 : 0;
+      stage.embedding = stage.embedding || word == "tok_embeddings";
+      stage.head = stage.head || word == "output";
+    }
+    r.stages.push_back(stage);
+  }
 }
 
-std::optional<std::string> expandable(const ExportRequest&) {
-  return "expandable_segments:True";
+/// The registered network, named by its sizes.
+void take_model(Reading& r, const char* module, const char* name_key, ModelName name) {
+  if (!r.says(module) || !r.says(name_key)) return;
+  const RegisteredModel* found =
+      find_registered(text_in(r.value(module)), name, text_in(r.value(name_key)));
+  if (found == nullptr) {
+    r.notes.push_back(fmt::format("{} {} is not a network that is known: --model NAME",
+                                  text_in(r.value(module)), text_in(r.value(name_key))));
+    return;
+  }
+  r.has_model = true;
+  r.model.layers = found->sizes.layers;
+  r.model.hidden = found->sizes.hidden;
+  r.model.attention.heads = found->sizes.heads;
+  r.model.embedding.vocab = found->sizes.vocab;
+  r.parameters = found->sizes.parameters;
 }
 
-Exporter torchtitan_exporter() {
-  std::vector<Accepts> accepts = torchtitan_accepts();
-  accepts.push_back({S::Layers, {kOwnSplit}, By::Key});
-  accepts.push_back({setting_of(plansearch::Setting::CudaGraphs), {"0"}});
-  return {.title = "command line of torchtitan",
-          .checked = "pytorch/torchtitan@b5bcd76c (2026-08-21)",
-          .framework = "torchtitan",
-          .accepts = accepts,
-          .documents = {{.keys = joined<Key>({training_keys(), parallel_keys()}),
-                         .array = "TITAN_ARGS"}},
-          .launch = launch(),
-          .notes = [](const ExportRequest& h) -> std::vector<std::string> {
-            if (find_model(h, &RegisteredModel::config) != nullptr) return {};
-            return {
-                "no registered configuration is this network: register one and "
-                "put --module and --config in front of the arguments"};
-          },
-          .start = start_torchtitan,
-          .settle = settle_torchtitan};
+/// Replicas times shards; a shard degree of -1 is what is left.
+void settle_data(Reading& r, const std::string& prefix) {
+  PlanDegrees& d = r.degrees;
+  const std::string replicate = prefix + "data_parallel_replicate_degree";
+  const std::string shard = prefix + "data_parallel_shard_degree";
+  const int replicas = r.says(replicate) ? count_in(r.value(replicate)) : 1;
+  const std::int64_t shards = r.says(shard) ? whole_number(r.value(shard), -1, 1'000'000) : -1;
+  d.data = shards > 0 ? static_cast<int>(replicas * shards) : 0;
+  settle_ranks(r);
+  if (replicas > 1) d.shard_group = d.data / replicas;
+}
+
+/// Stages of a rank: as many as layers per stage, else the schedule, make.
+void settle_titan_stages(Reading& r, const std::string& key) {
+  PlanDegrees& d = r.degrees;
+  if (d.pipeline == 1) {
+    d.schedule = kDefaultSchedule;
+    return;
+  }
+  const bool loops =
+      schedule_row(d.schedule).name != "1f1b" && schedule_row(d.schedule).name != "gpipe";
+  if (!r.stages.empty()) {
+    d.chunks = static_cast<int>(r.stages.size()) / d.pipeline;
+  } else if (r.says(key) && !r.value(key).is_null() && r.model.layers > 0) {
+    const std::int64_t each = whole_number(r.value(key));
+    // Embedding and output count as a layer each.
+    d.chunks = static_cast<int>(
+        std::max<std::int64_t>((r.model.layers + 2 + each - 1) / each / d.pipeline, 1));
+  } else {
+    d.chunks = loops ? 2 : 1;
+  }
+}
+
+void settle_common(Reading& r, const std::string& prefix) {
+  PlanDegrees& d = r.degrees;
+  settle_titan_stages(r, prefix + "pipeline_parallel_layers_per_stage");
+  if (d.tensor_out == 1) d.sequence_parallel = SequenceParallel::Off;
+  settle_data(r, prefix);
+}
+
+// clang-format off
+Facts titan_networks() {
+  const std::vector<Setting> model{S::Model};
+  using Row = RegisteredModel;
+  return {
+      {"module_of_config", model, [](H h) { return registered(h, &Row::config, &Row::module); }},
+      {"config", model, [](H h) { return registered(h, &Row::config, &Row::config); }},
+      {"module_of_flavor", model, [](H h) { return registered(h, &Row::flavor, &Row::module); }},
+      {"flavor", model, [](H h) { return registered(h, &Row::flavor, &Row::flavor); }},
+      {"no_config", {}, [](H h) { return Value(find_model(h, &Row::config) == nullptr); }},
+      {"no_flavor", {}, [](H h) { return Value(find_model(h, &Row::flavor) == nullptr); }},
+  };
+}
+
+Facts titan_batches() {
+  return {
+      // Batches are counted in tokens.
+      {"micro_batch_tokens", {s(D::MicroBatch)}, [](H h) { return Value(h.degrees.micro_batch * h.problem.seq_len); }},
+      {"step_tokens", {S::GlobalBatch, S::MicroBatches}, [](H h) { return Value(h.problem.global_batch * h.problem.seq_len); }},
+      {"step_sequences", {S::GlobalBatch, S::MicroBatches}, [](H h) { return Value(h.problem.global_batch); }},
+      // With a pipeline the batch of a rank is that of all its micro-batches.
+      {"local_batch", {s(D::MicroBatch), S::MicroBatches},
+       [](H h) {
+         const bool pipeline = h.degrees.pipeline > 1;
+         return Value(std::int64_t{1} * h.degrees.micro_batch * (pipeline ? h.degrees.micro_batches : 1));
+       }},
+      {"pipeline_micro_batch", {s(D::MicroBatch), S::MicroBatches},
+       [](H h) { return where(h.degrees.pipeline > 1, h.degrees.micro_batch); }},
+      {"pipeline_micro_batches", {S::MicroBatches}, [](H h) { return where(h.degrees.pipeline > 1, h.degrees.micro_batches); },
+       [](R r, V v) { r.degrees.micro_batches = count_in(v); }},
+  };
+}
+
+Facts titan_plans() {
+  return {
+      // FSDP2 frees parameters after forward (ZeRO-3), but by default keeps them where a pipeline has
+      // micro-batches in flight, as plans are priced; ZeRO-2 keeps them always.
+      {"keeps_gathered", {s(D::Zero)}, [](H h) { return Value(h.degrees.zero == ZeroStage::Gradients); },
+       [](R r, V v) { r.degrees.zero = is_on(v) ? ZeroStage::Gradients : ZeroStage::Parameters; }},
+      {"no_sp", {s(D::SequenceParallel)},
+       [](H h) { return Value(h.degrees.sequence_parallel == SequenceParallel::Off && h.degrees.tensor_out > 1); }},
+      {"layers_per_stage", {s(D::Chunks), S::Layers}, layers_per_stage},
+      {"stage_modules", {S::Layers, s(D::Chunks)}, module_names, read_module_names},
+      // CompileConfig.__post_init__, maybe_enable_async_tp: rings are made by the compiler.
+      {"rings", {s(D::Temporal)}, [](H h) { return Value(h.degrees.temporal == Temporal::Ring); }, read_rings},
+      {"recompute_mode", {s(D::Recompute)}, [](H h) { return Value(value_of(s(D::Recompute), h)); }},
+      {"selective_recompute", {s(D::Recompute)}, [](H h) { return Value(h.degrees.recompute == Recompute::Selective); }},
+  };
+}
+// clang-format on
+
+}  // namespace
+
+Facts torchtitan_facts() {
+  return joined<Fact>({titan_networks(), titan_batches(), titan_plans()});
+}
+
+void start_torchtitan(Reading& r) {
+  r.degrees.zero = ZeroStage::Parameters;
+  r.degrees.sequence_parallel = SequenceParallel::On;
+  r.degrees.recompute = Recompute::Selective;
+  r.degrees.micro_batches = 0;
+}
+
+/// Batches in tokens; with stages the micro-batches are counted by themselves.
+void settle_torchtitan(Reading& r) {
+  PlanDegrees& d = r.degrees;
+  take_model(r, "--module", "--config", &RegisteredModel::config);
+  if (is_on(r.value("--parallelism.no_enable_sequence_parallel")) ||
+      (r.says("--parallelism.enable_sequence_parallel") &&
+       !is_on(r.value("--parallelism.enable_sequence_parallel"))))
+    d.sequence_parallel = SequenceParallel::Off;
+  settle_common(r, "--parallelism.");
+  const std::int64_t length = r.asked.seq_len.value_or(2048);
+  const char* tokens = "--training.num_tokens_per_microbatch_per_dp_rank";
+  d.micro_batch = static_cast<int>(
+      std::max<std::int64_t>((r.says(tokens) ? whole_number(r.value(tokens)) : 16384) / length, 1));
+  const char* step = "--training.num_tokens_per_train_step";
+  if (r.says(step) && whole_number(r.value(step), -1) > 0) {
+    r.asked.batch = whole_number(r.value(step)) / length;
+    d.micro_batches = 0;
+  } else if (d.micro_batches == 0) {
+    d.micro_batches = 1;
+  }
+  settle_batch(r);
+}
+
+/// Batches in sequences; with stages local_batch_size is that of all micro-batches.
+void settle_torchtitan_toml(Reading& r) {
+  PlanDegrees& d = r.degrees;
+  take_model(r, "model.name", "model.flavor", &RegisteredModel::flavor);
+  // job_config.py: context_parallel_rotate_method is "allgather" where nothing says it.
+  if (d.context > 1 && !r.says("parallelism.context_parallel_rotate_method"))
+    d.context_kind = ContextKind::AllGather;
+  settle_common(r, "parallelism.");
+  const char* local =
+      r.says("training.local_batch_size") ? "training.local_batch_size" : "training.batch_size";
+  const int samples = r.says(local) ? count_in(r.value(local)) : 8;
+  d.micro_batch = samples;
+  if (d.pipeline > 1) {
+    const char* size = "parallelism.pipeline_parallel_microbatch_size";
+    d.micro_batch = r.says(size) ? count_in(r.value(size)) : 1;
+  }
+  const char* global = "training.global_batch_size";
+  const std::int64_t batch = r.says(global) ? whole_number(r.value(global), -1) : std::int64_t{-1};
+  r.asked.batch = batch > 0 ? batch : std::int64_t{1} * samples * d.data;
+  d.micro_batches = 0;
+  settle_batch(r);
+  const std::string mode = r.says("activation_checkpoint.mode")
+                               ? text_in(r.value("activation_checkpoint.mode"))
+                               : std::string("selective");
+  if (mode == "none") d.recompute = Recompute::None;
+  if (mode == "full") d.recompute = Recompute::Full;
+  const char* option = "activation_checkpoint.selective_ac_option";
+  if (mode == "selective" && (!r.says(option) || text_in(r.value(option)) != "op"))
+    r.notes.emplace_back(
+        "selective checkpoints of every n-th layer are priced as those of operators");
 }
 
 }  // namespace plansearch::exporters

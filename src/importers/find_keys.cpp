@@ -42,7 +42,8 @@ Form form_of(const ConfigurationFile& file) {
 
 }  // namespace
 
-FoundKeys find_keys(const std::vector<ConfigurationFile>& files, const Definitions& definitions) {
+FoundKeys find_keys(const exporters::Targets& targets, const std::vector<ConfigurationFile>& files,
+                    const Definitions& definitions) {
   std::vector<ConfigurationFile> scripts;
   FoundKeys found;
   const auto add = [&](std::vector<FoundKey> keys) {
@@ -64,7 +65,7 @@ FoundKeys find_keys(const std::vector<ConfigurationFile>& files, const Definitio
     }
   }
   if (scripts.empty()) return found;
-  FoundKeys said = keys_of_scripts(scripts, definitions);
+  FoundKeys said = keys_of_scripts(targets, scripts, definitions);
   add(std::move(said.keys));
   said.keys = std::move(found.keys);
   return said;

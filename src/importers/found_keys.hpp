@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "exporters/reading.hpp"
+#include "exporters/exporter.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch::importers {
@@ -42,10 +42,12 @@ using Definitions = std::map<std::string, std::string, std::less<>>;
 
 /// All files as one configuration: scripts share their variables. InputError for files that are
 /// none of shell, JSON, YAML and TOML.
-[[nodiscard]] FoundKeys find_keys(const std::vector<ConfigurationFile>& files,
+[[nodiscard]] FoundKeys find_keys(const exporters::Targets& targets,
+                                  const std::vector<ConfigurationFile>& files,
                                   const Definitions& definitions);
 
-[[nodiscard]] FoundKeys keys_of_scripts(const std::vector<ConfigurationFile>& files,
+[[nodiscard]] FoundKeys keys_of_scripts(const exporters::Targets& targets,
+                                        const std::vector<ConfigurationFile>& files,
                                         const Definitions& definitions);
 /// Variables of the environment ("${TP}") take their values from `definitions`.
 [[nodiscard]] std::vector<FoundKey> keys_of_yaml(const ConfigurationFile& file,
@@ -54,7 +56,6 @@ using Definitions = std::map<std::string, std::string, std::less<>>;
                                                  const Definitions& definitions);
 [[nodiscard]] std::vector<FoundKey> keys_of_toml(const ConfigurationFile& file);
 
-/// A word that is not quoted: a number, true, false, nothing, or itself.
-[[nodiscard]] Value plain_value(std::string_view text);
+using exporters::plain_value;
 
 }  // namespace plansearch::importers

@@ -43,7 +43,7 @@ std::vector<const Key*> rows_of(const Exporter& exporter, std::string_view name)
   std::vector<const Key*> rows;
   for (const Document& document : exporter.documents) {
     for (const Key& key : document.keys) {
-      if (without_plus(key.name) == name && key.read() != nullptr) rows.push_back(&key);
+      if (without_plus(key.name) == name && key.read) rows.push_back(&key);
     }
   }
   return rows;
@@ -55,10 +55,11 @@ std::size_t known_keys(const Exporter& exporter, const std::vector<FoundKey>& ke
   }));
 }
 
-const Exporter& best_target(const FoundKeys& found, const std::string& called) {
+const Exporter& best_target(const exporters::Targets& targets, const FoundKeys& found,
+                            const std::string& called) {
   const Exporter* best = nullptr;
   std::size_t most = 0;
-  for (const Exporter* exporter : targets_called(called)) {
+  for (const Exporter* exporter : targets_called(targets, called)) {
     const std::size_t known = known_keys(*exporter, found.keys);
     if (known <= most) continue;
     most = known;
@@ -70,7 +71,7 @@ const Exporter& best_target(const FoundKeys& found, const std::string& called) {
                    called.empty() ? "no key of a known framework is in it"
                                   : fmt::format("no key of {} is in it", called),
                    fmt::format("--from {}: launch scripts and configurations of these are read",
-                               fmt::join(readable_targets(), ", ")));
+                               fmt::join(targets.readable_names(), ", ")));
 }
 
 [[noreturn]] void refuse_unknown(const FoundKey& key) {
@@ -91,14 +92,14 @@ void read_key(const FoundKey& key, const std::vector<const Key*>& rows, Reading&
     // "$HOME/models/NAME"
     const std::string text = key.value.get<std::string>();
     const std::string last = text.substr(text.find_last_of('/') + 1);
-    if (last.find('$') == std::string::npos) rows.front()->read()(reading, Value(last));
+    if (last.find('$') == std::string::npos) rows.front()->read(reading, Value(last));
     return;
   }
   if (key.unknown && !empty_variable) refuse_unknown(key);
   reading.said[key.name] = key.value;
   for (const Key* row : rows) {
     try {
-      row->read()(reading, key.value);
+      row->read(reading, key.value);
     } catch (const exporters::WrongValue& wrong) {
       if (key.unknown) refuse_unknown(key);
       throw InputError(key.where, fmt::format("{}: {}", key.name, wrong.what()),
@@ -131,34 +132,30 @@ void take_typed(const ProblemRequest& typed, Reading& reading) {
 
 }  // namespace
 
-std::vector<std::string> readable_targets() {
-  std::vector<std::string> names;
-  for (const Exporter& exporter : exporters::exporter_table()) {
-    if (exporter.start != nullptr) names.emplace_back(exporter.name);
+std::vector<const Exporter*> targets_called(const exporters::Targets& targets,
+                                            const std::string& name) {
+  const auto is_called = [&](std::string_view target) {
+    if (name.empty() || target == name) return true;
+    return std::any_of(families().begin(), families().end(), [&](const Family& family) {
+      return family.name == name && std::find(family.targets.begin(), family.targets.end(),
+                                              target) != family.targets.end();
+    });
+  };
+  std::vector<const Exporter*> called;
+  for (const std::string& target : targets.readable_names()) {
+    if (!is_called(target)) continue;
+    if (const Exporter* exporter = targets.find(target); exporter->start)
+      called.push_back(exporter);
   }
-  return names;
-}
-
-std::vector<const Exporter*> targets_called(const std::string& name) {
-  std::vector<const Exporter*> targets;
-  for (const Exporter& exporter : exporters::exporter_table()) {
-    if (exporter.start == nullptr) continue;
-    bool called = name.empty() || exporter.name == name;
-    for (const Family& family : families()) {
-      if (family.name != name) continue;
-      called = called || std::find(family.targets.begin(), family.targets.end(), exporter.name) !=
-                             family.targets.end();
-    }
-    if (called) targets.push_back(&exporter);
-  }
-  if (!targets.empty()) return targets;
+  if (!called.empty()) return called;
   throw InputError({}, fmt::format("--from {}: no such framework is read", name),
-                   fmt::format("one of {}, nemo, hf", fmt::join(readable_targets(), ", ")));
+                   fmt::format("one of {}, nemo, hf", fmt::join(targets.readable_names(), ", ")));
 }
 
-ReadConfiguration read_configuration(FoundKeys found, const Typed& typed) {
+ReadConfiguration read_configuration(const exporters::Targets& targets, FoundKeys found,
+                                     const Typed& typed) {
   ReadConfiguration result;
-  result.target = &best_target(found, typed.target);
+  result.target = &best_target(targets, found, typed.target);
   add_defined(*result.target, typed.definitions, found);
   Reading& reading = result.reading;
   result.target->start(reading);
@@ -183,7 +180,7 @@ ReadConfiguration read_configuration(FoundKeys found, const Typed& typed) {
   take_typed(typed.request, reading);
   const std::string file = found.keys.empty() ? std::string() : found.keys.front().where.file;
   try {
-    if (result.target->settle != nullptr) result.target->settle(reading);
+    if (result.target->settle) result.target->settle(reading);
   } catch (const exporters::Unsettled& unsettled) {
     throw InputError({file, 0, 0}, unsettled.what(), unsettled.remedy);
   } catch (const exporters::WrongValue& wrong) {

@@ -10,10 +10,9 @@
 
 namespace plansearch::importers {
 
-/// Exporters whose files are read, by name.
-[[nodiscard]] std::vector<std::string> readable_targets();
 /// What the user calls it: a target, "nemo", "hf". InputError for other words.
-[[nodiscard]] std::vector<const exporters::Exporter*> targets_called(const std::string& name);
+[[nodiscard]] std::vector<const exporters::Exporter*> targets_called(
+    const exporters::Targets& targets, const std::string& name);
 
 struct ReadConfiguration {
   const exporters::Exporter* target = nullptr;
@@ -34,6 +33,7 @@ struct Typed {
 /// The target whose table knows most of the keys. InputError for values that their keys do not
 /// take, that depend on unknown variables, that contradict each other, and for files in which no
 /// key is known.
-[[nodiscard]] ReadConfiguration read_configuration(FoundKeys found, const Typed& typed);
+[[nodiscard]] ReadConfiguration read_configuration(const exporters::Targets& targets,
+                                                   FoundKeys found, const Typed& typed);
 
 }  // namespace plansearch::importers

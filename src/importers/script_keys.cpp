@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <set>
 
 #include "base/names.hpp"
-#include "exporters/exporter.hpp"
 #include "importers/found_keys.hpp"
 #include "importers/shell_script.hpp"
 
@@ -20,20 +18,8 @@ bool is_flag(std::string_view word) {
 }
 
 /// A key that is a word by itself ("activation-checkpoint:full"): no value of the flag before it.
-bool is_word_key(std::string_view word) {
-  static const std::set<std::string_view, std::less<>> kWords = [] {
-    std::set<std::string_view, std::less<>> words;
-    for (const exporters::Exporter& exporter : exporters::exporter_table()) {
-      for (const exporters::Document& document : exporter.documents) {
-        for (const exporters::Key& key : document.keys) {
-          if (!is_flag(key.name) && key.name.find(':') != std::string_view::npos)
-            words.insert(key.name);
-        }
-      }
-    }
-    return words;
-  }();
-  return kWords.contains(word);
+bool is_word_key(std::string_view word, const exporters::Targets& targets) {
+  return !is_flag(word) && word.find(':') != std::string_view::npos && targets.has_key(word);
 }
 
 bool holds_flags(const MarkedText& word) {
@@ -99,7 +85,8 @@ bool is_arguments_of_call(std::string_view text) {
 
 class FlagReader {
  public:
-  FlagReader(const Script& script, std::vector<FoundKey>& keys) : script_(script), keys_(keys) {}
+  FlagReader(const exporters::Targets& targets, const Script& script, std::vector<FoundKey>& keys)
+      : targets_(targets), script_(script), keys_(keys) {}
 
   void read(const std::vector<MarkedText>& words, std::size_t from) {
     for (std::size_t i = from; i < words.size(); ++i) {
@@ -121,7 +108,7 @@ class FlagReader {
     std::vector<std::string> values;
     if (equals != std::string::npos) values.push_back(word.text.substr(equals + 1));
     while (equals == std::string::npos && i + 1 < words.size() && !is_flag(words[i + 1].text) &&
-           !is_word_key(words[i + 1].text) && !is_path_override(words[i + 1].text)) {
+           !is_word_key(words[i + 1].text, targets_) && !is_path_override(words[i + 1].text)) {
       ++i;
       if (!is_arguments_of_call(words[i].text)) values.push_back(words[i].text);
     }
@@ -154,6 +141,7 @@ class FlagReader {
     keys_.push_back(std::move(key));
   }
 
+  const exporters::Targets& targets_;
   const Script& script_;
   std::vector<FoundKey>& keys_;
 };
@@ -267,7 +255,8 @@ void add_documents(const ReadScript& read, const Script& script, FoundKeys& foun
 
 }  // namespace
 
-FoundKeys keys_of_scripts(const std::vector<ConfigurationFile>& files,
+FoundKeys keys_of_scripts(const exporters::Targets& targets,
+                          const std::vector<ConfigurationFile>& files,
                           const Definitions& definitions) {
   Script script;
   for (const ConfigurationFile& file : files) script.add(file.text, file.name);
@@ -293,11 +282,11 @@ FoundKeys keys_of_scripts(const std::vector<ConfigurationFile>& files,
   FoundKeys found;
   add_documents(read, script, found);
   if (program > 0) found.program = spelled(best[program - 1].text);
-  FlagReader(script, found.keys).read(listed ? all : best, program);
+  FlagReader(targets, script, found.keys).read(listed ? all : best, program);
   for (const MarkedText& text : read.conditional) {
     std::vector<MarkedText> words;
     spread(text, read.variables, 4, words);
-    FlagReader(script, found.conditional).read(words, 0);
+    FlagReader(targets, script, found.conditional).read(words, 0);
   }
   const Ranks ranks = ranks_of(best, listed ? 0 : program, header, read.variables);
   found.gpus = ranks.product();

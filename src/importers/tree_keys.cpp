@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys of JSON and YAML.
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 
 #include "importers/found_keys.hpp"
 #include "io/document.hpp"
@@ -11,27 +9,7 @@
 namespace plansearch::importers {
 namespace {
 
-Value value_of(const io::RawValue& raw) {
-  switch (raw.kind) {
-    case io::RawKind::Null:
-      return {};
-    case io::RawKind::Plain:
-      return plain_value(raw.text);
-    case io::RawKind::Quoted:
-      return Value(raw.text);
-    case io::RawKind::List: {
-      Value list = Value::array();
-      for (const io::RawValue& item : raw.items) list.push_back(value_of(item));
-      return list;
-    }
-    case io::RawKind::Map: {
-      Value map = Value::object();
-      for (const io::RawEntry& entry : raw.entries) map[entry.key] = value_of(entry.value);
-      return map;
-    }
-  }
-  return {};
-}
+using exporters::value_of;
 
 void flatten(const io::RawValue& map, const std::string& path, const std::string& file,
              std::vector<FoundKey>& keys) {
@@ -88,20 +66,6 @@ std::vector<FoundKey> keys_of(const ConfigurationFile& file, io::Syntax syntax,
 }
 
 }  // namespace
-
-Value plain_value(std::string_view text) {
-  if (text == "true" || text == "True" || text == "TRUE") return Value(true);
-  if (text == "false" || text == "False" || text == "FALSE") return Value(false);
-  if (text.empty() || text == "null" || text == "~") return {};
-  std::int64_t whole = 0;
-  const char* end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, whole);
-  if (read.ec == std::errc() && read.ptr == end) return Value(whole);
-  double number = 0.0;
-  const auto real = std::from_chars(text.data(), end, number);
-  if (real.ec == std::errc() && real.ptr == end && std::isfinite(number)) return Value(number);
-  return Value(std::string(text));
-}
 
 std::vector<FoundKey> keys_of_yaml(const ConfigurationFile& file, const Definitions& definitions) {
   return keys_of(file, io::Syntax::Yaml, definitions);

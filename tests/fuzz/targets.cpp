@@ -236,7 +236,9 @@ void read_launch_file(std::string_view text) {
                                           std::string(text.substr(0, end))};
   importers::Typed typed;
   typed.request.gpus = 8;
-  static_cast<void>(importers::read_configuration(importers::find_keys({file}, {}), typed));
+  static const exporters::Targets kTargets(shipped_data().directory());
+  static_cast<void>(
+      importers::read_configuration(kTargets, importers::find_keys(kTargets, {file}, {}), typed));
 }
 
 constexpr std::array kTargets{

@@ -3,19 +3,31 @@
 // tests/exporters.
 #include <doctest/doctest.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <set>
 
 #include "exporters/export_plan.hpp"
 #include "plan/stages/expand.hpp"
 #include "plansearch/degree_table.hpp"
+#include "plansearch/error.hpp"
 #include "plansearch/load_problem.hpp"
 #include "plansearch/setting_table.hpp"
+#include "plansearch/shipped_data.hpp"
 #include "plansearch/transformer_builder.hpp"
 
 namespace plansearch::exporters {
 namespace {
+
+const Targets& targets() {
+  static const Targets kTargets(shipped_data().directory());
+  return kTargets;
+}
 
 ExportRequest request_of(const PlanDegrees& degrees, const std::string& model = "llama3-8b") {
   ProblemRequest request;
@@ -70,8 +82,68 @@ std::set<Setting> settings_with_keys(const Exporter& exporter) {
   return said;
 }
 
+/// What is wrong with a file of a target: line, message and remedy; empty where it is read.
+std::string problem_of(const std::string& text) {
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("plansearch-target-" + std::to_string(::getpid()) + ".yaml");
+  std::ofstream(path) << text;
+  std::string problem;
+  try {
+    static_cast<void>(read_target(path));
+  } catch (const InputError& error) {
+    problem = std::to_string(error.where().line) + ": " + error.what() + "; " + error.hint();
+  }
+  std::filesystem::remove(path);
+  return problem;
+}
+
+/// A target whose document has these keys.
+std::string file_with(const std::string& keys, const std::string& more = {}) {
+  return "schema: plansearch/export/v1\ntitle: t\nchecked: c\naccepts: {schedule: [1f1b]}\n"
+         "documents:\n  - array: A\n    keys:\n      " +
+         keys + "\nlaunch: {script: a.py, arguments: b}\n" + more;
+}
+
+TEST_CASE("exporters: files of targets are strict, with the place and the remedy") {
+  const std::string row = "documents[0].keys.--tp";
+  CHECK(problem_of(file_with("--tp: tp")).empty());
+  CHECK(problem_of(file_with("--tp: tpp")) ==
+        "8: " + row + ": 'tpp' is not a fact of a plan; did you mean pp, tp or tp_x?");
+  CHECK(problem_of(file_with("--tp: {fact: tp, says: [tensor]}")) ==
+        "8: " + row + ".says: 'tensor' is not a setting; did you mean overlap tensor?");
+  CHECK(problem_of(file_with("--tp: {fact: tp, colour: red}"))
+            .starts_with("8: unknown key 'colour'"));
+  CHECK(problem_of(file_with("--tp: {words: {}}")).find("fact") != std::string::npos);
+  CHECK(problem_of(file_with("--tp: tp", "lacks: [nothing]\n")) ==
+        "10: lacks[0]: 'nothing' is not a trait of networks; docs/export.md says where the names "
+        "are");
+  CHECK(problem_of(file_with("--tp: tp", "conflicts: {nothing: words}\n"))
+            .starts_with("10: conflicts.nothing: 'nothing' is not a fact of a plan; "));
+  CHECK(problem_of(file_with("--tp: tp", "reads: megatrn\n"))
+            .starts_with("10: reads: 'megatrn' is not a reader; did you mean megatron"));
+  CHECK(problem_of(file_with("--tp: tp", "colour: red\n")).starts_with("10: unknown key 'colour'"));
+}
+
+TEST_CASE("exporters: the example of the documentation is a target") {
+  std::ifstream file(shipped_data().directory() / "docs" / "export.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  const auto begin = page.find("```yaml\n") + 8;
+  CHECK(problem_of(page.substr(begin, page.find("```", begin) - begin)).empty());
+}
+
+TEST_CASE("exporters: the names that import takes are those that are read") {
+  const auto readable = targets().readable_names();
+  for (const Exporter* exporter : targets().all()) {
+    CAPTURE(exporter->name);
+    const bool named =
+        std::find(readable.begin(), readable.end(), exporter->name) != readable.end();
+    CHECK(named == static_cast<bool>(exporter->start));
+  }
+}
+
 TEST_CASE("exporters: every setting a target takes by key has a key") {
-  for (const Exporter& exporter : exporter_table()) {
+  for (const Exporter* found : targets().all()) {
+    const Exporter& exporter = *found;
     const std::set<Setting> said = settings_with_keys(exporter);
     for (const Accepts& accepts : exporter.accepts) {
       if (accepts.by != By::Key) continue;
@@ -88,11 +160,12 @@ TEST_CASE("exporters: every setting a target takes by key has a key") {
 }
 
 TEST_CASE("exporters: accepted values are values of their degree") {
-  for (const Exporter& exporter : exporter_table()) {
+  for (const Exporter* found : targets().all()) {
+    const Exporter& exporter = *found;
     for (const DegreeRow& row : degree_table()) {
       const Accepts* accepts = find_accepts(exporter, setting_of(row.degree));
       if (accepts == nullptr) continue;
-      for (const std::string_view value : accepts->values) {
+      for (const std::string& value : accepts->values) {
         CAPTURE(exporter.name);
         CAPTURE(value);
         CHECK(parse_value(row.degree, value).has_value());
@@ -103,7 +176,7 @@ TEST_CASE("exporters: accepted values are values of their degree") {
 
 TEST_CASE("exporters: a key that is taken away makes its plans inexpressible") {
   const ExportRequest request = request_of(many_degrees());
-  const Exporter* megatron = find_exporter("megatron");
+  const Exporter* megatron = targets().find("megatron");
   REQUIRE(megatron != nullptr);
   CHECK(refusals(*megatron, request).empty());
   const std::vector<std::pair<std::string, std::string>> only_keys{
@@ -126,7 +199,7 @@ TEST_CASE("exporters: a key that is taken away makes its plans inexpressible") {
 }
 
 TEST_CASE("exporters: a setting without a line takes its neutral value only") {
-  Exporter nothing = *find_exporter("megatron");
+  Exporter nothing = *targets().find("megatron");
   nothing.accepts.clear();
   const auto found = refusals(nothing, request_of(many_degrees()));
   for (const char* words : {"dp 2", "pp 2", "vpp 2", "tp 2", "cp 2", "zero 1", "sp 1",
@@ -146,10 +219,10 @@ TEST_CASE("exporters: what makes no difference is not asked for") {
   CHECK_FALSE(matters(setting_of(Degree::Schedule), request));
   CHECK_FALSE(matters(setting_of(Degree::ContextKind), request));
   CHECK_FALSE(matters(Setting::Layers, request));
-  CHECK(refusals(*find_exporter("nanotron"), request).empty());
+  CHECK(refusals(*targets().find("nanotron"), request).empty());
   d.schedule = find_schedule("pairs").value();  // of one stage, and no other order's
   CHECK(matters(setting_of(Degree::Schedule), request_of(d)));
-  CHECK(mentions(refusals(*find_exporter("nanotron"), request_of(d)), "schedule pairs"));
+  CHECK(mentions(refusals(*targets().find("nanotron"), request_of(d)), "schedule pairs"));
 }
 
 TEST_CASE("exporters: rank orders are compared on the axes in use") {
@@ -162,10 +235,10 @@ TEST_CASE("exporters: rank orders are compared on the axes in use") {
                           Axis::Data,    Axis::In,  Axis::Depth};
   request.problem.framework = std::make_shared<const Framework>(framework);
   CHECK(value_of(Setting::RankOrder, request) == "tp-dp");
-  CHECK(refusals(*find_exporter("nanotron"), request).empty());
+  CHECK(refusals(*targets().find("nanotron"), request).empty());
   std::swap(framework.rank_order[1], framework.rank_order[3]);
   request.problem.framework = std::make_shared<const Framework>(framework);
-  CHECK(mentions(refusals(*find_exporter("nanotron"), request), "rank_order dp-tp"));
+  CHECK(mentions(refusals(*targets().find("nanotron"), request), "rank_order dp-tp"));
 }
 
 TEST_CASE("exporters: overlap is asked for where the user chose it") {
@@ -175,12 +248,12 @@ TEST_CASE("exporters: overlap is asked for where the user chose it") {
   Framework framework = *request.problem.framework;
   framework.overlap.fill({});
   request.problem.framework = std::make_shared<const Framework>(framework);
-  const Exporter& titan = *find_exporter("torchtitan");
+  const Exporter& titan = *targets().find("torchtitan");
   request.degrees.zero = ZeroStage::Parameters;
   CHECK(refusals(titan, request).empty());
   request.chosen.overlap = "none";
   CHECK(mentions(refusals(titan, request), "overlap grad off"));
-  CHECK(refusals(*find_exporter("megatron"), request).empty());
+  CHECK(refusals(*targets().find("megatron"), request).empty());
 }
 
 TEST_CASE("exporters: user buffers are asked for inside one node") {
@@ -189,7 +262,7 @@ TEST_CASE("exporters: user buffers are asked for inside one node") {
     d.tensor_out = tensor;
     d.sequence_parallel = SequenceParallel::On;
     const ExportRequest request = request_of(d);
-    for (const Key& key : find_exporter("megatron")->documents.front().keys) {
+    for (const Key& key : targets().find("megatron")->documents.front().keys) {
       if (key.name == "--tp-comm-overlap") return key.value(request);
     }
     return Value();
@@ -213,7 +286,8 @@ TEST_CASE("exporters: a setting that somebody chose is claimed or refused by nam
       plansearch::Setting::Operators};
   for (const SettingRow& row : setting_table()) {
     if (row.effect != SettingEffect::Price || elsewhere.contains(row.setting)) continue;
-    for (const Exporter& exporter : exporter_table()) {
+    for (const Exporter* found : targets().all()) {
+      const Exporter& exporter = *found;
       CAPTURE(row.key);
       CAPTURE(exporter.name);
       ExportRequest request = request_of(d);
@@ -232,7 +306,7 @@ TEST_CASE("exporters: a setting that somebody chose is claimed or refused by nam
 }
 
 TEST_CASE("exporters: submeshes of Alpa are parts of a host, or whole hosts") {
-  const Exporter& alpa = *find_exporter("alpa");
+  const Exporter& alpa = *targets().find("alpa");
   const auto value = [&](const ExportRequest& request, std::string_view name) {
     for (const Key& key : alpa.documents.front().keys) {
       if (key.name == name) return key.value(request).dump();
@@ -257,7 +331,7 @@ TEST_CASE("exporters: submeshes of Alpa are parts of a host, or whole hosts") {
   request.difference = "the stages differ in dp: 4, 8";
   CHECK(value(request, "stage_option.submesh_logical_shapes") == "[[8,2],[4,2]]");
   CHECK_FALSE(mentions(refusals(alpa, request), "differ"));
-  CHECK(mentions(refusals(*find_exporter("megatron"), request), "the stages differ in dp: 4, 8"));
+  CHECK(mentions(refusals(*targets().find("megatron"), request), "the stages differ in dp: 4, 8"));
 }
 
 TEST_CASE("exporters: torchtitan's registered network, or none") {
@@ -265,7 +339,7 @@ TEST_CASE("exporters: torchtitan's registered network, or none") {
   d.data = 4;
   d.zero = ZeroStage::Parameters;
   ExportRequest request = request_of(d);
-  const auto notes = [&] { return find_exporter("torchtitan")->notes(request); };
+  const auto notes = [&] { return targets().find("torchtitan")->notes(request); };
   CHECK(notes().empty());
   // As many layers, heads and words, but a wider MLP: another network.
   ModelDescription wide = request.model();
@@ -279,7 +353,7 @@ TEST_CASE("exporters: torchtitan's registered network, or none") {
 TEST_CASE("exporters: what Megatron-LM can say of a network") {
   PlanDegrees d;
   d.data = 4;
-  const Exporter& megatron = *find_exporter("megatron");
+  const Exporter& megatron = *targets().find("megatron");
   for (const char* model : {"gpt2", "gpt2-xl", "gpt-oss-20b", "llama3-8b", "mixtral-8x7b"}) {
     CAPTURE(model);
     CHECK(refusals(megatron, request_of(d, model)).empty());

@@ -4,16 +4,23 @@
 
 #include "importers/read_configuration.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/shipped_data.hpp"
 
 namespace plansearch::importers {
 namespace {
+
+const exporters::Targets& targets() {
+  static const exporters::Targets kTargets(shipped_data().directory());
+  return kTargets;
+}
 
 constexpr const char* kNetwork =
     "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --max-position-embeddings 2048 "
     "--seq-length 2048 --vocab-size 32000 --micro-batch-size 2 ";
 
 ReadConfiguration read(const std::string& name, const std::string& text, Typed typed = {}) {
-  return read_configuration(find_keys({{text, name}}, typed.definitions), typed);
+  return read_configuration(targets(), find_keys(targets(), {{text, name}}, typed.definitions),
+                            typed);
 }
 
 exporters::Reading megatron(const std::string& flags) {
@@ -30,6 +37,7 @@ const FoundKey& key(const FoundKeys& found, const std::string& name) {
 
 TEST_CASE("launch files: flags, their values and places") {
   const FoundKeys found = find_keys(
+      targets(),
       {{"T=4\ntorchrun --nnodes=2 --nproc-per-node 8 train.py --a 1 --b=x --c \\\n  --d 1 2 $T\n",
         "r.sh"}},
       {});
@@ -45,7 +53,8 @@ TEST_CASE("launch files: flags, their values and places") {
 }
 
 TEST_CASE("launch files: TOML") {
-  const FoundKeys found = find_keys({{"top = 1\n[a]\nb = 1_000 # c\n'd e' = \"x\\ny\"\n[a.f]\ng = "
+  const FoundKeys found = find_keys(targets(),
+                                    {{"top = 1\n[a]\nb = 1_000 # c\n'd e' = \"x\\ny\"\n[a.f]\ng = "
                                       "[1, [2, 'h'],\n 3]\ni = {j = true, k.l = 0.5}\n",
                                       "r.toml"}},
                                     {});
@@ -56,12 +65,14 @@ TEST_CASE("launch files: TOML") {
   CHECK(key(found, "a.f.i.j").value == true);
   CHECK(key(found, "a.f.i.k.l").value == 0.5);
   CHECK(key(found, "a.b").where.line == 3);
-  CHECK_THROWS_AS(static_cast<void>(find_keys({{"[a\n", "r.toml"}}, {})), InputError);
-  CHECK_THROWS_AS(static_cast<void>(find_keys({{"a = \"b\n", "r.toml"}}, {})), InputError);
+  CHECK_THROWS_AS(static_cast<void>(find_keys(targets(), {{"[a\n", "r.toml"}}, {})), InputError);
+  CHECK_THROWS_AS(static_cast<void>(find_keys(targets(), {{"a = \"b\n", "r.toml"}}, {})),
+                  InputError);
 }
 
 TEST_CASE("launch files: interpolation of YAML") {
   const FoundKeys found = find_keys(
+      targets(),
       {{"a:\n  b: 2\nc: ${a.b}\nd:\n  e: ${.f}\n  f: 3\n  g: ${TP}\n  h: ${U}\n", "r.yaml"}},
       {{"TP", "4"}});
   CHECK(key(found, "c").value == 2);

@@ -7,9 +7,15 @@
 
 #include "importers/read_configuration.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/shipped_data.hpp"
 
 namespace plansearch::importers {
 namespace {
+
+const exporters::Targets& targets() {
+  static const exporters::Targets kTargets(shipped_data().directory());
+  return kTargets;
+}
 
 exporters::Reading read(const std::string& name, const std::string& text, int gpus,
                         const std::string& target, int node_gpus = 8) {
@@ -17,7 +23,7 @@ exporters::Reading read(const std::string& name, const std::string& text, int gp
   typed.target = target;
   if (gpus > 0) typed.request.gpus = gpus;
   typed.node_gpus = node_gpus;
-  return read_configuration(find_keys({{text, name}}, {}), typed).reading;
+  return read_configuration(targets(), find_keys(targets(), {{text, name}}, {}), typed).reading;
 }
 
 TEST_CASE("axolotl: absent keys are its own defaults") {

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporters/readers.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace plansearch::exporters {
+namespace {
+
+constexpr std::array kReaders{
+    Reader{"megatron", start_megatron, settle_megatron},
+    Reader{"megatron_plan", start_megatron_plan, settle_megatron_plan},
+    Reader{"megatron_deepspeed", start_megatron, settle_megatron_deepspeed},
+    Reader{"verl", start_verl, settle_verl},
+    Reader{"verl_fsdp", start_verl_fsdp, settle_verl_fsdp},
+    Reader{"deepspeed", start_deepspeed, settle_deepspeed_alone},
+    Reader{"accelerate", start_accelerate, settle_accelerate},
+    Reader{"axolotl", start_trainer, settle_axolotl},
+    Reader{"llama_factory", start_trainer, settle_llama_factory},
+    Reader{"torchtitan", start_torchtitan, settle_torchtitan},
+    Reader{"torchtitan_toml", start_torchtitan, settle_torchtitan_toml},
+    Reader{"nanotron", start_nanotron, settle_nanotron},
+    Reader{"maxtext", start_maxtext, settle_maxtext},
+};
+
+}  // namespace
+
+const Reader* find_reader(std::string_view name) {
+  const auto* found = std::find_if(kReaders.begin(), kReaders.end(),
+                                   [&](const Reader& reader) { return reader.name == name; });
+  return found == kReaders.end() ? nullptr : found;
+}
+
+std::vector<std::string> reader_names() {
+  std::vector<std::string> names;
+  for (const Reader& reader : kReaders) names.emplace_back(reader.name);
+  return names;
+}
+
+}  // namespace plansearch::exporters

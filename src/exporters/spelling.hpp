@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a key of a target spells a fact, both ways.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "exporters/exporter.hpp"
+#include "exporters/fact.hpp"
+
+namespace plansearch::exporters {
+
+struct Spelling {
+  /// Values of the fact and what is written for each; null: not said. Values that are not listed
+  /// are written as they are, switches that are not are not said.
+  std::vector<std::pair<std::string, Value>> words{};
+  std::vector<std::pair<std::string, Value>> read_as{};  ///< further words, and what they mean
+  /// Values of switches without words.
+  Value on = Value(true);
+  Value off{};
+  Value otherwise{};       ///< in place of a fact that has nothing to say
+  std::string list{};      ///< of several words: "brackets", "commas"; empty: as a list
+  bool hydra = false;      ///< free text is quoted as Hydra's overrides are
+  bool left_open = false;  ///< "auto", "none" and "null" that are no words of the row say nothing
+};
+
+[[nodiscard]] Value spelled(const Fact& fact, const Spelling& spelling,
+                            const ExportRequest& request);
+/// Tells the reading the fact and calls its own `read`. WrongValue for what the row does not spell.
+void read_spelled(const Fact& fact, const Spelling& spelling, Reading& reading, const Value& value);
+
+[[nodiscard]] Key key_of(std::string_view name, const Fact& fact, Spelling spelling = {});
+/// A key that has a fact as it is, for targets that C++ writes; `says` in place of its settings.
+[[nodiscard]] Key key_of(std::string_view name, std::string_view fact,
+                         std::vector<Setting> says = {});
+
+}  // namespace plansearch::exporters

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+// A target from its file: docs/export.md and docs/schema/export.v1.schema.json describe it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "base/names.hpp"
+#include "exporters/readers.hpp"
+#include "exporters/spelling.hpp"
+#include "exporters/traits.hpp"
+#include "io/profile_parts.hpp"
+#include "io/raw_value.hpp"
+
+namespace plansearch::exporters {
+namespace {
+
+using io::Node;
+
+/// The names that come near, or where they all are.
+std::string nearest(const std::string& name, const std::vector<std::string>& known) {
+  const std::string guess = did_you_mean(name, known);
+  return guess.empty() ? "docs/export.md says where the names are" : guess;
+}
+
+const Fact& fact_at(const Node& node) {
+  const std::string name = node.text();
+  if (const Fact* fact = find_fact(name)) return *fact;
+  node.fail(fmt::format("'{}' is not a fact of a plan", name), nearest(name, fact_names()));
+}
+
+Setting setting_called(const std::string& name, const Node& node) {
+  std::vector<std::string> names;
+  for (std::size_t s = 0; s < kSettingCount; ++s) {
+    names.push_back(name_of(static_cast<Setting>(s)));
+    if (names.back() == name) return static_cast<Setting>(s);
+  }
+  node.fail(fmt::format("'{}' is not a setting", name), nearest(name, names));
+}
+
+std::vector<std::string> texts_at(const Node& node) {
+  return node.is_list() ? node.texts() : std::vector{node.text()};
+}
+
+/// How a document writes switches and free text, unless a row says otherwise.
+Spelling document_spelling(const Node& node) {
+  Spelling spelling;
+  if (const auto on = node.find("then")) spelling.on = value_of(on->raw());
+  if (const auto off = node.find("else")) spelling.off = value_of(off->raw());
+  if (const auto quotes = node.find("quotes"))
+    spelling.hydra = quotes->choice(std::span<const io::Choice<bool>>({{"hydra", true}}));
+  if (const auto open = node.find("left_open")) spelling.left_open = open->boolean();
+  return spelling;
+}
+
+void read_words(const Node& map, std::vector<std::pair<std::string, Value>>& words) {
+  for (const Node::Entry& entry : map.entries()) {
+    words.emplace_back(entry.key, value_of(entry.value.raw()));
+    entry.value.ignore();
+  }
+}
+
+Spelling row_spelling(const Node& row, Spelling spelling) {
+  if (const auto words = row.find("words")) read_words(*words, spelling.words);
+  for (const char* word : {"then", "else"}) {
+    const auto node = row.find(word);
+    if (node)
+      spelling.words.emplace_back(std::string_view(word) == "then" ? "true" : "false",
+                                  value_of(node->raw()));
+  }
+  if (const auto others = row.find("read_as")) {
+    for (const Node::Entry& entry : others->entries())
+      spelling.read_as.emplace_back(entry.value.text(), plain_value(entry.key));
+  }
+  if (const auto otherwise = row.find("otherwise")) spelling.otherwise = value_of(otherwise->raw());
+  if (const auto list = row.find("list")) {
+    static constexpr io::Choice<std::string_view> kLists[] = {{"brackets", "brackets"},
+                                                              {"commas", "commas"}};
+    spelling.list = list->choice(std::span<const io::Choice<std::string_view>>(kLists));
+  }
+  return spelling;
+}
+
+/// "KEY: FACT", or a map; of constants `value`.
+Key read_map(const std::string& name, const Node& row, const Spelling& usual) {
+  Key key;
+  if (const auto constant = row.find("value")) {
+    key.name = name;
+    key.value = [value = value_of(constant->raw())](const ExportRequest&) { return value; };
+    constant->ignore();
+  } else {
+    key = key_of(name, fact_at(row.at("fact")), row_spelling(row, usual));
+  }
+  if (const auto says = row.find("says")) {
+    key.says.clear();
+    for (const std::string& setting : texts_at(*says))
+      key.says.push_back(setting_called(setting, *says));
+  }
+  const auto reads = row.find("read");
+  if (row.find("value") || (reads && !reads->boolean())) key.read = together;
+  if (const auto path = row.find("path")) key.is_path = path->boolean();
+  return key;
+}
+
+/// A key that says no setting and of which nothing is read is a placeholder: files may have another
+/// value.
+Key read_row(const std::string& name, const Node& row, const Spelling& usual) {
+  Key key = row.is_map() ? read_map(name, row, usual) : key_of(name, fact_at(row), usual);
+  const auto fact = row.is_map() ? row.find("fact") : std::optional(row);
+  if (key.says.empty() && (!fact || !find_fact(fact->text())->read)) key.read = nullptr;
+  return key;
+}
+
+void read_rows(const Node& map, const Spelling& usual, std::vector<Key>& keys) {
+  for (const Node::Entry& entry : map.entries()) {
+    const std::vector<Node> rows =
+        entry.value.is_list() ? entry.value.items() : std::vector{entry.value};
+    for (const Node& row : rows) keys.push_back(read_row(entry.key, row, usual));
+  }
+}
+
+/// Older and other names of keys, which no export writes.
+void read_only_rows(const Node& map, const Spelling& usual, std::vector<Key>& keys) {
+  for (const Node::Entry& entry : map.entries()) {
+    const Node& row = entry.value;
+    Key key =
+        row.is_map() ? read_map(entry.key, row, usual) : key_of(entry.key, fact_at(row), usual);
+    key.says.clear();
+    key.value = [](const ExportRequest&) { return Value(); };
+    keys.push_back(std::move(key));
+  }
+}
+
+Document read_document(const Node& node) {
+  static constexpr io::Choice<Writer> kWriters[] = {
+      {"json", write_json}, {"yaml", write_yaml}, {"toml", write_toml}};
+  Document document;
+  if (const auto array = node.find("array")) {
+    document.array = array->text();
+  } else {
+    document.file = node.at("file").text();
+    document.write = node.at("format").choice(std::span<const io::Choice<Writer>>(kWriters));
+  }
+  const Spelling usual = document_spelling(node);
+  read_rows(node.at("keys"), usual, document.keys);
+  if (const auto rows = node.find("read_only")) read_only_rows(*rows, usual, document.keys);
+  if (const auto known = node.find("known")) {
+    for (const std::string& name : known->texts())
+      document.keys.push_back({name, {}, [](const ExportRequest&) { return Value(); }, together});
+  }
+  return document;
+}
+
+std::vector<Accepts> read_accepts(const Node& map) {
+  static constexpr io::Choice<By> kBy[] = {
+      {"key", By::Key}, {"target", By::Target}, {"script", By::Script}};
+  std::vector<Accepts> accepts;
+  for (const Node::Entry& entry : map.entries()) {
+    Accepts line{setting_called(entry.key, entry.value)};
+    if (!entry.value.is_map()) {
+      line.values = texts_at(entry.value);
+    } else {
+      if (const auto values = entry.value.find("values")) line.values = texts_at(*values);
+      if (const auto by = entry.value.find("by"))
+        line.by = by->choice(std::span<const io::Choice<By>>(kBy));
+      if (const auto silent = entry.value.find("silent")) line.silent = silent->text();
+    }
+    accepts.push_back(std::move(line));
+  }
+  return accepts;
+}
+
+/// An environment variable is a row; "" is not set.
+Variable read_variable(const Node::Entry& entry) {
+  const Key key = read_row(entry.key, entry.value, {});
+  return {entry.key, [value = key.value](const ExportRequest& h) -> std::optional<std::string> {
+            const Value word = value(h);
+            return word.is_null() ? std::nullopt : std::optional(text_in(word));
+          }};
+}
+
+/// Words, and facts in their places.
+std::function<std::vector<std::string>(const ExportRequest&)> read_trial(const Node& list) {
+  std::vector<std::function<Value(const ExportRequest&)>> words;
+  for (const Node& word : list.items()) {
+    if (word.is_map()) {
+      words.push_back(read_row({}, word, {}).value);
+    } else {
+      words.push_back([text = word.text()](const ExportRequest&) { return Value(text); });
+    }
+  }
+  return [words](const ExportRequest& h) {
+    std::vector<std::string> texts;
+    for (const auto& word : words) texts.push_back(text_in(word(h)));
+    return texts;
+  };
+}
+
+Launch read_launch(const Node& node) {
+  static constexpr io::Choice<Starter> kStarters[] = {{"torchrun", Starter::Torchrun},
+                                                      {"accelerate", Starter::Accelerate},
+                                                      {"jax", Starter::Jax},
+                                                      {"ray", Starter::Ray}};
+  Launch launch;
+  if (const auto starter = node.find("starter"))
+    launch.starter = starter->choice(std::span<const io::Choice<Starter>>(kStarters));
+  launch.script = node.at("script").text();
+  launch.arguments = node.at("arguments").text();
+  if (const auto variables = node.find("environment")) {
+    for (const Node::Entry& entry : variables->entries())
+      launch.environment.push_back(read_variable(entry));
+  }
+  if (const auto trial = node.find("trial")) launch.trial = read_trial(*trial);
+  return launch;
+}
+
+/// Words, words on a condition, or a fact that is the words.
+std::function<std::vector<std::string>(const ExportRequest&)> read_notes(const Node& list) {
+  struct Note {
+    const Fact* fact;  ///< null: always
+    std::string words;
+  };
+  std::vector<Note> notes;
+  for (const Node& node : list.items()) {
+    if (node.is_map()) {
+      const auto words = node.find("words");
+      notes.push_back({&fact_at(node.at(words ? "when" : "fact")), words ? words->text() : ""});
+    } else {
+      notes.push_back({nullptr, node.text()});
+    }
+  }
+  return [notes](const ExportRequest& h) {
+    std::vector<std::string> texts;
+    for (const Note& note : notes) {
+      if (note.fact == nullptr || (!note.words.empty() && holds(*note.fact, h))) {
+        texts.push_back(note.words);
+      } else if (note.words.empty()) {
+        if (const Value words = note.fact->write(h); !words.is_null())
+          texts.push_back(text_in(words));
+      }
+    }
+    return texts;
+  };
+}
+
+std::vector<Conflict> read_conflicts(const Node& map) {
+  std::vector<Conflict> conflicts;
+  for (const Node::Entry& entry : map.entries()) {
+    const Fact* fact = find_fact(entry.key);
+    if (fact == nullptr)
+      entry.value.fail(fmt::format("'{}' is not a fact of a plan", entry.key),
+                       nearest(entry.key, fact_names()));
+    conflicts.push_back(
+        {entry.value.text(), [fact](const ExportRequest& h) { return holds(*fact, h); }});
+  }
+  return conflicts;
+}
+
+std::vector<Trait> read_lacks(const Node& list) {
+  std::vector<Trait> traits;
+  for (const Node& node : list.items()) {
+    const std::vector<Trait> found = traits_called(node.text());
+    if (found.empty())
+      node.fail(fmt::format("'{}' is not a trait of networks", node.text()),
+                nearest(node.text(), trait_names()));
+    traits.insert(traits.end(), found.begin(), found.end());
+  }
+  return traits;
+}
+
+/// The values of facts that no key says are read as if a file said them.
+void read_start(const Node& root, Exporter& exporter) {
+  const auto reads = root.find("reads");
+  if (!reads) return;
+  const Reader* reader = find_reader(reads->text());
+  if (reader == nullptr)
+    reads->fail(fmt::format("'{}' is not a reader", reads->text()),
+                nearest(reads->text(), reader_names()));
+  std::vector<std::pair<const Fact*, Value>> unsaid;
+  if (const auto map = root.find("unsaid")) {
+    for (const Node::Entry& entry : map->entries()) {
+      const Fact* fact = find_fact(entry.key);
+      if (fact == nullptr)
+        entry.value.fail(fmt::format("'{}' is not a fact of a plan", entry.key),
+                         nearest(entry.key, fact_names()));
+      unsaid.emplace_back(fact, value_of(entry.value.raw()));
+      entry.value.ignore();
+    }
+  }
+  exporter.start = [reader, unsaid](Reading& r) {
+    reader->start(r);
+    for (const auto& [fact, value] : unsaid) read_spelled(*fact, {}, r, value);
+  };
+  exporter.settle = reader->settle;
+}
+
+Exporter read_exporter(const Node& root) {
+  io::require_schema(root, "plansearch/export/v1");
+  Exporter exporter;
+  exporter.title = root.at("title").text();
+  exporter.checked = root.at("checked").text();
+  if (const auto framework = root.find("framework")) exporter.framework = framework->text();
+  exporter.accepts = read_accepts(root.at("accepts"));
+  for (const Node& node : root.at("documents").items())
+    exporter.documents.push_back(read_document(node));
+  exporter.launch = read_launch(root.at("launch"));
+  if (const auto lacks = root.find("lacks")) exporter.lacks = read_lacks(*lacks);
+  if (const auto conflicts = root.find("conflicts"))
+    exporter.conflicts = read_conflicts(*conflicts);
+  if (const auto notes = root.find("notes")) exporter.notes = read_notes(*notes);
+  read_start(root, exporter);
+  root.finish();
+  return exporter;
+}
+
+}  // namespace
+
+Exporter read_target(const std::filesystem::path& file) {
+  const io::Document document = io::Document::read(file);
+  Exporter exporter = document.collect(read_exporter);
+  exporter.name = file.stem().string();
+  return exporter;
+}
+
+}  // namespace plansearch::exporters

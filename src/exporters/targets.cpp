@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
+#include "exporters/exporter.hpp"
+
+namespace plansearch::exporters {
+
+// Those that C++ writes: each is made in its own file.
+Exporter galvatron_exporter();
+Exporter pytorch_csv_exporter();
+Exporter alpa_exporter();
+Exporter chakra_exporter();
+
+namespace {
+
+/// The target takes each setting that a key says, any value of it where no line restricts them.
+void take_what_keys_say(Exporter& exporter) {
+  for (const Document& document : exporter.documents) {
+    for (const Key& key : document.keys) {
+      for (const Setting setting : key.says) {
+        if (find_accepts(exporter, setting) == nullptr) exporter.accepts.push_back({setting});
+      }
+    }
+  }
+}
+
+struct Row {
+  std::string_view name;
+  bool reads;                    ///< whether its files are read
+  Exporter (*make)() = nullptr;  ///< absent: it is the file of its name
+};
+
+/// In the order of tables and messages; further files stand behind them, by name.
+constexpr std::array kRows{Row{"megatron", true},
+                           Row{"deepspeed", true},
+                           Row{"megatron-deepspeed", true},
+                           Row{"torchtitan", true},
+                           Row{"torchtitan-0.2", true},
+                           Row{"nanotron", true},
+                           Row{"accelerate", true},
+                           Row{"axonn", false},
+                           Row{"galvatron", true, galvatron_exporter},
+                           Row{"megatron-bridge", false},
+                           Row{"nnscaler", false},
+                           Row{"pytorch-csv", false, pytorch_csv_exporter},
+                           Row{"axolotl", true},
+                           Row{"llama-factory", true},
+                           Row{"ms-swift", true},
+                           Row{"verl", true},
+                           Row{"verl-fsdp", true},
+                           Row{"maxtext", true},
+                           Row{"alpa", false, alpa_exporter},
+                           Row{"chakra", false, chakra_exporter}};
+
+const Row* find_row(std::string_view name) {
+  const auto* found =
+      std::find_if(kRows.begin(), kRows.end(), [&](const Row& row) { return row.name == name; });
+  return found == kRows.end() ? nullptr : found;
+}
+
+}  // namespace
+
+std::vector<std::string> Targets::names() const {
+  std::vector<std::string> further;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
+    const std::string name = entry.path().stem().string();
+    if (entry.path().extension() == ".yaml" && find_row(name) == nullptr) further.push_back(name);
+  }
+  std::sort(further.begin(), further.end());
+  std::vector<std::string> names;
+  for (const Row& row : kRows) names.emplace_back(row.name);
+  names.insert(names.end(), further.begin(), further.end());
+  return names;
+}
+
+std::vector<std::string> Targets::readable_names() const {
+  std::vector<std::string> all = names();
+  std::erase_if(all, [](const std::string& name) {
+    const Row* row = find_row(name);
+    return row != nullptr && !row->reads;
+  });
+  return all;
+}
+
+const Exporter* Targets::find(std::string_view name) const {
+  if (const auto found = made_.find(name); found != made_.end()) return &found->second;
+  const auto all = names();
+  if (std::find(all.begin(), all.end(), name) == all.end()) return nullptr;
+  const Row* row = find_row(name);
+  Exporter made = row != nullptr && row->make != nullptr
+                      ? row->make()
+                      : read_target(folder_ / (std::string(name) + ".yaml"));
+  made.name = name;
+  take_what_keys_say(made);
+  return &made_.emplace(name, std::move(made)).first->second;
+}
+
+std::vector<const Exporter*> Targets::all() const {
+  std::vector<const Exporter*> exporters;
+  for (const std::string& name : names()) exporters.push_back(find(name));
+  return exporters;
+}
+
+bool Targets::has_key(std::string_view name) const {
+  for (const Exporter* exporter : all()) {
+    for (const Document& document : exporter->documents) {
+      for (const Key& key : document.keys)
+        if (key.name == name) return true;
+    }
+  }
+  return false;
+}
+
+const Accepts* find_accepts(const Exporter& exporter, Setting setting) {
+  const auto found = std::find_if(exporter.accepts.begin(), exporter.accepts.end(),
+                                  [&](const Accepts& a) { return a.setting == setting; });
+  return found == exporter.accepts.end() ? nullptr : &*found;
+}
+
+}  // namespace plansearch::exporters
