@@ -28,14 +28,15 @@ def main():
     root = pathlib.Path(sys.argv[1])
     failures = 0
     files = 0
-    for kind, page in (("framework", "frameworks.md"), ("plan", "plan_format.md")):
+    for kind, page in (("framework", "frameworks.md"), ("plan", "plan_format.md"), ("export", "export.md")):
         schema = json.loads((root / f"docs/schema/{kind}.v1.schema.json").read_text())
         jsonschema.Draft202012Validator.check_schema(schema)
         examples = re.findall(r"```yaml\n(.*?)```", (root / "docs" / page).read_text(), re.S)
         for example in examples:
             failures += check(schema, page, yaml.safe_load(example))
-        if kind == "framework":
-            for path in sorted((root / "frameworks").glob("*.yaml")):
+        folder = {"framework": "frameworks", "export": "frameworks/export"}.get(kind)
+        if folder:
+            for path in sorted((root / folder).glob("*.yaml")):
                 files += 1
                 failures += check(schema, path, yaml.safe_load(path.read_text()))
         broken = {"schema": f"plansearch/{kind}/v1", "name": "x", "colour": "red"}
