@@ -372,7 +372,7 @@ MISTAKES = [
             "src/report/training.cpp", "cost.gpu_time.value() / kHour * *question", "cost.gpu_time.value() * *question"),
     Mistake("inside-from-above", "a measured time below the interval counts as inside it",
             "src/studies/validate/run_summary.cpp",
-            "measured >= predicted->p10 && measured <= predicted->p90", "measured <= predicted->p90"),
+            "measured >= *predicted.p10 && measured <= *predicted.p90", "measured <= *predicted.p90"),
     Mistake("memory-upside-down", "errors of memory relate the measured figure to the predicted one",
             "src/studies/validate/run_summary.cpp",
             "*predicted.memory / *run.peak_memory - 1.0", "*run.peak_memory / *predicted.memory - 1.0"),

@@ -157,6 +157,15 @@ def risk_table(found):
                   "above 0.9", "Brier", "hard limit", "base rate"], rows)
 
 
+def draws_table(study):
+    """Errors of a typical site without the laboratory, and of what fits on a few rows leave on the others."""
+    rows = [[group["group"], group["rows"], percent(group["error_before"]), percent(group["error_after"]),
+             percent(group["refused"], 0), "worse" if group["worse"] else ""] for group in study["groups"]]
+    rows.append(["**median of groups** (refused: mean)", len(rows), percent(study["median_error_before"]),
+                 percent(study["median_error_after"]), percent(study["refused"], 0), ""])
+    return table([f"{study['repeat']} draws of {study['runs']} rows", "rows", "before %", "after %", "refused %", ""], rows)
+
+
 def feasibility_table(summary, kinds=("all", "source")):
     rows = []
     for by in kinds:

@@ -22,6 +22,7 @@ import sys
 import fitted_constants
 import validation_svg
 from validation_sections import Page
+from validation_summary import validate
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCHEMA = "plansearch/validation-results/v1"
@@ -35,18 +36,6 @@ LABELS = (("multi-node", "vTrain, several nodes"), ("single-node", "vTrain, one 
 
 #: What `--also-later` brings, table by table.
 LATER = ("Sources that came later", "Sources that came last")
-
-
-def validate(binary, table, suspect=None, more=()):
-    command = [str(binary), "validate", str(table), "--format", "json", "--quiet", *more]
-    if suspect:
-        command += ["--suspect", str(suspect)]
-    environment = dict(os.environ)
-    environment.setdefault("PLANSEARCH_DATA", str(ROOT))
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    if done.returncode != 0:
-        sys.exit(done.stderr.strip())
-    return json.loads(done.stdout)
 
 
 #: Llama 3 405B (arXiv 2407.21783, Table 4): GPUs, sequence length, sequences per step, context ranks,
@@ -104,7 +93,7 @@ def summary_of(answer):
         kept["inexpressible"] = reasons
         worst = sorted(answer["sweeps"], key=lambda sweep: -sweep["regret"])[:8]
         kept["worst_sweeps"] = [{key: value for key, value in rounded(sweep).items()
-                                 if key not in ("best", "chosen")} for sweep in worst]
+                                 if key not in ("best", "chosen", "top1", "top3")} for sweep in worst]
     return kept
 
 

@@ -82,9 +82,9 @@ class Page:
             + "On the tables that ship:\n\n"
             "- L: `tools/leave_one_out.py --binary BINARY --table validation/published_runs.csv --suspect "
             "validation/published_suspect.csv --study laboratories --out left_out.json`\n"
-            "- V: `plansearch validate validation/published_runs.csv --suspect "
+            "- V: `tools/validation_summary.py validation/published_runs.csv --binary BINARY --suspect "
             "validation/published_suspect.csv --min-mfu 0.02`\n"
-            "- M: `plansearch validate validation/published_memory.csv`, and V\n\n")
+            "- M: `plansearch validate validation/published_memory.csv`, and of the table of V\n\n")
 
     def later_parts(self):
         return (self.full or {}).get("sites", ())[1:]

@@ -75,7 +75,7 @@ int run_reproduce(const Options& o) {
 int run_validate(const Options& o) {
   return write(o, [&] {
     return validate_table({o.argument, o.group_by, o.suspects, o.site.value_or(""), o.min_mfu,
-                           threads_of(o), format_of(o), columns_of(o), o.fit_on, o.repeat},
+                           threads_of(o), format_of(o), columns_of(o)},
                           data_of(o));
   });
 }

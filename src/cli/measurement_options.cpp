@@ -31,9 +31,6 @@ void add_validate(CLI::App& app, Options& o) {
   add_set(app, o);
   app.add_option("--suspect", o.suspects, "CSV (id, why) of rows to report apart")
       ->type_name("FILE");
-  add_number(app, "--fit-on", o.fit_on, "fit a site to so many rows of it, report the others",
-             {3, 1000});
-  add_number(app, "--repeat", o.repeat, "draws of those rows", {1, 100000});
   app.add_option("--min-mfu", o.min_mfu, "leave slower steps out of step-time errors")
       ->type_name("SHARE")
       ->check([](const std::string& text) {

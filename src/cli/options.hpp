@@ -90,8 +90,6 @@ struct Options : ProblemRequest {
   std::vector<std::string> group_by;  ///< validate --by
   std::string suspects;               ///< validate --suspect
   double min_mfu = 0.0;               ///< validate --min-mfu
-  int fit_on = 0;                     ///< validate --fit-on
-  int repeat = 200;                   ///< validate --repeat
   std::string base;                   ///< fit --base
   std::string fresh;                  ///< fit --new
   std::string fit_plot;               ///< fit --plot

@@ -2241,15 +2241,6 @@ class Fits(Case):
                       for hw in (out, "dgx-h100"))
         self.assertNotEqual(mine["plans"][0]["step_time_s"], base["plans"][0]["step_time_s"])
 
-    def test_fits_on_draws(self):
-        table = SOURCE / "validation" / "published_runs.csv"
-        asked = ["validate", table, "--fit-on", "3", "--repeat", "50", "--min-mfu", "0.02"]
-        study = json.loads(self.succeed(*asked, "--format", "json"))["fit_on"]
-        self.assertEqual(study["runs"], 3)
-        self.assertLess(study["median_error_after"], study["median_error_before"])
-        self.assertEqual(study, json.loads(self.succeed(*asked, "--format", "json"))["fit_on"])
-        self.assertIn("FITTED ON 3 RUNS", self.succeed(*asked))
-
 
 class Balanced(html.parser.HTMLParser):
     """Every element ends; what a page loads."""

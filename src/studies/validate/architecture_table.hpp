@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the columns of a measured run cannot say about its architecture
+// Facts about the architecture of a measured run that its columns cannot hold
 // (validation/architectures.yaml): published facts and stated assumptions, matched by columns and
 // label, later entries first.
 #pragma once
@@ -35,7 +35,7 @@ struct ArchitectureEntry {
   /// Each replaces what the columns and earlier entries gave.
   std::vector<std::function<void(ModelDescription&)>> facts;
   bool unfused_only = false;  ///< its attention, whatever the column says
-  /// Of columns that the row leaves empty: settings with their values as flags have them, degrees.
+  /// Values of columns that the row leaves empty: settings as flags write them, degrees.
   std::vector<std::pair<const SettingRow*, std::string>> settings;
   bool replaces = false;  ///< the settings hold whatever the row says: its table has them wrong
   PinnedDegrees degrees;
@@ -44,12 +44,12 @@ struct ArchitectureEntry {
 };
 
 /// Columns of runs that entries may fill besides settings and degrees: the framework as it was then
-/// (the name of a shipped one), layers of every chunk (run_layout.hpp), whether forwards run beside
-/// backwards, whose memory was read.
+/// (the name of a shipped one), layers of every chunk (run_case.hpp), whether forwards run
+/// beside backwards, whose memory was read.
 inline constexpr std::array<std::string_view, 4> kOtherColumns{"release", "stage_layers",
                                                                "expert_overlap", "mem_rank"};
 
-/// What tables of runs call the orders of pipelines (`schedules:`).
+/// Names of pipeline orders in tables of runs (`schedules:`).
 struct ScheduleWords {
   std::map<std::string, ScheduleId, std::less<>> orders;  ///< by words, in lower case
   std::set<std::string, std::less<>> remarks;             ///< parts that change no order

@@ -16,7 +16,7 @@ namespace plansearch {
 namespace {
 
 constexpr double kMillisecond = 1e-3;
-/// What is left of a part is over when it is this share of it.
+/// A part has ended when this share of it is left.
 constexpr double kRounding = 1e-12;
 
 /// One thing that runs: the columns that say how large it is; zero in one of them: it does not run.
@@ -28,7 +28,7 @@ constexpr std::array<PartColumns, 4> kParts{{{Activity::Compute, {"m", "n", "k"}
                                              {Activity::Local, {"gpu_to_gpu_mb", "", ""}},
                                              {Activity::FromHost, {"cpu_to_gpu_mb", "", ""}},
                                              {Activity::ToHost, {"gpu_to_cpu_mb", "", ""}}}};
-/// What else has to be the same for a part to be the same.
+/// Parts are the same only where these columns are.
 constexpr std::array<std::string_view, 3> kPlaces{"nodes", "intra_group", "inter_group"};
 
 using Sizes = std::array<double, 3>;

@@ -6,10 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "base/names.hpp"
 #include "report/columns.hpp"
-#include "studies/validate/error_columns.hpp"
 #include "studies/validate/kernel_validation.hpp"
-#include "studies/validate/run_groups.hpp"
 
 namespace plansearch {
 namespace {
@@ -32,18 +31,6 @@ std::vector<std::string> default_groups(TableKind kind) {
       break;
   }
   return {};
-}
-
-/// The cells of the columns joined by '+'; nothing when the table lacks one of them.
-std::vector<std::string> joined(const KernelRow& row, const std::string& columns) {
-  std::string value;
-  for (const std::string& column : split_columns(columns)) {
-    const auto cell = row.cells.find(column);
-    if (cell == row.cells.end()) return {};
-    if (!value.empty()) value += ", ";
-    value += cell->second;
-  }
-  return {value};
 }
 
 KernelGroup summarise(const std::string& by, const RowGroup& group,
@@ -135,7 +122,7 @@ Json csv_row(const KernelRow& row) {
 }  // namespace
 
 void require_kernel_columns(const io::CsvTable& table, const std::string& columns) {
-  for (const std::string& column : split_columns(columns)) {
+  for (const std::string& column : split(columns, "+")) {
     const TableKind kind = recognise_table(table);
     const bool derived = (column == "shape" && kind == TableKind::Matmul) ||
                          (column == "parts" && kind == TableKind::Concurrency);
@@ -150,8 +137,10 @@ KernelReport report_kernels(TableKind kind, std::vector<KernelRow> rows,
   std::iota(all.begin(), all.end(), std::size_t{0});
   report.groups.push_back(summarise("all", {"", all}, report.rows));
   for (const std::string& columns : by.empty() ? default_groups(kind) : by) {
-    for (const RowGroup& group :
-         grouped(all, [&](std::size_t row) { return joined(report.rows[row], columns); })) {
+    for (const RowGroup& group : grouped(all, [&](std::size_t row) -> std::vector<std::string> {
+           const auto value = joined_cells(report.rows[row].cells, columns);
+           return value ? std::vector{*value} : std::vector<std::string>{};
+         })) {
       report.groups.push_back(summarise(columns, group, report.rows));
     }
   }

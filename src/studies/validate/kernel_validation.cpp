@@ -119,8 +119,8 @@ class Predictor {
     return *type;
   }
 
-  /// Of the kernel that the row names, else the one that only runs forward, else the first that can
-  /// train; null: there is none.
+  /// Curve of the kernel that the row names, else of the one that only runs forward, else of the
+  /// first that can train; null: there is none.
   [[nodiscard]] static const AttentionCurve* attention_curve(const Accelerator& chip,
                                                              const std::string& name,
                                                              bool forward) {
@@ -207,7 +207,7 @@ class Predictor {
   std::vector<Cluster> shipped_;
 };
 
-/// A kind of table: its word, and what times a row where each is one kernel or collective.
+/// A kind of table: its word, and the function that times a row of one kernel or collective.
 struct KindRow {
   TableKind kind;
   std::string_view word;

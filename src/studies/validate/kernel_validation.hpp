@@ -13,7 +13,7 @@
 #include "plansearch/cluster.hpp"
 #include "plansearch/quantity.hpp"
 #include "plansearch/report.hpp"
-#include "studies/validate/statistics.hpp"
+#include "studies/validate/error_summary.hpp"
 
 namespace plansearch {
 

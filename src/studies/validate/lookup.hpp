@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rows of a table name: read once, however many rows name it.
+// Profiles that the rows of a table name: each is read once, however many rows name it.
 #pragma once
 
 #include <functional>

@@ -13,7 +13,6 @@
 #include "plansearch/degree_table.hpp"
 #include "schedule/table.hpp"
 #include "studies/validate/lookup.hpp"
-#include "studies/validate/run_layout.hpp"
 
 namespace plansearch {
 namespace {
@@ -59,7 +58,7 @@ void take_sizes(const RunRecord& run, const ArchitectureTable& table, ModelDescr
   model.moe->expert_width = run.expert_width.value_or(model.mlp.width);
 }
 
-/// What a published model of the same sizes says beside them; of how it is trained nothing.
+/// Everything but sizes and training from a published model of the same sizes.
 ModelDescription switches_of(const ModelDescription& like, const ModelDescription& known) {
   ModelDescription model = known;
   model.attention = like.attention;
@@ -79,7 +78,8 @@ ModelDescription switches_of(const ModelDescription& like, const ModelDescriptio
   return model;
 }
 
-/// What an entry says of columns that the row leaves empty, or has otherwise than its source.
+/// Takes an entry's settings of columns that the row leaves empty, or has otherwise than its
+/// source.
 void fill_settings(const RunRecord& run, const ArchitectureEntry& entry, RunCase& result) {
   for (const auto& [column, value] : entry.others) {
     if (run.cell(column).empty()) result.filled.push_back(fmt::format("{} {}", column, value));
@@ -174,8 +174,8 @@ void pin_order(const RunRecord& run, const ArchitectureTable& table, PinnedDegre
   pinned.pin(Degree::Schedule, static_cast<int>(pairs ? in_pairs(*named, stages) : *named));
 }
 
-/// What the row's degrees, whose product is `known`, leave over goes to degrees that its columns
-/// leave empty.
+/// Ranks that the row's degrees, whose product is `known`, leave over go to degrees that its
+/// columns leave empty.
 void open_degrees(const RunRecord& run, std::int64_t known, RunCase& result) {
   if (known >= run.gpus || run.gpus % known != 0) return;
   for (const Degree degree : {Degree::TensorOut, Degree::Context, Degree::Pipeline}) {
@@ -186,8 +186,8 @@ void open_degrees(const RunRecord& run, std::int64_t known, RunCase& result) {
   result.question.degrees.pin(result.open_degrees.front(), result.open_ranks);
 }
 
-/// A row that says nothing of its plan is of data parallelism; one that ran, if that fits or shards
-/// parameters, which is another way to fit.
+/// A row that says nothing of its plan is data parallel; one that ran, only if that fits or shards
+/// parameters, which makes room too.
 void assume_degrees(const RunRecord& run, const PinnedDegrees& pinned, RunCase& result) {
   if (!run.step_time || result.plan.data == 1 || pinned.has(Degree::MicroBatch)) return;
   if (result.plan.zero == ZeroStage::Parameters) return;
@@ -197,7 +197,7 @@ void assume_degrees(const RunRecord& run, const PinnedDegrees& pinned, RunCase& 
   if (!result.assumed_degrees.empty()) result.assumed_degrees.push_back(Degree::Data);
 }
 
-/// What entries say of degrees that the row leaves empty.
+/// Takes the entries' degrees where the row leaves them empty.
 void fill_degrees(const RunRecord& run, const ArchitectureTable& table, RunCase& result) {
   for (const ArchitectureEntry* entry : table.matching(run)) {
     for (const DegreeRow& row : degree_table()) {
@@ -247,6 +247,11 @@ void pin_degrees(const RunRecord& run, const ArchitectureTable& table, const Fra
       static_cast<double>(run.global_batch) / static_cast<double>(plan.global_batch());
 }
 
+bool is_eight_bit_or_less(const ProblemRequest& question) {
+  const std::string format = question.precision.value_or("");
+  return format == "fp8" || format == "mxfp8" || format == "nvfp4";
+}
+
 }  // namespace
 
 std::string release_of(const RunRecord& run, const ArchitectureTable& table) {
@@ -268,6 +273,29 @@ RunCase make_case(const RunRecord& run, const ArchitectureTable& table,
   const std::string layers = table.cell(run, "stage_layers");
   if (!layers.empty()) result.stage_layers = read_stage_layers(layers);
   return result;
+}
+
+std::vector<std::string> regimes_of(const RunRecord& run, const RunCase& run_case,
+                                    const Cluster& cluster) {
+  constexpr std::int64_t kSmallMicroBatchTokens = 2048;
+  constexpr int kDeepPipeline = 8;
+  constexpr int kLargeData = 64;
+  const PlanDegrees& plan = run_case.plan;
+  std::vector<std::string> regimes;
+  const auto add_if = [&](bool holds, const char* name) {
+    if (holds) regimes.emplace_back(name);
+  };
+  const int fast_domain = cluster.tiers.empty() ? 1 : cluster.tiers.front().size;
+  const std::int64_t tokens =
+      std::int64_t{1} * plan.micro_batch * run.seq_len / std::max(1, plan.context);
+  add_if(plan.tensor() > fast_domain, "tensor parallel across nodes");
+  add_if(tokens <= kSmallMicroBatchTokens, "micro-batch of <= 2048 tokens");
+  add_if(plan.pipeline >= kDeepPipeline, "pipeline of >= 8 stages");
+  add_if(plan.data >= kLargeData, "data parallel over >= 64");
+  add_if(run_case.model.moe.has_value(), "mixture of experts");
+  add_if(is_eight_bit_or_less(run_case.question), "fp8 and fp4");
+  add_if(plan.recompute == Recompute::Full, "full recomputation");
+  return regimes;
 }
 
 }  // namespace plansearch

@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "plansearch/cluster.hpp"
 #include "plansearch/degrees.hpp"
+#include "plansearch/evaluator.hpp"
 #include "plansearch/framework.hpp"
 #include "plansearch/model_description.hpp"
 #include "plansearch/problem_request.hpp"
@@ -16,7 +19,7 @@
 
 namespace plansearch {
 
-/// What the row says about network and plan, as a question that is settled as anybody's.
+/// A row's network and plan, as a question that is settled as anybody's.
 struct RunCase {
   ModelDescription model;
   ProblemRequest question;  ///< with the degrees that the row decides
@@ -32,7 +35,7 @@ struct RunCase {
   std::vector<Degree> assumed_degrees{};
   std::vector<std::int64_t> stage_layers{};  ///< of every chunk; empty: the framework's rule
   std::optional<MemoryRank> memory_rank{};   ///< whose figure the row gives
-  std::vector<std::string> filled;  ///< what the columns did not say, and who said it instead
+  std::vector<std::string> filled;  ///< values that the columns do not give, and who gave them
   /// Sequences of the row over sequences of the plan: below 1 when the last micro-batch is partial.
   double batch_share = 1.0;
 };
@@ -43,5 +46,19 @@ struct RunCase {
 /// InputError without a place for a row that cannot be expressed.
 [[nodiscard]] RunCase make_case(const RunRecord& run, const ArchitectureTable& table,
                                 const Framework& framework);
+
+/// Reasons why a run is hard to predict, by name; it may have several, or none.
+[[nodiscard]] std::vector<std::string> regimes_of(const RunRecord& run, const RunCase& run_case,
+                                                  const Cluster& cluster);
+
+/// "4x15,1": the layers of every chunk in the order in which micro-batches pass them. InputError
+/// without a place for other text.
+[[nodiscard]] std::vector<std::int64_t> read_stage_layers(const std::string& text);
+
+/// The plan with its layers so; what comes before the first one is in the first chunk, what comes
+/// behind the last one in the last. Infeasible where the numbers are not those of the plan.
+[[nodiscard]] std::variant<ParallelPlan, Infeasible> with_stage_layers(
+    const PlanEvaluator& evaluator, const PlanDegrees& plan,
+    const std::vector<std::int64_t>& layers);
 
 }  // namespace plansearch

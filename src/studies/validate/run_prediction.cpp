@@ -18,15 +18,13 @@
 #include "plansearch/evaluator.hpp"
 #include "question/degrees.hpp"
 #include "studies/validate/run_case.hpp"
-#include "studies/validate/run_groups.hpp"
-#include "studies/validate/run_layout.hpp"
 #include "studies/validate/run_problems.hpp"
 #include "studies/validate/run_sites.hpp"
 
 namespace plansearch {
 namespace {
 
-/// What a published figure counts, from the parts of a prediction.
+/// Memory that a published figure of this kind counts.
 Bytes memory_of_kind(const DeviceMemory& device, std::optional<MemoryKind> kind,
                      const FrameworkConstants& constants, Bytes limit) {
   const Bytes held = held_by_process(device, limit);
@@ -42,7 +40,7 @@ Bytes memory_of_kind(const DeviceMemory& device, std::optional<MemoryKind> kind,
   throw InternalError("unknown memory kind");
 }
 
-/// A value that changes the step by less is no other.
+/// A value that changes the step by less does not count as another one.
 constexpr double kSameStep = 0.02;
 
 class GroupPricer {
@@ -121,8 +119,8 @@ class GroupPricer {
     }
   }
 
-  /// Of all plans that the row may mean: the fastest that fits, else the one that needs least.
-  /// Degrees that are assumed to be 1 are so where such a plan fits.
+  /// Takes the fastest plan that fits of those that the row may mean, else the one that needs
+  /// least. Degrees that are assumed to be 1 are so where such a plan fits.
   void settle_open(RunCase& run_case) {
     std::vector<Degree> open = run_case.open_degrees;
     bool fits = settle(run_case, open, run_case.open_ranks);
@@ -169,7 +167,7 @@ class GroupPricer {
       prediction.verdict = Verdict::Illegal;
       prediction.reason =
           illegal->detail.empty() ? std::string(to_text(illegal->obstacle)) : to_text(*illegal);
-      // What only the framework's rules forbid can still be priced: the run may know a newer one.
+      // A plan that only the framework's rules forbid is priced: the run may use a newer framework.
       if (illegal->obstacle != Obstacle::FrameworkForbids) return;
     }
     const auto profile = evaluator_.profile(plan);
@@ -193,7 +191,7 @@ class GroupPricer {
     if (!illegal) judge(estimate, run_case, prediction);
   }
 
-  /// Of the plan, with its layers where the run has them; nothing where it cannot have them.
+  /// Prices the plan, with its layers where the run lists them; nothing where it cannot have them.
   std::optional<Estimate> estimate_of(const RunCase& run_case, const ClassProfile& profile,
                                       RunPrediction& prediction) const {
     if (run_case.stage_layers.empty()) {
@@ -205,7 +203,7 @@ class GroupPricer {
       prediction.reason = wrong->detail;
       return std::nullopt;
     }
-    // What rules forbid is said of the degrees; the run may know a newer framework.
+    // Rules were applied to the degrees; the run may use a newer framework.
     Problem problem = evaluator_.problem();
     Framework without = *problem.framework;
     without.rules.clear();
@@ -217,7 +215,7 @@ class GroupPricer {
     return refused.estimate;  // beyond memory
   }
 
-  /// The plan as priced, and what the row may mean as well where it leaves switches out.
+  /// The plan as priced, and the others that a row without some switches may mean.
   std::vector<PossiblePlan> meant_plans(const RunRecord& run, const RunCase& run_case,
                                         const Estimate& estimate, RunPrediction& prediction) {
     PinnedDegrees said = run_case.question.degrees;
@@ -290,8 +288,8 @@ class GroupPricer {
     throw InternalError("unknown rank of a memory figure");
   }
 
-  /// An unknown switch condemns nobody: what the plan needs with the recompute that needs least,
-  /// `least` being what it needs as priced.
+  /// An unknown switch condemns no plan: its memory with the recompute that needs least, at most
+  /// the `least` of the plan as priced.
   Bytes least_memory(PlanDegrees plan, Bytes least) {
     for (const Recompute recompute : {Recompute::Selective, Recompute::Full}) {
       plan.recompute = recompute;

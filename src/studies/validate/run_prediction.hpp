@@ -48,12 +48,11 @@ struct SitedTime {
 
 struct RunPrediction {
   Verdict verdict = Verdict::Inexpressible;
-  std::string reason;                 ///< empty when feasible
-  std::vector<std::string> filled{};  ///< what the columns did not say
-  bool chosen_micro_batch = false;    ///< by the prediction: nobody says it
-  std::optional<PlanDegrees> plan{};  ///< absent where the row is inexpressible
-  /// What makes the run hard to predict; see run_groups.hpp.
-  std::vector<std::string> regimes{};
+  std::string reason;                  ///< empty when feasible
+  std::vector<std::string> filled{};   ///< values that the columns do not give
+  bool chosen_micro_batch = false;     ///< by the prediction: nobody says it
+  std::optional<PlanDegrees> plan{};   ///< absent where the row is inexpressible
+  std::vector<std::string> regimes{};  ///< reasons why the run is hard to predict (regimes_of)
   /// Absent for plans that no framework could run; a rule of the framework does not hinder it.
   std::optional<Seconds> step_time;
   std::optional<StepTimeBreakdown> parts;  ///< of `step_time`, before rounding of the batch

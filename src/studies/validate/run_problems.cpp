@@ -13,7 +13,6 @@
 #include "plansearch/setting_table.hpp"
 #include "question/degrees.hpp"
 #include "studies/validate/lookup.hpp"
-#include "studies/validate/run_groups.hpp"
 
 namespace plansearch {
 namespace {
@@ -44,7 +43,7 @@ std::string problem_key(const RunRecord& run, const ProblemRequest& question) {
   return fmt::format("{}\n{}", key, question.degrees.get(Degree::Schedule).value_or(-1));
 }
 
-/// What the row leaves open and somebody else decided.
+/// Notes values that the row leaves open and defaults decide.
 void note_filled(const RunRecord& run, const ResolvedQuestion& settled, RunCase& result) {
   for (const SettingReport& report : settled.settings) {
     const SettingRow* row = find_setting(report.key);

@@ -29,7 +29,7 @@ constexpr std::array<std::string_view, 4> kSizeColumns{"mlp", "layers", "hidden"
 /// Another name people give a column.
 constexpr std::pair<std::string_view, std::string_view> kBatch{"global_batch", "batch"};
 
-/// What tables of runs may hold besides settings and degrees.
+/// Columns that tables of runs may have besides settings and degrees.
 constexpr std::array<std::string_view, 21> kOthers{
     "id",    "source",      "locator",  "known",   "ffn_hidden",  "kv_heads",     "head_dim",
     "vocab", "moe_experts", "moe_topk", "moe_ffn", "batch",       "peak_mem_gib", "mem_kind",
@@ -190,7 +190,7 @@ void read_degrees(RowReader& row, RunRecord& run) {
   }
 }
 
-/// What has a field of its own in the record is there; the others are read as flags are.
+/// Settings with a field of their own in the record; the others are read as flags are.
 constexpr std::array kOwnFields{Setting::Hardware, Setting::Model, Setting::Framework,
                                 Setting::Gpus,     Setting::Batch, Setting::SequenceLength};
 

@@ -2,6 +2,8 @@
 // Measured training runs: one row of the table that `plansearch validate` reads, as values.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -9,16 +11,50 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "io/csv.hpp"
 #include "plansearch/degree_set.hpp"
+#include "plansearch/error.hpp"
 #include "plansearch/model_description.hpp"
 #include "plansearch/problem_request.hpp"
 #include "plansearch/quantity.hpp"
-#include "studies/validate/table_problems.hpp"
 
 namespace plansearch {
+
+/// Everything that is wrong with a table, reported at once.
+class TableProblems {
+ public:
+  /// The result of `read`; an InputError that it throws is noted, and the value is empty.
+  template <typename F>
+  auto attempt(const F& read) -> std::invoke_result_t<F> {
+    try {
+      return read();
+    } catch (const InputError& error) {
+      problems_.push_back(error);
+      return std::invoke_result_t<F>();
+    }
+  }
+  [[nodiscard]] bool any() const { return !problems_.empty(); }
+  /// Throws InputErrors where there are any: the first twenty, and how many more.
+  void refuse_any() const {
+    if (problems_.empty()) return;
+    constexpr std::size_t kShown = 20;
+    std::vector<InputError> shown = problems_;
+    if (shown.size() > kShown) {
+      const std::size_t more = shown.size() - kShown;
+      shown.erase(shown.begin() + kShown, shown.end());
+      shown.emplace_back(SourceLocation{shown.front().where().file, 0, 0},
+                         fmt::format("{} more of the kind", more));
+    }
+    throw InputErrors(std::move(shown));
+  }
+
+ private:
+  std::vector<InputError> problems_;
+};
 
 /// How a run ended.
 enum class Outcome : std::uint8_t {
@@ -27,7 +63,7 @@ enum class Outcome : std::uint8_t {
   Failed,       ///< it crashed, for whatever reason
 };
 
-/// What a published memory figure counts.
+/// The memory that a published figure counts.
 enum class MemoryKind : std::uint8_t {
   Allocated,  ///< peak of the allocator
   Reserved,   ///< held by the allocator

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "plansearch/report.hpp"
-#include "studies/validate/fit_draws.hpp"
 #include "studies/validate/run_summary.hpp"
 
 namespace plansearch {
@@ -24,7 +24,6 @@ struct RunReport {
   std::set<std::string> suspects{};
   double min_mfu = 0.0;
   std::vector<SummarySet> sets{};
-  FitStudy fits{};
 };
 
 /// Tables of up to this many rows are shown row by row, without groups that nobody named.
@@ -34,12 +33,8 @@ inline constexpr std::size_t kFewRows = 40;
 /// cannot be expressed; Csv holds the rows.
 [[nodiscard]] std::string render_runs(const RunReport& report, Format format, int columns = 0);
 
-/// Its parts: rows as objects, and as a table of few with what the worst one is made of.
+/// Rows as objects, and as a table of few rows with the parts of the worst one (run_rows.cpp).
 [[nodiscard]] nlohmann::ordered_json rows_json(const RunReport& report);
 [[nodiscard]] std::string rows_table(const RunReport& report, int columns);
-/// Step time, memory, ranking, feasibility and risk by group.
-[[nodiscard]] std::string time_tables(const RunReport& report, int columns);
-[[nodiscard]] std::string memory_tables(const RunReport& report, int columns);
-[[nodiscard]] std::string plan_tables(const RunReport& report, int columns);
 
 }  // namespace plansearch

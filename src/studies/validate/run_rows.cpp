@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -18,6 +19,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Row = const PredictedRun&;
+
+/// Views of `at_sites`: the row's own site, a typical one, and a typical one of other laboratories.
+constexpr std::array<std::string_view, 3> kSiteViews{"own_site", "typical", "left_out"};
 
 Json bytes(const std::optional<Bytes>& value) {
   return value ? Json(whole_bytes(*value)) : Json(nullptr);
@@ -36,12 +40,12 @@ Json parts_json(const std::optional<StepTimeBreakdown>& parts) {
 
 Json at_sites_json(const RunPrediction& prediction) {
   Json json = Json::object();
-  for (const SiteView view : kSiteViews) {
-    const auto& at = prediction.at_sites.at(static_cast<std::size_t>(view));
-    json[key_of(view)] = at ? Json{{"step_time_s", at->time.value()},
-                                   {"p10_s", at->p10.value()},
-                                   {"p90_s", at->p90.value()}}
-                            : Json(nullptr);
+  for (std::size_t view = 0; view < kSiteViews.size(); ++view) {
+    const auto& at = prediction.at_sites[view];
+    json[std::string(kSiteViews[view])] = at ? Json{{"step_time_s", at->time.value()},
+                                                    {"p10_s", at->p10.value()},
+                                                    {"p90_s", at->p90.value()}}
+                                             : Json(nullptr);
   }
   return json;
 }
@@ -122,6 +126,7 @@ Columns<PredictedRun> verdict_columns(const std::set<std::string>& suspects) {
       {"memory_kind",
        [](Row r) { return r.run.memory_kind ? Json(to_text(*r.run.memory_kind)) : Json(nullptr); }},
       {"needed_memory_bytes", [](Row r) { return bytes(r.predicted.needed); }},
+      {"memory_limit_bytes", [](Row r) { return bytes(r.predicted.memory_limit); }},
       {"memory_risk", [](Row r) { return or_null(r.predicted.memory_risk); }},
       {"failed", [](Row r) { return Json(r.run.outcome != Outcome::Measured); }},
       {"expressible", [](Row r) { return Json(is_expressible(r)); }},

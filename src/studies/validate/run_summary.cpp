@@ -3,63 +3,49 @@
 #include "studies/validate/run_summary.hpp"
 
 #include <algorithm>
-#include <functional>
-#include <utility>
 
-#include "plansearch/error.hpp"
+#include "base/names.hpp"
 
 namespace plansearch {
 namespace {
 
 using Runs = std::vector<PredictedRun>;
 using Rows = std::vector<std::size_t>;
-/// One of the times that are predicted for a row.
-using TimeOf = std::function<std::optional<SitedTime>(const RunPrediction&)>;
 
-std::optional<SitedTime> answer(const RunPrediction& p) {
-  return SitedTime{*p.step_time, *p.p10, *p.p90};
+constexpr double kLowMfu = 0.02;
+constexpr const char* kNoRegime = "none of these";
+
+/// The groups of `by` that a row is in.
+std::vector<std::string> group_values(const PredictedRun& row, const std::string& by) {
+  const RunPrediction& prediction = row.predicted;
+  if (by == "regime") {
+    return prediction.regimes.empty() ? std::vector<std::string>{kNoRegime} : prediction.regimes;
+  }
+  if (by == "site") {
+    return prediction.site.empty() ? std::vector<std::string>{} : std::vector{prediction.site};
+  }
+  if (by == "mfu") {
+    const auto mfu = row.measured_mfu();
+    if (!mfu) return {};
+    return {*mfu < kLowMfu ? "< 2 %" : ">= 2 %"};
+  }
+  return {joined_cells(row.run.cells, by).value_or("")};
 }
 
-/// Of rows with a measured time; those without this prediction are left out.
-ErrorSummary time_errors(const Runs& runs, std::span<const std::size_t> rows, const TimeOf& time) {
+/// Rows that are slower than `min_mfu`, or lack one of the times, do not count.
+ErrorSummary time_errors(const Runs& runs, const Rows& rows, double min_mfu) {
   std::vector<double> errors;
   std::size_t within = 0;
   for (const std::size_t row : rows) {
-    const auto predicted = time(runs[row].predicted);
-    if (!predicted) continue;
+    const RunPrediction& predicted = runs[row].predicted;
+    if (!runs[row].has_both_times()) continue;
+    if (runs[row].measured_mfu().value_or(1.0) < min_mfu) continue;
     const Seconds measured = *runs[row].run.step_time;
-    errors.push_back(predicted->time / measured - 1.0);
-    within += measured >= predicted->p10 && measured <= predicted->p90 ? 1 : 0;
+    errors.push_back(*predicted.step_time / measured - 1.0);
+    within += measured >= *predicted.p10 && measured <= *predicted.p90 ? 1 : 0;
   }
   ErrorSummary summary = summarise_errors(errors);
   summary.within = within;
-  return summary;
-}
-
-/// Of groups with `fewest` rows or more.
-AlikeSummary alike(const Runs& runs, std::vector<RowGroup> groups, std::size_t fewest,
-                   const TimeOf& time) {
-  std::sort(groups.begin(), groups.end(),
-            [](const RowGroup& a, const RowGroup& b) { return a.value < b.value; });
-  AlikeSummary summary;
-  std::vector<double> means;
-  for (const RowGroup& group : groups) {
-    const ErrorSummary errors = time_errors(runs, group.rows, time);
-    if (errors.rows < fewest) continue;
-    const double inside = static_cast<double>(errors.within) / static_cast<double>(errors.rows);
-    means.push_back(errors.mean);
-    summary.mean += errors.mean;
-    summary.bias += errors.bias;
-    summary.within += inside;
-    constexpr double kRarely = 0.4;
-    summary.rarely_inside += inside < kRarely ? 1.0 : 0.0;
-  }
-  summary.groups = means.size();
-  const double count = std::max(1.0, static_cast<double>(means.size()));
-  for (double* value : {&summary.mean, &summary.bias, &summary.within, &summary.rarely_inside}) {
-    *value /= count;
-  }
-  summary.median = median(std::move(means));
   return summary;
 }
 
@@ -95,103 +81,22 @@ FeasibilitySummary judge(const Runs& runs, const Rows& rows) {
   return summary;
 }
 
-/// Risks are judged where failures were recorded: elsewhere only what ran was published.
-RiskSummary judge_risks(const Runs& runs, const Rows& rows) {
-  RiskSummary summary;
-  for (std::size_t bin = 0; bin + 1 < kRiskBins.size(); ++bin) {
-    summary.bins[bin].low = kRiskBins[bin];
-    summary.bins[bin].high = kRiskBins[bin + 1];
-  }
-  for (const std::size_t row : rows) {
-    const RunPrediction& p = runs[row].predicted;
-    const bool legal = p.verdict == Verdict::Feasible || p.verdict == Verdict::OutOfMemory;
-    if (!legal || !p.memory_risk) continue;
-    const double failed = runs[row].run.outcome == Outcome::Measured ? 0.0 : 1.0;
-    const double beyond = *p.needed > *p.memory_limit ? 1.0 : 0.0;
-    ++summary.rows;
-    summary.failed += failed > 0.0 ? 1 : 0;
-    summary.brier += (*p.memory_risk - failed) * (*p.memory_risk - failed);
-    summary.brier_hard += (beyond - failed) * (beyond - failed);
-    const auto bin = std::find_if(summary.bins.begin(), summary.bins.end() - 1,
-                                  [&](const RiskBin& b) { return *p.memory_risk <= b.high; });
-    ++bin->rows;
-    bin->failed += failed > 0.0 ? 1 : 0;
-    bin->stated += *p.memory_risk;
-  }
-  if (summary.failed == 0) return {};
-  const auto all = static_cast<double>(summary.rows);
-  const double share = static_cast<double>(summary.failed) / all;
-  summary.brier /= all;
-  summary.brier_hard /= all;
-  summary.brier_base = share * (1.0 - share);
-  for (RiskBin& bin : summary.bins) bin.stated /= std::max(1.0, static_cast<double>(bin.rows));
-  return summary;
-}
-
 GroupSummary summarise(const Runs& runs, const std::string& by, const RowGroup& group,
                        double min_mfu) {
-  GroupSummary summary;
-  summary.by = by;
-  summary.value = group.value;
-  summary.rows = group.rows.size();
-  Rows timed;
-  for (const std::size_t row : group.rows) {
-    summary.inexpressible += runs[row].predicted.verdict == Verdict::Inexpressible ? 1 : 0;
-    if (!runs[row].has_both_times()) continue;
-    if (runs[row].measured_mfu().value_or(1.0) >= min_mfu) timed.push_back(row);
-  }
-  summary.step_time = time_errors(runs, timed, answer);
-  summary.at_sites = summarise_sites(runs, timed);
-  summary.memory = memory_errors(runs, group.rows);
-  summary.ranking = summarise_sweeps(sweeps_of(runs, group.rows));
-  summary.feasibility = judge(runs, group.rows);
-  summary.risk = judge_risks(runs, group.rows);
-  return summary;
+  const auto inexpressible = [&](std::size_t row) {
+    return runs[row].predicted.verdict == Verdict::Inexpressible;
+  };
+  const auto unpriced = std::count_if(group.rows.begin(), group.rows.end(), inexpressible);
+  return {.by = by,
+          .value = group.value,
+          .rows = group.rows.size(),
+          .inexpressible = static_cast<std::size_t>(unpriced),
+          .step_time = time_errors(runs, group.rows, min_mfu),
+          .memory = memory_errors(runs, group.rows),
+          .feasibility = judge(runs, group.rows)};
 }
 
 }  // namespace
-
-std::string key_of(SiteView view) {
-  static constexpr std::array<std::string_view, kSiteViews.size()> kWords{"own_site", "typical",
-                                                                          "left_out"};
-  return std::string(kWords.at(static_cast<std::size_t>(view)));
-}
-
-RankingSummary summarise_sweeps(std::span<const Sweep> sweeps) {
-  RankingSummary summary;
-  std::vector<double> regrets;
-  std::vector<double> taus;
-  for (const Sweep& sweep : sweeps) {
-    regrets.push_back(sweep.ranking.regret);
-    if (sweep.rows.size() >= 3 && sweep.ranking.tau) taus.push_back(*sweep.ranking.tau);
-    summary.top1 += sweep.ranking.top1 ? 1 : 0;
-    summary.top3 += sweep.ranking.top3 ? 1 : 0;
-  }
-  summary.sweeps = regrets.size();
-  summary.median_regret = median(regrets);
-  summary.mean_regret = mean(regrets);
-  summary.worst_regret = regrets.empty() ? 0.0 : *std::max_element(regrets.begin(), regrets.end());
-  summary.tau_sweeps = taus.size();
-  summary.mean_tau = mean(taus);
-  summary.median_tau = median(taus);
-  return summary;
-}
-
-AllSiteErrors summarise_sites(const Runs& runs, std::span<const std::size_t> rows) {
-  const auto by_source = grouped(rows, [&](std::size_t row) -> std::vector<std::string> {
-    const std::string& source = runs[row].run.cell("source");
-    return source.empty() ? std::vector<std::string>{} : std::vector{source};
-  });
-  const auto by_site =
-      grouped(rows, [&](std::size_t row) { return group_values(runs[row], "site"); });
-  AllSiteErrors views;
-  for (std::size_t view = 0; view < views.size(); ++view) {
-    const TimeOf time = [&](const RunPrediction& p) { return p.at_sites.at(view); };
-    views[view] = {time_errors(runs, rows, time), alike(runs, by_source, 1, time),
-                   alike(runs, by_site, kFewestSiteRows, time)};
-  }
-  return views;
-}
 
 std::vector<GroupSummary> summarise_runs(const Runs& runs, const RunSelection& selection) {
   RowGroup all;
@@ -210,10 +115,13 @@ std::vector<GroupSummary> summarise_runs(const Runs& runs, const RunSelection& s
   return summaries;
 }
 
-std::set<std::string> read_ids(const io::CsvTable& table) {
-  std::set<std::string> ids;
-  for (const io::CsvRow& row : table.rows()) ids.insert(table.text(row, "id"));
-  return ids;
+bool is_derived_group(std::string_view by) {
+  return by == "regime" || by == "mfu" || by == "site";
+}
+
+void require_columns(const io::CsvTable& table, const std::string& columns) {
+  if (is_derived_group(columns)) return;
+  for (const std::string& column : split(columns, "+")) table.require(column);
 }
 
 }  // namespace plansearch

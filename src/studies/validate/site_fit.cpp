@@ -18,8 +18,6 @@
 namespace plansearch {
 namespace {
 
-/// Median absolute deviation of a normal distribution to its standard deviation.
-constexpr double kNormal = 1.4826;
 constexpr double kOutlier = 6.0;
 
 struct Moments {
@@ -49,13 +47,11 @@ std::variant<SiteFit, SiteFitRefusal> fit_site(std::span<const double> logs,
                                       logs.size() == 1 ? "" : "s", kFewestRuns),
                           {}};
   }
-  const double middle = median({logs.begin(), logs.end()});
-  std::vector<double> distances;
-  for (const double value : logs) distances.push_back(std::abs(value - middle));
-  const double usual = std::max(kNormal * median(distances), population.within);
+  const Scatter scatter = scatter_of({logs.begin(), logs.end()});
+  const double usual = std::max(scatter.deviation, population.within);
   SiteFit fit;
   for (std::size_t run = 0; run < logs.size(); ++run) {
-    (distances[run] > kOutlier * usual ? fit.outliers : fit.kept).push_back(run);
+    (scatter.distances[run] > kOutlier * usual ? fit.outliers : fit.kept).push_back(run);
   }
   if (fit.kept.size() < kFewestRuns) {
     return SiteFitRefusal{fmt::format("only {} of {} runs agree: a factor needs {}",

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: relative-error summaries, Kendall's tau-b, regret.
+// Computes: quantiles, robust scatter, Kendall's tau-b.
 // Source: Kendall 1945 (tau-b with ties); linear-interpolation quantiles (Hyndman and Fan type 7).
-// Assumes: measured values are positive.
+// Assumes: nothing of how values are distributed.
 // Units: ratios.
 // Checked by: tests/unit/studies/statistics_test.cpp
 #include "studies/validate/statistics.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
 
 namespace plansearch {
@@ -18,20 +17,6 @@ double quantile(std::span<const double> sorted, double share) {
   const auto below = static_cast<std::size_t>(place);
   const std::size_t above = std::min(below + 1, sorted.size() - 1);
   return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
-
-ErrorSummary summarise_errors(std::span<const double> relative_errors) {
-  ErrorSummary summary;
-  summary.rows = relative_errors.size();
-  if (relative_errors.empty()) return summary;
-  std::vector<double> absolute;
-  for (const double error : relative_errors) absolute.push_back(std::abs(error));
-  std::sort(absolute.begin(), absolute.end());
-  summary.mean = mean(absolute);
-  summary.median = quantile(absolute, 0.5);
-  summary.p90 = quantile(absolute, 0.9);
-  summary.bias = mean(relative_errors);
-  return summary;
 }
 
 double mean(std::span<const double> values) {
@@ -53,21 +38,6 @@ Scatter scatter_of(const std::vector<double>& values) {
   return scatter;
 }
 
-std::vector<RowGroup> grouped(
-    std::span<const std::size_t> rows,
-    const std::function<std::vector<std::string>(std::size_t)>& values_of) {
-  std::vector<RowGroup> groups;
-  std::map<std::string, std::size_t> place;
-  for (const std::size_t row : rows) {
-    for (const std::string& value : values_of(row)) {
-      const auto [found, added] = place.emplace(value, groups.size());
-      if (added) groups.push_back({value, {}});
-      groups[found->second].rows.push_back(row);
-    }
-  }
-  return groups;
-}
-
 std::optional<double> kendall_tau(std::span<const double> a, std::span<const double> b) {
   double concordance = 0.0;
   double untied_a = 0.0;
@@ -84,23 +54,6 @@ std::optional<double> kendall_tau(std::span<const double> a, std::span<const dou
   }
   if (untied_a == 0.0 || untied_b == 0.0) return std::nullopt;
   return concordance / std::sqrt(untied_a * untied_b);
-}
-
-SweepRanking rank_sweep(std::span<const double> measured, std::span<const double> predicted) {
-  SweepRanking ranking;
-  ranking.rows = measured.size();
-  std::vector<std::size_t> order(measured.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t i, std::size_t j) { return predicted[i] < predicted[j]; });
-  const double best = *std::min_element(measured.begin(), measured.end());
-  ranking.regret = measured[order.front()] / best - 1.0;
-  ranking.top1 = measured[order.front()] == best;
-  const std::size_t first = std::min<std::size_t>(3, order.size());
-  ranking.top3 = std::any_of(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(first),
-                             [&](std::size_t i) { return measured[i] == best; });
-  ranking.tau = kendall_tau(measured, predicted);
-  return ranking;
 }
 
 }  // namespace plansearch

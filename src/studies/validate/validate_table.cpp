@@ -19,34 +19,37 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Rows may name a profile file, relative to the table that names it.
-std::string beside(const fs::path& table, std::string_view name) {
-  const fs::path path = table.parent_path() / name;
-  std::error_code error;
-  return fs::is_regular_file(path, error) ? path.string() : std::string(name);
-}
+/// The profiles that rows of a table name: files relative to its folder, else shipped ones.
+class TableProfiles {
+ public:
+  TableProfiles(const ShippedData& data, const fs::path& table)
+      : data_(data), folder_(table.parent_path()) {}
 
-ProfileFinder profiles(const ShippedData& data, const fs::path& table) {
-  return {[=](std::string_view name) { return data.cluster(beside(table, name)); },
-          [=](std::string_view name) { return data.framework(beside(table, name)); },
-          data.sites(),
-          {},
-          switch_priors(data)};
-}
-
-KernelProfiles kernel_profiles(const ShippedData& data, const fs::path& table) {
-  KernelProfiles found;
-  found.accelerator = [=](std::string_view name) { return data.accelerator(beside(table, name)); };
-  found.cluster = profiles(data, table).cluster;
-  found.clusters = [=] {
+  [[nodiscard]] Cluster cluster(std::string_view name) const { return data_.cluster(file(name)); }
+  [[nodiscard]] Framework framework(std::string_view name) const {
+    return data_.framework(file(name));
+  }
+  [[nodiscard]] Accelerator accelerator(std::string_view name) const {
+    return data_.accelerator(file(name));
+  }
+  [[nodiscard]] std::vector<Cluster> clusters() const {
     std::vector<Cluster> clusters;
-    for (const ShippedFile& file : data.clusters()) {
-      clusters.push_back(data.cluster(file.path.string()));
+    for (const ShippedFile& shipped : data_.clusters()) {
+      clusters.push_back(data_.cluster(shipped.path.string()));
     }
     return clusters;
-  };
-  return found;
-}
+  }
+
+ private:
+  [[nodiscard]] std::string file(std::string_view name) const {
+    const fs::path path = folder_ / name;
+    std::error_code error;
+    return fs::is_regular_file(path, error) ? path.string() : std::string(name);
+  }
+
+  const ShippedData& data_;
+  fs::path folder_;
+};
 
 /// A name that only a file can have.
 bool is_path(std::string_view name) {
@@ -89,10 +92,19 @@ void require_some_known(const io::CsvTable& table, std::string_view column,
   }
 }
 
+std::set<std::string> read_ids(const std::string& path) {
+  const io::CsvTable table = io::CsvTable::read(path);
+  std::set<std::string> ids;
+  for (const io::CsvRow& row : table.rows()) ids.insert(table.text(row, "id"));
+  return ids;
+}
+
 std::string validate_runs(const io::CsvTable& table, const ValidationRequest& request,
                           const ShippedData& data) {
-  ProfileFinder finder = profiles(data, request.table);
-  finder.site = request.site;
+  const TableProfiles profiles(data, request.table);
+  const ProfileFinder finder{[&](std::string_view name) { return profiles.cluster(name); },
+                             [&](std::string_view name) { return profiles.framework(name); },
+                             data.sites(), request.site, switch_priors(data)};
   TableProblems problems;
   const std::vector<RunRecord> runs = read_runs(
       table, [&](std::string_view name) { return data.model(name).description; }, problems);
@@ -100,31 +112,29 @@ std::string validate_runs(const io::CsvTable& table, const ValidationRequest& re
   problems.attempt([&] { require_some_known(table, "hw", finder.cluster); });
   problems.attempt([&] { require_some_known(table, "framework", finder.framework); });
   problems.refuse_any();
-  const ArchitectureTable architectures = shipped_architectures(data);
-  const std::vector<PredictedRun> rows = predict_runs(runs, architectures, finder, request.threads);
-  RunReport report{rows};
-  report.min_mfu = request.min_mfu;
-  RunSelection selection;
-  selection.min_mfu = request.min_mfu;
-  report.unread = unread_columns(table);
+  const std::vector<PredictedRun> rows =
+      predict_runs(runs, shipped_architectures(data), finder, request.threads);
+  RunReport report{.runs = rows, .unread = unread_columns(table), .min_mfu = request.min_mfu};
+  RunSelection selection{.min_mfu = request.min_mfu};
   // Few rows are shown one by one; groups of them say little.
   if (request.format == Format::Table && runs.size() <= kFewRows) selection.by.clear();
   if (!request.group_by.empty()) selection.by = request.group_by;
   report.sets.push_back({"all", summarise_runs(rows, selection)});
   if (!request.suspects.empty()) {
-    report.suspects = read_ids(io::CsvTable::read(request.suspects));
-    selection.excluded = report.suspects;
+    report.suspects = selection.excluded = read_ids(request.suspects);
     report.sets.push_back({"without_suspects", summarise_runs(rows, selection)});
   }
-  report.fits = study_fits(rows, finder.sites,
-                           {request.fit_on, request.repeat, request.min_mfu, report.suspects});
   return render_runs(report, request.format, request.columns);
 }
 
 std::string validate_kernels(const io::CsvTable& table, TableKind kind,
                              const ValidationRequest& request, const ShippedData& data) {
   for (const std::string& columns : request.group_by) require_kernel_columns(table, columns);
-  auto rows = predict_kernels(table, kind, kernel_profiles(data, request.table));
+  const TableProfiles profiles(data, request.table);
+  auto rows = predict_kernels(table, kind,
+                              {[&](std::string_view name) { return profiles.accelerator(name); },
+                               [&](std::string_view name) { return profiles.cluster(name); },
+                               [&] { return profiles.clusters(); }});
   return render_kernels(report_kernels(kind, std::move(rows), request.group_by), request.format,
                         request.columns);
 }

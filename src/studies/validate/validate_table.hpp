@@ -18,9 +18,7 @@ struct ValidationRequest {
   double min_mfu = 0.0;               ///< slower steps are left out of step-time errors
   int threads = 1;
   Format format = Format::Table;
-  int columns = 0;   ///< characters to a line of tables and sentences; 0: as long as it takes
-  int fit_on = 0;    ///< runs of every site that a fit sees; 0: no fits
-  int repeat = 200;  ///< draws of them
+  int columns = 0;  ///< characters to a line of tables and sentences; 0: as long as it takes
 };
 
 /// InputError for a table that is none, and for names that no row of it should have.

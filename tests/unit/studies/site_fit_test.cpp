@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "studies/fit/fit_runs.hpp"
-#include "studies/validate/fit_draws.hpp"
 #include "unit/studies/run_tables.hpp"
 
 namespace plansearch {
@@ -62,36 +61,6 @@ TEST_SUITE("unit") {
     CHECK(separating_column(runs) == "column tp separates the runs: x1.11 at tp 1, x1.65 at tp 2");
     for (FitRun& run : runs) run.log = 0.1;
     CHECK(separating_column(runs).empty());
-  }
-
-  TEST_CASE("fits on draws leave what rows differ by, and are the same every time") {
-    // Six rows 1.5 times as slow as predicted: any three give a factor of 1.5^(6/7), the prior of
-    // no sites being 1; the error is 1 - 1.5^(-1/7).
-    std::vector<RunRecord> runs;
-    std::vector<RunPrediction> predictions;
-    for (int row = 0; row < 6; ++row) {
-      runs.push_back(test::run_of({{"step_time_s", "1.5"}}));
-      RunPrediction prediction;
-      prediction.step_time = prediction.tuned = Seconds(1.0);
-      predictions.push_back(prediction);
-    }
-    SiteTable sites;
-    for (const auto& [name, factor] : {std::pair{"a", 0.8}, {"b", 1.25}}) {
-      sites.push_back({.name = name,
-                       .laboratory = name,
-                       .sources = {"elsewhere"},
-                       .rows = 9,
-                       .factor = factor,
-                       .spread = 0.1});
-    }
-    const FitStudy study =
-        study_fits(test::rows_of(runs, predictions), sites, {.runs = 3, .repeat = 20});
-    REQUIRE(study.groups.size() == 1);
-    CHECK(study.groups[0].after == doctest::Approx(1.0 - std::pow(1.5, -1.0 / 7.0)));
-    CHECK(study.groups[0].before == doctest::Approx(1.0 / 3.0));
-    CHECK(study.groups[0].refused == 0.0);
-    CHECK(study_fits(test::rows_of(runs, predictions), sites, {.runs = 5, .repeat = 20})
-              .groups.empty());
   }
 }
 

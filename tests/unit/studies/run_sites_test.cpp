@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/validate/run_summary.hpp"
+#include "studies/validate/run_sites.hpp"
 
 #include <doctest/doctest.h>
 
 #include "evaluate/answer/site_population.hpp"
-#include "studies/validate/run_sites.hpp"
 #include "unit/studies/run_tables.hpp"
 
 namespace plansearch {
@@ -29,39 +28,9 @@ RunRecord measured(const char* source, const char* seconds) {
   return test::run_of({{"source", source}, {"step_time_s", seconds}});
 }
 
-RunPrediction predicted(const char* name, double own, double typical) {
-  RunPrediction prediction;
-  prediction.site = name;
-  prediction.at_sites[0] = SitedTime{Seconds(own), Seconds(0.9 * own), Seconds(1.1 * own)};
-  prediction.at_sites[1] = prediction.at_sites[2] =
-      SitedTime{Seconds(typical), Seconds(0.9 * typical), Seconds(1.1 * typical)};
-  return prediction;
-}
-
 }  // namespace
 
 TEST_SUITE("unit") {
-  TEST_CASE("sources weigh alike, however many rows they have") {
-    // Typical: errors 10, 10, 10 % of source a and -30 % of source b: mean 15, alike 20 %.
-    const std::vector<RunRecord> runs{measured("a", "1"), measured("a", "1"), measured("a", "1"),
-                                      measured("b", "1")};
-    const std::vector<RunPrediction> predictions{predicted("a", 1.0, 1.1), predicted("a", 1.0, 1.1),
-                                                 predicted("a", 1.0, 1.1),
-                                                 predicted("b", 1.0, 0.7)};
-    const std::vector<std::size_t> rows{0, 1, 2, 3};
-    const auto views = summarise_sites(test::rows_of(runs, predictions), rows);
-    CHECK(views[1].errors.mean == doctest::Approx(0.15));
-    CHECK(views[1].by_source.groups == 2);
-    CHECK(views[1].by_source.mean == doctest::Approx(0.2));
-    CHECK(views[1].by_source.bias == doctest::Approx(-0.1));
-    // 1 lies in 0.99 .. 1.21, not in 0.63 .. 0.77.
-    CHECK(views[1].errors.within == 3);
-    CHECK(views[1].by_source.within == doctest::Approx(0.5));
-    CHECK(views[1].by_source.rarely_inside == doctest::Approx(0.5));
-    CHECK(views[0].errors.mean == 0.0);
-    CHECK(views[1].by_site.groups == 0);  // no site has five rows
-  }
-
   TEST_CASE("a row's site is its column, else that of its source; empty means typical") {
     const RunSites sites(three_sites(), "");
     const Cluster cluster = test::shipped_profiles().cluster("dgx-h100");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/validate/run_layout.hpp"
+#include "studies/validate/run_case.hpp"
 
 #include <fmt/format.h>
 
