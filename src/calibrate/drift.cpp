@@ -12,7 +12,7 @@
 #include <cmath>
 #include <map>
 
-#include "studies/fit/sample_tables.hpp"
+#include "studies/fit/fit_tables.hpp"
 #include "studies/validate/statistics.hpp"
 
 namespace plansearch::calibrate {

@@ -9,6 +9,12 @@
 //          about a robust fit (Huber), are no part of it (as in studies/site_fit).
 // Units: logarithms of ratios.
 // Checked by: tests/unit/studies/curve_fit_test.cpp
+//
+// Computes: errors of a fit on rows left out of it.
+// Source: five-fold cross-validation.
+// Assumes: rows lie in no order that repeats every five.
+// Units: logarithms of ratios.
+// Checked by: tests/unit/studies/held_out_test.cpp
 #include "studies/fit/curve_fit.hpp"
 
 #include <fmt/format.h>
@@ -34,7 +40,7 @@ constexpr double kScanned = 0.2;
 using Matrix = Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
 
-/// What is left of every row at a point, and how rows depend on the parameters there.
+/// Residual of every row at a point, and how rows depend on the parameters there.
 struct Point {
   std::vector<double> at;
   std::vector<double> left;  ///< ln(measured / predicted), all rows
@@ -111,7 +117,7 @@ class Descent {
     return false;
   }
 
-  /// Of half the sum of squares at a point: its second derivatives, and its slope downwards.
+  /// Second derivatives and downward slope of half the sum of squares at a point.
   struct Normal {
     Matrix curvature;
     Vector slope;
@@ -166,7 +172,7 @@ void split_outliers(const std::vector<double>& left, double usual, CurveFit& fit
   }
 }
 
-/// What is left of the rows by a fit that no few of them decide, to tell which contradict.
+/// Residuals of the rows in a fit that no few of them decide: they show which rows contradict.
 std::vector<double> roughly_fitted(const CurveProblem& problem) {
   constexpr double kRoughPrior = 0.05;
   constexpr double kLinear = 3.0;
@@ -188,6 +194,24 @@ double scatter_of(const std::vector<double>& left, const CurveFit& fit, double u
   double squares = usual * usual;
   for (const std::size_t row : fit.kept) squares += left[row] * left[row];
   return std::sqrt(squares / static_cast<double>(fit.kept.size()));
+}
+
+constexpr std::size_t kFolds = 5;
+constexpr std::size_t kFewest = 10;
+constexpr std::size_t kMost = 1000;
+
+/// The problem of some of its rows.
+CurveProblem part_of(const CurveProblem& whole, std::vector<std::size_t> rows) {
+  CurveProblem part = whole;
+  part.measured.clear();
+  for (const std::size_t row : rows) part.measured.push_back(whole.measured[row]);
+  part.predict = [&whole, rows = std::move(rows)](std::span<const double> logs) {
+    const std::vector<double> all = whole.predict(logs);
+    std::vector<double> some;
+    for (const std::size_t row : rows) some.push_back(all[row]);
+    return some;
+  };
+  return part;
 }
 
 }  // namespace
@@ -233,6 +257,28 @@ std::variant<CurveFit, CurveFitRefusal> fit_curve(const CurveProblem& problem) {
         fit.outliers};
   }
   return fit;
+}
+
+std::optional<HeldOut> held_out(const CurveProblem& problem, std::span<const std::size_t> kept) {
+  if (kept.size() < kFewest || kept.size() > kMost) return std::nullopt;
+  std::vector<double> left;
+  for (std::size_t fold = 0; fold < kFolds; ++fold) {
+    std::vector<std::size_t> seen;
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      if (i % kFolds != fold) seen.push_back(kept[i]);
+    }
+    const auto found = fit_curve(part_of(problem, std::move(seen)));
+    const auto* fit = std::get_if<CurveFit>(&found);
+    if (fit == nullptr) return std::nullopt;
+    const std::vector<double> predicted = problem.predict(fit->moved);
+    for (std::size_t i = fold; i < kept.size(); i += kFolds) {
+      left.push_back(problem.measured[kept[i]] - predicted[kept[i]]);
+    }
+  }
+  std::sort(left.begin(), left.end());
+  std::vector<double> errors;
+  for (const double log : left) errors.push_back(std::abs(log));
+  return HeldOut{median(errors), {quantile(left, 0.1), quantile(left, 0.5), quantile(left, 0.9)}};
 }
 
 }  // namespace plansearch

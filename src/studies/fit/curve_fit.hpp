@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "evaluate/answer/site_population.hpp"
+#include "plansearch/kernel_curves.hpp"
 
 namespace plansearch {
 
@@ -20,9 +22,9 @@ struct CurveProblem {
   std::function<std::vector<double>(std::span<const double>)> predict;
   std::vector<double> measured;  ///< ln of the measured times
   double usual = 0.0;            ///< scatter of a row about a curve that fits
-  double between = 0.0;          ///< what machines differ by: a fit no better known is none
-  /// Of "no change", in squared logarithms of rows; that of a base that is like the machine unless
-  /// the start is a guess.
+  double between = 0.0;          ///< between-machine spread; a less certain fit is rejected
+  /// Weight of "no change", in squared logarithms of rows; that of a base that is like the machine
+  /// unless the start is a guess.
   double prior = kPriorRuns;
 };
 
@@ -47,5 +49,15 @@ struct CurveFitRefusal {
 /// Refused below three rows that agree, and where a row of usual shape would be known no better
 /// than what machines differ by.
 [[nodiscard]] std::variant<CurveFit, CurveFitRefusal> fit_curve(const CurveProblem& problem);
+
+struct HeldOut {
+  double error = 0.0;  ///< median |ln(measured / predicted)|
+  Residual residual;   ///< quantiles of ln(measured / predicted)
+};
+
+/// Each of the kept rows as fits to four fifths of them predict it. Nothing for fewer than ten
+/// rows, for more than a thousand (which no few decide), and where a part has no fit.
+[[nodiscard]] std::optional<HeldOut> held_out(const CurveProblem& problem,
+                                              std::span<const std::size_t> kept);
 
 }  // namespace plansearch

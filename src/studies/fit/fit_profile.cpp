@@ -18,9 +18,7 @@
 #include "studies/fit/fit_plot.hpp"
 #include "studies/fit/fit_report.hpp"
 #include "studies/fit/fit_tables.hpp"
-#include "studies/fit/link_fit.hpp"
-#include "studies/fit/new_profile.hpp"
-#include "studies/fit/overlap_fit.hpp"
+#include "studies/fit/kernel_fit.hpp"
 #include "studies/fit/profile_sections.hpp"
 
 namespace plansearch {

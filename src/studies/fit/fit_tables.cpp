@@ -15,7 +15,6 @@
 #include "io/sample_file.hpp"
 #include "plansearch/error.hpp"
 #include "report/csv_text.hpp"
-#include "studies/fit/sample_tables.hpp"
 #include "studies/validate/statistics.hpp"
 
 namespace plansearch {

@@ -73,4 +73,8 @@ class KernelSample {
   std::vector<double> predicted_;
 };
 
+/// One table per kind of sample that a fit uses. Samples without a time are left out.
+[[nodiscard]] std::vector<KernelTable> tables_of(const io::SampleFile& samples,
+                                                 const std::string& machine);
+
 }  // namespace plansearch

@@ -7,6 +7,12 @@
 //          rate above one.
 // Units: logarithms of ratios; constants in their own.
 // Checked by: tests/unit/studies/kernel_fit_test.cpp
+//
+// Computes: the share of memory bandwidth that passes over memory reach, and their launch.
+// Source: least squares of studies/fit/curve_fit on cost/kernels/compute_cost (stream_time).
+// Assumes: copies, element-wise passes, norms and optimizer updates run at one rate.
+// Units: logarithms of ratios; seconds.
+// Checked by: tests/unit/studies/stream_fit_test.cpp
 #include "studies/fit/kernel_fit.hpp"
 
 #include <fmt/format.h>
@@ -19,10 +25,7 @@
 #include <utility>
 
 #include "base/units.hpp"
-#include "studies/fit/attention_fit.hpp"
 #include "studies/fit/kernel_group.hpp"
-#include "studies/fit/link_fit.hpp"
-#include "studies/fit/stream_fit.hpp"
 #include "studies/validate/site_fit.hpp"
 
 namespace plansearch {
@@ -148,6 +151,35 @@ KernelFit fit_kernels(const std::vector<KernelTable>& tables, const Cluster& bas
         "is --base the machine that they are from?"};
   }
   return fit;
+}
+
+void fit_streams(const std::vector<KernelTable>& tables, const SitePopulation& population,
+                 Carried carried, KernelFit& fit) {
+  const Cluster base = fit.cluster;
+  KernelSample sample;
+  for (const KernelTable& table : tables) {
+    if (table.kind != TableKind::Stream) continue;
+    sample.add(
+        table, base, [](const KernelRow&) { return true; }, fit.unused);
+  }
+  if (sample.measured().empty()) return;
+  const auto apply = [&](std::span<const double> logs) {
+    Cluster cluster = base;
+    StreamCurve& stream = cluster.accelerator.kernels.stream;
+    stream.efficiency = moved_share(stream.efficiency, logs[0]);
+    stream.launch *= std::exp(logs[1]);
+    return cluster;
+  };
+  GroupFit found = fit_group({"stream", sample, 2, apply, usual_scatter(std::nullopt, base),
+                              population.between, kOtherLinks, carried});
+  fit.cluster = apply(found.curve.moved);
+  const StreamCurve& before = base.accelerator.kernels.stream;
+  const StreamCurve& after = fit.cluster.accelerator.kernels.stream;
+  const std::vector<double>& spread = found.curve.spread;
+  found.group.changes = {
+      {"stream", "efficiency", "", before.efficiency, after.efficiency, spread[0]},
+      {"stream", "launch", "s", before.launch.value(), after.launch.value(), spread[1]}};
+  fit.groups.push_back(std::move(found.group));
 }
 
 }  // namespace plansearch

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel and link rates of a machine from its own measured matrix products and collectives.
+// Rates of kernels and links of a machine, and their overlap, from its own measured times.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "evaluate/answer/site_population.hpp"
+#include "io/sample_file.hpp"
 #include "plansearch/cluster.hpp"
+#include "studies/fit/curve_fit.hpp"
 #include "studies/fit/fit_tables.hpp"
-#include "studies/fit/held_out.hpp"
 
 namespace plansearch {
 
@@ -24,13 +25,13 @@ struct CurveChange {
   double spread = 0.0;  ///< standard deviation of ln(own)
 };
 
-/// What one group of rows gave: a format of matrix products, or all collectives.
 /// Logarithms of seconds.
 struct SeenRow {
   double measured = 0.0;
   double predicted = 0.0;  ///< by the fit
 };
 
+/// Fit of one group of rows: a format of matrix products, or all collectives.
 struct KernelGroupFit {
   std::string part;
   std::vector<std::string> files;
@@ -61,5 +62,31 @@ enum class Carried : std::uint8_t { Rates, WholeCurve };
 [[nodiscard]] KernelFit fit_kernels(const std::vector<KernelTable>& tables, const Cluster& base,
                                     const SitePopulation& population,
                                     Carried carried = Carried::Rates);
+
+/// Adds a group "attention NAME forward" or "... backward" for each that tables hold. Rows without
+/// a kernel are of the one that benchmarks of the accelerator are compared with. Throws FitRefusal.
+void fit_attention(const std::vector<KernelTable>& tables, const SitePopulation& population,
+                   Carried carried, KernelFit& fit);
+
+/// Adds a group "stream" where a table holds passes. Throws FitRefusal.
+void fit_streams(const std::vector<KernelTable>& tables, const SitePopulation& population,
+                 Carried carried, KernelFit& fit);
+
+/// Adds a group "collectives" where a table holds messages. Throws FitRefusal.
+void fit_links(const std::vector<KernelTable>& tables, const SitePopulation& population,
+               Carried carried, KernelFit& fit);
+
+/// How far single messages scatter about the law of the base's links, once its constants are those
+/// of the messages; nothing where they cannot be fitted.
+[[nodiscard]] std::optional<double> link_error(const std::vector<KernelTable>& tables,
+                                               const Cluster& base,
+                                               const SitePopulation& population);
+
+/// Adds a group "overlap" with the shares of every pair that was measured alone and together, and
+/// sets the launch of graphs. Samples of other probes are passed over.
+void fit_overlap(const std::vector<io::Sample>& samples, KernelFit& fit);
+
+/// "  concurrency: {...}" of an accelerator; empty where nothing was measured.
+[[nodiscard]] std::string concurrency_section(const KernelFit& fit);
 
 }  // namespace plansearch

@@ -22,7 +22,7 @@ void require_same_machine(const GroupProblem& problem) {
 
 /// A guess may be off by a factor of e^2 as easily as a row by its noise.
 constexpr double kGuess = 1e-3;
-/// Of a machine of which nothing else is known, a factor of two is news.
+/// Spread of a machine of which nothing else is known: a factor of two is news.
 constexpr double kAnyMachine = 0.7;
 
 /// A rate and the start of a call cannot be separated by one size.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What fits of products, of passes over memory and of links have in common.
+// Parts that fits of products, of passes over memory and of links have in common.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "plansearch/cluster.hpp"
 #include "studies/fit/curve_fit.hpp"
@@ -28,7 +29,7 @@ struct GroupProblem {
   std::size_t parameters = 0;
   std::function<Cluster(std::span<const double>)> apply;  ///< the base with its constants moved
   double usual = 0.0;                                     ///< scatter of a row
-  double between = 0.0;                                   ///< what machines differ by
+  double between = 0.0;                                   ///< spread between machines
   double other = 0.0;  ///< the ratio of times from which they are another machine's
   Carried carried = Carried::Rates;
 };
@@ -44,7 +45,11 @@ struct GroupFit {
 /// Shares of what the data sheet promises end at all of it.
 [[nodiscard]] double moved_share(double base, double log);
 [[nodiscard]] double usual_scatter(const std::optional<Residual>& residual, const Cluster& base);
-/// Rows that scatter widely make what follows from them less sure.
+/// Rows that scatter widely widen the residual of their curve.
 void widen(std::optional<Residual>& residual, double scatter, double usual);
+
+/// Tables by collective and ranks for the innermost tier, with the error of sizes left out; false
+/// where none has three sizes inside one node.
+[[nodiscard]] bool keep_measured_times(const std::vector<KernelTable>& tables, KernelFit& fit);
 
 }  // namespace plansearch

@@ -6,7 +6,7 @@
 //          of the cards; no share of a datasheet rate above one.
 // Units: logarithms of ratios; constants in their own.
 // Checked by: tests/unit/studies/kernel_fit_test.cpp
-#include "studies/fit/link_fit.hpp"
+#include "studies/fit/kernel_fit.hpp"
 
 #include <fmt/format.h>
 
@@ -18,7 +18,6 @@
 
 #include "base/units.hpp"
 #include "studies/fit/kernel_group.hpp"
-#include "studies/fit/measured_links.hpp"
 #include "studies/validate/site_fit.hpp"
 
 namespace plansearch {
@@ -42,8 +41,9 @@ void move_link(LocalLinkCurve& curve, Bandwidth nominal, double bandwidth, doubl
   }
 }
 
-/// Of links of which nothing else is known: what differs from one generation to the next beside
-/// rate and latency. Small messages, reduction in the switch, its start, and every further step.
+/// Prior of links of which nothing else is known: what differs from one generation to the next
+/// beside rate and latency. Small messages, reduction in the switch, its start, and every further
+/// step.
 constexpr std::size_t kShapes = 4;
 void move_shape(LocalLinkCurve& curve, Logs logs) {
   curve.low_latency = curve.low_latency * std::exp(logs[0]);
@@ -128,7 +128,7 @@ MessageRows messages_of(const std::vector<KernelTable>& tables, const Cluster& b
   return found;
 }
 
-/// What messages move, and with what they are compared.
+/// Messages, the tiers that they move, and their usual scatter.
 struct LinkGroup {
   MessageRows messages;
   std::vector<std::size_t> tiers;

@@ -5,7 +5,7 @@
 // Assumes: sizes of one collective and group are measured once each.
 // Units: logarithms of seconds and bytes.
 // Checked by: tests/unit/studies/measured_links_test.cpp
-#include "studies/fit/measured_links.hpp"
+#include "studies/fit/kernel_group.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/fit/new_profile.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,7 +10,7 @@
 #include "io/plan_document.hpp"
 #include "io/profile_reader.hpp"
 #include "studies/fit/fit_tables.hpp"
-#include "studies/fit/overlap_fit.hpp"
+#include "studies/fit/kernel_fit.hpp"
 #include "studies/fit/profile_sections.hpp"
 
 namespace plansearch {
@@ -32,7 +31,7 @@ std::string word(const io::Sample& sample, std::string_view cell) {
   return found == sample.cells.end() ? std::string() : found->second;
 }
 
-/// Of each class the fastest but for one in twenty, which a wild sample may be.
+/// The fastest of each class but for one in twenty, which may be a wild sample.
 class Fastest {
  public:
   void add(const std::string& what, double rate) { rates_[what].push_back(rate); }
@@ -158,7 +157,7 @@ std::string tier_head(const NewMachine& machine) {
                      machine.sampled.accelerators, rate_text(machine.link_rate));
 }
 
-/// What one node cannot tell.
+/// A fabric: samples of one node cannot show it.
 std::string network_text(const NewMachine& machine, const std::string& fabric) {
   constexpr int kNodes = 64;
   return fmt::format(

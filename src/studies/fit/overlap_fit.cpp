@@ -5,7 +5,7 @@
 // Assumes: what is beside runs as long as what is timed; messages are not slowed by products.
 // Units: shares.
 // Checked by: tests/unit/studies/overlap_fit_test.cpp
-#include "studies/fit/overlap_fit.hpp"
+#include "studies/fit/kernel_fit.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/fit/sample_tables.hpp"
+#include "studies/fit/fit_tables.hpp"
 
 #include <fmt/format.h>
 

@@ -10,7 +10,7 @@
 #include "io/file.hpp"
 #include "io/profile_reader.hpp"
 #include "studies/fit/fit_profile.hpp"
-#include "studies/fit/sample_tables.hpp"
+#include "studies/fit/fit_tables.hpp"
 #include "studies/validate/statistics.hpp"
 #include "support/source_directory.hpp"
 #include "unit/io/temporary_directory.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/fit/held_out.hpp"
+#include "studies/fit/curve_fit.hpp"
 
 #include <doctest/doctest.h>
 

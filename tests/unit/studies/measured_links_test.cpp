@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/fit/measured_links.hpp"
+#include "studies/fit/kernel_group.hpp"
 
 #include <doctest/doctest.h>
 

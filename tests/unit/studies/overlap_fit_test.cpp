@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/fit/overlap_fit.hpp"
+#include "studies/fit/kernel_fit.hpp"
 
 #include <doctest/doctest.h>
 
