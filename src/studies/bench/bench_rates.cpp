@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/bench/bench_rates.hpp"
+#include "studies/bench/bench.hpp"
 
 #include <fmt/format.h>
 
@@ -112,14 +112,14 @@ class Sample {
                            [&](const PlanDegrees& plan) { leaves.push_back(plan); });
       }
     }
-    // What a search decides last is the framework's own here.
+    // Degrees that a search decides last are the framework's own here.
     std::erase_if(leaves, [](const PlanDegrees& p) { return p.modules == kFewestModules; });
     for (PlanDegrees& plan : leaves) plan.dispatcher = kOwnDispatcher;
     std::erase_if(leaves, [&](const PlanDegrees& p) { return evaluator_.obstacle(p).has_value(); });
     return leaves;
   }
 
-  /// What a search asks first, of plans of classes never seen before.
+  /// First questions of a search, about plans of classes never seen before.
   [[nodiscard]] Rate fresh_memory() const {
     return repeat("fresh memory bounds", classes_.size(), [&] {
       const PlanEvaluator fresh(evaluator_.problem());

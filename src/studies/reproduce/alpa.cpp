@@ -9,7 +9,7 @@
 #include "io/csv.hpp"
 #include "plansearch/error.hpp"
 #include "studies/reproduce/gpt_question.hpp"
-#include "studies/reproduce/priced_figures.hpp"
+#include "studies/reproduce/reproduce.hpp"
 #include "studies/validate/run_prediction.hpp"
 #include "studies/validate/statistics.hpp"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // AxoNN: rows of its communication model, what the priced path derives beside it, its rates beside
 // those of the shipped machines, and the memory of its networks. Its runs are rows with questions.
+// Tensor3D: the volume of a grid by closed form. The best grids of tensor groups are rows with
+// questions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +13,7 @@
 #include "cost/collective/collective_cost.hpp"
 #include "io/csv.hpp"
 #include "plansearch/error.hpp"
-#include "studies/reproduce/derived_grid.hpp"
-#include "studies/reproduce/priced_figures.hpp"
+#include "studies/reproduce/grid_model.hpp"
 #include "studies/reproduce/reproduce.hpp"
 
 namespace plansearch {
@@ -259,6 +260,12 @@ void add_least_tensor(const StudyContext& context, Figures& figures) {
   figures.add("least tensor", equal);
 }
 
+/// Elements a device sends per token and feature of one GPT block without recomputation, times the
+/// devices: 2 [12 (in - 1) + 4 (out - 1)].
+double volume(int out, int in) {
+  return 2.0 * (12.0 * (in - 1) + 4.0 * (out - 1));
+}
+
 }  // namespace
 
 void add_axonn(const StudyContext& context, Figures& figures) {
@@ -274,6 +281,17 @@ void add_axonn(const StudyContext& context, Figures& figures) {
   }
   add_sizes(context, figures);
   add_peaks(context, figures);
+}
+
+void add_tensor3d(const StudyContext& context, Figures& figures) {
+  add_priced(context, figures);
+  for (const int ranks : {4, 8, 16, 32, 64}) {
+    const auto grid = [&](const char* axis) {
+      return static_cast<int>(figures.published(fmt::format("{} {}", ranks, axis)));
+    };
+    figures.add(fmt::format("{} volume", ranks),
+                volume(grid("out"), grid("in")) / volume(ranks, 1));
+  }
 }
 
 }  // namespace plansearch

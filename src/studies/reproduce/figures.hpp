@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a paper published, with bands that were set before anything was predicted
+// Figures that a paper published, with bands that were set before anything was predicted
 // (validation/published), and the rows of a study beside it.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace plansearch {
 
-/// What stands under "published".
+/// Kind of the value under "published".
 enum class FigureKind : std::uint8_t {
   Measured,  ///< a published measurement
   Trend,     ///< a published order, direction or choice
@@ -51,7 +51,7 @@ struct ReproducedRow {
   std::optional<double> published{};
   std::optional<double> predicted{};
   std::optional<double> tuned{};  ///< at factor 1, where that differs
-  /// What is predicted over the range of what was not published; absent where all was.
+  /// Range of predictions over the settings that were not published; absent where all were.
   std::optional<double> least{}, most{};
   std::optional<double> p10{}, p90{};  ///< of what one predicted step decides: 80 % of outcomes
   std::optional<double> low{}, high{};

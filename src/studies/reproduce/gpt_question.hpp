@@ -57,7 +57,7 @@ struct GptQuestion {
 /// every layer, the causal half of attention not taken off.
 [[nodiscard]] double alpa_flops(const GptSizes& sizes, std::int64_t batch);
 
-/// Of a plan that may be too large for the machine.
+/// Estimate of a plan that may be too large for the machine.
 [[nodiscard]] Estimate estimate_of(const PlanEvaluator& evaluator, const ParallelPlan& plan);
 
 }  // namespace plansearch

@@ -5,11 +5,15 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "plansearch/evaluator.hpp"
 #include "studies/reproduce/gpt_question.hpp"
 
 namespace plansearch {
@@ -28,7 +32,7 @@ struct TensorGrid {
 /// over depth and data.
 [[nodiscard]] std::vector<TensorGrid> grids_of(int gpus, std::int64_t batch, int min_tensor);
 
-/// What a ring gets, GB/s, while all its sister groups send.
+/// Bandwidth of a ring, GB/s, while all its sister groups send.
 struct RingRates {
   int node = 4;                                  ///< accelerators
   double between = 1.0;                          ///< rings that use all accelerators of a node
@@ -37,11 +41,12 @@ struct RingRates {
   /// Inside a node as listed; across nodes `between` over the groups that share a node.
   [[nodiscard]] double rate(int inner, int ranks) const;
 };
-/// Of validation/published/axonn_rates.csv.
+/// Rates of validation/published/axonn_rates.csv.
 [[nodiscard]] RingRates ring_rates(std::string_view machine, const ShippedData& data);
 
-/// What one transformer block moves. Activations in tokens x hidden of a data and depth rank, as
-/// factors of 2 (g - 1) / (out in); weights as one-way transfers of 12 hidden^2 / (out in).
+/// Volume that one transformer block moves. Activations in tokens x hidden of a data and depth
+/// rank, as factors of 2 (g - 1) / (out in); weights as one-way transfers of 12 hidden^2 / (out
+/// in).
 struct BlockWeights {
   double out = 0.0;
   double in = 0.0;
@@ -62,5 +67,37 @@ inline constexpr BlockWeights kScriptWeights{12.0, 16.0, 3.0};
 [[nodiscard]] double gpt_parameters(const GptSizes& sizes);
 /// 96 B s L h^2 (1 + s / (6 h) + V / (16 L h)): with recomputation, attention uncut.
 [[nodiscard]] double gpt_flops(const GptSizes& sizes, std::int64_t batch);
+
+/// Messages of the four products of every layer, in time, of plans that run the
+/// batch in one piece: derived, priced as any plan's, calls and launches of the
+/// framework taken off. What a network of twice the layers sends beyond one of
+/// these is theirs: ends are the same.
+class DerivedGrid {
+ public:
+  struct Question {
+    const GptSizes& sizes;
+    std::string hardware;
+    int gpus;
+    std::int64_t batch;
+  };
+  DerivedGrid(const Question& question, const ShippedData& data);
+
+  /// Absent where the network does not divide.
+  [[nodiscard]] std::optional<double> seconds(const TensorGrid& grid, Recompute recompute) const;
+  /// Whether its framework keeps the weights gathered for forward until backward.
+  [[nodiscard]] bool keeps_gathered() const { return keeps_gathered_; }
+
+ private:
+  std::int64_t batch_;
+  bool keeps_gathered_ = false;
+  /// The network and one of twice the layers.
+  struct Pair {
+    std::unique_ptr<PlanEvaluator> once;
+    std::unique_ptr<PlanEvaluator> twice;
+    [[nodiscard]] double layers(const PlanDegrees& plan, bool over_data) const;
+  };
+  Pair narrow_;  ///< 2 bytes an element on every wire
+  Pair wide_;    ///< 4 bytes for gradients
+};
 
 }  // namespace plansearch

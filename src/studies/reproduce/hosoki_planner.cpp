@@ -176,7 +176,7 @@ void add_planner(const std::string& hardware, const ThreePlans& plans, Figures& 
       0.0, {});
   row("gain of the passes on the plan of (iv)", "%",
       percent(1.0 - free / plans.free_lists.step.total()), 0.0, {});
-  // What the objective of (i) leaves out, and what it gets wrong of the rest.
+  // Parts that the objective of (i) leaves out, and its error on the rest.
   const StepTimeBreakdown& step = plans.lists.step;
   const Seconds messages = step.exposed[static_cast<std::size_t>(Purpose::Pipeline)] +
                            step.exposed[static_cast<std::size_t>(Purpose::Data)];
@@ -238,7 +238,7 @@ void add_operators(const StudyContext& context, Figures& figures) {
     const auto layer = std::find_if(blocks.begin(), blocks.end(), [](const Block& block) {
       return block.kind == BlockKind::Decoder;
     });
-    // Of one pass: reductions and updates of a step do not count.
+    // Time of one pass: reductions and updates of a step do not count.
     PlanDegrees endless = degrees;
     endless.micro_batches = std::numeric_limits<int>::max();
     const PartitionPlanner planner({problem, endless, PartitionSpace::OneDimension});

@@ -7,7 +7,6 @@
 #include "io/blocks_document.hpp"
 #include "schedule/simulation/simulator.hpp"
 #include "schedule/window/window_search.hpp"
-#include "studies/reproduce/priced_figures.hpp"
 #include "studies/reproduce/reproduce.hpp"
 
 namespace plansearch {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/reproduce/priced_figures.hpp"
+#include "studies/reproduce/reproduce.hpp"
 
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ namespace plansearch {
 namespace {
 
 /// The best plan of a question, or the one it gives.
-struct Answer {
+struct PricedAnswer {
   std::unique_ptr<PlanEvaluator> evaluator;
   std::optional<PlanCandidate> best;
 
@@ -49,7 +49,7 @@ struct Answer {
 constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
 
 /// Share of the step that nothing hides of the worst kind of message of at most 1 MB.
-double worst_small_message(const Answer& answer) {
+double worst_small_message(const PricedAnswer& answer) {
   constexpr Bytes kSmall(1e6);
   const PlanEvaluator& evaluator = *answer.evaluator;
   const auto workspace = PlanEvaluator::make_workspace();
@@ -63,41 +63,42 @@ double worst_small_message(const Answer& answer) {
   return worst;
 }
 
-/// What figures are about. `step`: of the best plan, at the site that is asked about.
+/// Measures of an answer. `step`: of the best plan, at the site of the question.
 struct Measure {
   std::string_view name;
-  double (*of)(const Answer& answer, double step);
+  double (*of)(const PricedAnswer& answer, double step);
 };
 constexpr std::array kMeasures{
-    Measure{"step", [](const Answer& /*answer*/, double step) { return step; }},
+    Measure{"step", [](const PricedAnswer& /*answer*/, double step) { return step; }},
     Measure{"percent of peak",
-            [](const Answer& answer, double step) {
+            [](const PricedAnswer& answer, double step) {
               const Problem& problem = answer.problem();
               return 100.0 * gpt_flops(answer.sizes(), problem.global_batch) / step / problem.gpus /
                      answer.evaluator->matmul_peak().value();
             }},
     Measure{"Alpa's PFLOP/s",
-            [](const Answer& answer, double step) {
+            [](const PricedAnswer& answer, double step) {
               return alpa_flops(answer.sizes(), answer.problem().global_batch) / step / 1e15;
             }},
-    Measure{"tensor", [](const Answer& answer, double) { return double(answer.tensor()); }},
-    Measure{"out",
-            [](const Answer& answer, double) { return double(answer.best->plan.tensor_out); }},
-    Measure{"in", [](const Answer& answer, double) { return double(answer.best->plan.tensor_in); }},
+    Measure{"tensor", [](const PricedAnswer& answer, double) { return double(answer.tensor()); }},
+    Measure{"out", [](const PricedAnswer& answer,
+                      double) { return double(answer.best->plan.tensor_out); }},
+    Measure{"in",
+            [](const PricedAnswer& answer, double) { return double(answer.best->plan.tensor_in); }},
     Measure{"out x in",
-            [](const Answer& answer, double) {
+            [](const PricedAnswer& answer, double) {
               return double(answer.best->plan.tensor_out) * answer.best->plan.tensor_in;
             }},
     Measure{"billion parameters",
-            [](const Answer& answer, double) {
+            [](const PricedAnswer& answer, double) {
               return static_cast<double>(parameter_count(*answer.problem().network)) / 1e9;
             }},
     Measure{"peak GiB",
-            [](const Answer& answer, double) {
+            [](const PricedAnswer& answer, double) {
               return answer.best->estimate.memory.total().value() / kGibibyte;
             }},
     Measure{"MFU",
-            [](const Answer& answer, double step) {
+            [](const PricedAnswer& answer, double step) {
               const Problem& problem = answer.problem();
               const Flops flops = model_training_flops(*problem.network) *
                                   static_cast<double>(problem.global_batch);
@@ -105,7 +106,7 @@ constexpr std::array kMeasures{
                      100.0;
             }},
     Measure{"small message",
-            [](const Answer& answer, double) { return worst_small_message(answer); }},
+            [](const PricedAnswer& answer, double) { return worst_small_message(answer); }},
 };
 
 /// A mistake in the line of that figure.
@@ -128,7 +129,7 @@ struct Question {
   std::string constraints;
 };
 
-/// What is wrong with the flag or its value; empty where it was set.
+/// The problem with the flag or its value; empty where it was set.
 std::string set_flag(std::string_view flag, const std::string& value, Question& asked) {
   ProblemRequest& request = asked.request;
   if (flag == "--space" || flag == "--plan" || flag == "--constraints") {
@@ -167,10 +168,10 @@ Question read_question(std::string_view id, const std::string& question, const S
   return asked;
 }
 
-Answer answer_of_plan(const Question& asked) {
+PricedAnswer answer_of_plan(const Question& asked) {
   const ResolvedPlan given = resolve_plan(
       with_constraints(complete_from_plan(asked.request, asked.plan), asked.constraints));
-  Answer answer;
+  PricedAnswer answer;
   answer.evaluator = std::make_unique<PlanEvaluator>(given.problem);
   answer.best = PlanCandidate{given.plan.transforms.front().degrees,
                               estimate_of(*answer.evaluator, given.plan),
@@ -201,17 +202,17 @@ std::optional<PlanCandidate> best_plan(const PlanEvaluator& evaluator,
   return std::move(result->ranked.front());
 }
 
-Answer answer_of(const Question& asked, const StudyContext& context, int threads) {
+PricedAnswer answer_of(const Question& asked, const StudyContext& context, int threads) {
   if (!asked.plan.empty() || !asked.constraints.empty()) return answer_of_plan(asked);
   const ProblemRequest& request = asked.request;
-  Answer answer;
+  PricedAnswer answer;
   answer.evaluator = std::make_unique<PlanEvaluator>(
       gpt_problem(request, find_gpt(request.model, context.data), context.data));
   answer.best = best_plan(*answer.evaluator, request, threads);
   return answer;
 }
 
-std::string spelled(const Answer& answer) {
+std::string spelled(const PricedAnswer& answer) {
   if (!answer.best) return "no plan";
   const PlanDegrees& plan = answer.best->plan;
   std::string text;
@@ -225,10 +226,10 @@ std::string spelled(const Answer& answer) {
   return text;
 }
 
-Predicted predicted(const Measure& measure, const Answer& answer, const Answer* over) {
+Predicted predicted(const Measure& measure, const PricedAnswer& answer, const PricedAnswer* over) {
   if (!answer.best || (over != nullptr && !over->best)) return std::nullopt;
   const auto at = [&](bool tuned) {
-    const auto value = [&](const Answer& one) {
+    const auto value = [&](const PricedAnswer& one) {
       const double factor = tuned ? 1.0 : one.problem().site.factor;
       return measure.of(one, at_factor(one.best->estimate, factor).step.total().value());
     };
@@ -260,17 +261,17 @@ void add_priced(const StudyContext& context, Figures& figures) {
     questions.push_back(question);
     requests.push_back(read_question(id, question, context.data));
   }
-  std::vector<Answer> answers(questions.size());
+  std::vector<PricedAnswer> answers(questions.size());
   parallel_for(questions.size(), context.threads,
                [&](std::size_t i) { answers[i] = answer_of(requests[i], context, 1); });
-  const auto answer = [&](std::string_view id) -> const Answer& {
+  const auto answer = [&](std::string_view id) -> const PricedAnswer& {
     const auto place = std::find(questions.begin(), questions.end(), figures.at(id).question);
     PLANSEARCH_CHECK(place != questions.end());
     return answers[static_cast<std::size_t>(place - questions.begin())];
   };
   for (const std::string& id : figures.asked()) {
     const PublishedFigure& figure = figures.at(id);
-    const Answer* over = figure.over.empty() ? nullptr : &answer(figure.over);
+    const PricedAnswer* over = figure.over.empty() ? nullptr : &answer(figure.over);
     std::vector<std::string> words;
     if (figure.row.check.find("{}") != std::string::npos) words.push_back(spelled(answer(id)));
     figures.add(id, predicted(measure_of(id, figure), answer(id), over), words).question =

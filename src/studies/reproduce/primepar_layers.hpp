@@ -3,6 +3,8 @@
 // planner finds: what one of them takes, part by part.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,11 +15,12 @@
 #include "plansearch/problem.hpp"
 #include "plansearch/shipped_data.hpp"
 #include "search/strategies/partition/partition_planner.hpp"
+#include "studies/reproduce/reproduce.hpp"
 
 namespace plansearch {
 
-/// What runs beside kernels: nothing but tiles of operators in steps (the paper's baseline), or
-/// whatever Megatron-LM hides today, tiles included.
+/// Messages that run beside kernels: nothing but tiles of operators in steps (the paper's
+/// baseline), or whatever Megatron-LM hides today, tiles included.
 enum class Hiding : std::uint8_t { TilesOnly, AsMegatron };
 
 /// Which part of a network stands alone.
@@ -81,8 +84,8 @@ struct LayerProblems {
 /// Data and tensor degrees as Megatron has them.
 [[nodiscard]] std::vector<LayerPlan> megatron_plans(int gpus);
 
-/// What the planner of sequences offers: the least sum of time and the corners of the front of time
-/// and bytes, tiles under their own products.
+/// Plans that the planner of sequences offers: the least sum of time and the corners of the front
+/// of time and bytes, tiles under their own products.
 [[nodiscard]] std::vector<LayerPlan> sequence_plans(const Problem& problem,
                                                     const LayerDegrees& degrees,
                                                     PartitionSpace space = PartitionSpace::All);
@@ -100,5 +103,30 @@ struct BestLayer {
 
 /// "d2 m4", "m8: qkv, mlp_in K P2x2; projection, mlp_out N P2x2".
 [[nodiscard]] std::string to_text(const LayerPlan& plan);
+
+/// Machines to compute: sequences over 16 GPUs take minutes.
+enum class PrimeparNodes : std::uint8_t { UpToTwo, FourAndMore };
+
+inline constexpr int kPrimeparNode = 4;  ///< accelerators of a node
+
+struct PrimeparModel {
+  const char* name;
+  const char* shown;
+  const char* fitted_as;  ///< whose local batch it takes
+};
+inline constexpr std::array<PrimeparModel, 6> kPrimeparModels{
+    {{"opt-6.7b", "OPT-6.7B", "opt-6.7b"},
+     {"opt-175b", "OPT-175B", "bloom-176b"},
+     {"llama2-7b", "Llama2-7B", "opt-6.7b"},
+     {"llama2-70b", "Llama2-70B", "llama2-70b"},
+     {"bloom-7b1", "BLOOM-7B1", "opt-6.7b"},
+     {"bloom-176b", "BLOOM-176B", "bloom-176b"}}};
+
+/// Figure 9: products and messages of an MLP.
+void add_primepar_mlp(const StudyContext& context, PrimeparNodes nodes, Figures& figures);
+/// Figures 2, 7 and 8: layers of six networks on 4 to 32 GPUs.
+void add_primepar_models(const StudyContext& context, PrimeparNodes nodes, Figures& figures);
+/// Figure 10: pipelines beside tensor groups.
+void add_primepar_pipelines(const StudyContext& context, Figures& figures);
 
 }  // namespace plansearch

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // PrimePar, figures 2, 7 and 8: layers of six networks on 4 to 32 GPUs, the best plan beside
 // Megatron's best, in time and in memory.
+// PrimePar, figure 9: the linear layers of an MLP under Megatron's cuts and in steps over squares.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,20 +9,18 @@
 #include <cmath>
 #include <map>
 
-#include "studies/reproduce/primepar.hpp"
 #include "studies/reproduce/primepar_layers.hpp"
 
 namespace plansearch {
 namespace {
 
 constexpr std::array<int, 4> kSizes{4, 8, 16, 32};
-constexpr int kNode = 4;
 
 LayerQuestion layer_question(const char* model, int gpus, std::int64_t per_node, Hiding hiding) {
   LayerQuestion question;
   question.model = model;
   question.gpus = gpus;
-  question.batch = per_node * gpus / kNode;
+  question.batch = per_node * gpus / kPrimeparNode;
   question.hiding = hiding;
   return question;
 }
@@ -30,7 +29,7 @@ double share_of_collectives(const char* model, std::int64_t per_node, const Stud
   constexpr int kGpus = 16;
   const LayerProblems problems(layer_question(model, kGpus, per_node, Hiding::TilesOnly),
                                context.data);
-  const auto price = layer_price(problems, {{kGpus / kNode, kNode}, {}});
+  const auto price = layer_price(problems, {{kGpus / kPrimeparNode, kPrimeparNode}, {}});
   return price ? price->collectives / price->step : 0.0;
 }
 
@@ -93,7 +92,7 @@ std::optional<double> alpa_speed_up(const LayerProblems& problems, Seconds megat
   return best ? std::optional(megatron / best->price.step) : std::nullopt;
 }
 
-/// What a network of so many of these layers holds on a device.
+/// Memory of a device in a network of so many of these layers.
 Bytes peak_of(const LayerPrice& layer, std::int64_t layers) {
   return layer.ends + layer.all * static_cast<double>(layers);
 }
@@ -169,7 +168,7 @@ void add_replication(const LocalBatches& batches, bool small, const StudyContext
     const std::string id = fmt::format("ideal {}", gpus);
     if ((gpus <= 8) != small || !figures.has(id)) continue;
     LayerQuestion question = layer_question(kModel, gpus, batches.at(kModel), Hiding::TilesOnly);
-    const LayerPlan megatron{{gpus / kNode, kNode}, {}};
+    const LayerPlan megatron{{gpus / kPrimeparNode, kPrimeparNode}, {}};
     const auto held = layer_price(LayerProblems(question, context.data), megatron);
     question.gpus = 1;
     const auto whole = layer_price(LayerProblems(question, context.data), {{1, 1}, {}});
@@ -186,7 +185,7 @@ void add_means(const SpeedUps& speed_ups, Figures& figures) {
     for (const double one : all) product *= one;
     figures.add(fmt::format("mean {}", gpus),
                 std::pow(product, 1.0 / static_cast<double>(all.size())));
-    if (gpus == kNode) continue;
+    if (gpus == kPrimeparNode) continue;
     // In the order of the models: small networks 0, 2, 4; large ones 1, 5; between them 3.
     const double least_large = std::min(all[1], all[5]);
     const double most_small = std::max({all[0], all[2], all[4]});
@@ -204,12 +203,59 @@ void add_batches(const PrimeparModel& model, const StudyContext& context, Figure
                                  context.data);
     const auto found = fastest(problems, sequence_plans(problems), kGpus);
     if (!found) continue;
-    const std::vector<std::string> words{model.shown, fmt::format("{}", per_node * kGpus / kNode)};
+    const std::vector<std::string> words{model.shown,
+                                         fmt::format("{}", per_node * kGpus / kPrimeparNode)};
     const LayerPrice& plain = found->megatron.price;
     figures.add("batch speed", found->speed_up(), joined(words, found->plans()));
     figures.add("batch memory", found->best.price.stored / plain.stored, words);
     figures.add("batch all memory", plain.all.value() / (1024.0 * 1024.0 * 1024.0), words);
   }
+}
+
+LayerQuestion mlp_question(const char* model, int gpus, std::int64_t batch) {
+  LayerQuestion question;
+  question.model = model;
+  question.gpus = gpus;
+  question.batch = batch;
+  question.part = Part::Mlp;
+  return question;
+}
+
+double ms(Seconds time) {
+  return 1e3 * time.value();
+}
+
+/// {B,K,K}, {B,N,N} beside what the paper's planner found, {K,P2x2}, {N,P2x2}, and ours finds.
+void add_timeline(const StudyContext& context, Figures& figures) {
+  const LayerProblems problems(mlp_question("opt-175b", 8, 8), context.data);
+  const auto megatron = layer_price(problems, {{2, 4}, {}});
+  const auto best = fastest_layer(problems, sequence_plans(problems));
+  if (!megatron || !best) return;
+  const LayerPrice& primepar = best->price;
+  const std::vector<std::string> words{best->plan.words};
+  figures.add("timeline megatron products", ms(megatron->compute));
+  figures.add("timeline megatron all-reduces", ms(megatron->collectives));
+  figures.add("timeline products", ms(primepar.compute), words);
+  figures.add("timeline all-reduces", ms(primepar.collectives), words);
+  figures.add("timeline tiles", ms(primepar.tiles), words);
+  figures.add("timeline redistribution", ms(primepar.redistribution), words);
+  figures.add("timeline ratio", primepar.step / megatron->step);
+}
+
+void add_bar(const char* model, int gpus, int batch, const StudyContext& context,
+             Figures& figures) {
+  const LayerProblems problems(mlp_question(model, gpus, batch), context.data);
+  const auto megatron = fastest_layer(problems, megatron_plans(gpus));
+  const auto best = fastest_layer(problems, sequence_plans(problems));
+  if (!megatron || !best) return;
+  const LayerPrice& plain = megatron->price;
+  const auto id = [&](const char* what) {
+    return fmt::format("mlp {} {} {} {}", model, gpus, batch, what);
+  };
+  figures.add(id("collectives"), plain.collectives / plain.step, {to_text(megatron->plan)});
+  figures.add(id("best"), best->price.step / plain.step, {to_text(best->plan)});
+  figures.add(id("all-reduces"), best->price.collectives / plain.collectives);
+  figures.add(id("tiles"), best->price.exposed_tiles / plain.step);
 }
 
 }  // namespace
@@ -231,6 +277,14 @@ void add_primepar_models(const StudyContext& context, PrimeparNodes nodes, Figur
   if (!small) return;
   for (const std::size_t index : {0, 1, 3}) {
     add_batches(kPrimeparModels.at(index), context, figures);
+  }
+}
+
+void add_primepar_mlp(const StudyContext& context, PrimeparNodes nodes, Figures& figures) {
+  const bool small = nodes == PrimeparNodes::UpToTwo;
+  if (small) add_timeline(context, figures);
+  for (const char* model : {"opt-175b", "llama2-70b"}) {
+    for (const int batch : {8, 16}) add_bar(model, small ? 8 : 16, batch, context, figures);
   }
 }
 

@@ -14,7 +14,6 @@
 
 #include "base/parallel.hpp"
 #include "studies/reproduce/gpt_question.hpp"
-#include "studies/reproduce/primepar.hpp"
 #include "studies/reproduce/primepar_layers.hpp"
 
 namespace plansearch {
@@ -29,7 +28,6 @@ constexpr std::array<Degrees3d, 6> kDegrees{
     {{2, 1, 16}, {2, 2, 8}, {2, 4, 4}, {4, 1, 8}, {4, 2, 4}, {8, 1, 4}}};
 
 constexpr int kGpus = 32;
-constexpr int kNode = 4;
 
 std::optional<Seconds> step_of(const Problem& problem, const LayerPlan& plan) {
   const auto made = made_plan(problem, plan);
@@ -59,13 +57,13 @@ std::string words(const Degrees3d& degrees) {
   return fmt::format("({},{},{})", degrees.pipeline, degrees.data, degrees.tensor);
 }
 
-/// Of a published throughput, "in steps" or by "megatron".
+/// Id of a published throughput, "in steps" or by "megatron".
 std::string id_of(const PrimeparModel& model, const Degrees3d& degrees, const char* what) {
   return fmt::format("throughput {} {} {}", model.name, words(degrees), what);
 }
 
-/// What is not published is a range: the number of micro-batches of one sequence (figure 9 has
-/// batches of 8 and 16), and how rings over whole nodes use a card.
+/// A setting that is not published is a range: the number of micro-batches of one sequence (figure
+/// 9 has batches of 8 and 16), and how rings over whole nodes use a card.
 struct Setting {
   std::int64_t batch;
   double full_node;
@@ -82,7 +80,7 @@ std::vector<Setting> settings(const Figures& figures) {
 
 using Times = std::array<Times3d, kDegrees.size()>;  ///< by degrees, under one setting
 
-/// What is predicted over the settings, and between.
+/// The prediction over the settings, with its range.
 struct Range {
   std::optional<double> least{};
   std::optional<double> most{};
@@ -91,7 +89,7 @@ struct Range {
   }
 };
 
-/// Of what is computed from the times under each setting; absent where none has a plan.
+/// Prediction from the times under each setting; absent where none has a plan.
 Range over_settings(const std::vector<Times>& times,
                     const std::function<std::optional<double>(const Times&)>& value) {
   Range range;
@@ -152,7 +150,7 @@ void add_rows(const PrimeparModel& model, const std::vector<Times>& times, Figur
                 {model.shown, name, words(kDegrees.at(reference))}, throughput, figures);
     }
     const auto gain = [&](const Times& one) { return ratio(one.at(d).megatron, one.at(d).best); };
-    add_range(kDegrees.at(d).tensor > kNode ? "gain" : "gain of one node",
+    add_range(kDegrees.at(d).tensor > kPrimeparNode ? "gain" : "gain of one node",
               over_settings(times, gain), {model.shown, name}, in_steps / throughput, figures);
   }
   std::vector<std::string> found;

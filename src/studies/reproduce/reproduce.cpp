@@ -6,8 +6,7 @@
 
 #include "plansearch/error.hpp"
 #include "report/columns.hpp"
-#include "studies/reproduce/priced_figures.hpp"
-#include "studies/reproduce/primepar.hpp"
+#include "studies/reproduce/primepar_layers.hpp"
 #include "studies/validate/statistics.hpp"
 
 namespace plansearch {

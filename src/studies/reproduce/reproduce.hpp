@@ -32,4 +32,7 @@ struct ReproducedSeed {
 [[nodiscard]] std::string reproduce(std::string_view seed, const StudyContext& context,
                                     Format format, int columns);
 
+/// Adds every figure of the file that has a question, in its order. Searches run side by side.
+void add_priced(const StudyContext& context, Figures& figures);
+
 }  // namespace plansearch

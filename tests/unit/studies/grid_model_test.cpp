@@ -9,7 +9,6 @@
 #include <cmath>
 
 #include "cost/collective/collective_cost.hpp"
-#include "studies/reproduce/derived_grid.hpp"
 #include "studies/reproduce/figures.hpp"
 
 namespace plansearch {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/reproduce/alpa/operator_clusters.hpp"
+#include "studies/reproduce/alpa/alpa_planner.hpp"
 
 #include <doctest/doctest.h>
 

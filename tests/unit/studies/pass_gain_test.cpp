@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fixed plans of GPT-2 XL on three machines, before and after all passes over Alpa's lists.
-#include "studies/reproduce/pass_gain.hpp"
+#include "studies/reproduce/hosoki_pass.hpp"
 
 #include <doctest/doctest.h>
 

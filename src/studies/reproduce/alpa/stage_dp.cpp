@@ -52,9 +52,9 @@ struct Label {
   int rest = -1;   ///< the label of the others
 };
 
-class Program {
+class StageProgram {
  public:
-  Program(const StageTable& table, int devices)
+  StageProgram(const StageTable& table, int devices)
       : table_(table), devices_(devices), by_stages_(static_cast<std::size_t>(table.layers()) + 1) {
     for (int first = 0; first < table.layers(); ++first) options_.push_back(options_from(first));
     for (const auto& options : options_) {
@@ -216,8 +216,8 @@ class LimitSearch {
     return program_.limits()[static_cast<std::size_t>(index)];
   }
 
-  Program::Solution solve(std::ptrdiff_t index) {
-    Program::Solution solution = program_.solve(limit(index));
+  StageProgram::Solution solve(std::ptrdiff_t index) {
+    StageProgram::Solution solution = program_.solve(limit(index));
     ++best_.tried;
     const double total = solution.sum + repeats_ * solution.longest;
     if (!solution.stages.empty() && (best_.stages.empty() || total < best_.total)) {
@@ -240,7 +240,7 @@ class LimitSearch {
       }
       if (most == low.limit) return;
       const std::ptrdiff_t middle = low.limit + (most - low.limit + 1) / 2;
-      const Program::Solution solution = solve(middle);
+      const StageProgram::Solution solution = solve(middle);
       // Down to its longest stage the solution stays the same.
       std::ptrdiff_t same = middle;
       if (!solution.stages.empty()) {
@@ -252,7 +252,7 @@ class LimitSearch {
     }
   }
 
-  Program program_;
+  StageProgram program_;
   double repeats_;
   double gap_;
   StagePartition best_;

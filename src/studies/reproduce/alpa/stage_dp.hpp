@@ -11,7 +11,7 @@
 
 namespace plansearch {
 
-/// What running layers first..last (both counted) as one stage takes, by sub-mesh and
+/// Cost of running layers first..last (both counted) as one stage, by sub-mesh and
 /// configuration of it.
 class StageTable {
  public:

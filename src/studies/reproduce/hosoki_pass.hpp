@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What passes over just-in-time lists gain on fixed plans: the pipeline alone beside its closed
+// Gain of passes over just-in-time lists on fixed plans: the pipeline alone beside its closed
 // form, and the whole step.
 #pragma once
 
