@@ -25,7 +25,7 @@ struct BackendOptions {
   std::vector<std::string> tables;  ///< replay: CSV as for `validate`
   int threads = 0;                  ///< cpu; 0: those of the BLAS library
   double most_bytes = 0.0;          ///< of all buffers together
-  /// Of several processes: told, from any thread, who ended before its time; must not return.
+  /// Called, from any thread, with the process that ended before its time; must not return.
   std::function<void(const std::string&)> on_loss;
 };
 
@@ -69,11 +69,11 @@ class Backend {
   }
   /// Why nothing more can be measured by this process, asked after a point that failed.
   [[nodiscard]] virtual std::optional<std::string> broken() { return std::nullopt; }
-  /// What the device says of itself right after a point; empty where it says nothing.
+  /// State of the device right after a point; empty where it reports none.
   [[nodiscard]] virtual io::SampleState state() { return {}; }
   /// Seconds on the clock that a budget is counted by.
   [[nodiscard]] virtual double now() const;
-  /// Of all nodes; several processes take every decision alike, and the first of them writes.
+  /// Ranks of all nodes; several processes take every decision alike, and the first of them writes.
   [[nodiscard]] virtual int ranks() const { return machine().accelerators; }
   [[nodiscard]] virtual bool is_first() const { return true; }
   /// The text of the first process.

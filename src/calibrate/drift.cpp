@@ -32,7 +32,7 @@ std::string part_of(TableKind kind, const KernelRow& row) {
   return fmt::format("{} over {} ranks", cell_of(row, "collective"), cell_of(row, "gpus"));
 }
 
-/// What the profile says of a class; nothing: not measured.
+/// Residual of a class in the profile; nothing: not measured.
 std::optional<Residual> residual_of(TableKind kind, const KernelRow& row, const Cluster& profile) {
   if (kind == TableKind::Matmul) {
     const auto type = parse_data_type(cell_of(row, "dtype"));

@@ -28,7 +28,7 @@ struct SlowRank {
   std::size_t points = 0;  ///< in which it was the slowest
 };
 
-/// Of samples of several processes: who was the slowest in most points, by more than a tenth.
+/// The process that was the slowest in most points of the samples, by more than a tenth.
 [[nodiscard]] std::vector<SlowRank> slow_ranks(const io::SampledMachine& machine,
                                                const std::vector<io::Sample>& samples);
 

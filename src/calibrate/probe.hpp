@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be measured: one row per class of operation, with the points of its sweep.
+// Probes of a machine: one row per class of operation, with the points of its sweep.
 #pragma once
 
 #include <span>
@@ -9,6 +9,7 @@
 
 #include "cost/kernels/kernel_shape.hpp"
 #include "io/sample_file.hpp"
+#include "plansearch/shipped_data.hpp"
 
 namespace plansearch::calibrate {
 
@@ -23,7 +24,7 @@ struct Point {
   [[nodiscard]] std::string key() const { return io::sample_key(probe, cells); }
 };
 
-/// Of one call; an estimate of its time follows.
+/// Work of one call, from which its time is estimated.
 struct Work {
   double flops = 0.0;
   double bytes = 0.0;      ///< through memory, or over links
@@ -52,5 +53,10 @@ struct Probe {
 [[nodiscard]] std::span<const Probe> probes();
 /// InputError for an unknown name.
 [[nodiscard]] const Probe& probe_named(std::string_view name);
+
+/// Forward products of one sequence, whole and cut over 2, 4 and 8 ranks of a tensor group, each
+/// shape once. InputError for unknown models.
+[[nodiscard]] std::vector<MatmulShape> model_shapes(const std::vector<std::string>& models,
+                                                    const ShippedData& data);
 
 }  // namespace plansearch::calibrate

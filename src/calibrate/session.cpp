@@ -5,12 +5,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
+#include <random>
 #include <set>
 
 #include "base/names.hpp"
 #include "base/units.hpp"
-#include "calibrate/order.hpp"
 #include "calibrate/protocol.hpp"
 #include "calibrate/sample_writer.hpp"
 
@@ -73,7 +75,7 @@ class Estimate {
   std::map<std::string_view, double> factors_;
 };
 
-/// Of the file of the first process, for all.
+/// Samples in the file of the first process, for all.
 std::set<std::string> known_keys(const Backend& backend,
                                  const std::optional<SampleWriter>& writer) {
   std::string lines;
@@ -118,7 +120,7 @@ class Session {
   }
 
  private:
-  /// What is left of a budget is seldom that of a point: one may run over by a little.
+  /// The rest of a budget is seldom the time of a point: one may run over by a little.
   [[nodiscard]] bool fits(double seconds) const {
     constexpr double kOver = 1.05;
     return !budget_ || backend_.now() - begun_ + pace_ * seconds <= kOver * *budget_;
@@ -195,6 +197,41 @@ class Session {
   double pace_ = 1.0;  ///< seconds a point over those that it should take
 };
 
+constexpr std::size_t kShuffled = 8;
+/// Between two words, in factors of two between sizes.
+constexpr double kWordDistance = 1.0;
+
+double distance(const Point& a, const Point& b) {
+  double sum = 0.0;
+  for (const auto& [name, value] : a.cells) {
+    const std::string other = b.word(name);
+    if (value == other) continue;
+    const auto number = parse_number(value);
+    const double step =
+        number ? std::log2(*number / std::max(b.number(name), 1e-30)) : kWordDistance;
+    sum += step * step;
+  }
+  return sum;
+}
+
+/// From the first point on, always the one farthest from all so far.
+std::vector<Point> spread_out(std::vector<Point> points) {
+  std::vector<double> nearest(points.size(), std::numeric_limits<double>::infinity());
+  for (std::size_t done = 0; done < points.size(); ++done) {
+    if (done > 0) {
+      const auto rest = nearest.begin() + static_cast<std::ptrdiff_t>(done);
+      const auto next =
+          static_cast<std::size_t>(std::max_element(rest, nearest.end()) - nearest.begin());
+      std::swap(points[done], points[next]);
+      std::swap(nearest[done], nearest[next]);
+    }
+    for (std::size_t i = done + 1; i < points.size(); ++i) {
+      nearest[i] = std::min(nearest[i], distance(points[i], points[done]));
+    }
+  }
+  return points;
+}
+
 }  // namespace
 
 SessionPlan plan_session(const Backend& backend, const SessionRequest& request) {
@@ -228,6 +265,43 @@ SessionSummary run_session(Backend& backend, const SessionRequest& request,
                            const std::function<void(const SessionProgress&)>& show) {
   SessionPlan plan = plan_session(backend, request);
   return Session(backend, request).run(std::move(plan), show);
+}
+
+std::optional<double> parse_budget(const std::string& text) {
+  constexpr double kMinute = 60.0;
+  std::optional<double> seconds = parse_number(text);
+  if (!seconds && text.ends_with('m')) {
+    seconds = parse_number(text.substr(0, text.size() - 1));
+    if (seconds) *seconds *= kMinute;
+  }
+  if (!seconds) {
+    if (const auto time = parse_quantity<Seconds>(text)) seconds = time->value();
+  }
+  return seconds && *seconds > 0.0 ? seconds : std::nullopt;
+}
+
+std::vector<Point> informative_order(const std::vector<std::vector<Point>>& probes,
+                                     std::uint64_t seed) {
+  std::vector<std::vector<Point>> sorted;
+  std::size_t longest = 0;
+  for (const std::vector<Point>& points : probes) {
+    sorted.push_back(spread_out(points));
+    longest = std::max(longest, points.size());
+  }
+  std::vector<Point> order;
+  for (std::size_t place = 0; place < longest; ++place) {
+    for (const std::vector<Point>& points : sorted) {
+      if (place < points.size()) order.push_back(points[place]);
+    }
+  }
+  std::mt19937_64 random(seed);
+  for (std::size_t begin = 0; begin < order.size(); begin += kShuffled) {
+    const std::size_t end = std::min(order.size(), begin + kShuffled);
+    for (std::size_t i = end - 1; i > begin; --i) {
+      std::swap(order[i], order[begin + random() % (i - begin + 1)]);
+    }
+  }
+  return order;
 }
 
 }  // namespace plansearch::calibrate

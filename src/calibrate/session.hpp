@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run of probes into a file of samples, which may hold some of them already.
+// A run of probes into a file of samples, which may hold some of them already; its budget and the
+// order of its points.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "calibrate/backend.hpp"
+#include "calibrate/probe.hpp"
 #include "plansearch/stop_token.hpp"
 
 namespace plansearch::calibrate {
@@ -23,7 +26,7 @@ struct SessionRequest {
   std::string date;
 };
 
-/// What is to be measured, the most informative first.
+/// Points to measure, the most informative first.
 struct SessionPlan {
   std::vector<Point> points;
   std::vector<io::Sample> skipped;  ///< probes that the back end lacks, with the reason
@@ -57,5 +60,15 @@ struct SessionSummary {
 /// InputError where the file is not one of samples, is of another machine, or cannot be written.
 [[nodiscard]] SessionSummary run_session(Backend& backend, const SessionRequest& request,
                                          const std::function<void(const SessionProgress&)>& show);
+
+/// Seconds of "90", "90s", "2m", "1h" and of what a profile may write ("2 min"); nothing: neither
+/// is it one of these nor above zero.
+[[nodiscard]] std::optional<double> parse_budget(const std::string& text);
+
+/// Points of each probe so that every prefix covers its sweep as evenly as it can (the next point
+/// is the one farthest from all before it, on logarithmic scales), probes taking turns; groups of
+/// so many are shuffled, so that drift of the machine is not taken for a trend of the sweep.
+[[nodiscard]] std::vector<Point> informative_order(const std::vector<std::vector<Point>>& probes,
+                                                   std::uint64_t seed);
 
 }  // namespace plansearch::calibrate

@@ -10,10 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.hpp"
-#include "calibrate/budget.hpp"
 #include "calibrate/drift.hpp"
-#include "calibrate/model_shapes.hpp"
-#include "calibrate/processes/store.hpp"
+#include "calibrate/probe.hpp"
+#include "calibrate/processes/processes.hpp"
 #include "calibrate/session.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"

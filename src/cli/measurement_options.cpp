@@ -7,8 +7,8 @@
 
 #include "base/units.hpp"
 #include "calibrate/backend.hpp"
-#include "calibrate/budget.hpp"
 #include "calibrate/probe.hpp"
+#include "calibrate/session.hpp"
 #include "cli/option_kinds.hpp"
 #include "studies/reproduce/reproduce.hpp"
 

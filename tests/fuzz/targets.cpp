@@ -34,7 +34,7 @@
 #include "question/framework_flags.hpp"
 #include "question/resolve_plan.hpp"
 #include "report/schedule_report.hpp"
-#include "studies/fit/sample_tables.hpp"
+#include "studies/fit/fit_tables.hpp"
 #include "studies/validate/kernel_validation.hpp"
 #include "studies/validate/run_case.hpp"
 #include "studies/validate/run_record.hpp"

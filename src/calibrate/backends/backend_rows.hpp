@@ -2,7 +2,10 @@
 // The functions of the rows of `backends()`.
 #pragma once
 
+#include <memory>
+
 #include "calibrate/backend.hpp"
+#include "calibrate/processes/processes.hpp"
 
 namespace plansearch::calibrate {
 
@@ -14,5 +17,9 @@ namespace plansearch::calibrate {
                                                       const ShippedData& data);
 [[nodiscard]] std::unique_ptr<Backend> make_replay(const BackendOptions& options,
                                                    const ShippedData& data);
+
+/// `own` measures on this process. What only one process cannot measure, none does.
+[[nodiscard]] std::unique_ptr<Backend> together(std::shared_ptr<Processes> processes,
+                                                std::unique_ptr<Backend> own);
 
 }  // namespace plansearch::calibrate

@@ -3,16 +3,79 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
+#include <memory>
+#include <string>
 
+#include "calibrate/backend.hpp"
 #include "calibrate/backends/backend_rows.hpp"
 #include "calibrate/backends/cpu_attention.hpp"
-#include "calibrate/backends/cpu_facts.hpp"
-#include "calibrate/backends/cpu_messages.hpp"
 #include "calibrate/backends/cpu_trials.hpp"
-#include "calibrate/backends/together.hpp"
+#include "calibrate/probes/probe_rows.hpp"
+#include "calibrate/processes/mpi.hpp"
 
 namespace plansearch::calibrate {
 namespace {
+
+/// Messages between processes, by MPI. Throws Unmeasurable for a collective that is not known.
+class MessageTrial final : public Trial {
+ public:
+  MessageTrial(MpiProcesses& processes, const Point& point, CpuBuffer& read, CpuBuffer& written)
+      : processes_(processes),
+        kind_(point.word("collective")),
+        group_(message_group(point)),
+        bytes_(point.number("bytes")) {
+    const auto count = static_cast<std::size_t>(bytes_ / sizeof(float));
+    read_ = read.at_least(count);
+    written_ = written.at_least(count);
+    if (!call()) throw Unmeasurable{fmt::format("there is no collective '{}'", kind_)};
+  }
+
+  double run(int calls) override {
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < calls; ++i) static_cast<void>(call());
+    return seconds_since(begin);
+  }
+
+ private:
+  bool call() { return processes_.communicate(kind_, group_, read_, written_, bytes_); }
+
+  MpiProcesses& processes_;
+  std::string kind_;
+  MessageGroup group_;
+  double bytes_;
+  float* read_ = nullptr;
+  float* written_ = nullptr;
+};
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "processor";
+}
+
+/// Size of the widest cache that the system describes.
+double cache_bytes() {
+  constexpr double kUsual = 32.0 * (1 << 20);
+  constexpr double kKilo = 1024.0;
+  double largest = 0.0;
+  for (int index = 0; index < 5; ++index) {
+    std::ifstream file(fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/size", index));
+    double size = 0.0;
+    char unit = ' ';
+    if (file >> size >> unit)
+      largest = std::max(largest, size * (unit == 'M' ? kKilo * kKilo : kKilo));
+  }
+  return largest > 0.0 ? largest : kUsual;
+}
+
+double physical_bytes() {
+  return static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
 
 class CpuBackend final : public Backend {
  public:
@@ -57,13 +120,13 @@ class CpuBackend final : public Backend {
     if (point.probe == "stream") return cpu_pass(place, point);
     if (point.probe == "attention") return cpu_attention(place, point);
     if (point.probe == "collective" && messages_ != nullptr) {
-      return mpi_message(*messages_, point, read_, written_);
+      return std::make_unique<MessageTrial>(*messages_, point, read_, written_);
     }
     return cpu_product(place, point);
   }
 
  private:
-  /// Of the better of a few calls.
+  /// Rate of the best of a few calls.
   double rate(const Point& point) {
     const Work work = probe_named(point.probe).work(point);
     const auto trial = prepare(point);

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "calibrate/backends/softmax_rows.hpp"
+#include "calibrate/backends/cpu_loops.hpp"
 #include "calibrate/probes/probe_rows.hpp"
 
 namespace plansearch::calibrate {

@@ -39,7 +39,7 @@ class AttentionScratch {
 void attention_forward(const Blas& blas, const HeadShape& shape, const HeadInput& input,
                        float* context, AttentionScratch& scratch);
 
-/// What backward adds to: gradients of queries, keys and values.
+/// Sums that backward adds to: gradients of queries, keys and values.
 struct HeadGradients {
   float* queries;
   float* keys;

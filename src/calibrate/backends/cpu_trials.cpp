@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/backends/cpu_trials.hpp"
 
+#include <dlfcn.h>
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <optional>
 #include <string>
 
 #include "base/parallel.hpp"
-#include "calibrate/backends/memory_passes.hpp"
+#include "calibrate/backends/cpu_loops.hpp"
 #include "calibrate/probes/probe_rows.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch::calibrate {
 namespace {
@@ -73,7 +80,7 @@ class StreamTrial final : public Trial {
         threads_(static_cast<std::size_t>(place.threads)),
         count_(static_cast<std::size_t>(bytes) / sizeof(float) /
                static_cast<std::size_t>(pass.reads + pass.writes)),
-        // What is updated in place is not read elsewhere.
+        // Arrays that are updated in place are not read elsewhere.
         reads_(static_cast<std::size_t>(pass.reads > 2 ? pass.reads - pass.writes : pass.reads)),
         writes_(static_cast<std::size_t>(pass.writes)),
         rotation_(place.rotation),
@@ -112,6 +119,39 @@ class StreamTrial final : public Trial {
   float* written_;
 };
 
+/// A library, and how it is told threads and tells them.
+struct BlasLibrary {
+  const char* file;
+  const char* set_threads;
+  const char* get_threads;
+  const char* config;
+};
+constexpr std::array kLibraries{
+    BlasLibrary{"libmkl_rt.so.2", "MKL_Set_Num_Threads", "MKL_Get_Max_Threads", nullptr},
+    BlasLibrary{"libopenblas.so.0", "openblas_set_num_threads", "openblas_get_num_threads",
+                "openblas_get_config"},
+    BlasLibrary{"libblis.so.4", nullptr, nullptr, nullptr},
+    BlasLibrary{"libblas.so.3", nullptr, nullptr, nullptr}};
+
+template <typename Function>
+Function symbol(void* library, const char* name) {
+  return name == nullptr ? nullptr : reinterpret_cast<Function>(::dlsym(library, name));
+}
+
+std::optional<Blas> load(const BlasLibrary& row, const char* file, int threads) {
+  void* library = ::dlopen(file, RTLD_NOW | RTLD_LOCAL);  // for the life of the process
+  if (library == nullptr) return std::nullopt;
+  Blas blas;
+  blas.sgemm = symbol<Sgemm>(library, "cblas_sgemm");
+  if (blas.sgemm == nullptr) return std::nullopt;
+  blas.name = file;
+  if (const auto config = symbol<const char* (*)()>(library, row.config)) blas.name = config();
+  const auto set = symbol<void (*)(int)>(library, row.set_threads);
+  if (threads > 0 && set != nullptr) set(threads);
+  if (const auto get = symbol<int (*)()>(library, row.get_threads)) blas.threads = get();
+  return blas;
+}
+
 }  // namespace
 
 std::unique_ptr<Trial> cpu_product(const CpuPlace& place, const Point& point) {
@@ -121,6 +161,20 @@ std::unique_ptr<Trial> cpu_product(const CpuPlace& place, const Point& point) {
 
 std::unique_ptr<Trial> cpu_pass(const CpuPlace& place, const Point& point) {
   return std::make_unique<StreamTrial>(place, stream_pass(point), point.number("bytes"));
+}
+
+Blas load_blas(int threads) {
+  if (const char* named = std::getenv("PLANSEARCH_BLAS"); named != nullptr && *named != '\0') {
+    const BlasLibrary any{named, "openblas_set_num_threads", "openblas_get_num_threads",
+                          "openblas_get_config"};
+    if (auto blas = load(any, named, threads)) return *blas;
+    throw InputError({}, fmt::format("PLANSEARCH_BLAS={}: no library with a cblas_sgemm", named),
+                     "name the file of one, or unset the variable");
+  }
+  for (const BlasLibrary& row : kLibraries) {
+    if (auto blas = load(row, row.file, threads)) return *blas;
+  }
+  return {plain_sgemm, "plain loops of plansearch (no CBLAS library found)", 1};
 }
 
 }  // namespace plansearch::calibrate

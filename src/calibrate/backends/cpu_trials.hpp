@@ -1,18 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-// One point of a probe on this processor.
+// Points of the probes gemm and stream on this processor, by a CBLAS library that is loaded at run
+// time, and by loops.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "calibrate/backend.hpp"
-#include "calibrate/backends/blas.hpp"
-#include "calibrate/backends/cpu_buffer.hpp"
 #include "calibrate/backends/rotation.hpp"
 
 namespace plansearch::calibrate {
 
-/// What all points have: the library, how operands move on, where they lie.
+/// Numbers of every sign between -1 and 1: products of zeros run faster than those of a network.
+class CpuBuffer {
+ public:
+  float* at_least(std::size_t count) {
+    std::size_t filled = values_.size();
+    if (filled < count) values_.resize(count);
+    for (; filled < values_.size(); ++filled) {
+      state_ ^= state_ << 13U;
+      state_ ^= state_ >> 7U;
+      state_ ^= state_ << 17U;
+      values_[filled] = static_cast<float>(static_cast<std::int32_t>(state_ >> 32U)) / 2147483648.F;
+    }
+    return values_.data();
+  }
+
+ private:
+  std::vector<float> values_;
+  std::uint64_t state_ = 88172645463325252ULL;
+};
+
+/// The cblas_sgemm of every CBLAS: row-major is 101, no transposition 111, transposition 112.
+using Sgemm = void (*)(int order, int transpose_a, int transpose_b, int m, int n, int k,
+                       float alpha, const float* a, int lda, const float* b, int ldb, float beta,
+                       float* c, int ldc);
+
+struct Blas {
+  Sgemm sgemm = nullptr;
+  std::string name;  ///< as the library says, else its file
+  int threads = 1;
+};
+
+/// $PLANSEARCH_BLAS, else the first of MKL, OpenBLAS, BLIS and the reference library, else loops of
+/// our own under their own name. Threads above 0 are set where the library takes them.
+[[nodiscard]] Blas load_blas(int threads);
+
+/// Context of every point: the library, how operands move on, where they lie.
 struct CpuPlace {
   const Blas& blas;
   int threads;

@@ -4,18 +4,87 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <string>
+#include <vector>
 
+#include "calibrate/backend.hpp"
 #include "calibrate/backends/backend_rows.hpp"
 #include "calibrate/backends/cuda_calls.hpp"
-#include "calibrate/backends/cuda_device.hpp"
 #include "calibrate/backends/cuda_kernels.hpp"
+#include "calibrate/backends/cuda_library.hpp"
 #include "calibrate/backends/cudnn_attention.hpp"
 #include "calibrate/backends/nccl.hpp"
 #include "calibrate/backends/nvml.hpp"
-#include "calibrate/backends/together.hpp"
 
 namespace plansearch::calibrate {
 namespace {
+
+struct CudaDevice {
+  std::string name;
+  std::string bus_id;
+  int capability = 0;  ///< 90 for 9.0
+  int multiprocessors = 1;
+  double cache_bytes = 0.0;
+  double memory_bytes = 0.0;  ///< of the current device
+  double free_bytes = 0.0;    ///< of the current device
+};
+
+int attribute(const CudaLibrary& cuda, cudaDeviceAttr which, int device) {
+  int value = 0;
+  cuda.check(cuda.attribute(&value, which, device), "a device attribute");
+  return value;
+}
+
+std::string name_of(const CudaLibrary& cuda, int device) {
+  std::array<char, 256> name{};
+  CudaLibrary::check(cuda.device_name(name.data(), static_cast<int>(name.size()), device),
+                     "the name of the device");
+  return name.data();
+}
+
+CudaDevice describe_device(const CudaLibrary& cuda, int device) {
+  CudaDevice found;
+  found.name = name_of(cuda, device);
+  std::array<char, 32> bus_id{};
+  cuda.check(cuda.bus_id(bus_id.data(), static_cast<int>(bus_id.size()), device),
+             "the address of the device");
+  found.bus_id = bus_id.data();
+  found.capability = 10 * attribute(cuda, cudaDevAttrComputeCapabilityMajor, device) +
+                     attribute(cuda, cudaDevAttrComputeCapabilityMinor, device);
+  found.multiprocessors = attribute(cuda, cudaDevAttrMultiProcessorCount, device);
+  found.cache_bytes = attribute(cuda, cudaDevAttrL2CacheSize, device);
+  std::size_t free = 0;
+  std::size_t total = 0;
+  cuda.check(cuda.memory_info(&free, &total), "the memory of the device");
+  found.memory_bytes = static_cast<double>(total);
+  found.free_bytes = static_cast<double>(free);
+  return found;
+}
+
+/// Versions of driver, CUDA and cuBLASLt, and the number of devices.
+std::map<std::string, std::string> library_facts(const CudaLibrary& cuda) {
+  int driver = 0;
+  int runtime = 0;
+  cuda.check(cuda.driver_version(&driver), "the version of the driver");
+  cuda.check(cuda.runtime_version(&runtime), "the version of CUDA");
+  return {{"cuda of the driver", fmt::format("{}", driver)},
+          {"cuda", fmt::format("{}", runtime)},
+          {"cublaslt", fmt::format("{}", cuda.blas_version())},
+          {"devices", fmt::format("{}", cuda.devices)}};
+}
+
+/// Throws Unmeasurable that names the first device that is not like the others.
+void require_alike(const CudaLibrary& cuda, const std::vector<int>& devices) {
+  const std::string first = name_of(cuda, devices.front());
+  for (const int device : devices) {
+    const std::string name = name_of(cuda, device);
+    if (name == first) continue;
+    throw Unmeasurable{fmt::format("the GPUs of this node differ: {} is {}, {} is {}",
+                                   devices.front(), first, device, name),
+                       "measure one kind at a time: choose with CUDA_VISIBLE_DEVICES"};
+  }
+}
 
 /// One after the other, all of one kind.
 std::vector<int> own_devices(const CudaLibrary& cuda, const Processes* processes) {
@@ -55,7 +124,7 @@ class CudaBackend final : public Backend {
   }
 
   [[nodiscard]] io::SampledMachine machine() const override { return machine_; }
-  // Of a small accelerator: estimates are corrected by what is measured.
+  // Rates of a small accelerator: estimates are corrected by measured times.
   [[nodiscard]] double flop_rate() const override { return 5e13; }
   [[nodiscard]] double byte_rate() const override { return 5e11; }
 
@@ -163,7 +232,7 @@ class CudaBackend final : public Backend {
     } else {
       machine_.facts["nvml"] = "not found: clocks, power and topology are not recorded";
     }
-    // Of what is free, for operands and those of what runs beside.
+    // Share of the free memory, for operands of both parts of an overlap.
     constexpr double kShare = 0.35;
     most_bytes_ = std::min(most_bytes_, kShare * first.free_bytes);
   }

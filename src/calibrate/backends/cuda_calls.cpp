@@ -2,7 +2,10 @@
 // Copies, passes over memory and launches.
 #include "calibrate/backends/cuda_calls.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
+#include <vector>
 
 #include "calibrate/backends/cuda_kernels.hpp"
 
@@ -81,6 +84,23 @@ class LaunchCall final : public DeviceCall {
   CUfunction kernel_;
 };
 
+constexpr std::size_t kBlock = std::size_t{1} << 20U;
+
+/// Number of either sign, from a half to one.
+std::uint32_t pattern(cudaDataType_t type, std::uint32_t random) {
+  constexpr std::uint32_t kHalf32 = 126U << 23U;
+  constexpr std::uint32_t kHalf16 = 14U << 10U;
+  constexpr std::uint32_t kHalfBrain = 126U << 7U;
+  constexpr std::uint32_t kHalf8 = 0x30303030U;  // e4m3
+  constexpr auto kE4m3 = static_cast<cudaDataType_t>(28);
+  constexpr auto kE2m1 = static_cast<cudaDataType_t>(33);
+  if (type == kE4m3) return (random & 0x87878787U) | kHalf8;
+  if (type == kE2m1) return random;  // every pattern is a number
+  if (type == CUDA_R_16F) return (random & 0x83FF83FFU) | kHalf16 | (kHalf16 << 16U);
+  if (type == CUDA_R_16BF) return (random & 0x807F807FU) | kHalfBrain | (kHalfBrain << 16U);
+  return (random & 0x807FFFFFU) | kHalf32;
+}
+
 }  // namespace
 
 std::unique_ptr<DeviceCall> copy_call(const CudaPlace& place, char* to, const char* from,
@@ -95,6 +115,66 @@ std::unique_ptr<DeviceCall> pass_call(const CudaPlace& place, CUfunction kernel,
 
 std::unique_ptr<DeviceCall> launch_call(CUfunction kernel, const CudaLibrary& cuda) {
   return std::make_unique<LaunchCall>(kernel, cuda);
+}
+
+char* DeviceMemory::filled(std::size_t bytes, cudaDataType_t type) {
+  hold(bytes);
+  if (bytes > filled_ || type != type_) fill(bytes, type);
+  return start_;
+}
+
+char* DeviceMemory::constant(std::size_t bytes, std::uint32_t value) {
+  hold(bytes);
+  write(bytes, std::vector<std::uint32_t>(kBlock, value));
+  return start_;
+}
+
+void DeviceMemory::hold(std::size_t bytes) {
+  if (bytes <= size_) return;
+  static_cast<void>(cuda_.release(start_));
+  start_ = nullptr;
+  size_ = 0;
+  void* memory = nullptr;
+  cuda_.check(cuda_.allocate(&memory, bytes), "memory of the device");
+  start_ = static_cast<char*>(memory);
+  size_ = bytes;
+  filled_ = 0;
+}
+
+void DeviceMemory::write(std::size_t bytes, const std::vector<std::uint32_t>& block) {
+  const std::size_t size = block.size() * sizeof(std::uint32_t);
+  for (std::size_t done = 0; done < bytes; done += size) {
+    cuda_.check(cuda_.copy(start_ + done, block.data(), std::min(size, bytes - done),
+                           cudaMemcpyHostToDevice, nullptr),
+                "filling memory");
+  }
+  cuda_.check(cuda_.wait(nullptr), "filling memory");
+}
+
+void DeviceMemory::fill(std::size_t bytes, cudaDataType_t type) {
+  std::vector<std::uint32_t> block(kBlock);
+  std::uint64_t state = 88172645463325252ULL;
+  for (std::uint32_t& value : block) {
+    state ^= state << 13U;
+    state ^= state >> 7U;
+    state ^= state << 17U;
+    value = pattern(type, static_cast<std::uint32_t>(state >> 32U));
+  }
+  write(bytes, block);
+  filled_ = bytes;
+  type_ = type;
+}
+
+char* HostMemory::at_least(std::size_t bytes) {
+  if (bytes <= size_) return start_;
+  static_cast<void>(cuda_.release_host(start_));
+  start_ = nullptr;
+  size_ = 0;
+  void* memory = nullptr;
+  cuda_.check(cuda_.allocate_host(&memory, bytes), "pinned memory");
+  start_ = static_cast<char*>(memory);
+  size_ = bytes;
+  return start_;
 }
 
 }  // namespace plansearch::calibrate

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a CUDA device can be asked to do, and how long it takes, alone or beside something else.
+// Calls of a CUDA device and their times, alone or beside something else, and its memory.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -9,11 +11,54 @@
 
 #include "calibrate/backend.hpp"
 #include "calibrate/backends/cuda_library.hpp"
-#include "calibrate/backends/cuda_memory.hpp"
 #include "calibrate/backends/rotation.hpp"
 #include "calibrate/probes/probe_rows.hpp"
 
 namespace plansearch::calibrate {
+
+/// Memory of a device, grown where a point needs more; filled with numbers of every sign from a
+/// half to one: products of zeros run faster than those of a network.
+class DeviceMemory {
+ public:
+  explicit DeviceMemory(const CudaLibrary& cuda) : cuda_(cuda) {}
+  ~DeviceMemory() { static_cast<void>(cuda_.release(start_)); }
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+  char* filled(std::size_t bytes, cudaDataType_t type);
+  /// The same four bytes everywhere.
+  char* constant(std::size_t bytes, std::uint32_t value);
+
+ private:
+  void hold(std::size_t bytes);
+  void write(std::size_t bytes, const std::vector<std::uint32_t>& block);
+  void fill(std::size_t bytes, cudaDataType_t type);
+
+  const CudaLibrary& cuda_;
+  char* start_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t filled_ = 0;
+  cudaDataType_t type_ = CUDA_R_32F;
+};
+
+/// Pinned memory of the host.
+class HostMemory {
+ public:
+  explicit HostMemory(const CudaLibrary& cuda) : cuda_(cuda) {}
+  ~HostMemory() { static_cast<void>(cuda_.release_host(start_)); }
+  HostMemory(const HostMemory&) = delete;
+  HostMemory& operator=(const HostMemory&) = delete;
+
+  char* at_least(std::size_t bytes);
+
+ private:
+  const CudaLibrary& cuda_;
+  char* start_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// Operands start at multiples of so many bytes.
+inline constexpr std::size_t kOperandAlignment = 256;
 
 /// Put on a stream as often as is wanted.
 class DeviceCall {
@@ -27,7 +72,7 @@ class DeviceCall {
   virtual void finish() {}
 };
 
-/// What all calls have: the library, memory of their own, and how operands move on.
+/// Context of every call: the library, memory of their own, and how operands move on.
 struct CudaPlace {
   const CudaLibrary& cuda;
   DeviceMemory& memory;

@@ -4,8 +4,9 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "calibrate/backend.hpp"
-#include "calibrate/backends/cuda_shared_library.hpp"
 
 namespace plansearch::calibrate {
 namespace {
@@ -82,6 +83,15 @@ void load_blas(CudaLibrary& own) {
   blas.find(own.matmul, "cublasLtMatmul");
 }
 
+std::vector<std::string> folders() {
+  std::vector<std::string> all{""};
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    if (const char* home = std::getenv(variable)) all.push_back(std::string(home) + "/lib64/");
+  }
+  all.emplace_back("/usr/local/cuda/lib64/");
+  return all;
+}
+
 }  // namespace
 
 CudaLibrary::CudaLibrary() {
@@ -137,6 +147,20 @@ std::string compile_for(const char* source, int capability) {
   if (program != nullptr) static_cast<void>(destroy(&program));
   if (!whole) throw Unmeasurable{"passes over memory do not compile for this device"};
   return text;
+}
+
+CudaSharedLibrary::CudaSharedLibrary(const std::string& stem,
+                                     const std::vector<std::string>& versions)
+    : stem_(stem) {
+  for (const std::string& version : versions) {
+    for (const std::string& folder : folders()) {
+      const std::string file = folder + stem + ".so" + version;
+      handle_ = ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
+      if (handle_ != nullptr) return;
+    }
+  }
+  throw Unmeasurable{fmt::format("{}.so is not on this machine", stem),
+                     "install the CUDA libraries, or set CUDA_HOME"};
 }
 
 }  // namespace plansearch::calibrate

@@ -6,9 +6,14 @@
 #include <cublasLt.h>
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
 #include <nvrtc.h>
 
 #include <string>
+#include <vector>
+
+#include "calibrate/backend.hpp"
 
 namespace plansearch::calibrate {
 
@@ -73,5 +78,23 @@ struct CudaLibrary {
 
 /// Machine code of a source for a compute capability such as 80; throws Unmeasurable.
 [[nodiscard]] std::string compile_for(const char* source, int capability);
+
+/// One library in the first of its versions that is found, for the life of the process: where the
+/// system looks, then under CUDA_HOME and /usr/local/cuda.
+class CudaSharedLibrary {
+ public:
+  explicit CudaSharedLibrary(const std::string& stem, const std::vector<std::string>& versions = {
+                                                          ".13", ".12", ".11.2", ".11"});
+
+  template <typename Function>
+  void find(Function& function, const char* name) const {
+    function = reinterpret_cast<Function>(::dlsym(handle_, name));
+    if (function == nullptr) throw Unmeasurable{fmt::format("{}.so has no {}", stem_, name)};
+  }
+
+ private:
+  std::string stem_;
+  void* handle_ = nullptr;
+};
 
 }  // namespace plansearch::calibrate

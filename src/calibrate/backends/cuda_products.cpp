@@ -11,7 +11,6 @@ namespace plansearch::calibrate {
 namespace {
 
 constexpr std::size_t kWorkspace = std::size_t{64} << 20U;
-constexpr std::size_t kAligned = 256;
 
 // As cublasLt.h of CUDA 12.9 and library_types.h of 12.8 number them: older headers lack some.
 constexpr auto kE4m3 = static_cast<cudaDataType_t>(28);
@@ -66,7 +65,7 @@ const FormatRow& format_named(const std::string& name) {
 }
 
 std::size_t aligned(std::size_t bytes) {
-  return (bytes + kAligned - 1) / kAligned * kAligned;
+  return (bytes + kOperandAlignment - 1) / kOperandAlignment * kOperandAlignment;
 }
 
 /// Row-major C = A B is column-major C' = B' A': the second operand comes first.

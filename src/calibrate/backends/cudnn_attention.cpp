@@ -15,9 +15,7 @@
 namespace plansearch::calibrate {
 namespace {
 
-constexpr std::size_t kAligned = 256;
-
-/// Of a point, in whole numbers.
+/// Shape of a point, in whole numbers.
 struct Sizes {
   std::int64_t batch;
   std::int64_t heads;
@@ -50,7 +48,7 @@ Sizes sizes_of(const Point& point) {
           point.word("direction") == "backward"};
 }
 
-/// What is stored, in the order of identifiers: bytes, or the place of a number given by value.
+/// Stored tensors, in the order of identifiers: bytes, or the place of a number given by value.
 struct Stored {
   std::size_t bytes = 0;
   const float* value = nullptr;
@@ -77,7 +75,8 @@ class AttentionGraph {
   Tensor kept(cudnnDataType_t type, const TensorShape& shape) {
     std::size_t bytes = type == CUDNN_DATA_FLOAT ? 4 : 2;
     for (const std::int64_t extent : shape.extents) bytes *= static_cast<std::size_t>(extent);
-    stored_.push_back({(bytes + kAligned - 1) / kAligned * kAligned, nullptr});
+    stored_.push_back(
+        {(bytes + kOperandAlignment - 1) / kOperandAlignment * kOperandAlignment, nullptr});
     return graph_.stored(type, shape);
   }
   Tensor number(const float* value) {
@@ -175,7 +174,8 @@ class AttentionGraph {
     return own;
   }
 
-  /// Of keys or values: turned scores by rows, of every head, then summed over heads that share.
+  /// Gradient of keys or values: turned scores by rows, of every head, then summed over heads that
+  /// share.
   void key_gradient(Tensor from, Tensor by) {
     const Tensor turned_scores = graph_.between(sizes_.type, turned(sizes_.scores()));
     graph_.reshape(from, turned_scores);

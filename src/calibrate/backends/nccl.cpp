@@ -105,7 +105,7 @@ void send_receive(const NcclLibrary& nccl, const Rank& rank, int group, std::siz
   nccl.check(nccl.receive(rank.to, count, ncclFloat, last, rank.comm, rank.stream));
 }
 
-/// What a rank does for a message of so many floats.
+/// Calls of a rank for a message of so many floats.
 struct StartRow {
   std::string_view kind;
   void (*start)(const NcclLibrary& nccl, const Rank& rank, int group, std::size_t count);
@@ -222,7 +222,8 @@ class NcclMessages final : public Messages {
  private:
   void back_to_first() { cuda_.check(cuda_.set_device(seats_.front().device), "a device"); }
 
-  /// Of the group of every device here; the first rank of a group names it to the others.
+  /// Identifier of the group of every device here; the first rank of a group names it to the
+  /// others.
   const std::vector<ncclComm_t>& communicators(const MessageGroup& group) {
     const auto known = groups_.find(group);
     if (known != groups_.end()) return known->second;

@@ -18,13 +18,13 @@ class Messages {
   Messages(const Messages&) = delete;
   Messages& operator=(const Messages&) = delete;
   [[nodiscard]] virtual std::string version() const = 0;
-  /// Of all processes.
+  /// Ranks of all processes.
   [[nodiscard]] virtual int ranks() const = 0;
   [[nodiscard]] virtual std::unique_ptr<DeviceCall> prepare(const Point& point) = 0;
 };
 
-/// Of the devices of this process; `processes` is null where there is one. Throws Unmeasurable with
-/// what is missing: the header when this was built, the library, a second GPU.
+/// Messages of the devices of this process; `processes` is null where there is one. Throws
+/// Unmeasurable with what is missing: the header when this was built, the library, a second GPU.
 [[nodiscard]] std::unique_ptr<Messages> make_messages(const CudaLibrary& cuda,
                                                       const std::vector<int>& devices,
                                                       Processes* processes);

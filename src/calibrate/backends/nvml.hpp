@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the driver's management library (NVML) says of GPUs, loaded at run time.
+// Facts and states of GPUs from the driver's management library (NVML), loaded at run time.
 #pragma once
 
 #include <map>

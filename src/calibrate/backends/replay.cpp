@@ -144,7 +144,8 @@ class ReplayBackend final : public Backend {
     points_[std::string(kind.probe)].push_back(std::move(point));
   }
 
-  /// Of the shipped accelerator or cluster where there is one: tables write names in many ways.
+  /// Name of the shipped accelerator or cluster where there is one: tables write names in many
+  /// ways.
   std::string known_name(const std::string& name) {
     const auto [found, fresh] = known_.emplace(name, canonical_name(name));
     if (!fresh) return found->second;

@@ -10,7 +10,7 @@ namespace plansearch::calibrate {
 
 class Rotation {
  public:
-  /// Of sets of `footprint` bytes: twice the cache, within `most`.
+  /// Sets of `footprint` bytes: twice the cache, within `most`.
   Rotation(double footprint, double cache, double most) {
     constexpr double kMostSets = 4096.0;
     const double wanted = footprint <= 0.0 ? 1.0 : std::ceil(2.0 * cache / footprint);

@@ -83,7 +83,7 @@ double part_time(const Cluster& truth, const Point& part) {
   return part.probe == "host_copy" ? copies(truth, part) : products(truth, part);
 }
 
-/// Of what is timed while the other runs all along.
+/// Time of one part while the other runs all along.
 double overlapped(const Cluster& truth, const Point& point) {
   const OverlapParts parts = overlap_parts(point);
   const double alone = part_time(truth, parts.timed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "calibrate/backends/together.hpp"
+#include "calibrate/backends/backend_rows.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -31,7 +31,7 @@ struct Slowest {
   double over_middle = 1.0;
 };
 
-/// What a process says of a block: a letter, then its time or why there is none.
+/// Text of a process about a block: a letter, then its time or why there is none.
 constexpr char kTime = 't';
 constexpr char kReason = 'r';
 
@@ -115,7 +115,7 @@ class TogetherBackend final : public Backend {
     if (reason.empty()) return std::nullopt;
     return reason;
   }
-  /// Of the first process; all may say why they are slowed.
+  /// State of the first process; all may say why they are slowed.
   [[nodiscard]] io::SampleState state() override {
     io::SampleState state = own_->state();
     const std::string own = fmt::format("{}", fmt::join(state.slowed, "; "));

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "calibrate/probe.hpp"
-#include "calibrate/processes/message_group.hpp"
+#include "calibrate/processes/processes.hpp"
 #include "cost/kernels/kernel_shape.hpp"
 
 namespace plansearch::calibrate {
@@ -59,7 +59,7 @@ struct StreamPass {
   int writes;
   [[nodiscard]] int arrays() const { return reads > writes ? reads : writes; }
 };
-/// Of a point of the probe. Unmeasurable where its name is unknown.
+/// The pass of a point. Unmeasurable where its name is unknown.
 [[nodiscard]] const StreamPass& stream_pass(const Point& point);
 
 /// Bytes of one element of a format of products; 4 where it is unknown.

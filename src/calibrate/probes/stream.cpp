@@ -71,4 +71,12 @@ Work host_copy_work(const Point& point) {
   return {0.0, 32.0 * point.number("bytes"), point.number("bytes")};
 }
 
+std::vector<Point> launch_points(const Grid& /*grid*/) {
+  return {{"launch", {{"kernel", "stream"}}}, {"launch", {{"kernel", "graph"}}}};
+}
+
+Work launch_work(const Point& /*point*/) {
+  return {};
+}
+
 }  // namespace plansearch::calibrate

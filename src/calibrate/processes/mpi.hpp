@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "calibrate/processes/message_group.hpp"
 #include "calibrate/processes/processes.hpp"
 
 namespace plansearch::calibrate {

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes that one launcher started together: one a GPU, or one a share of a processor.
+// The processes that one launcher started together (one a GPU, or one a share of a processor), how
+// they find each other, and the groups of ranks that messages join.
 #pragma once
 
+#include <compare>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace plansearch::calibrate {
@@ -26,7 +30,7 @@ class Processes {
   [[nodiscard]] virtual std::string launcher() const = 0;
 
   [[nodiscard]] virtual double max(double value) = 0;
-  /// Of every rank, in their order.
+  /// Texts of all ranks, in their order.
   [[nodiscard]] virtual std::vector<std::string> texts(const std::string& own) = 0;
   virtual void wait_for_all() = 0;
   /// That of the first rank.
@@ -42,5 +46,61 @@ class Processes {
 /// time; it must not return. Throws Unmeasurable where the others do not come.
 [[nodiscard]] std::unique_ptr<Processes> join_processes(
     const std::function<void(const std::string&)>& on_loss);
+
+/// So many ranks, so far apart; all groups at once, or the first alone.
+struct MessageGroup {
+  int ranks = 1;
+  int stride = 1;
+  bool alone = false;
+  auto operator<=>(const MessageGroup&) const = default;
+};
+
+/// Group of a rank, and its place there.
+struct GroupPlace {
+  int group = 0;
+  int place = 0;
+  bool operator==(const GroupPlace&) const = default;
+};
+/// Groups lie beside each other as those of a mesh axis do.
+[[nodiscard]] GroupPlace place_of(int rank, const MessageGroup& group);
+/// The first rank of the group of a rank.
+[[nodiscard]] int leader_of(int rank, const MessageGroup& group);
+/// Whether so many ranks fall into whole groups.
+[[nodiscard]] bool divides(const MessageGroup& group, int ranks);
+/// Over which a group spreads, with so many ranks a node.
+[[nodiscard]] int nodes_of(const MessageGroup& group, int ranks_of_node);
+
+/// Where this process stands among those that were started with it, and where they meet.
+struct Launch {
+  std::string launcher;
+  int rank = 0;
+  int size = 1;
+  int place_in_node = 0;
+  int size_of_node = 1;
+  std::string host{};  ///< of the first process
+  int port = 0;        ///< on which the first process waits
+  bool operator==(const Launch&) const = default;
+};
+
+/// Null for variables that are not set.
+using Variables = std::function<const char*(const char*)>;
+
+/// torchrun: RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT (one above
+/// it, where the agent keeps that port itself). srun: SLURM_PROCID, SLURM_STEP_NUM_TASKS,
+/// SLURM_LOCALID, SLURM_STEP_TASKS_PER_NODE, SLURM_STEP_NODELIST, SLURM_JOB_ID.
+/// PLANSEARCH_PORT names another port. Nothing: a process alone.
+[[nodiscard]] std::optional<Launch> launch_of(const Variables& variable);
+
+/// First host of a list: gpu003 of "gpu[003-010,12],login1".
+[[nodiscard]] std::string first_host(std::string_view list);
+
+/// A process that ended before its time, as the others see it; thrown.
+struct ProcessLost {
+  std::string reason;
+};
+
+/// Waits for all of them, at most so many seconds; throws Unmeasurable that names who is missing.
+[[nodiscard]] std::unique_ptr<Processes> join_store(
+    const Launch& launch, const std::function<void(const std::string&)>& on_loss, double seconds);
 
 }  // namespace plansearch::calibrate

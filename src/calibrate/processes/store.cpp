@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every process has two connections to the first: one for texts, one that only tells whether the
 // other side is alive.
-#include "calibrate/processes/store.hpp"
+#include "calibrate/processes/processes.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -99,7 +99,7 @@ class StoreProcesses final : public Processes {
   }
 
  private:
-  /// What the first process makes of the texts of all.
+  /// Answer that the first process makes of the texts of all.
   std::string exchange(std::string own,
                        std::string (*combined)(const std::vector<std::string>& all)) {
     if (rank() != 0) {
@@ -158,7 +158,7 @@ double seconds_left(Clock::time_point begin, double seconds) {
   return seconds - std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// What a connection says of itself: greeting, its use, rank, host.
+/// First text of a connection: greeting, its use, rank, host.
 std::string introduction(std::string_view use, int rank) {
   return fmt::format("{}\n{}\n{}\n{}", kGreeting, use, rank, own_host());
 }

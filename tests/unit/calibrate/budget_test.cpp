@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "calibrate/budget.hpp"
+#include "calibrate/session.hpp"
 
 #include <doctest/doctest.h>
 

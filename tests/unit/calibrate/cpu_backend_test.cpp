@@ -4,9 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "calibrate/backends/blas.hpp"
-#include "calibrate/backends/memory_passes.hpp"
-#include "calibrate/backends/plain_gemm.hpp"
+#include "calibrate/backends/cpu_loops.hpp"
+#include "calibrate/backends/cpu_trials.hpp"
 
 namespace plansearch::calibrate {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "calibrate/processes/launch.hpp"
+#include "calibrate/processes/processes.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "calibrate/processes/message_group.hpp"
+#include "calibrate/processes/processes.hpp"
 
 #include <doctest/doctest.h>
 

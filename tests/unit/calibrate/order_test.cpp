@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "calibrate/order.hpp"
+#include "calibrate/session.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "calibrate/processes/store.hpp"
+#include "calibrate/processes/processes.hpp"
 
 #include <doctest/doctest.h>
 #include <unistd.h>
