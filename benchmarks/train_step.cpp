@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "calibrate/backend.hpp"
-#include "calibrate/backends/blas.hpp"
-#include "calibrate/backends/memory_passes.hpp"
+#include "calibrate/backends/cpu_loops.hpp"
+#include "calibrate/backends/cpu_trials.hpp"
 #include "calibrate/processes/mpi.hpp"
 #include "cost/collective/collective_cost.hpp"
 #include "cost/kernels/compute_cost.hpp"

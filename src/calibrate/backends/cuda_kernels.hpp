@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources of the stream probe's passes for CUDA; arrays lie as those of memory_passes.hpp.
+// Sources of the stream probe's passes for CUDA; arrays lie as those of cpu_loops.hpp.
 #pragma once
 
 namespace plansearch::calibrate {
