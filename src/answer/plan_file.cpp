@@ -12,7 +12,7 @@
 #include "report/columns.hpp"
 #include "report/json_text.hpp"
 #include "report/plan_cells.hpp"
-#include "report/plan_row.hpp"
+#include "report/plan_fields.hpp"
 
 namespace plansearch {
 namespace {

@@ -15,7 +15,7 @@
 #include "plansearch/stop_token.hpp"
 #include "question/degrees.hpp"
 #include "question/resolve_plan.hpp"
-#include "report/plan_row.hpp"
+#include "report/plan_fields.hpp"
 #include "report/training.hpp"
 
 namespace plansearch {

@@ -15,7 +15,7 @@
 #include "report/evidence_text.hpp"
 #include "report/json_text.hpp"
 #include "report/plan_cells.hpp"
-#include "report/plan_row.hpp"
+#include "report/plan_fields.hpp"
 #include "report/text_table.hpp"
 
 namespace plansearch {

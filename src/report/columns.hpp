@@ -47,7 +47,7 @@ template <typename Row>
   return object;
 }
 
-/// What `object` makes of every row.
+/// The results of `object` for all rows.
 template <typename Rows, typename Object>
 [[nodiscard]] nlohmann::ordered_json array_of(const Rows& rows, const Object& object) {
   nlohmann::ordered_json array = nlohmann::ordered_json::array();
@@ -84,13 +84,13 @@ template <typename Row>
   return table;
 }
 
-/// Those of tables, of a part of another row; "-" where it is absent.
+/// Appends the columns of tables of a part of the row; "-" where it is absent.
 template <typename Row, typename Part>
 void append(Columns<Row>& columns, const Columns<Part>& more,
             const std::function<std::optional<Part>(const Row&)>& part) {
   for (const Column<Part>& column : more) {
     if (column.title.title.empty()) continue;
-    columns.push_back({.key = {}, .title = column.title, .cell = [&column, part](const Row& row) {
+    columns.push_back({.key = {}, .title = column.title, .cell = [column, part](const Row& row) {
                          const std::optional<Part> found = part(row);
                          return found ? cell_of(column, *found) : Cell("-");
                        }});

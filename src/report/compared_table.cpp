@@ -13,7 +13,7 @@
 #include "report/evidence_text.hpp"
 #include "report/json_text.hpp"
 #include "report/plan_cells.hpp"
-#include "report/plan_row.hpp"
+#include "report/plan_fields.hpp"
 #include "report/text_table.hpp"
 #include "report/training.hpp"
 
@@ -26,7 +26,6 @@ using Json = nlohmann::ordered_json;
 constexpr double kUnitTokens = 1e9;
 
 using Row = const ComparedRow&;
-using Plan = const PlanReport&;
 
 Column<ComparedRow> column(TextColumn title, std::function<Cell(Row)> cell) {
   return {.key = {}, .title = std::move(title), .cell = std::move(cell)};
@@ -66,31 +65,31 @@ std::optional<TrainingCost> cost_of(Row row) {
 /// Columns of results; "-" where a row has no plan.
 Columns<ComparedRow> result_columns(const ComparisonReport& report) {
   Columns<ComparedRow> columns;
-  const auto add = [&](TextColumn title, std::function<Cell(Row, Plan)> cell) {
-    columns.push_back(
-        column(std::move(title), [cell](Row r) { return r.plan ? cell(r, *r.plan) : Cell("-"); }));
+  append<ComparedRow, ShownPlan>(columns, plan_columns(PlanTable::Comparison),
+                                 [](Row r) -> std::optional<ShownPlan> {
+                                   if (!r.plan) return std::nullopt;
+                                   return ShownPlan{r.question, *r.plan, r.fits ? "" : " (!)"};
+                                 });
+  const auto result = [](TextColumn title, std::function<Cell(Row)> cell) {
+    return column(std::move(title), [cell](Row r) { return r.plan ? cell(r) : Cell("-"); });
   };
-  add({"step"}, [](Row, Plan p) { return p.estimate.step.total(); });
-  add({"p10 - p90", Align::Right, 3}, [](Row, Plan p) { return range_cell(p.p10, p.p90); });
-  add({"tokens/s", Align::Right, 5}, [](Row, Plan p) { return count_cell(p.tokens_per_s); });
-  add({"speed"}, [](Row r, Plan) { return r.speed ? fmt::format("{:.2f}", *r.speed) : "-"; });
-  // What a changed value makes of the speed is what the comparison is about.
-  const bool what_if = differs(traits().back(), report.rows);  // in what is set
-  add({"80 %", Align::Right, what_if ? 0 : 3}, [](Row r, Plan) {
-    return r.speed_p10 ? fmt::format("{:.2f} - {:.2f}", *r.speed_p10, *r.speed_p90) : "";
-  });
-  add({"MFU", Align::Right, 2}, [](Row, Plan p) { return share_text(p.mfu); });
-  add({"memory", Align::Right, 4}, [](Row r, Plan p) {
-    return memory_of(p.estimate.memory.total(), r.question.memory_capacity) +
-           (r.fits ? "" : " (!)");
-  });
+  // The effect of a changed value on the speed is what such a comparison is for.
+  const bool what_if = differs(traits().back(), report.rows);
+  const auto mfu = std::find_if(columns.begin(), columns.end(),
+                                [](const auto& column) { return column.title.title == "MFU"; });
+  columns.insert(
+      mfu,
+      {result({"speed"}, [](Row r) { return r.speed ? fmt::format("{:.2f}", *r.speed) : "-"; }),
+       result({"80 %", Align::Right, what_if ? 0 : 3}, [](Row r) {
+         return r.speed_p10 ? fmt::format("{:.2f} - {:.2f}", *r.speed_p10, *r.speed_p90) : "";
+       })});
   if (report.rows.front().question.tokens) {
     append<ComparedRow, TrainingCost>(columns, training_columns(), cost_of);
   } else {
-    add({"GPU-hours/1B tokens", Align::Right, 1},
-        [](Row r, Plan) { return gpu_hours_cell(cost_of(r)->gpu_time); });
-    add({"price/1B tokens", Align::Right, 1},
-        [](Row r, Plan) { return price_cell(cost_of(r)->price_usd); });
+    columns.push_back(result({"GPU-hours/1B tokens", Align::Right, 1},
+                             [](Row r) { return gpu_hours_cell(cost_of(r)->gpu_time); }));
+    columns.push_back(result({"price/1B tokens", Align::Right, 1},
+                             [](Row r) { return price_cell(cost_of(r)->price_usd); }));
   }
   columns.push_back(column({"best plan", Align::Left},
                            [](Row r) { return r.plan ? short_plan(r.plan->plan) : r.why_none; }));
@@ -167,7 +166,7 @@ std::string table_text(const ComparisonReport& report, int columns) {
   return wrapped(text + "\n" + evidence_text(report.evidence) + "\n", columns);
 }
 
-/// What a comparison adds to a row.
+/// Fields that set a row beside the first one.
 Json relation_json(const ComparedRow& row) {
   Json json = Json::object();
   json["speed"] = or_null(row.speed);
@@ -199,7 +198,7 @@ Json row_json(const ComparedRow& row) {
   return json;
 }
 
-/// Flat; what a row without a plan does not know is empty.
+/// Flat; a row without a plan has empty results.
 Json csv_row(const ComparedRow& row) {
   Json line{{"name", row.name}};
   line.update(plan_row(row.question, row.plan.value_or(PlanReport{}), RowKind::Collected));

@@ -9,7 +9,7 @@
 
 #include "report/json_text.hpp"
 #include "report/plan_cells.hpp"
-#include "report/plan_row.hpp"
+#include "report/plan_fields.hpp"
 #include "report/text_table.hpp"
 
 namespace plansearch {
@@ -42,7 +42,7 @@ void add_rows(TextTable& table, const std::string& whole, const Breakdown& plan,
   add_row(table, whole, plan.total(), rival.total());
 }
 
-/// `b` less `a`, key by key of two objects that hold numbers and objects of numbers.
+/// `b` less `a`, by the keys of `a`, which holds numbers and objects of numbers.
 Json difference_json(const Json& a, const Json& b) {
   Json difference = Json::object();
   for (const auto& item : a.items()) {
@@ -55,15 +55,11 @@ Json difference_json(const Json& a, const Json& b) {
 }
 
 Json comparison_json(const SearchReport& report, const Rival& rival) {
-  const Json mine = to_json(report.plans.front());
+  constexpr std::string_view kKeys[] = {"step_time_s",       "tokens_per_s", "mfu",
+                                        "peak_memory_bytes", "step",         "memory"};
+  const Json mine = plan_json(report.question, report.plans.front(), kKeys);
   const Json theirs = plan_json(rival.question, rival.plan);
-  Json more = Json::object();
-  for (const char* key : {"step_time_s", "tokens_per_s", "mfu", "peak_memory_bytes"}) {
-    more[key] = theirs.at(key).get<double>() - mine.at(key).get<double>();
-  }
-  for (const char* key : {"step", "memory"}) {
-    more[key] = difference_json(mine.at(key), theirs.at(key));
-  }
+  Json more = difference_json(mine, theirs);
   return {{"name", rival.name},
           {"question", identity_json(rival.question)},
           {"plan", theirs},

@@ -8,7 +8,7 @@
 #include "base/units.hpp"
 #include "report/columns.hpp"
 #include "report/plan_cells.hpp"
-#include "report/plan_row.hpp"
+#include "report/plan_fields.hpp"
 
 namespace plansearch {
 namespace {

@@ -43,6 +43,10 @@ std::string across_stages(const PlanSummary& plan,
   return alike ? cell(plan.degrees) : by_stage(cells);
 }
 
+bool any_stage(const PlanSummary& plan, const std::function<bool(const PlanDegrees&)>& holds) {
+  return holds(plan.degrees) || std::any_of(plan.stages.begin(), plan.stages.end(), holds);
+}
+
 std::string recompute_cell(const PlanDegrees& plan) {
   if (plan.modules != 0) return to_text(LayerModules(plan.modules), "+");
   if (plan.recompute_layers == 0) return std::string(to_text(plan.recompute));
@@ -196,6 +200,17 @@ std::string context_cell(const PlanDegrees& plan) {
       return fmt::format("{}g", plan.context);
   }
   throw InternalError("unknown kind of context parallelism");
+}
+
+std::string reasons_cell(const PlanReport& plan) {
+  constexpr std::size_t kShown = 2;
+  std::string text = fmt::format(
+      "{}",
+      fmt::join(plan.why.begin(),
+                plan.why.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, plan.why.size())),
+                ", "));
+  for (const PlanFeature& feature : plan.features) text += ", by " + feature.name;
+  return text;
 }
 
 std::string schedule_cell(const PlanDegrees& plan) {

@@ -33,9 +33,12 @@ struct BreakdownPart {
 /// Values of the stages in order, equal neighbours once: "4/2x7", "full/none x7".
 [[nodiscard]] std::string by_stage(const std::vector<std::string>& values);
 [[nodiscard]] std::string layers_by_stage(const PlanSummary& plan);
-/// What `cell` says of a plan; by_stage for stages that differ in it.
+/// `cell` of a plan; by_stage for stages that differ in it.
 [[nodiscard]] std::string across_stages(const PlanSummary& plan,
                                         const std::function<std::string(const PlanDegrees&)>& cell);
+/// Whether it holds for the degrees of the plan or of any of its stages.
+[[nodiscard]] bool any_stage(const PlanSummary& plan,
+                             const std::function<bool(const PlanDegrees&)>& holds);
 /// Tensor degree: "8", or "2x4x1" for a grid, with "+sp" under sequence parallelism.
 [[nodiscard]] std::string tensor_cell(const PlanDegrees& plan);
 /// " 2x2" behind the tensor degree of a plan with operators in steps over such squares, " ring".
@@ -46,6 +49,9 @@ struct BreakdownPart {
 [[nodiscard]] std::string recompute_cell(const PlanDegrees& plan);
 /// "1f1b", "interleaved", or "-" without a pipeline.
 [[nodiscard]] std::string schedule_cell(const PlanDegrees& plan);
+
+/// The two heaviest reasons, and the features of the framework that the plan uses.
+[[nodiscard]] std::string reasons_cell(const PlanReport& plan);
 
 /// "dp 8, pp 4, tp 2, ..." with only the degrees above one; "tp 4/2/2" where stages differ.
 [[nodiscard]] std::string short_plan(const PlanSummary& plan);

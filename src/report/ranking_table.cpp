@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/ranking_table.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/units.hpp"
 #include "report/plan_cells.hpp"
+#include "report/plan_fields.hpp"
 #include "report/plan_tables.hpp"
 #include "report/text_table.hpp"
 #include "report/training.hpp"
@@ -22,168 +19,7 @@
 namespace plansearch {
 namespace {
 
-std::string reasons(const PlanReport& plan) {
-  constexpr std::size_t kShown = 2;
-  std::string text = fmt::format(
-      "{}",
-      fmt::join(plan.why.begin(),
-                plan.why.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, plan.why.size())),
-                ", "));
-  for (const PlanFeature& feature : plan.features) text += ", by " + feature.name;
-  return text;
-}
-
-/// A column of the ranking and when it tells something.
-struct PlanColumn {
-  TextColumn column;
-  std::function<Cell(const PlanReport&)> cell;
-  std::function<bool(const PlanReport&)> tells = [](const PlanReport&) { return true; };
-};
-
-/// Of the plan, or of any of its stages.
-bool any_stage(const PlanSummary& plan, const std::function<bool(const PlanDegrees&)>& holds) {
-  return holds(plan.degrees) || std::any_of(plan.stages.begin(), plan.stages.end(), holds);
-}
-
-std::string number(int value) {
-  return fmt::format("{}", value);
-}
-
-PlanColumn degree_column(
-    TextColumn column, std::function<std::string(const PlanDegrees&)> cell,
-    std::function<bool(const PlanDegrees&)> tells = [](const PlanDegrees&) { return true; }) {
-  return {std::move(column),
-          [cell = std::move(cell)](const PlanReport& p) { return across_stages(p.plan, cell); },
-          [tells = std::move(tells)](const PlanReport& p) { return any_stage(p.plan, tells); }};
-}
-
-/// "2 (4, 8 tie)", "2 (4-20 tie)": with the numbers of its variants.
-std::string chunks_cell(const PlanReport& plan) {
-  std::set<int> others;
-  const PlanDegrees& own = plan.plan.degrees;
-  for (const PlanDegrees& variant : plan.variants) {
-    const bool twin = variant.zero != own.zero || variant.context_kind != own.context_kind;
-    if (!twin) others.insert(variant.chunks);
-  }
-  others.erase(own.chunks);
-  constexpr std::size_t kListed = 2;
-  std::string text =
-      across_stages(plan.plan, [](const PlanDegrees& p) { return number(p.chunks); });
-  if (others.size() > kListed) {
-    text += fmt::format(" ({}-{} tie)", *others.begin(), *others.rbegin());
-  } else if (!others.empty()) {
-    text += fmt::format(" ({} tie)", fmt::join(others, ", "));
-  }
-  return text;
-}
-
-bool is_any(const PlanDegrees& /*variant*/, const PlanDegrees& /*plan*/) {
-  return true;
-}
-
-/// "0 (1 tie)": with what the cell says of variants that are meant.
-std::string tied_cell(const PlanReport& plan, std::string (*cell)(const PlanDegrees&),
-                      bool (*is_meant)(const PlanDegrees&, const PlanDegrees&) = is_any) {
-  std::string text = across_stages(plan.plan, cell);
-  std::set<std::string> others;
-  for (const PlanDegrees& variant : plan.variants) {
-    if (is_meant(variant, plan.plan.degrees)) others.insert(cell(variant));
-  }
-  others.erase(text);
-  if (!others.empty()) text += fmt::format(" ({} tie)", fmt::join(others, ", "));
-  return text;
-}
-
-std::string zero_cell(const PlanDegrees& plan) {
-  return number(static_cast<int>(plan.zero));
-}
-
-/// The order of its pipeline, and those of variants with as many chunks.
-std::string order_cell(const PlanReport& plan) {
-  if (plan.plan.window) return "found";
-  return tied_cell(plan, schedule_cell, [](const PlanDegrees& variant, const PlanDegrees& own) {
-    return variant.chunks == own.chunks;
-  });
-}
-
-/// Degrees; what no plan makes use of is left out, but for the three everybody looks for.
-std::vector<PlanColumn> degree_columns() {
-  using Plan = const PlanDegrees&;
-  return {
-      {{"#"},
-       [](const PlanReport& p) {
-         return fmt::format("{}{}", p.ties.with_first ? "~" : "", p.rank);
-       }},
-      degree_column({"dp"}, [](Plan p) { return number(p.data); }),
-      degree_column({"pp"}, [](Plan p) { return number(p.pipeline); }),
-      {{"layers"},
-       [](const PlanReport& p) { return layers_by_stage(p.plan); },
-       [](const PlanReport& p) { return !p.plan.written.empty(); }},
-      {{"vpp"},
-       chunks_cell,
-       [](const PlanReport& p) {
-         const auto chunked = [](Plan d) { return d.chunks > 1; };
-         return any_stage(p.plan, chunked) ||
-                std::any_of(p.variants.begin(), p.variants.end(), chunked);
-       }},
-      {{"tp"},
-       [](const PlanReport& p) { return across_stages(p.plan, tensor_cell) + steps_cell(p.plan); }},
-      {{"cp"},
-       [](const PlanReport& p) { return tied_cell(p, context_cell); },
-       [](const PlanReport& p) { return any_stage(p.plan, [](Plan d) { return d.context > 1; }); }},
-      degree_column(
-          {"ep"}, [](Plan p) { return number(p.expert); }, [](Plan p) { return p.expert > 1; }),
-      degree_column(
-          {"etp"}, [](Plan p) { return number(p.expert_tensor); },
-          [](Plan p) { return p.expert_tensor > 1; }),
-      {{"zero"}, [](const PlanReport& p) { return tied_cell(p, zero_cell); }},
-      degree_column({"mbs"}, [](Plan p) { return number(p.micro_batch); }),
-      degree_column(
-          {"pieces"}, [](Plan p) { return number(p.pieces); }, [](Plan p) { return p.pieces > 1; }),
-      degree_column({"recompute", Align::Left}, recompute_cell,
-                    [](Plan p) { return p.recompute != Recompute::None; }),
-      degree_column(
-          {"dispatcher", Align::Left}, [](Plan p) { return std::string(to_text(p.dispatcher)); },
-          [](Plan p) { return p.dispatcher != kOwnDispatcher; }),
-      degree_column(
-          {"offload", Align::Left}, [](Plan p) { return std::string(host_text(p.on_host)); },
-          [](Plan p) { return p.on_host != 0; }),
-      {{"schedule", Align::Left, 2}, order_cell, [](const PlanReport& p) {
-         return p.plan.degrees.pipeline > 1 || schedule_row(p.plan.degrees.schedule).joins;
-       }}};
-}
-
-/// Below half a percent a risk is not worth a column.
-bool is_at_risk(const PlanReport& plan) {
-  return plan.memory_risk >= 0.005;
-}
-
-std::vector<PlanColumn> cost_columns(Bytes capacity) {
-  const auto share = [](auto part) {
-    return [part](const PlanReport& p) {
-      const StepTimeBreakdown& step = p.estimate.step;
-      return share_text(part(step) / (step.total() - step.site));
-    };
-  };
-  return {
-      {{"step"}, [](const PlanReport& p) { return p.estimate.step.total(); }},
-      {{"p10 - p90", Align::Right, 3},
-       [](const PlanReport& p) { return range_cell(p.p10, p.p90); }},
-      {{"tokens/s", Align::Right, 6},
-       [](const PlanReport& p) { return count_cell(p.tokens_per_s); }},
-      {{"MFU", Align::Right, 2}, [](const PlanReport& p) { return share_text(p.mfu); }},
-      {{"memory"},
-       [capacity](const PlanReport& p) { return memory_of(p.estimate.memory.total(), capacity); }},
-      {{"risk", Align::Right, 2}, [](const PlanReport& p) { return risk_text(p); }, is_at_risk},
-      {{"comm", Align::Right, 5},
-       share([](const StepTimeBreakdown& step) { return step.exposed_total(); })},
-      {{"bubble", Align::Right, 4},
-       share([](const StepTimeBreakdown& step) { return step.bubble; }),
-       [](const PlanReport& p) { return p.plan.degrees.pipeline > 1; }},
-      {{"why", Align::Left, 7}, reasons}};
-}
-
-/// Beside the interval: what runs in the slow mode of the fabric take.
+/// The step in the slow mode of the fabric, which is not in the interval.
 std::string slow_mode_text(const PlanReport& plan) {
   if (!plan.slow) return {};
   return fmt::format(
@@ -193,7 +29,7 @@ std::string slow_mode_text(const PlanReport& plan) {
       to_text(plan.estimate.step.total() + plan.slow->excess), plan.rank);
 }
 
-/// What cells of degrees mean, where a plan has them.
+/// The meaning of a sign in a cell of degrees, said where a plan has it.
 struct DegreeNote {
   bool (*holds)(const PlanDegrees& plan);
   const char* words;
@@ -230,7 +66,7 @@ std::string without_text(const SearchReport& report) {
                      short_plan(*without.plan), to_text(without.step), 100.0 * without.over_first);
 }
 
-/// Where no column tells orders: those that chunks do not tell.
+/// Plans with joined directions, where the table has no column for their order.
 std::string pairs_text(const std::vector<PlanReport>& plans) {
   std::vector<std::string> pairs;
   for (const PlanReport& p : plans) {
@@ -285,33 +121,22 @@ std::string beyond_text(const SearchReport& report) {
 }  // namespace
 
 TextTable plan_table(const SearchReport& report) {
-  std::vector<PlanColumn> columns = degree_columns();
-  for (PlanColumn& column : cost_columns(report.question.memory_capacity)) {
-    columns.push_back(std::move(column));
-  }
-  Columns<PlanReport> training;
+  std::vector<ShownPlan> plans;
+  for (const PlanReport& plan : report.plans) plans.push_back({report.question, plan});
+  Columns<ShownPlan> columns = plan_columns(PlanTable::Ranking, plans);
   if (report.question.tokens) {
-    append<PlanReport, TrainingCost>(training, training_columns(), [&](const PlanReport& p) {
-      return training_cost(report.question, p);
+    const Column<ShownPlan> why = std::move(columns.back());
+    columns.pop_back();
+    append<ShownPlan, TrainingCost>(columns, training_columns(), [](const ShownPlan& s) {
+      return training_cost(s.question, s.plan);
     });
+    columns.push_back(why);
   }
-  for (Column<PlanReport>& column : training) {
-    columns.insert(columns.end() - 1, {column.title, std::move(column.cell)});  // before reasons
+  std::vector<ShownPlan> shown;
+  for (const ShownPlan& plan : plans) {
+    if (!plan.plan.variant_of) shown.push_back(plan);
   }
-  std::erase_if(columns, [&](const PlanColumn& column) {
-    return std::none_of(report.plans.begin(), report.plans.end(),
-                        [&](const PlanReport& p) { return column.tells(p); });
-  });
-  std::vector<TextColumn> headers;
-  for (const PlanColumn& column : columns) headers.push_back(column.column);
-  TextTable table(headers);
-  for (const PlanReport& p : report.plans) {
-    if (p.variant_of) continue;
-    std::vector<Cell> cells;
-    for (const PlanColumn& column : columns) cells.push_back(column.cell(p));
-    table.add_row(std::move(cells));
-  }
-  return table;
+  return table_of(columns, shown);
 }
 
 std::string plan_legend(const std::vector<PlanReport>& plans, const TextTable& table, int columns) {
@@ -326,7 +151,7 @@ std::string plan_legend(const std::vector<PlanReport>& plans, const TextTable& t
     text += "(... tie): variants of the plan that are too close to it to call\n";
   }
   if (!table.shows("why", columns)) {
-    text += fmt::format("why plan {}: {}\n", plans.front().rank, reasons(plans.front()));
+    text += fmt::format("why plan {}: {}\n", plans.front().rank, reasons_cell(plans.front()));
   }
   if (!table.shows("schedule", columns)) text += pairs_text(plans);
   text += slow_mode_text(plans.front());

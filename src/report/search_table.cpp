@@ -10,9 +10,8 @@
 #include "report/columns.hpp"
 #include "report/json_text.hpp"
 #include "report/plan_cells.hpp"
-#include "report/plan_row.hpp"
+#include "report/plan_fields.hpp"
 #include "report/plan_tables.hpp"
-#include "report/ranking_table.hpp"
 #include "report/text_table.hpp"
 #include "report/training.hpp"
 
@@ -184,36 +183,33 @@ Json ladder_json(const LadderReport& ladder) {
 /// "-" in the columns of a size without a plan.
 TextTable ladder_rows(const std::vector<LadderRung>& ladder) {
   using Rung = const LadderRung&;
-  using Plan = const PlanReport&;
-  Columns<LadderRung> columns{
-      {.key = {},
-       .title = {"GPUs"},
-       .cell = [](Rung r) { return Cell(grouped(r.report.question.gpus)); }},
-      {.key = {}, .title = {"best plan", Align::Left}, .cell = [](Rung r) {
-         return r.report.plans.empty() ? Cell(std::string(nothing_found(r.report)))
-                                       : Cell(short_plan(r.report.plans.front().plan));
-       }}};
-  const auto add = [&](TextColumn title, std::function<Cell(Rung, Plan)> cell) {
-    columns.push_back({.key = {}, .title = std::move(title), .cell = [cell](Rung r) {
-                         return r.report.plans.empty() ? Cell("-")
-                                                       : cell(r, r.report.plans.front());
-                       }});
+  const auto best = [](Rung r) -> std::optional<ShownPlan> {
+    if (r.report.plans.empty()) return std::nullopt;
+    const bool tight = r.report.admitted == MemoryFit::Tight;
+    return ShownPlan{r.report.question, r.report.plans.front(), tight ? ", tight" : ""};
   };
-  add({"step"}, [](Rung, Plan p) { return Cell(p.estimate.step.total()); });
-  add({"p10 - p90", Align::Right, 2}, [](Rung, Plan p) { return range_cell(p.p10, p.p90); });
-  add({"tokens/s", Align::Right, 3}, [](Rung, Plan p) { return count_cell(p.tokens_per_s); });
-  add({"MFU", Align::Right, 2}, [](Rung, Plan p) { return Cell(share_text(p.mfu)); });
-  add({"memory", Align::Right, 1}, [](Rung r, Plan p) {
-    return Cell(memory_of(p.estimate.memory.total(), r.report.question.memory_capacity) +
-                (r.report.admitted == MemoryFit::Tight ? ", tight" : ""));
-  });
-  add({"speed-up", Align::Right, 4},
-      [](Rung r, Plan) { return Cell(fmt::format("{:.2f}", r.speedup)); });
-  add({"efficiency"}, [](Rung r, Plan) { return Cell(share_text(r.efficiency)); });
+  const auto column = [](TextColumn title, std::function<Cell(Rung)> cell) -> Column<LadderRung> {
+    return {.key = {}, .title = std::move(title), .cell = std::move(cell)};
+  };
+  const auto if_it_runs = [](Rung r, const std::string& text) {
+    return Cell(r.report.plans.empty() ? "-" : text);
+  };
+  Columns<LadderRung> columns{
+      column({"GPUs"}, [](Rung r) { return Cell(grouped(r.report.question.gpus)); }),
+      column({"best plan", Align::Left}, [](Rung r) {
+        return r.report.plans.empty() ? Cell(std::string(nothing_found(r.report)))
+                                      : Cell(short_plan(r.report.plans.front().plan));
+      })};
+  append<LadderRung, ShownPlan>(columns, plan_columns(PlanTable::Ladder), best);
+  columns.push_back(column({"speed-up", Align::Right, 4}, [=](Rung r) {
+    return if_it_runs(r, fmt::format("{:.2f}", r.speedup));
+  }));
+  columns.push_back(
+      column({"efficiency"}, [=](Rung r) { return if_it_runs(r, share_text(r.efficiency)); }));
   if (ladder.front().report.question.tokens) {
-    append<LadderRung, TrainingCost>(columns, training_columns(), [](Rung r) {
-      return r.report.plans.empty() ? std::nullopt
-                                    : training_cost(r.report.question, r.report.plans.front());
+    append<LadderRung, TrainingCost>(columns, training_columns(), [=](Rung r) {
+      const auto shown = best(r);
+      return shown ? training_cost(shown->question, shown->plan) : std::nullopt;
     });
   }
   return table_of(columns, ladder);

@@ -11,7 +11,7 @@
 #include "report/page/html.hpp"
 #include "report/page/rank_picture.hpp"
 #include "report/plan_cells.hpp"
-#include "report/plan_row.hpp"
+#include "report/plan_fields.hpp"
 #include "report/plan_tables.hpp"
 #include "report/text_table.hpp"
 #include "report/training.hpp"

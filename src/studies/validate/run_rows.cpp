@@ -10,7 +10,7 @@
 #include "base/units.hpp"
 #include "report/columns.hpp"
 #include "report/plan_cells.hpp"
-#include "report/plan_row.hpp"
+#include "report/plan_fields.hpp"
 #include "studies/validate/run_report.hpp"
 
 namespace plansearch {
