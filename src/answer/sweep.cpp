@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "answer/sweep_files.hpp"
-#include "answer/sweep_plot.hpp"
 #include "base/parallel.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/setting_table.hpp"

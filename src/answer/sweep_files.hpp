@@ -48,4 +48,9 @@ class Journal {
   io::Descriptor file_;
 };
 
+/// Pictures of a sweep: step time over the number that its questions vary. InputError for others.
+void check_sweep_plots(const std::vector<std::string>& plots);
+/// Each "sweep=FILE" as --plot takes it. InputError where there is nothing to draw.
+void write_sweep_plots(const std::vector<std::string>& plots, const AnswerTable& rows);
+
 }  // namespace plansearch

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "answer/sweep_plot.hpp"
+#include "answer/sweep_files.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,14 +16,13 @@
 #include "io/file.hpp"
 #include "plansearch/error.hpp"
 #include "report/page/pictures.hpp"
-#include "report/page/plots.hpp"
 
 namespace plansearch {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// More curves than this cannot be told apart.
+/// More curves than this cannot be distinguished.
 constexpr std::size_t kMostCurves = 8;
 
 /// "model=gpt2-xl gpus=32" as keys and values.
@@ -75,7 +74,7 @@ std::map<std::string, bool> varied_keys(const std::vector<Point>& points) {
   return varied;
 }
 
-/// Sizes before degrees: what people put on the axis.
+/// The key on the axis: sizes before degrees.
 std::string axis_of(const std::map<std::string, bool>& varied) {
   for (const char* key : {"gpus", "nodes", "seq_len", "batch"}) {
     const auto found = varied.find(key);
@@ -97,7 +96,7 @@ std::string name_of(const Asked& asked, const std::map<std::string, bool>& varie
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-std::string figure_of(const AnswerTable& rows) {
+page::Figure figure_of(const AnswerTable& rows) {
   const std::vector<Point> points = points_of(rows);
   const auto varied = varied_keys(points);
   const std::string axis = axis_of(varied);
@@ -147,12 +146,12 @@ void check_sweep_plots(const std::vector<std::string>& plots) {
 }
 
 void write_sweep_plots(const std::vector<std::string>& plots, const AnswerTable& rows) {
-  const std::string figure = figure_of(rows);
+  const page::Figure figure = figure_of(rows);
   for (const std::string& plot : plots) {
-    if (figure.empty())
+    if (figure.content.empty())
       throw InputError({}, fmt::format("--plot {}: this answer has nothing to draw", plot),
                        "it takes two questions with plans that differ in a number, such as gpus");
-    io::write_file(plot.substr(plot.find('=') + 1), page::svg_file(figure));
+    io::write_file(plot.substr(plot.find('=') + 1), page::svg_file({&figure, 1}));
   }
 }
 

@@ -16,7 +16,7 @@
 #include "plan/stages/expand.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
-#include "report/page/search_page.hpp"
+#include "report/page/page.hpp"
 #include "report/plan_timeline.hpp"
 
 namespace plansearch {
@@ -32,7 +32,7 @@ PricedPlan priced_plan(const ResolvedQuestion& asked, const SearchReport& report
 
 namespace {
 
-/// What pictures of an answer are made from; the content points into it.
+/// The data of the pictures of an answer; the content points into it.
 struct Drawn {
   std::optional<PricedPlan> first;
   std::shared_ptr<const PricedProgram> program;
@@ -100,12 +100,12 @@ void write_plots(const std::vector<std::string>& plots, const ResolvedQuestion& 
   for (const std::string& plot : plots) {
     const std::size_t equals = plot.find('=');
     const page::PlotRow& row = *plot_named(plot.substr(0, equals));
-    const std::string figure = row.draw(content->content);
-    if (figure.empty()) {
+    const page::Figure figure = row.draw(content->content);
+    if (figure.content.empty()) {
       throw InputError({}, fmt::format("--plot {}: this answer has nothing to draw", plot),
                        fmt::format("it takes {}", row.needs));
     }
-    io::write_file(plot.substr(equals + 1), page::svg_file(figure));
+    io::write_file(plot.substr(equals + 1), page::svg_file({&figure, 1}));
   }
 }
 

@@ -16,7 +16,7 @@ struct PricedPlan {
   Problem problem;
   ParallelPlan plan;
 };
-/// Of a report with a plan.
+/// The report has a plan.
 [[nodiscard]] PricedPlan priced_plan(const ResolvedQuestion& asked, const SearchReport& report);
 
 /// Writes the answer of a search, or of a ladder with its chosen size, as one page; no name: none.
@@ -24,7 +24,7 @@ struct PricedPlan {
 void write_page(const std::string& file, const ResolvedQuestion& asked, const SearchReport& report,
                 int threads, const LadderReport* ladder = nullptr);
 
-/// "step=step.svg": what is wrong with it; empty: nothing.
+/// The fault of an argument such as "step=step.svg"; empty: none.
 [[nodiscard]] std::string plot_problem(const std::string& plot);
 
 /// Writes pictures of plan 1, or of all, as SVG: each "NAME=FILE", legal by plot_problem.

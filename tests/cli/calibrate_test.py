@@ -50,7 +50,7 @@ class Measures(cli_test.Case):
         self.assertTrue(answer["plans"])
         named, plot = self.directory / "other.yaml", self.directory / "fit.svg"
         self.succeed("fit", samples, "--new", "my-box", "--out", named, "--plot", plot, "--quiet")
-        self.assertGreater(len(ElementTree.parse(plot).getroot().findall("{http://www.w3.org/2000/svg}circle")), 30)
+        self.assertGreater(len(list(ElementTree.parse(plot).getroot().iter("{http://www.w3.org/2000/svg}circle"))), 30)
         self.assertIn('name: "my-box"', named.read_text())
 
     def test_a_budget_ends_in_time(self):

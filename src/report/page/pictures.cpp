@@ -7,8 +7,7 @@
 #include <cmath>
 
 #include "base/units.hpp"
-#include "report/page/html.hpp"
-#include "report/page/style.hpp"
+#include "report/page/page.hpp"
 
 namespace plansearch::page {
 namespace {
@@ -36,13 +35,6 @@ std::string rectangle(double x, double y, double width, double height, std::stri
 std::string line(double x1, double y1, double x2, double y2, std::string_view more) {
   return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" {}/>\n", x1, y1,
                      x2, y2, more);
-}
-
-std::string figure(double height, std::string_view alt, std::string_view content) {
-  return fmt::format(
-      "<figure><svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"{}\">\n{}</svg>"
-      "<figcaption>{}</figcaption></figure>\n",
-      kWidth, height, escaped(alt), content, escaped(alt));
 }
 
 /// Names with their colours, in lines below a picture; moves `y` behind them.
@@ -83,7 +75,7 @@ std::vector<std::string> part_names(const std::vector<Bar>& bars) {
   return names;
 }
 
-/// From the values of a picture to its width or height.
+/// Maps values to the width or height of a picture.
 class PlotAxis {
  public:
   PlotAxis(Scale scale, double low, double high, double from, double to)
@@ -138,7 +130,7 @@ constexpr Work kWork[] = {
     {"reductions", [](const Instruction& i) { return i.opcode == Opcode::Collective; }},
     {"optimizer", [](const Instruction& i) { return i.opcode == Opcode::Apply; }}};
 
-/// Everything that takes time on one device.
+/// The instructions of one device that take time.
 std::string work_of(const PricedProgram& program, int device, double y, const PlotAxis& x) {
   std::string text;
   for (const Queue& queue : program.program.queues) {
@@ -174,9 +166,57 @@ std::string time_axis(const PlotAxis& x, double end, double y) {
   return text;
 }
 
+/// The colour of light screens: not every program that reads SVG knows custom properties.
+std::string colour_of(std::string_view name) {
+  const std::string property = fmt::format("--{}: ", name);
+  const std::size_t at = kPage.find(property) + property.size();
+  return std::string(kPage.substr(at, kPage.find(';', at) - at));
+}
+
+/// SVG with its custom properties resolved.
+std::string plain_colours(std::string_view svg) {
+  constexpr std::string_view kOpen = "var(--";
+  std::string text;
+  for (std::size_t at = 0; at < svg.size();) {
+    const std::size_t next = std::min(svg.find(kOpen, at), svg.size());
+    text += svg.substr(at, next - at);
+    if (next == svg.size()) break;
+    const std::size_t end = svg.find(')', next);
+    text += colour_of(svg.substr(next + kOpen.size(), end - next - kOpen.size()));
+    at = end + 1;
+  }
+  return text;
+}
+
 }  // namespace
 
-std::string bars(const BarPicture& picture) {
+std::string escaped(std::string_view text) {
+  std::string safe;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        safe += "&amp;";
+        break;
+      case '<':
+        safe += "&lt;";
+        break;
+      case '>':
+        safe += "&gt;";
+        break;
+      case '"':
+        safe += "&quot;";
+        break;
+      case '\'':
+        safe += "&#39;";
+        break;
+      default:
+        if (static_cast<unsigned char>(c) >= 0x20 || c == '\n') safe += c;
+    }
+  }
+  return safe;
+}
+
+Figure bars(const BarPicture& picture) {
   const std::vector<std::string> names = part_names(picture.bars);
   double most = picture.limit ? picture.limit->value : 0.0;
   for (const Bar& bar : picture.bars) most = std::max(most, total(bar));
@@ -207,10 +247,10 @@ std::string bars(const BarPicture& picture) {
   }
   y += 6.0;
   content += legend(names, y);
-  return figure(y, picture.alt, content);
+  return {y, picture.alt, content};
 }
 
-std::string curves(const CurvePicture& picture) {
+Figure curves(const CurvePicture& picture) {
   std::vector<CurvePoint> all;
   for (const Curve& curve : picture.curves) {
     all.insert(all.end(), curve.points.begin(), curve.points.end());
@@ -245,7 +285,7 @@ std::string curves(const CurvePicture& picture) {
   for (std::size_t c = 0; c < picture.curves.size(); ++c) {
     const Curve& curve = picture.curves[c];
     names.push_back(curve.name);
-    content += path_of(curve, x, y, colour(c));
+    if (curve.line) content += path_of(curve, x, y, colour(c));
     if (!curve.marks) continue;
     for (const CurvePoint& point : curve.points) {
       content += fmt::format(
@@ -255,10 +295,10 @@ std::string curves(const CurvePicture& picture) {
   }
   double below = kHeight + 6.0;
   if (names.size() > 1) content += legend(names, below);
-  return figure(below, picture.alt, content);
+  return {below, picture.alt, content};
 }
 
-std::string timeline(const PricedProgram& program, std::string_view alt) {
+Figure timeline(const PricedProgram& program, std::string_view alt) {
   const double end = to_seconds(program.makespan()).value();
   if (end <= 0.0) return {};
   const PlotAxis x(Scale::Linear, 0.0, end, 90.0, kWidth - 10.0);
@@ -274,10 +314,10 @@ std::string timeline(const PricedProgram& program, std::string_view alt) {
   std::vector<std::string> names;
   for (const Work& work : kWork) names.emplace_back(work.name);
   content += legend(names, y);
-  return figure(y, alt, content);
+  return {y, std::string(alt), content};
 }
 
-std::string memory_curve(const PricedProgram& program, std::string_view alt) {
+Figure memory_curve(const PricedProgram& program, std::string_view alt) {
   const auto held = held_over_time(program);
   const std::vector<Bytes> peaks = peak_bytes(program);
   if (peaks.empty() || program.devices.size() != peaks.size()) return {};
@@ -314,6 +354,27 @@ std::string memory_curve(const PricedProgram& program, std::string_view alt) {
     picture.curves.push_back(std::move(curve));
   }
   return curves(picture);
+}
+
+std::string svg_file(std::span<const Figure> figures) {
+  std::string content;
+  double height = 0.0;
+  for (const Figure& figure : figures) {
+    content += height == 0.0 ? figure.content
+                             : fmt::format("<g transform=\"translate(0 {:.0f})\">\n{}</g>\n",
+                                           height, figure.content);
+    height += figure.height;
+  }
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"1000\" viewBox=\"0 0 1000 {:.0f}\" "
+      "role=\"img\" aria-label=\"{}\">\n"
+      "<style>text {{ fill: {}; font: 12px sans-serif; }} .quiet {{ fill: {}; }} "
+      ".on {{ stroke: {}; stroke-width: 3px; paint-order: stroke; font-weight: 600; }} "
+      ".line {{ stroke: {}; }}</style>\n"
+      "<rect width=\"100%\" height=\"100%\" fill=\"{}\"/>\n{}</svg>\n",
+      height, figures.empty() ? "nothing to draw" : escaped(figures.front().alt), colour_of("ink"),
+      colour_of("quiet"), colour_of("paper"), colour_of("line"), colour_of("paper"),
+      plain_colours(content));
 }
 
 }  // namespace plansearch::page

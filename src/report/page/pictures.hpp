@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures of answers as SVG inside a page: every one has its numbers as text as well.
+// The one renderer of pictures: SVG of bars, curves, points and timelines. Every picture has its
+// numbers as text as well.
 #pragma once
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +13,22 @@
 #include "evaluate/step/priced_program.hpp"
 
 namespace plansearch::page {
+
+/// Text that cannot become markup: &, <, > and quotes are entities, control characters left out.
+[[nodiscard]] std::string escaped(std::string_view text);
+
+/// Shapes, 1000 wide; their colours are the custom properties of page.html.
+struct Figure {
+  double height = 0.0;
+  std::string alt;      ///< the picture in words
+  std::string content;  ///< empty: nothing to draw
+};
+
+/// The figures below each other as a file that needs nothing else.
+[[nodiscard]] std::string svg_file(std::span<const Figure> figures);
+
+inline constexpr double kLeft = 90.0;  ///< margin of names
+inline constexpr int kColours = 12;    ///< of page.html
 
 using NumberText = std::function<std::string(double)>;
 
@@ -23,13 +41,13 @@ struct Bar {
   std::vector<BarPart> parts;
 };
 struct BarPicture {
-  std::string alt;  ///< what it shows, in words
+  std::string alt;
   std::vector<Bar> bars;
   NumberText text;
   std::optional<BarPart> limit{};  ///< a line across
 };
 /// Stacked bars with a legend of their parts.
-[[nodiscard]] std::string bars(const BarPicture& picture);
+[[nodiscard]] Figure bars(const BarPicture& picture);
 
 struct CurvePoint {
   double x = 0.0;
@@ -38,9 +56,10 @@ struct CurvePoint {
 };
 struct Curve {
   std::string name;
-  std::vector<CurvePoint> points;
-  bool marks = true;    ///< a dot on every point
-  bool dotted = false;  ///< the line
+  std::vector<CurvePoint> points{};
+  bool marks = true;  ///< a dot on every point
+  bool dotted = false;
+  bool line = true;
 };
 enum class Scale { Linear, Logarithmic };
 struct CurvePicture {
@@ -51,12 +70,13 @@ struct CurvePicture {
   Scale scale = Scale::Linear;  ///< of both axes
 };
 /// Nothing where there are fewer than two points.
-[[nodiscard]] std::string curves(const CurvePicture& picture);
+[[nodiscard]] Figure curves(const CurvePicture& picture);
 
-/// What every stage does over the time of a program: forward, backward, weight gradients, the rest.
-[[nodiscard]] std::string timeline(const PricedProgram& program, std::string_view alt);
+/// The work of every stage over a program: forward, backward, weight gradients, reductions,
+/// optimizer.
+[[nodiscard]] Figure timeline(const PricedProgram& program, std::string_view alt);
 
-/// What stages hold over that time: the one that holds most, and the first and last.
-[[nodiscard]] std::string memory_curve(const PricedProgram& program, std::string_view alt);
+/// Memory of stages over that time: of the fullest, the first and the last.
+[[nodiscard]] Figure memory_curve(const PricedProgram& program, std::string_view alt);
 
 }  // namespace plansearch::page

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/page/plots.hpp"
+#include "report/page/page.hpp"
 
 #include <fmt/format.h>
 
@@ -8,16 +8,15 @@
 #include <utility>
 
 #include "base/units.hpp"
+#include "plansearch/device_mesh.hpp"
 #include "report/page/pictures.hpp"
-#include "report/page/rank_picture.hpp"
-#include "report/page/style.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_tables.hpp"
 
 namespace plansearch::page {
 namespace {
 
-/// Bars of more plans say nothing.
+/// More bars than this are not readable.
 constexpr std::size_t kMostBars = 10;
 
 std::string seconds_text(double seconds) {
@@ -34,7 +33,7 @@ Bar bar_of(const PlanReport& plan, const Breakdown& breakdown) {
   return bar;
 }
 
-/// Of the best plans; variants are the plan they vary.
+/// Bars of the best plans, without variants.
 template <typename Breakdown>
 std::vector<Bar> bars_of(const SearchReport& report, const Breakdown Estimate::*breakdown) {
   std::vector<Bar> bars;
@@ -45,38 +44,92 @@ std::vector<Bar> bars_of(const SearchReport& report, const Breakdown Estimate::*
   return bars;
 }
 
-/// How much of the step a program shows, as the end of a sentence.
+/// The part of the step that a program shows, as the end of a sentence.
 std::string shown_part(const PageContent& content) {
   const int shown = content.program->shape.micro_batches;
   if (shown >= content.micro_batches) return {};
   return fmt::format(" The first {} of {} micro-batches.", shown, content.micro_batches);
 }
 
-/// The colour of light screens: not every program that reads SVG knows custom properties.
-std::string colour_of(std::string_view name) {
-  const std::string property = fmt::format("--{}: ", name);
-  const std::size_t at = kStyle.find(property) + property.size();
-  return std::string(kStyle.substr(at, kStyle.find(';', at) - at));
-}
+constexpr int kMostNodes = 8;
+constexpr int kMostSquares = 16;  ///< of a node
+constexpr double kSquare = 34.0;
 
-/// With custom properties resolved.
-std::string plain_colours(std::string_view svg) {
-  constexpr std::string_view kOpen = "var(--";
-  std::string text;
-  for (std::size_t at = 0; at < svg.size();) {
-    const std::size_t next = std::min(svg.find(kOpen, at), svg.size());
-    text += svg.substr(at, next - at);
-    if (next == svg.size()) break;
-    const std::size_t end = svg.find(')', next);
-    text += colour_of(svg.substr(next + kOpen.size(), end - next - kOpen.size()));
-    at = end + 1;
+/// The number of a rank along a role, and the number of its group among all groups of the role.
+struct Place {
+  int along = 0;
+  int group = 0;
+};
+Place place_of(const DeviceMesh& mesh, int rank, AxisSet axes) {
+  std::uint32_t factors = 0;
+  for (std::size_t axis = 0; axis < kAxisCount; ++axis) {
+    if (axes.contains(static_cast<Axis>(axis))) {
+      factors |= mesh[static_cast<Axis>(axis)].factors;
+    }
   }
-  return text;
+  Place place;
+  int along = 1;
+  int across = 1;
+  for (std::size_t f = 0; f < mesh.factors.size(); ++f) {
+    const AxisExtent& extent = mesh.factors[f];
+    const int coordinate = rank / extent.stride % extent.size;
+    if ((factors >> f & 1U) != 0) {
+      place.along += coordinate * along;
+      along *= extent.size;
+    } else {
+      place.group += coordinate * across;
+      across *= extent.size;
+    }
+  }
+  return place;
 }
 
-}  // namespace
+struct NamedAxis {
+  const char* name;
+  Axis axis;
+};
+constexpr NamedAxis kAxes[] = {{"tensor (in)", Axis::In},
+                               {"tensor", Axis::Out},
+                               {"tensor (depth)", Axis::Depth},
+                               {"context", Axis::Context},
+                               {"data", Axis::Data},
+                               {"pipeline", Axis::Pipeline},
+                               {"expert tensor", Axis::ExpertTensor},
+                               {"expert", Axis::Expert}};
 
-std::string ladder_plot(const PageContent& content) {
+/// Nodes in rows, an accelerator a square: its colour is the stage, its number the tensor group.
+Figure rank_picture(const PlanDegrees& plan, const Problem& problem) {
+  const DeviceMesh mesh = make_device_mesh(plan, problem.framework->rank_order);
+  const int per_node = std::min(problem.cluster->accelerators_per_node, mesh.ranks);
+  const int nodes = (mesh.ranks + per_node - 1) / per_node;
+  if (mesh.ranks < 2 || per_node > kMostSquares) return {};
+  constexpr AxisSet kTensor{Axis::In, Axis::Out, Axis::Depth};
+  std::string squares;
+  double y = 4.0;
+  for (int node = 0; node < std::min(nodes, kMostNodes); ++node) {
+    squares += fmt::format("<text x=\"{}\" y=\"{:.0f}\" text-anchor=\"end\">node {}</text>\n",
+                           kLeft - 8.0, y + 21.0, node);
+    for (int i = 0; i < per_node && node * per_node + i < mesh.ranks; ++i) {
+      const int rank = node * per_node + i;
+      const int stage = place_of(mesh, rank, AxisSet{Axis::Pipeline}).along;
+      const int group = place_of(mesh, rank, kTensor).group;
+      const double x = kLeft + i * (kSquare + 6.0);
+      squares += fmt::format(
+          "<rect x=\"{0:.0f}\" y=\"{1:.0f}\" width=\"{2}\" height=\"28\" rx=\"4\" "
+          "fill=\"var(--c{3})\"><title>rank {4}: stage {5}, tensor group {6}</title></rect>"
+          "<text class=\"on\" x=\"{7:.0f}\" y=\"{8:.0f}\" text-anchor=\"middle\">{6}</text>\n",
+          x, y, kSquare, stage % kColours, rank, stage, group, x + kSquare / 2.0, y + 18.0);
+    }
+    y += 36.0;
+  }
+  const std::string alt = fmt::format(
+      "{} of {} nodes, a square for every accelerator: its colour is its pipeline stage, equal "
+      "numbers are one tensor group.",
+      nodes > kMostNodes ? fmt::format("The first {}", kMostNodes) : "All", nodes);
+  return {y, alt, squares};
+}
+
+Figure ladder_plot(const PageContent& content) {
   const LadderReport* ladder = content.ladder;
   if (ladder == nullptr) return {};
   std::vector<CurvePoint> predicted;
@@ -105,18 +158,18 @@ std::string ladder_plot(const PageContent& content) {
   return curves(picture);
 }
 
-std::string step_plot(const PageContent& content) {
+Figure step_plot(const PageContent& content) {
   return bars({"Where the step of every plan goes.", bars_of(*content.report, &Estimate::step),
                seconds_text});
 }
 
-std::string memory_plot(const PageContent& content) {
+Figure memory_plot(const PageContent& content) {
   return bars({"What fills the fullest device of every plan.",
                bars_of(*content.report, &Estimate::memory), bytes_text,
                BarPart{"capacity", content.report->question.memory_capacity.value()}});
 }
 
-std::string pareto_plot(const PageContent& content) {
+Figure pareto_plot(const PageContent& content) {
   CurvePicture picture;
   Curve front{"front", {}};
   for (const PlanReport& plan : content.report->front) {
@@ -137,22 +190,24 @@ std::string pareto_plot(const PageContent& content) {
   return curves(picture);
 }
 
-std::string timeline_plot(const PageContent& content) {
+Figure timeline_plot(const PageContent& content) {
   if (content.program == nullptr) return {};
   return timeline(*content.program, "What every stage does over the step." + shown_part(content));
 }
 
-std::string held_plot(const PageContent& content) {
+Figure held_plot(const PageContent& content) {
   if (content.program == nullptr) return {};
   return memory_curve(*content.program, "What stages hold meanwhile." + shown_part(content));
 }
 
-std::string groups_plot(const PageContent& content) {
+Figure groups_plot(const PageContent& content) {
   if (content.problem == nullptr) return {};
   const PlanSummary& plan = content.report->plans.front().plan;
   if (!plan.stages.empty() || content.problem->gpus < 2) return {};
   return rank_picture(plan.degrees, *content.problem);
 }
+
+}  // namespace
 
 std::span<const PlotRow> plots() {
   static constexpr std::array<PlotRow, 8> kPlots{
@@ -164,27 +219,31 @@ std::span<const PlotRow> plots() {
        {"timeline", "a plan that fits", timeline_plot},
        {"held", "a plan that fits", held_plot},
        {"groups", "a plan of several accelerators whose stages are alike", groups_plot},
-       // Of many answers; `sweep` draws it itself.
+       // The command sweep draws it itself.
        {"sweep", "the answers of plansearch sweep",
-        [](const PageContent& /*content*/) { return std::string(); }}}};
+        [](const PageContent& /*content*/) { return Figure{}; }}}};
   return kPlots;
 }
 
-std::string svg_file(std::string_view figure) {
-  constexpr std::string_view kOpen = "<svg ", kClose = "</svg>";
-  const std::size_t open = figure.find(kOpen);
-  const std::size_t content = figure.find('>', open) + 1;
-  const std::size_t close = figure.find(kClose, content);
-  const std::string_view attributes =
-      figure.substr(open + kOpen.size(), content - 1 - open - kOpen.size());
-  return fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"1000\" {}>\n"
-      "<style>text {{ fill: {}; font: 12px sans-serif; }} .quiet {{ fill: {}; }} "
-      ".on {{ stroke: {}; stroke-width: 3px; paint-order: stroke; font-weight: 600; }} "
-      ".line {{ stroke: {}; }}</style>\n"
-      "<rect width=\"100%\" height=\"100%\" fill=\"{}\"/>{}</svg>\n",
-      attributes, colour_of("ink"), colour_of("quiet"), colour_of("paper"), colour_of("line"),
-      colour_of("paper"), plain_colours(figure.substr(content, close - content)));
+TextTable group_table(const PlanDegrees& plan, const Problem& problem) {
+  const DeviceMesh mesh = make_device_mesh(plan, problem.framework->rank_order);
+  const int per_node = problem.cluster->accelerators_per_node;
+  TextTable table({{"group", Align::Left}, {"ranks"}, {"neighbours apart"}, {"nodes"}});
+  for (const auto& [name, axis] : kAxes) {
+    const int size = mesh.size(AxisSet{axis});
+    if (size < 2) continue;
+    const int apart = mesh.neighbour_distance(axis);
+    int nodes = 0;
+    int last = -1;
+    const Place first = place_of(mesh, 0, AxisSet{axis});
+    for (int rank = 0; rank < mesh.ranks; ++rank) {
+      if (place_of(mesh, rank, AxisSet{axis}).group != first.group) continue;
+      if (rank / per_node != last) ++nodes;
+      last = rank / per_node;
+    }
+    table.add_row({name, grouped(size), grouped(apart), grouped(nodes)});
+  }
+  return table;
 }
 
 }  // namespace plansearch::page

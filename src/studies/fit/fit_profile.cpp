@@ -15,7 +15,6 @@
 #include "io/profile_reader.hpp"
 #include "io/sample_file.hpp"
 #include "plansearch/error.hpp"
-#include "studies/fit/fit_plot.hpp"
 #include "studies/fit/fit_report.hpp"
 #include "studies/fit/fit_tables.hpp"
 #include "studies/fit/link_fit.hpp"

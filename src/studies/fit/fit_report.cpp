@@ -12,6 +12,7 @@
 #include "plansearch/error.hpp"
 #include "report/columns.hpp"
 #include "report/json_text.hpp"
+#include "report/page/pictures.hpp"
 
 namespace plansearch {
 namespace {
@@ -212,6 +213,57 @@ std::string render_json(const FitFindings& findings) {
   return json_text(answer, 1) + "\n";
 }
 
+/// Points of the rows of a group over their predicted times, in order.
+page::Curve row_points(const KernelGroupFit& group, double (*height)(const SeenRow& row)) {
+  page::Curve points{.name = "rows", .line = false};
+  for (const SeenRow& row : group.seen) {
+    points.points.push_back(
+        {std::exp(row.predicted), height(row),
+         fmt::format("predicted {}, measured {}", to_text(Seconds(std::exp(row.predicted))),
+                     to_text(Seconds(std::exp(row.measured))))});
+  }
+  std::sort(points.points.begin(), points.points.end(),
+            [](const auto& a, const auto& b) { return a.x < b.x; });
+  return points;
+}
+
+page::Figure rows_figure(const KernelGroupFit& group, std::string alt, std::string y_name,
+                         std::vector<page::Curve> curves, page::NumberText y_text) {
+  return page::curves({.alt = group.part + ": " + alt,
+                       .curves = std::move(curves),
+                       .x_name = "predicted",
+                       .y_name = std::move(y_name),
+                       .x_text = [](double x) { return to_text(Seconds(x)); },
+                       .y_text = std::move(y_text),
+                       .scale = page::Scale::Logarithmic});
+}
+
+/// Measured times over predicted ones, and their ratio.
+std::vector<page::Figure> group_figures(const KernelGroupFit& group) {
+  page::Curve times = row_points(group, [](const SeenRow& row) { return std::exp(row.measured); });
+  page::Curve ratios =
+      row_points(group, [](const SeenRow& row) { return std::exp(row.measured - row.predicted); });
+  const double first = times.points.front().x;
+  const double last = times.points.back().x;
+  const auto level = [&](std::string name, double at, bool dotted) {
+    return page::Curve{std::move(name), {{first, at, {}}, {last, at, {}}}, false, dotted};
+  };
+  std::vector<page::Curve> lines{std::move(ratios), level("exact", 1.0, false)};
+  if (group.held_out) {
+    const auto& residual = group.held_out->residual;
+    lines.push_back(level("p10 of rows left out", std::exp(residual.p10), true));
+    lines.push_back(level("p90 of rows left out", std::exp(residual.p90), true));
+  }
+  page::Curve exact{"exact", {{first, first, {}}, {last, last, {}}}, false};
+  return {
+      rows_figure(group, "measured over predicted times, both axes logarithmic", "measured",
+                  {std::move(times), std::move(exact)},
+                  [](double y) { return to_text(Seconds(y)); }),
+      rows_figure(group, "measured time as a multiple of the predicted one, both axes logarithmic",
+                  "measured / predicted", std::move(lines),
+                  [](double y) { return fmt::format("{:.2f}", y); })};
+}
+
 }  // namespace
 
 std::string site_summary(const FitFindings& findings) {
@@ -231,6 +283,15 @@ std::string group_summary(const KernelGroupFit& group) {
       100.0 * group.error_after, 100.0 * group.scatter);
   if (!group.held_out) return text;
   return text + fmt::format("; rows left out are off by {:.1f} %", 100.0 * group.held_out->error);
+}
+
+std::string fit_plot(const KernelFit& fit) {
+  std::vector<page::Figure> figures;
+  for (const KernelGroupFit& group : fit.groups) {
+    if (group.seen.empty()) continue;
+    for (page::Figure& figure : group_figures(group)) figures.push_back(std::move(figure));
+  }
+  return page::svg_file(figures);
 }
 
 std::string render_fit(const FitFindings& findings, Format format) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a fit saw and what follows, for people and for programs.
+// The answer of a fit: text, JSON and picture.
 #pragma once
 
 #include <optional>
@@ -27,9 +27,12 @@ struct FitFindings {
   std::optional<FitRefusal> refused;  ///< nothing is written
 };
 
-/// What the provenance of the profile and the report both say.
+/// Sentences that the provenance of the profile and the report both have.
 [[nodiscard]] std::string site_summary(const FitFindings& findings);
 [[nodiscard]] std::string group_summary(const KernelGroupFit& group);
+
+/// SVG: the measured rows of every class of kernels over their predictions, and what is left over.
+[[nodiscard]] std::string fit_plot(const KernelFit& fit);
 
 /// Format::Table or Format::Json; InputError for the others.
 [[nodiscard]] std::string render_fit(const FitFindings& findings, Format format);

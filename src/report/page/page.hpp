@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures of an answer by name: sections of its page, and files of their own.
+// An answer as one page for a browser, and its pictures, which are files of their own as well.
 #pragma once
 
 #include <span>
@@ -9,11 +9,14 @@
 #include "evaluate/step/priced_program.hpp"
 #include "plansearch/problem.hpp"
 #include "plansearch/report.hpp"
-#include "report/sensitivity.hpp"
+#include "report/comparison.hpp"
+#include "report/page/pictures.hpp"
 
 namespace plansearch::page {
 
-/// What a page shows.
+/// page.html: the template of pages, with their style and script.
+extern const std::string_view kPage;
+
 struct PageContent {
   const SearchReport* report = nullptr;
   const LadderReport* ladder = nullptr;  ///< where sizes were searched; its chosen rung is `report`
@@ -23,23 +26,17 @@ struct PageContent {
   const SensitivityReport* sensitivity = nullptr;  ///< of plan 1, where somebody asked for it
 };
 
-/// Empty where the answer has nothing to draw.
-[[nodiscard]] std::string ladder_plot(const PageContent& content);
-[[nodiscard]] std::string step_plot(const PageContent& content);
-[[nodiscard]] std::string memory_plot(const PageContent& content);
-[[nodiscard]] std::string pareto_plot(const PageContent& content);
-[[nodiscard]] std::string timeline_plot(const PageContent& content);
-[[nodiscard]] std::string held_plot(const PageContent& content);
-[[nodiscard]] std::string groups_plot(const PageContent& content);
+/// HTML of less than two megabytes that needs nothing else: the same bytes for the same answer.
+[[nodiscard]] std::string search_page(const PageContent& content);
 
 struct PlotRow {
   std::string_view name;
-  std::string_view needs;  ///< what an answer needs to have it
-  std::string (*draw)(const PageContent& content);
+  std::string_view needs;  ///< the kind of answer that has it
+  Figure (*draw)(const PageContent& content);
 };
 [[nodiscard]] std::span<const PlotRow> plots();
 
-/// A figure of a page as an SVG file that needs nothing else.
-[[nodiscard]] std::string svg_file(std::string_view figure);
+/// Every axis with more than one rank: how many, how far apart, over how many nodes.
+[[nodiscard]] TextTable group_table(const PlanDegrees& plan, const Problem& problem);
 
 }  // namespace plansearch::page
