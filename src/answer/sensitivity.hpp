@@ -9,7 +9,7 @@
 #include "plansearch/load_problem.hpp"
 #include "plansearch/plan.hpp"
 #include "plansearch/problem.hpp"
-#include "report/sensitivity.hpp"
+#include "report/comparison.hpp"
 
 namespace plansearch {
 

@@ -8,7 +8,7 @@
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "plansearch/error.hpp"
-#include "report/cell.hpp"
+#include "report/text_table.hpp"
 
 namespace plansearch::cli {
 namespace {

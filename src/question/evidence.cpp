@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "report/evidence_text.hpp"
+#include "report/plan_cells.hpp"
 
 namespace plansearch {
 namespace {

@@ -12,7 +12,6 @@
 
 #include "base/units.hpp"
 #include "report/columns.hpp"
-#include "report/evidence_text.hpp"
 #include "report/json_text.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_fields.hpp"
@@ -23,8 +22,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Row = const CapacityRow&;
-
-constexpr double kHour = 3600.0;
 
 /// A result; "-" and null where the row has no plan.
 Column<CapacityRow> result(std::string_view key, std::function<Json(Row)> value, TextColumn title,
@@ -129,7 +126,7 @@ struct Choice {
   const char* what;
   std::optional<double> (*measure)(Row row);
 };
-/// By price where every row has one: dollars are no GPU-hours of another machine.
+/// By price where every row has one: GPU-hours of different machines are not comparable.
 std::array<Choice, 4> choices_of(const CapacityReport& report) {
   const auto priced = [](Row row) { return !row.runs() || row.price_usd.has_value(); };
   const bool all = std::all_of(report.rows.begin(), report.rows.end(), priced);
@@ -172,7 +169,7 @@ std::string choice_lines(const CapacityReport& report) {
   return text;
 }
 
-/// Of every machine with several sizes.
+/// One line for all machines with several sizes.
 std::string knee_line(const CapacityReport& report) {
   std::map<std::string, std::pair<const CapacityRow*, int>> knees;  // by machine: row, sizes
   for (const CapacityRow& row : report.rows) {
@@ -200,7 +197,7 @@ const CapacityRow* most_affordable(const CapacityReport& report) {
   return best;
 }
 
-/// Of as many operations as training on the tokens takes: 6 for a parameter and a token
+/// Parameters of a model that takes as many operations: 6 for a parameter and a token
 /// (Kaplan et al. 2020).
 double parameters_at(double parameters, double tokens, double tokens_per_parameter) {
   return std::sqrt(parameters * tokens / tokens_per_parameter);
@@ -221,7 +218,7 @@ std::string affordable_line(const CapacityReport& report) {
 /// "one in 38 k hours of a GPU, as BLOOM on 384 A100 had it"
 std::string rate_text(const Reliability& rests) {
   const std::string rate =
-      fmt::format("one in {} hours of a GPU", count_text(rests.gpu_mtbf.value() / kHour));
+      fmt::format("one in {} hours of a GPU", count_text(rests.gpu_mtbf.value() / 3600.0));
   if (rests.records.empty()) return rate;
   if (rests.records.size() == 1) return rate + ", as published of " + rests.records.front().name;
   return fmt::format("{}, from {} published records", rate, rests.records.size());
@@ -257,7 +254,7 @@ std::string goodput_lines(const CapacityReport& report) {
   return text;
 }
 
-/// What energy and price are made of: "a GPU of aws-p5: 700 W, $ 12.29 an hour".
+/// Power and price of an accelerator of every machine: "a GPU of aws-p5: 700 W, $ 12.29 an hour".
 std::string rate_lines(const CapacityReport& report) {
   std::string text;
   for (const CapacityRow* row : largest_of_machines(report)) {

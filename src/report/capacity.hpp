@@ -10,7 +10,7 @@
 
 namespace plansearch {
 
-/// What a job may take at most. Absent: any.
+/// Limits of a job. Absent: none.
 struct CapacityLimits {
   std::optional<Seconds> deadline;
   std::optional<Seconds> step_time;
@@ -26,7 +26,7 @@ struct CapacityRow {
   int accelerators_per_node = 1;
   Seconds wall, p10, p90;  ///< failures and checkpoints included
   double gpu_hours = 0.0;
-  /// Of the accelerators and what is beside them, times the power usage effectiveness.
+  /// Energy of the accelerators and their hosts, times the power usage effectiveness.
   std::optional<double> energy_joule;
   std::optional<double> price_usd;
   double efficiency = 1.0;  ///< work per GPU-hour over that of the machine's best size

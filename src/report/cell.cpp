@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/cell.hpp"
+#include "report/text_table.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -32,7 +32,7 @@ namespace {
 constexpr double kHour = 3600.0;
 constexpr double kDay = 24.0 * kHour;
 
-/// Of values that three digits would round to the next unit.
+/// Three digits would round such values to the next unit.
 constexpr double kAlmost = 0.9995;
 
 const Scale& times() {

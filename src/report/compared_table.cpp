@@ -10,7 +10,6 @@
 
 #include "report/columns.hpp"
 #include "report/compared.hpp"
-#include "report/evidence_text.hpp"
 #include "report/json_text.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_fields.hpp"
@@ -25,30 +24,30 @@ using Json = nlohmann::ordered_json;
 /// Tokens that costs are given for where the question names none.
 constexpr double kUnitTokens = 1e9;
 
-using Row = const ComparedRow&;
+using Entry = const ComparedRow&;
 
-Column<ComparedRow> column(TextColumn title, std::function<Cell(Row)> cell) {
+Column<ComparedRow> column(TextColumn title, std::function<Cell(Entry)> cell) {
   return {.key = {}, .title = std::move(title), .cell = std::move(cell)};
 }
 
 /// Traits in which questions may differ.
 const Columns<ComparedRow>& traits() {
   static const Columns<ComparedRow> kTraits{
-      column({"plan", Align::Left}, [](Row r) { return r.name; }),
-      column({"hardware", Align::Left}, [](Row r) { return r.question.hardware; }),
-      column({"model", Align::Left}, [](Row r) { return r.question.model; }),
-      column({"framework", Align::Left}, [](Row r) { return framework_text(r.question); }),
-      column({"precision", Align::Left}, [](Row r) { return r.question.precision; }),
-      column({"sequence"}, [](Row r) { return fmt::format("{}", r.question.seq_len); }),
-      column({"batch"}, [](Row r) { return fmt::format("{}", r.question.global_batch); }),
-      column({"GPUs"}, [](Row r) { return grouped(r.question.gpus); }),
-      column({"schedule", Align::Left}, [](Row r) { return r.schedule; }),
-      column({"set", Align::Left}, [](Row r) { return r.set; })};
+      column({"plan", Align::Left}, [](Entry r) { return r.name; }),
+      column({"hardware", Align::Left}, [](Entry r) { return r.question.hardware; }),
+      column({"model", Align::Left}, [](Entry r) { return r.question.model; }),
+      column({"framework", Align::Left}, [](Entry r) { return framework_text(r.question); }),
+      column({"precision", Align::Left}, [](Entry r) { return r.question.precision; }),
+      column({"sequence"}, [](Entry r) { return fmt::format("{}", r.question.seq_len); }),
+      column({"batch"}, [](Entry r) { return fmt::format("{}", r.question.global_batch); }),
+      column({"GPUs"}, [](Entry r) { return grouped(r.question.gpus); }),
+      column({"schedule", Align::Left}, [](Entry r) { return r.schedule; }),
+      column({"set", Align::Left}, [](Entry r) { return r.set; })};
   return kTraits;
 }
 
 bool differs(const Column<ComparedRow>& trait, const std::vector<ComparedRow>& rows) {
-  return std::any_of(rows.begin(), rows.end(), [&](Row row) {
+  return std::any_of(rows.begin(), rows.end(), [&](Entry row) {
     return trait.cell(row).text != trait.cell(rows.front()).text;
   });
 }
@@ -58,7 +57,7 @@ QuestionReport with_tokens(QuestionReport question) {
   return question;
 }
 
-std::optional<TrainingCost> cost_of(Row row) {
+std::optional<TrainingCost> cost_of(Entry row) {
   return row.plan ? training_cost(with_tokens(row.question), *row.plan) : std::nullopt;
 }
 
@@ -66,12 +65,12 @@ std::optional<TrainingCost> cost_of(Row row) {
 Columns<ComparedRow> result_columns(const ComparisonReport& report) {
   Columns<ComparedRow> columns;
   append<ComparedRow, ShownPlan>(columns, plan_columns(PlanTable::Comparison),
-                                 [](Row r) -> std::optional<ShownPlan> {
+                                 [](Entry r) -> std::optional<ShownPlan> {
                                    if (!r.plan) return std::nullopt;
                                    return ShownPlan{r.question, *r.plan, r.fits ? "" : " (!)"};
                                  });
-  const auto result = [](TextColumn title, std::function<Cell(Row)> cell) {
-    return column(std::move(title), [cell](Row r) { return r.plan ? cell(r) : Cell("-"); });
+  const auto result = [](TextColumn title, std::function<Cell(Entry)> cell) {
+    return column(std::move(title), [cell](Entry r) { return r.plan ? cell(r) : Cell("-"); });
   };
   // The effect of a changed value on the speed is what such a comparison is for.
   const bool what_if = differs(traits().back(), report.rows);
@@ -79,25 +78,25 @@ Columns<ComparedRow> result_columns(const ComparisonReport& report) {
                                 [](const auto& column) { return column.title.title == "MFU"; });
   columns.insert(
       mfu,
-      {result({"speed"}, [](Row r) { return r.speed ? fmt::format("{:.2f}", *r.speed) : "-"; }),
-       result({"80 %", Align::Right, what_if ? 0 : 3}, [](Row r) {
+      {result({"speed"}, [](Entry r) { return r.speed ? fmt::format("{:.2f}", *r.speed) : "-"; }),
+       result({"80 %", Align::Right, what_if ? 0 : 3}, [](Entry r) {
          return r.speed_p10 ? fmt::format("{:.2f} - {:.2f}", *r.speed_p10, *r.speed_p90) : "";
        })});
   if (report.rows.front().question.tokens) {
     append<ComparedRow, TrainingCost>(columns, training_columns(), cost_of);
   } else {
     columns.push_back(result({"GPU-hours/1B tokens", Align::Right, 1},
-                             [](Row r) { return gpu_hours_cell(cost_of(r)->gpu_time); }));
+                             [](Entry r) { return gpu_hours_cell(cost_of(r)->gpu_time); }));
     columns.push_back(result({"price/1B tokens", Align::Right, 1},
-                             [](Row r) { return price_cell(cost_of(r)->price_usd); }));
+                             [](Entry r) { return price_cell(cost_of(r)->price_usd); }));
   }
   columns.push_back(column({"best plan", Align::Left},
-                           [](Row r) { return r.plan ? short_plan(r.plan->plan) : r.why_none; }));
+                           [](Entry r) { return r.plan ? short_plan(r.plan->plan) : r.why_none; }));
   return columns;
 }
 
 TextTable table_of(const ComparisonReport& report) {
-  Columns<ComparedRow> columns{column({"#"}, [first = report.rows.data()](Row row) {
+  Columns<ComparedRow> columns{column({"#"}, [first = report.rows.data()](Entry row) {
     return fmt::format("{}{}{}", row.tie_with_first ? "~" : "", &row - first + 1,
                        row.measured ? "" : "*");
   })};

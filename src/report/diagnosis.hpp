@@ -14,14 +14,14 @@ namespace plansearch {
 /// One thing that may be otherwise than the question says.
 struct CauseReport {
   std::string what;         ///< "all operators run eagerly"
-  std::string check;        ///< what shows whether it is so
+  std::string check;        ///< how to find out whether it is so
   Seconds predicted;        ///< the step if it is so
   double likelihood = 0.0;  ///< after the measurement; all of them, normal and unknown add to 1
   bool fits = true;         ///< in memory, as predicted
   bool explains = true;     ///< it makes the measurement likelier than it is with nothing wrong
 };
 
-/// What one part of a step takes, as predicted and as a profiler saw it.
+/// The time of one part of a step, as predicted and as a profiler saw it.
 struct TermReport {
   std::string term;  ///< "matrix products"
   Seconds predicted;
@@ -40,7 +40,7 @@ struct StepTimes {
   double slowest_over_median = 1.0;  ///< its median step over the median of all ranks'
 };
 
-/// What `--profile` says.
+/// The contents of the file of `--profile`.
 struct ProfileReport {
   std::string file;
   double steps = 1.0;              ///< that its kernels belong to

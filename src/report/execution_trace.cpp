@@ -87,7 +87,7 @@ class NodeWriter {
   WireWriter node_;
 };
 
-/// Of node `index`; its send where it is two (a ring).
+/// The id of node `index`; of its send where it is two nodes (a ring).
 std::uint64_t id_of(std::size_t index) {
   return 2 * static_cast<std::uint64_t>(index) + 2;
 }

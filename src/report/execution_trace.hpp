@@ -18,7 +18,7 @@
 
 namespace plansearch {
 
-/// What a trace says of itself.
+/// The description of a trace in its metadata.
 struct TraceOrigin {
   std::string version;   ///< of this program
   std::string question;  ///< "llama3-8b on 8 x h100-sxm5-80gb"
@@ -30,7 +30,7 @@ class ExecutionTraces {
   ExecutionTraces(const StepNodes& step, const ParallelPlan& plan, TraceOrigin origin);
 
   [[nodiscard]] int ranks() const { return static_cast<int>(places_.size()); }
-  /// Of all ranks together.
+  /// The number of nodes of all ranks together.
   [[nodiscard]] std::int64_t nodes() const;
   /// The file of a rank, piece by piece.
   void write(int rank, const std::function<void(std::string_view)>& append) const;

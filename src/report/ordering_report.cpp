@@ -17,12 +17,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Wider pictures, or of more devices, are for nobody.
-constexpr Ticks kMostSlots = 200;
-constexpr std::size_t kMostRows = 64;
+constexpr Ticks kMostOrderSlots = 200;
+constexpr std::size_t kMostOrderRows = 64;
 
-class Text {
+class OrderingText {
  public:
-  Text(const OrderingReport& report, int columns)
+  OrderingText(const OrderingReport& report, int columns)
       : report_(report), columns_(columns), work_(work_of_devices(report.plan)) {}
 
   [[nodiscard]] double unit(Ticks ticks) const {
@@ -103,7 +103,8 @@ class Text {
       for (const Ticks start : order.starts[id]) slot = std::gcd(slot, start);
     }
     constexpr std::size_t kLetters = 26;
-    if (blocks > kLetters || work_.size() > kMostRows || order.makespan / slot > kMostSlots) {
+    if (blocks > kLetters || work_.size() > kMostOrderRows ||
+        order.makespan / slot > kMostOrderSlots) {
       return {};
     }
     const std::size_t width = 1 + std::to_string(report_.micro_batches - 1).size();
@@ -163,7 +164,7 @@ class Text {
 }  // namespace
 
 std::string to_text(const OrderingReport& report, Format format, int columns) {
-  const Text text(report, columns);
+  const OrderingText text(report, columns);
   switch (format) {
     case Format::Json:
       return json_text(text.json(), 2) + "\n";

@@ -125,6 +125,10 @@ std::vector<BreakdownPart<Bytes>> parts_of(const MemoryBreakdown& memory) {
           {"reserve_bytes", "reserve", memory.reserve}};
 }
 
+std::string evidence_text(const std::vector<std::string>& files) {
+  return fmt::format("these numbers rest on: {}", fmt::join(files, "; "));
+}
+
 std::string share_text(double share) {
   return fmt::format("{:.1f} %", share * 100.0);
 }

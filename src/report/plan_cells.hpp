@@ -20,6 +20,8 @@ struct BreakdownPart {
 [[nodiscard]] std::vector<BreakdownPart<Seconds>> parts_of(const StepTimeBreakdown& step);
 [[nodiscard]] std::vector<BreakdownPart<Bytes>> parts_of(const MemoryBreakdown& memory);
 
+/// The line that names the evidence of an answer; files are "profile NAME (7 measured, ...)".
+[[nodiscard]] std::string evidence_text(const std::vector<std::string>& files);
 /// "17.2 %"
 [[nodiscard]] std::string share_text(double share);
 /// "31.2 of 40 GiB"

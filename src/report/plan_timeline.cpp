@@ -32,7 +32,7 @@ struct PictureWindow {
   Ticks from = 0;
   Ticks to = 0;
   int columns = 88;
-  int most_devices = 16;  ///< of more, evenly chosen ones
+  int most_devices = 16;  ///< evenly chosen where there are more
   PictureOf of = PictureOf::Pipeline;
 };
 
@@ -107,7 +107,7 @@ void fill_sends(const SimulatedProgram& simulated, Rows& rows) {
   }
 }
 
-/// What runs in the middle of each column.
+/// Each column shows the instruction that runs in its middle.
 std::string draw_program(const SimulatedProgram& simulated, const PictureWindow& window) {
   const int devices = simulated.program.devices;
   Rows work(window, devices);
@@ -195,7 +195,7 @@ std::string windows_text(const SimulatedProgram& program, PictureOf of, int widt
   return text + window_text(program, window, time);
 }
 
-/// What each stage holds at its fullest, and when.
+/// The most memory of each stage, and when.
 std::string memory_table(const PricedProgram& program, int columns) {
   TextTable table({{"stage"}, {"ranks"}, {"always"}, {"most"}, {"at"}, {"computing"}});
   const auto held = held_over_time(program);

@@ -22,8 +22,8 @@ namespace plansearch {
 /// work and messages of every stage, then the memory of each.
 [[nodiscard]] std::string plan_timeline(const PricedProgram& program, int columns);
 
-/// What the step of a plan becomes where messages of both directions share the network cards of a
-/// rank, which its price does not assume; empty where that changes nothing.
+/// The step of a plan where messages of both directions share the network cards of a rank, which
+/// its price does not assume; empty where that changes nothing.
 [[nodiscard]] std::string shared_links_note(const PricedProgram& alone,
                                             const PricedProgram& shared);
 

@@ -58,7 +58,7 @@ std::string placement_table(const PlacementNames& placements, int columns) {
                      factors);
 }
 
-/// What every pass moved, what the step became and what it costs in memory.
+/// The moves of every pass, the step after it and its cost in memory.
 std::string pass_table(const std::vector<PassReport>& passes, int columns) {
   TextTable table({{"pass", Align::Left},
                    {"moved"},

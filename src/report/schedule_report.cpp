@@ -4,20 +4,105 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
+#include "base/names.hpp"
+#include "plansearch/error.hpp"
 #include "report/columns.hpp"
 #include "report/json_text.hpp"
 #include "report/plan_timeline.hpp"
 #include "report/text_table.hpp"
+#include "schedule/order/order_check.hpp"
 #include "schedule/order/stage_places.hpp"
+#include "schedule/simulation/closed_form.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+/// digits x 10^-decimals.
+struct Decimal {
+  std::int64_t digits = 0;
+  int decimals = 0;
+};
+
+Decimal parse_decimal(const char* flag, const std::string& text) {
+  constexpr std::size_t kMostDigits = 12;
+  const std::size_t point = text.find('.');
+  std::string digits = text;
+  Decimal value;
+  if (point != std::string::npos) {
+    digits.erase(point, 1);
+    value.decimals = static_cast<int>(text.size() - point - 1);
+  }
+  const bool plain = !digits.empty() && digits.size() <= kMostDigits &&
+                     digits.find_first_not_of("0123456789") == std::string::npos;
+  if (!plain) {
+    throw InputError({}, fmt::format("{}: '{}' is not a duration", flag, text),
+                     "a number such as 3 or 0.25, up to 12 digits, in any unit of time");
+  }
+  std::from_chars(digits.data(), digits.data() + digits.size(), value.digits);
+  return value;
+}
+
+/// More slots than this in a row, or more devices, make a picture that nobody can read.
+constexpr std::size_t kMostSlots = 200;
+constexpr int kMostRows = 64;
+
+/// Drawn where it is small enough to be read.
+std::optional<Grid> draw(const PipelineShape& shape, const PipelineDurations& times,
+                         const PipelineResult& result) {
+  const std::size_t pieces = std::size_t{3} * static_cast<std::size_t>(shape.micro_batches) *
+                             static_cast<std::size_t>(shape.chunks);
+  if (shape.stages > kMostRows || pieces > kMostSlots) return std::nullopt;
+  const auto drawn = simulate_order(std::get<ComputeOrder>(make_order(shape)), times.view());
+  const auto* timeline = std::get_if<Timeline>(&drawn);
+  if (timeline == nullptr) return std::nullopt;
+  const Ticks slot = common_slot(*timeline);
+  if (result.makespan / slot > static_cast<Ticks>(kMostSlots)) return std::nullopt;
+  return make_grid(*timeline, slot);
+}
+
+/// The times of one virtual stage.
+UniformTimes unit_times(const PipelineShape& shape, const UniformTimes& whole) {
+  const Ticks chunks = shape.chunks;
+  UniformTimes chunk{whole.forward / chunks, whole.backward / chunks, whole.transfer,
+                     whole.weight / chunks};
+  if (whole.overlapped) chunk.overlapped = *whole.overlapped / chunks;
+  return chunk;
+}
+
+PipelineDurations durations_of(const PipelineShape& shape, const UniformTimes& whole) {
+  return uniform_durations(shape, unit_times(shape, whole));
+}
+
+/// Empty where no cap is given or it holds.
+std::string too_full(const ScheduleReport& report, const PipelineDurations& times) {
+  const PipelineShape& shape = report.shape;
+  const auto& peaks = report.summary.peak_activations;
+  if (!shape.memory_cap || *std::max_element(peaks.begin(), peaks.end()) <= *shape.memory_cap) {
+    return {};
+  }
+  const ComputeOrder order = order_of(shape);
+  const auto simulated = simulate_order(order, times.view());
+  const auto* timeline = std::get_if<Timeline>(&simulated);
+  PLANSEARCH_CHECK(timeline != nullptr);
+  const auto fault = check_memory(order, *timeline, *shape.memory_cap * shape.chunks);
+  PLANSEARCH_CHECK(fault.has_value());
+  return fmt::format(
+      "{} does not fit {} micro-batches: stage {} keeps {:g} from {:g} on, when F{} "
+      "starts",
+      to_text(shape.schedule), *shape.memory_cap, fault->device,
+      static_cast<double>(fault->kept) / shape.chunks,
+      static_cast<double>(fault->time) / report.times.ticks_per_unit, fault->step.micro_batch);
+}
 
 /// Characters between the beginnings of two cells: the fewest with a space in front of every cell.
 std::size_t cell_stride(const std::vector<std::string_view>& rows, std::size_t name) {
@@ -141,6 +226,75 @@ class Text {
 };
 
 }  // namespace
+
+ScheduleTimes read_times(const std::string& times, const std::string& transfer, int chunks) {
+  const std::vector<std::string> parts = split(times, ",");
+  if (parts.size() < 2 || parts.size() > 4) {
+    throw InputError({}, fmt::format("--times {}: {} values", times, parts.size()),
+                     "F,B, F,B,W or F,B,W,FB: forward, input gradient and weight gradient of one "
+                     "stage, forward and whole backward that overlap");
+  }
+  std::vector<Decimal> values;
+  for (const std::string& part : parts) values.push_back(parse_decimal("--times", part));
+  const bool overlap_given = values.size() == 4;
+  values.resize(4);
+  values.push_back(parse_decimal("--p2p", transfer));
+  int decimals = 0;
+  for (const Decimal& value : values) decimals = std::max(decimals, value.decimals);
+  const auto ticks = [&](const Decimal& value) {
+    Ticks result = value.digits * chunks;
+    for (int i = value.decimals; i < decimals; ++i) {
+      if (result > static_cast<Ticks>(kMostTicks) / 10) return static_cast<Ticks>(kMostTicks);
+      result *= 10;
+    }
+    return result;
+  };
+  ScheduleTimes read{{ticks(values[0]), ticks(values[1]), ticks(values[4]), ticks(values[2])},
+                     static_cast<double>(chunks)};
+  if (overlap_given) {
+    const Ticks overlapped = ticks(values[3]);
+    read.device.overlapped = overlapped;
+    if (overlapped < std::max(read.device.forward, read.device.backward + read.device.weight)) {
+      throw InputError({}, fmt::format("--times {}: FB is shorter than F or B + W", times),
+                       "forward and backward at the same time take as long as the longer of them, "
+                       "or longer");
+    }
+  }
+  for (int i = 0; i < decimals; ++i) read.ticks_per_unit *= 10.0;
+  return read;
+}
+
+ScheduleReport report_schedule(const PipelineShape& asked, const ScheduleTimes& times) {
+  const PipelineDurations durations = durations_of(asked, times.device);
+  PipelineShape shape = asked;
+  if (schedule_row(shape.schedule).tuned) {
+    shape.tuned = unit_times(asked, times.device);
+    shape = placed_for(shape, durations.view());
+  }
+  ScheduleReport report{shape, times, {}, {}, 0, {}, std::nullopt};
+  PipelineSimulator simulator;
+  report.result = simulator.run(shape, durations.view());
+  report.summary = summarize(shape, report.result);
+  report.bound = order_bound(shape, durations.view());
+  report.grid = draw(shape, durations, report.result);
+  report.too_full = too_full(report, durations);
+  return report;
+}
+
+bool can_be_drawn(const ScheduleReport& report) {
+  constexpr std::int64_t kMostPieces = 200'000;
+  return std::int64_t{3} * report.shape.micro_batches * report.shape.virtual_stages() <=
+         kMostPieces;
+}
+
+SimulatedProgram simulated_schedule(const ScheduleReport& report) {
+  const auto order = std::get<ComputeOrder>(make_order(report.shape));
+  const PipelineDurations durations = durations_of(report.shape, report.times.device);
+  auto simulated =
+      simulate_program(lower(order), duration_table(durations.view(), order.weight_gradients));
+  PLANSEARCH_CHECK(std::holds_alternative<SimulatedProgram>(simulated));
+  return std::get<SimulatedProgram>(std::move(simulated));
+}
 
 std::string to_text(const ScheduleReport& report, Format format, int columns) {
   const Text text(report, columns);

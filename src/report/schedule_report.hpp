@@ -11,7 +11,8 @@
 
 namespace plansearch {
 
-/// Of a whole device-stage, in ticks, and how many ticks make the unit in which they were asked.
+/// Times of a whole device-stage in ticks, and how many ticks make the unit in which they were
+/// asked.
 struct ScheduleTimes {
   UniformTimes device;
   double ticks_per_unit = 1.0;

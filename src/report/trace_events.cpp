@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/trace_events.hpp"
+#include "report/trace.hpp"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What training on a number of tokens takes: steps, days, GPU-hours, energy, price.
+// The cost of training on a number of tokens: steps, days, GPU-hours, energy, price.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ struct TrainingCost {
   std::optional<double> price_usd;
 };
 
-/// Of the tokens the question asks about; nothing when it asks about none.
+/// The cost for the tokens of the question; nothing where it names none.
 [[nodiscard]] std::optional<TrainingCost> training_cost(const QuestionReport& question,
                                                         const PlanReport& plan);
 
