@@ -169,7 +169,7 @@ void choose_attention(KernelCurves& kernels) {
 }
 
 /// Curves of another accelerator, and what that makes of their provenance.
-KernelCurves take_from(const Accelerator& donor, ProvenanceMap& inherited) {
+KernelCurves curves_from(const Accelerator& donor, ProvenanceMap& inherited) {
   for (const auto& [field, from] : donor.provenance) {
     if (!field.starts_with("kernels")) continue;
     inherited[field] = {Evidence::Assumed,
@@ -232,7 +232,7 @@ KernelCurves read_kernels(const Node& accelerator_node, const Accelerator& so_fa
     shared = library.shared_curves(base->name);
   } else if (like || !complete) {
     const Accelerator donor = kernel_donor(accelerator_node, so_far, library, depth);
-    kernels = take_from(donor, inherited);
+    kernels = curves_from(donor, inherited);
     if (so_far.foreign_kernels) forget_residuals(kernels);
     shared = library.shared_curves(donor.name);
   }

@@ -24,7 +24,7 @@ std::vector<std::string> read_words(const Node& node) {
 }
 
 /// "12" or "0-11".
-LayerRange read_range(const Node& node) {
+LayerRange read_layer_range(const Node& node) {
   const std::string text = node.text();
   const std::string_view all = text;
   const std::size_t dash = all.find('-');
@@ -201,9 +201,9 @@ std::string entry_text(const PlacementEntry& entry, bool edge) {
 }  // namespace
 
 std::vector<LayerRange> read_layers(const Node& node) {
-  if (node.is_scalar()) return {read_range(node)};
+  if (node.is_scalar()) return {read_layer_range(node)};
   std::vector<LayerRange> ranges;
-  for (const Node& item : node.items()) ranges.push_back(read_range(item));
+  for (const Node& item : node.items()) ranges.push_back(read_layer_range(item));
   return ranges;
 }
 
