@@ -120,7 +120,8 @@ StepSpan span_of_ends(const PricingInput& view, OptimizerStart start,
     const DeviceEnd& at = workspace.ends[p];
     const Seconds after = work.optimizer + view.ground.kinds[kind].host;
     step.note(at.start, at.end + work.reduction, after);
-    without_transfers.note(at.start_without_transfers, at.without_transfers + work.reduction, after);
+    without_transfers.note(at.start_without_transfers, at.without_transfers + work.reduction,
+                           after);
   }
   return {step.total(), without_transfers.total(), step.overlap()};
 }

@@ -8,10 +8,10 @@
 #include <array>
 #include <string_view>
 
-#include "io/tables/csv.hpp"
-#include "plansearch/plan_report.hpp"
-#include "plansearch/degree_table.hpp"
 #include "evidence/reproduce/figures.hpp"
+#include "io/tables/csv.hpp"
+#include "plansearch/degree_table.hpp"
+#include "plansearch/plan_report.hpp"
 
 namespace plansearch {
 namespace {

@@ -14,13 +14,13 @@
 #include <variant>
 #include <vector>
 
-#include "plansearch/plan_report.hpp"
-#include "plansearch/error.hpp"
-#include "plansearch/evaluator.hpp"
-#include "schedule/table.hpp"
-#include "schedule/passes/pass.hpp"
 #include "evidence/reproduce/gpt_question.hpp"
 #include "evidence/reproduce/reproduce.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/evaluator.hpp"
+#include "plansearch/plan_report.hpp"
+#include "schedule/passes/pass.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "evidence/reproduce/reproduce.hpp"
 #include "io/plan/blocks_document.hpp"
 #include "schedule/simulation/simulator.hpp"
 #include "schedule/window/window_search.hpp"
-#include "evidence/reproduce/reproduce.hpp"
 
 namespace plansearch {
 namespace {

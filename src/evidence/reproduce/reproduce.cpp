@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "plansearch/error.hpp"
-#include "report/columns.hpp"
 #include "evidence/reproduce/primepar_layers.hpp"
 #include "evidence/validate/statistics.hpp"
+#include "plansearch/error.hpp"
+#include "report/columns.hpp"
 
 namespace plansearch {
 

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "evidence/reproduce/figures.hpp"
 #include "plansearch/report.hpp"
 #include "plansearch/shipped_data.hpp"
-#include "evidence/reproduce/figures.hpp"
 
 namespace plansearch {
 

@@ -13,8 +13,8 @@
 #include "base/units.hpp"
 #include "cost/collective/collective_cost.hpp"
 #include "cost/kernels/compute_cost.hpp"
-#include "plansearch/error.hpp"
 #include "evidence/validate/lookup.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {

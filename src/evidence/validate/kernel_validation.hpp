@@ -9,11 +9,11 @@
 #include <string_view>
 #include <vector>
 
+#include "evidence/validate/error_summary.hpp"
 #include "io/tables/csv.hpp"
 #include "plansearch/cluster.hpp"
 #include "plansearch/quantity.hpp"
 #include "plansearch/report.hpp"
-#include "evidence/validate/error_summary.hpp"
 
 namespace plansearch {
 

@@ -8,14 +8,14 @@
 #include <variant>
 #include <vector>
 
+#include "evidence/validate/architecture_table.hpp"
+#include "evidence/validate/run_record.hpp"
 #include "plansearch/cluster.hpp"
 #include "plansearch/degrees.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/framework.hpp"
 #include "plansearch/model_description.hpp"
 #include "plansearch/problem_request.hpp"
-#include "evidence/validate/architecture_table.hpp"
-#include "evidence/validate/run_record.hpp"
 
 namespace plansearch {
 

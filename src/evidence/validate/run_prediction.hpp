@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "evidence/validate/architecture_table.hpp"
+#include "evidence/validate/run_record.hpp"
 #include "plansearch/cluster.hpp"
 #include "plansearch/degrees.hpp"
 #include "plansearch/evaluation.hpp"
@@ -17,8 +19,6 @@
 #include "plansearch/quantity.hpp"
 #include "plansearch/site.hpp"
 #include "plansearch/switch_priors.hpp"
-#include "evidence/validate/architecture_table.hpp"
-#include "evidence/validate/run_record.hpp"
 
 namespace plansearch {
 

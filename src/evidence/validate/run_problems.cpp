@@ -8,11 +8,11 @@
 #include <map>
 #include <memory>
 
+#include "evidence/validate/lookup.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/setting_table.hpp"
 #include "question/degrees.hpp"
-#include "evidence/validate/lookup.hpp"
 
 namespace plansearch {
 namespace {

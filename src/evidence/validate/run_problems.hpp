@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "plansearch/load_problem.hpp"
 #include "evidence/validate/run_case.hpp"
 #include "evidence/validate/run_prediction.hpp"
+#include "plansearch/load_problem.hpp"
 
 namespace plansearch {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "plansearch/report.hpp"
 #include "evidence/validate/run_summary.hpp"
+#include "plansearch/report.hpp"
 
 namespace plansearch {
 

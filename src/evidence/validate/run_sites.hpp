@@ -6,10 +6,10 @@
 #include <optional>
 #include <string>
 
+#include "evidence/validate/run_record.hpp"
 #include "plansearch/cluster.hpp"
 #include "plansearch/framework.hpp"
 #include "plansearch/site.hpp"
-#include "evidence/validate/run_record.hpp"
 
 namespace plansearch {
 

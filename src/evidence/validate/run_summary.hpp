@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "io/tables/csv.hpp"
 #include "evidence/validate/error_summary.hpp"
 #include "evidence/validate/run_prediction.hpp"
+#include "io/tables/csv.hpp"
 
 namespace plansearch {
 

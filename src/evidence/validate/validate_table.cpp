@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "answer/unstated.hpp"
-#include "io/tables/csv.hpp"
 #include "evidence/validate/kernel_validation.hpp"
 #include "evidence/validate/run_report.hpp"
+#include "io/tables/csv.hpp"
 
 namespace plansearch {
 namespace {

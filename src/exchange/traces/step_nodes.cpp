@@ -15,11 +15,11 @@
 #include <algorithm>
 #include <set>
 
-#include "exchange/traces/pass_nodes.hpp"
 #include "evaluate/block/phase_message.hpp"
 #include "evaluate/step/group_pass.hpp"
 #include "evaluate/step/plan_views.hpp"
 #include "evaluate/step/priced_program.hpp"
+#include "exchange/traces/pass_nodes.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/table.hpp"
 

@@ -12,8 +12,8 @@
 #include <tuple>
 
 #include "base/names.hpp"
-#include "io/tables/csv.hpp"
 #include "io/document/file.hpp"
+#include "io/tables/csv.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/order/order_check.hpp"

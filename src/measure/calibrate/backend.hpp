@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "measure/calibrate/probe.hpp"
 #include "io/tables/sample_file.hpp"
+#include "measure/calibrate/probe.hpp"
 #include "plansearch/shipped_data.hpp"
 
 namespace plansearch::calibrate {

@@ -12,8 +12,8 @@
 #include <cmath>
 #include <map>
 
-#include "measure/fit/fit_tables.hpp"
 #include "evidence/validate/statistics.hpp"
+#include "measure/fit/fit_tables.hpp"
 
 namespace plansearch::calibrate {
 namespace {

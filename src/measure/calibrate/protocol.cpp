@@ -11,8 +11,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "plansearch/stop_token.hpp"
 #include "evidence/validate/statistics.hpp"
+#include "plansearch/stop_token.hpp"
 
 namespace plansearch::calibrate {
 namespace {

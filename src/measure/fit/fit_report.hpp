@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "plansearch/report.hpp"
-#include "plansearch/site.hpp"
+#include "evidence/validate/site_fit.hpp"
 #include "measure/fit/fit_runs.hpp"
 #include "measure/fit/kernel_fit.hpp"
-#include "evidence/validate/site_fit.hpp"
+#include "plansearch/report.hpp"
+#include "plansearch/site.hpp"
 
 namespace plansearch {
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "evidence/validate/run_record.hpp"
+#include "measure/fit/fit_tables.hpp"
 #include "plansearch/cluster.hpp"
 #include "plansearch/shipped_data.hpp"
-#include "measure/fit/fit_tables.hpp"
-#include "evidence/validate/run_record.hpp"
 
 namespace plansearch {
 

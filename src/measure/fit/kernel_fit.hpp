@@ -9,9 +9,9 @@
 
 #include "evaluate/answer/site_population.hpp"
 #include "io/tables/sample_file.hpp"
-#include "plansearch/cluster.hpp"
 #include "measure/fit/curve_fit.hpp"
 #include "measure/fit/fit_tables.hpp"
+#include "plansearch/cluster.hpp"
 
 namespace plansearch {
 

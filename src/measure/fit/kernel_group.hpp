@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "plansearch/cluster.hpp"
 #include "measure/fit/curve_fit.hpp"
 #include "measure/fit/fit_tables.hpp"
 #include "measure/fit/kernel_fit.hpp"
+#include "plansearch/cluster.hpp"
 
 namespace plansearch {
 

@@ -17,8 +17,8 @@
 #include <utility>
 
 #include "base/units.hpp"
-#include "measure/fit/kernel_group.hpp"
 #include "evidence/validate/site_fit.hpp"
+#include "measure/fit/kernel_group.hpp"
 
 namespace plansearch {
 namespace {

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "run_tables.hpp"
 #include "evidence/validate/run_report.hpp"
+#include "run_tables.hpp"
 #include "support/schedules.hpp"
 
 namespace plansearch::run_prediction_test {

@@ -21,10 +21,10 @@
 #include <numeric>
 #include <tuple>
 
+#include "evidence/reproduce/alpa/stage_dp.hpp"
 #include "plan/stages/expand.hpp"
 #include "plansearch/error.hpp"
 #include "search/strategies/uneven/stage_catalog.hpp"
-#include "evidence/reproduce/alpa/stage_dp.hpp"
 
 namespace plansearch {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <optional>
 
+#include "cost/kernels/kernel_shape.hpp"
 #include "measure/calibrate/probe.hpp"
 #include "measure/calibrate/processes/processes.hpp"
-#include "cost/kernels/kernel_shape.hpp"
 
 namespace plansearch::calibrate {
 
