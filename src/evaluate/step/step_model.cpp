@@ -2,7 +2,7 @@
 // Computes: time of one optimizer step, in the parts of the device that has most to do.
 // Source: ends of the devices in the pipeline (schedule/), then each one's reductions, then the
 //         optimizers: together after the slowest reduction where the framework needs a global
-//         gradient norm, each by itself elsewhere. Where the norm is looked at after the step
+//         gradient norm, each by itself elsewhere. Where the norm is checked after the step
 //         (Qi et al., arXiv 2401.10241, section 4), devices go on with the next one: in steady
 //         state every step begins the longest time after the one before that a device takes from
 //         its first start to its last end.
