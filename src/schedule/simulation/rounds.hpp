@@ -6,7 +6,7 @@
 // rounds is a handful of times per device. When that state repeats up to a constant, the rounds in
 // between repeat for ever (the program is a max-plus linear map) and are skipped in one step:
 // exact, and the cost stops growing with the number of micro-batches. order_simulator.hpp gives the
-// same results; without this file searches over these two schedules take 20 to 40 % longer.
+// same results; without this file large searches over these two schedules take up to 40 % longer.
 #pragma once
 
 #include <vector>
