@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "answer/capacity.hpp"
 #include "answer/compare_questions.hpp"
 #include "answer/search_answer.hpp"
 #include "answer/write_page.hpp"
@@ -68,39 +65,6 @@ int run_search(const Options& options) {
   output.write(rendered(options, answer));
   const bool found = !answer.report().plans.empty();
   return exit_code_after(run, options, code_of(found, answer.cut_short));
-}
-
-int run_compare(const Options& options) {
-  if (options.pareto || (!options.all.empty() && !options.plans.empty())) {
-    throw InputError({}, "--pareto and --all are about the plans of a search, not of a comparison",
-                     "leave them out, or ask one question at a time");
-  }
-  const Output output(options);
-  SearchRun run(options);
-  check_degrees(options.degrees, options.limits);
-  const ComparisonReport report =
-      options.plans.empty() ? compare_questions(separate_questions(options), run.session())
-                            : compare_given_plans(options, options.plans);
-  for (const std::string& note : report.notes) print_note(note, options);
-  run.conclude_all(options);
-  output.write(render_comparison(report, format_of(options), columns_of(options)));
-  const bool any = std::any_of(report.rows.begin(), report.rows.end(), [](const ComparedRow& row) {
-    return row.plan.has_value() && row.fits;
-  });
-  return exit_code_after(run, options, code_of(any, run.stopped()));
-}
-
-int run_capacity(const Options& options) {
-  const Output output(options);
-  check_degrees(options.degrees, options.limits);
-  SearchRun run(options);
-  const CapacityReport report = plan_capacity(options, options.capacity, run.session());
-  for (const std::string& note : report.notes) print_note(note, options);
-  run.conclude_all(options);
-  output.write(render_capacity(report, format_of(options), columns_of(options)));
-  const std::string missed = unmet(report);
-  if (!missed.empty()) print_note(missed, options);
-  return exit_code_after(run, options, code_of(missed.empty(), run.stopped()));
 }
 
 }  // namespace plansearch::cli
