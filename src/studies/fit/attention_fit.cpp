@@ -21,8 +21,8 @@ namespace {
 
 /// Share of the peak, exponentials, start of a block, start of a call; and the longest block, what
 /// a token costs, shares of memory bandwidth.
-constexpr std::size_t kRates = 4;
-constexpr std::size_t kWhole = 8;
+constexpr std::size_t kAttentionRates = 4;
+constexpr std::size_t kWholeAttention = 8;
 constexpr std::string_view kOwnName = "measured";
 constexpr std::string_view kBackward = "backward";
 using Logs = std::span<const double>;
@@ -116,7 +116,7 @@ void move(AttentionCurve& curve, Logs logs) {
   curve.exponentials_per_us *= std::exp(logs[1]);
   curve.block *= std::exp(logs[2]);
   curve.launch *= std::exp(logs[3]);
-  if (logs.size() == kRates) return;
+  if (logs.size() == kAttentionRates) return;
   curve.longest *= std::exp(logs[4]);
   curve.token *= std::exp(logs[5]);
   curve.query_byte_efficiency = moved_share(curve.query_byte_efficiency, logs[6]);
@@ -130,7 +130,7 @@ std::vector<CurveChange> changes(const std::string& part, const AttentionCurve& 
       {part, "exponentials_per_us", "", before.exponentials_per_us, after.exponentials_per_us,
        spread[1]},
       {part, "block", "s", before.block.value(), after.block.value(), spread[2]}};
-  if (spread.size() == kRates) return all;
+  if (spread.size() == kAttentionRates) return all;
   all.push_back({part, "launch", "s", before.launch.value(), after.launch.value(), spread[3]});
   all.push_back({part, "longest", "", before.longest, after.longest, spread[4]});
   if (before.token.value() > 0.0) {
@@ -168,8 +168,8 @@ void fit_part(const AttentionPart& part, const std::vector<KernelTable>& tables,
   const std::string name =
       fmt::format("attention {} {}", kernel, part.backward ? kBackward : "forward");
   const double usual = usual_scatter(before.residual, base);
-  GroupFit own = fit_group({name, sample, whole ? kWhole : kRates, apply, usual, population.between,
-                            kOtherLinks, carried});
+  GroupFit own = fit_group({name, sample, whole ? kWholeAttention : kAttentionRates, apply, usual,
+                            population.between, kOtherLinks, carried});
   Cluster moved = apply(own.curve.moved);
   AttentionCurve& after = curve_of(moved.accelerator, part);
   if (!whole) after.launch = before.launch;

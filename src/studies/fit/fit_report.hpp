@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answer of a fit: text, JSON and picture.
+// Report of a fit, for people and for programs.
 #pragma once
 
 #include <optional>
@@ -27,7 +27,7 @@ struct FitFindings {
   std::optional<FitRefusal> refused;  ///< nothing is written
 };
 
-/// Sentences that the provenance of the profile and the report both have.
+/// Sentences that stand both in the provenance of the profile and in the report.
 [[nodiscard]] std::string site_summary(const FitFindings& findings);
 [[nodiscard]] std::string group_summary(const KernelGroupFit& group);
 
