@@ -12,9 +12,9 @@
 
 #include "base/overrides.hpp"
 #include "io/framework/framework_reader.hpp"
-#include "io/model/model_reader.hpp"
 #include "io/hardware/profile_reader.hpp"
-#include "io/plan/recipe_reader.hpp"
+#include "io/model/model_reader.hpp"
+#include "io/plan/plan_document.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {

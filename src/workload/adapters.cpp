@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "plansearch/error.hpp"
-#include "workload/network_parts.hpp"
+#include "workload/block_builder.hpp"
 
 namespace plansearch {
 namespace {

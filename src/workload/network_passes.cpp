@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "workload/network_parts.hpp"
+#include "workload/block_builder.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "plansearch/error.hpp"
-#include "workload/network_parts.hpp"
+#include "workload/block_builder.hpp"
 
 namespace plansearch {
 namespace {

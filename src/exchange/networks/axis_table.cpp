@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exchange/networks/axis_table.hpp"
+#include "exchange/networks/draft.hpp"
 
 #include <algorithm>
 

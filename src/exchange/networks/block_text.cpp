@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exchange/networks/block_text.hpp"
+#include "exchange/networks/graph_text.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "io/model/graph/graph_words.hpp"
-#include "io/model/graph/tensor_text.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch::io {

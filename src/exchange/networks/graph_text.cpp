@@ -9,9 +9,6 @@
 #include <set>
 
 #include "io/model/graph/graph_words.hpp"
-#include "exchange/networks/block_cutter.hpp"
-#include "exchange/networks/block_text.hpp"
-#include "exchange/networks/dimension_roles.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch::io {

@@ -10,12 +10,11 @@
 
 #include "base/names.hpp"
 #include "base/printable.hpp"
-#include "exchange/networks/exported_program.hpp"
 #include "exchange/networks/graph_text.hpp"
-#include "exchange/networks/onnx_model.hpp"
-#include "exchange/networks/operator_rows.hpp"
-#include "io/model/network_import.hpp"
+#include "exchange/networks/imported_graph.hpp"
+#include "exchange/networks/lowering.hpp"
 #include "io/document/raw_value.hpp"
+#include "io/model/model_reader.hpp"
 
 namespace plansearch::io {
 namespace {
@@ -141,7 +140,8 @@ bool is_import(const std::filesystem::path& path) {
 }
 
 Document read_import(const std::filesystem::path& path, const std::filesystem::path& stub_file) {
-  const ImportedStubs stubs = stub_file.empty() ? ImportedStubs() : read_stubs(Document::read(stub_file));
+  const ImportedStubs stubs =
+      stub_file.empty() ? ImportedStubs() : read_stubs(Document::read(stub_file));
   if (path.extension() == ".onnx") {
     ImportedGraph graph = parse_onnx(read_file(path, kLargestOnnx), path.string());
     graph.name = path.stem().string();
@@ -160,6 +160,29 @@ Document graph_document(const ImportedGraph& graph, const ImportedStubs& stubs) 
   const std::string text = graph_text(graph, Importer(graph, stubs).run());
   return Document::parse(text, graph.file, Syntax::Json,
                          {.size = std::size_t{64} << 20U, .values = 4'000'000, .depth = 64});
+}
+
+ImportedStubs read_stubs(const Document& document) {
+  return document.collect([](const Node& root) {
+    const Node schema = root.at("schema");
+    if (schema.text() != kStubSchema) {
+      schema.fail(fmt::format("'{}' is not a file of stubs", schema.text()),
+                  fmt::format("write schema: {}", kStubSchema));
+    }
+    ImportedStubs stubs;
+    for (const Node::Entry& entry : root.at("operators").entries()) {
+      const Node like = entry.value.at("like");
+      if (find_row(like.text()) == nullptr) {
+        std::string hint = did_you_mean(like.text(), row_names());
+        if (hint.empty())
+          hint = "pass, nothing, or an operator with its library, such as aten.gelu";
+        like.report(fmt::format("unknown operator '{}'", like.text()), hint);
+      }
+      stubs.emplace(entry.key, ImportedStub{like.text(), like.where()});
+    }
+    root.finish();
+    return stubs;
+  });
 }
 
 }  // namespace plansearch::io

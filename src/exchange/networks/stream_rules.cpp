@@ -2,7 +2,7 @@
 // Operators that pass over memory: element by element, row by row, window by window.
 #include <algorithm>
 
-#include "exchange/networks/operator_rows.hpp"
+#include "exchange/networks/lowering.hpp"
 
 namespace plansearch::io {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "exchange/networks/operator_rows.hpp"
+#include "exchange/networks/lowering.hpp"
 
 namespace plansearch::io {
 namespace {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/document/file_quantities.hpp"
 
 #include <fmt/format.h>
 
@@ -9,11 +8,11 @@
 #include <utility>
 
 #include "base/units.hpp"
+#include "io/document/document.hpp"
 #include "io/document/name_resolver.hpp"
-#include "io/document/overlay.hpp"
+#include "io/document/raw_value.hpp"
 #include "io/hardware/profile_parts.hpp"
 #include "io/hardware/profile_reader.hpp"
-#include "io/document/raw_value.hpp"
 
 namespace plansearch::io {
 namespace {

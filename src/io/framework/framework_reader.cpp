@@ -7,9 +7,9 @@
 
 #include "base/hash.hpp"
 #include "base/names.hpp"
+#include "io/document/document.hpp"
 #include "io/document/fields.hpp"
 #include "io/framework/framework_parts.hpp"
-#include "io/document/overlay.hpp"
 #include "plan/legality/legality.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/schedule_id.hpp"

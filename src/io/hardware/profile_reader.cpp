@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "base/hash.hpp"
+#include "io/document/document.hpp"
 #include "io/document/fields.hpp"
-#include "io/document/overlay.hpp"
 #include "io/hardware/profile_parts.hpp"
 #include "plansearch/operator_passes.hpp"
 

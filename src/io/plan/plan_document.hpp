@@ -21,6 +21,7 @@
 #include "plansearch/placement_names.hpp"
 #include "plansearch/plan.hpp"
 #include "plansearch/plan_stages.hpp"
+#include "plansearch/recipe.hpp"
 #include "plansearch/setting_table.hpp"
 
 namespace plansearch::io {
@@ -192,5 +193,13 @@ struct PlanDocument {
 /// chosen then, and what the question came to. InputError for ranks the answer does not have, for
 /// keys and values that no answer has, and for parts of it that contradict each other.
 [[nodiscard]] PlanDocument read_ranked_plan(const Node& answer, std::size_t rank);
+
+/// Whether an entry of `assign:` lies on the devices of all stages.
+[[nodiscard]] bool is_shared(const Node& entry);
+/// Whether all entries of the list, at least one, do.
+[[nodiscard]] bool all_shared(const Node& assign);
+
+/// The entries of a file of published plans (plansearch/recipes/v1), in its order. InputError for anything wrong, with its place.
+[[nodiscard]] std::vector<Recipe> read_recipes(const std::filesystem::path& path);
 
 }  // namespace plansearch::io

@@ -10,8 +10,6 @@
 #include "base/names.hpp"
 #include "io/document/fields.hpp"
 #include "io/model/graph/graph_words.hpp"
-#include "io/model/graph/operator_fields.hpp"
-#include "io/model/graph/tensor_text.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch::io {

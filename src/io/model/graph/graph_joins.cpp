@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/model/graph/graph_joins.hpp"
+#include "io/model/graph/block_reader.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

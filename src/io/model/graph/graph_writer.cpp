@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/model/graph/graph_writer.hpp"
+#include "io/model/model_writer.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,9 +9,8 @@
 #include <map>
 #include <set>
 
-#include "io/model/graph/graph_joins.hpp"
+#include "io/model/graph/block_reader.hpp"
 #include "io/model/graph/graph_words.hpp"
-#include "io/model/graph/tensor_text.hpp"
 #include "io/model/model_sections.hpp"
 #include "workload/network_edges.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/model/graph/tensor_text.hpp"
+#include "io/model/graph/graph_words.hpp"
 
 #include <fmt/format.h>
 
