@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "plansearch/degree_set.hpp"
+#include "plansearch/degree_table.hpp"
 
 namespace plansearch {
 

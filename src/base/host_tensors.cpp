@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/host_tensors.hpp"
+#include "plansearch/layer_module.hpp"
 
 #include <algorithm>
 #include <array>

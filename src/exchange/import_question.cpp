@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exchange/import_question.hpp"
+#include "exchange/import_command.cpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

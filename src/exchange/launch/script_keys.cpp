@@ -5,7 +5,7 @@
 #include <charconv>
 
 #include "base/names.hpp"
-#include "exchange/launch/found_keys.hpp"
+#include "exchange/launch/read_configuration.hpp"
 #include "exchange/launch/shell_script.hpp"
 
 namespace plansearch::importers {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "exchange/launch/found_keys.hpp"
+#include "exchange/launch/read_configuration.hpp"
 #include "io/document/document.hpp"
 #include "io/document/raw_value.hpp"
 

@@ -11,7 +11,6 @@
 #include "base/names.hpp"
 #include "base/printable.hpp"
 #include "exchange/networks/graph_text.hpp"
-#include "exchange/networks/imported_graph.hpp"
 #include "exchange/networks/lowering.hpp"
 #include "io/document/raw_value.hpp"
 #include "io/model/model_reader.hpp"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "exchange/networks/draft.hpp"
-#include "exchange/networks/imported_graph.hpp"
+#include "exchange/networks/import_reader.hpp"
 #include "plansearch/operator_passes.hpp"
 
 namespace plansearch::io {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exchange/networks/imported_graph.hpp"
+#include "exchange/networks/import_reader.hpp"
 
 #include <fmt/format.h>
 

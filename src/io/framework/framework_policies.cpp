@@ -7,7 +7,7 @@
 
 #include "base/names.hpp"
 #include "io/document/fields.hpp"
-#include "io/framework/framework_parts.hpp"
+#include "io/framework/framework_reader.hpp"
 #include "plan/legality/legality.hpp"
 
 namespace plansearch::io {

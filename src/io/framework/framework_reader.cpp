@@ -9,7 +9,6 @@
 #include "base/names.hpp"
 #include "io/document/document.hpp"
 #include "io/document/fields.hpp"
-#include "io/framework/framework_parts.hpp"
 #include "plan/legality/legality.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/schedule_id.hpp"

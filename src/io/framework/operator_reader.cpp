@@ -7,7 +7,7 @@
 
 #include "base/names.hpp"
 #include "io/document/fields.hpp"
-#include "io/framework/framework_parts.hpp"
+#include "io/framework/framework_reader.hpp"
 
 namespace plansearch::io {
 namespace {

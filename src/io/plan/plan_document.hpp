@@ -14,14 +14,14 @@
 #include "io/document/document.hpp"
 #include "plan/placements/transform.hpp"
 #include "plan/stages/assign.hpp"
-#include "plansearch/degree_set.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/framework.hpp"
 #include "plansearch/network.hpp"
-#include "plansearch/placement_names.hpp"
+#include "plansearch/placements.hpp"
 #include "plansearch/plan.hpp"
 #include "plansearch/plan_stages.hpp"
-#include "plansearch/recipe.hpp"
+#include "plansearch/problem_request.hpp"
 #include "plansearch/setting_table.hpp"
 
 namespace plansearch::io {
