@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/ranges.hpp"
 #include "exchange/import_command.cpp"
 
 #include <fmt/format.h>
@@ -85,7 +86,7 @@ Match find_shipped(const Reading& reading, const ShippedData& data) {
     }
   }
   auto& words = match.vocabularies;
-  std::sort(words.begin(), words.end());
+  std::ranges::sort(words);
   words.erase(std::unique(words.begin(), words.end()), words.end());
   return match;
 }
@@ -106,7 +107,7 @@ std::string shipped_name(const std::string& named, const ShippedData& data) {
     std::vector<std::string> words{canonical_name(file.name)};
     for (const std::string& alias : file.aliases) words.push_back(canonical_name(alias));
     for (const std::string& word : words) {
-      if (std::find(tries.begin(), tries.end(), word) != tries.end()) return file.name;
+      if (contains(tries, word)) return file.name;
     }
   }
   return {};

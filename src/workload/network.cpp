@@ -73,7 +73,7 @@ bool differentiable(const Tensor& tensor) {
 }
 
 bool needs_input_gradient(const Block& block, const Operator& op) {
-  return std::any_of(op.inputs.begin(), op.inputs.end(), [&](TensorId id) {
+  return std::ranges::any_of(op.inputs, [&](TensorId id) {
     const Tensor& tensor = block.tensor(id);
     return tensor.gradient && differentiable(tensor);
   });
@@ -136,7 +136,7 @@ namespace {
 
 /// Whether the input of the copy at that position comes along an edge.
 bool is_edge_end(const Network& network, std::int64_t position, std::size_t input) {
-  return std::any_of(network.edges.begin(), network.edges.end(), [&](const Edge& edge) {
+  return std::ranges::any_of(network.edges, [&](const Edge& edge) {
     return edge.input == input && edge.to <= position && position < edge.to + edge.readers;
   });
 }
@@ -169,7 +169,7 @@ std::vector<SharedTensor> shared_tensors(const Network& network) {
   if (network.edges.empty()) return tensors;
   const std::vector<std::size_t> blocks = block_of_copies(network);
   for (const Edge& edge : network.edges) {
-    auto known = std::find_if(tensors.begin(), tensors.end(), [&](const SharedTensor& tensor) {
+    auto known = std::ranges::find_if(tensors, [&](const SharedTensor& tensor) {
       return tensor.from == edge.from && tensor.output == edge.output;
     });
     if (known == tensors.end()) {
@@ -185,10 +185,9 @@ std::vector<SharedTensor> shared_tensors(const Network& network) {
     known->readers.push_back({edge.to, edge.readers, edge.input});
   }
   for (SharedTensor& tensor : tensors) {
-    std::sort(tensor.readers.begin(), tensor.readers.end(),
-              [](const TensorReaders& a, const TensorReaders& b) {
-                return std::pair(a.first, a.input) < std::pair(b.first, b.input);
-              });
+    std::ranges::sort(tensor.readers, [](const TensorReaders& a, const TensorReaders& b) {
+      return std::pair(a.first, a.input) < std::pair(b.first, b.input);
+    });
   }
   return tensors;
 }

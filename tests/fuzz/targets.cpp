@@ -19,6 +19,7 @@
 #include "evidence/validate/run_record.hpp"
 #include "exchange/launch/read_configuration.hpp"
 #include "exchange/networks/import_reader.hpp"
+#include "exchange/networks/imported_graph.hpp"
 #include "io/document/document.hpp"
 #include "io/framework/framework_reader.hpp"
 #include "io/hardware/profile_reader.hpp"

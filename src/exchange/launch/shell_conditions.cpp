@@ -194,7 +194,7 @@ std::optional<std::string> without_unset(std::string_view text) {
     }
     const auto end = std::min(text.find(kEndOfName, i), text.size() - 1);
     const std::string_view name = text.substr(i + 1, end - i - 1);
-    const bool variable = std::all_of(name.begin(), name.end(), [](char c) {
+    const bool variable = std::ranges::all_of(name, [](char c) {
       return c == '_' || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
     });
     if (!variable) return std::nullopt;

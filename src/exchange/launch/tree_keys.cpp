@@ -46,8 +46,7 @@ void interpolate(std::vector<FoundKey>& keys, const Definitions& definitions) {
       const auto dot = key.name.rfind('.');
       name = dot == std::string::npos ? name.substr(1) : key.name.substr(0, dot) + name;
     }
-    const auto found = std::find_if(keys.begin(), keys.end(),
-                                    [&](const FoundKey& other) { return other.name == name; });
+    const auto found = std::ranges::find(keys, name, &FoundKey::name);
     if (found == keys.end() || found->unknown) continue;
     if (found->value.is_string() && found->value.get<std::string>().find("${") != std::string::npos)
       continue;
@@ -81,8 +80,7 @@ namespace {
 enum class Form { Shell, Json, Yaml, Toml };
 
 bool ends_with(const std::string& name, std::initializer_list<const char*> endings) {
-  return std::any_of(endings.begin(), endings.end(),
-                     [&](const char* ending) { return name.ends_with(ending); });
+  return std::ranges::any_of(endings, [&](const char* ending) { return name.ends_with(ending); });
 }
 
 /// The form of a file by its name, else by its first letters.

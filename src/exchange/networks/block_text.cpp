@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/ranges.hpp"
 #include "exchange/networks/graph_text.hpp"
 
 #include <fmt/format.h>
@@ -14,10 +15,6 @@ namespace {
 
 std::string in_quotes(std::string_view text) {
   return fmt::format("\"{}\"", text);
-}
-
-bool contains(const ImportedAxis& axis, AtomId atom) {
-  return std::find(axis.begin(), axis.end(), atom) != axis.end();
 }
 
 /// Which operator keeps a tensor for backward, each of them once.
@@ -268,7 +265,7 @@ class BlockTextWriter {
     const DraftTensor& tensor = c_.draft.tensors[id];
     const ImportedAxis atoms = c_.draft.axes.leaves(tensor.dims);
     for (std::size_t i = 0; i < atoms.size(); ++i) {
-      if (std::count(atoms.begin(), atoms.end(), atoms[i]) == 1) continue;
+      if (std::ranges::count(atoms, atoms[i]) == 1) continue;
       c_.graph.fail(
           fmt::format("{} in {} makes a tensor two of whose dimensions turn out to be one", op.name,
                       op.module.empty() ? "the network itself" : op.module),

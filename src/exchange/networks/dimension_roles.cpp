@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "base/ranges.hpp"
 #include "exchange/networks/graph_text.hpp"
 #include "workload/operator_traits.hpp"
 
@@ -90,8 +91,7 @@ class RoleFinder {
     const ImportedAxis made = draft_.axes.leaves(draft_.tensors[op.made.front()].dims);
     const ImportedAxis shared = draft_.axes.leaves(op.contracted);
     for (const AtomId atom : weight) {
-      const bool channel = std::find(made.begin(), made.end(), atom) != made.end() ||
-                           std::find(shared.begin(), shared.end(), atom) != shared.end();
+      const bool channel = contains(made, atom) || contains(shared, atom);
       give({atom}, channel ? DimRole::Channel : DimRole::Kernel);
     }
   }
@@ -100,7 +100,7 @@ class RoleFinder {
     ImportedAxis made;
     const ImportedAxis shared = draft_.axes.leaves(op.contracted);
     for (const AtomId atom : draft_.axes.leaves(op.parameters.front().dims)) {
-      if (std::find(shared.begin(), shared.end(), atom) == shared.end()) made.push_back(atom);
+      if (!contains(shared, atom)) made.push_back(atom);
     }
     return made;
   }
@@ -315,9 +315,8 @@ class Cutter {
     std::vector<DraftSegment> kept;
     std::vector<DraftId> waiting;
     for (DraftSegment& segment : segments_) {
-      const bool weighs =
-          std::any_of(segment.operators.begin(), segment.operators.end(),
-                      [&](DraftId id) { return !draft_.operators[id].parameters.empty(); });
+      const bool weighs = std::ranges::any_of(
+          segment.operators, [&](DraftId id) { return !draft_.operators[id].parameters.empty(); });
       if (!weighs) {
         waiting.insert(waiting.end(), segment.operators.begin(), segment.operators.end());
         continue;

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "exchange/networks/import_reader.hpp"
+#include "exchange/networks/imported_graph.hpp"
 #include "plansearch/network.hpp"
 #include "workload/operator_traits.hpp"
 

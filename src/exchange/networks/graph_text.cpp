@@ -131,7 +131,7 @@ class GraphTextWriter {
       if (id == tensor) return port;
     }
     const auto is_edge = [](const auto& port) { return port.first.front() == 'q'; };
-    out.emplace_back(fmt::format("q{}", std::count_if(out.begin(), out.end(), is_edge)), tensor);
+    out.emplace_back(fmt::format("q{}", std::ranges::count_if(out, is_edge)), tensor);
     return out.back().first;
   }
 
@@ -161,7 +161,7 @@ class GraphTextWriter {
     path.resize(path.find_last_not_of("0123456789") + 1);
     path.resize(path.find_last_not_of("._") + 1);
     std::string name = path.empty() ? "layer" : plain_name(path);
-    std::replace(name.begin(), name.end(), '.', '_');
+    std::ranges::replace(name, '.', '_');
     return name;
   }
 

@@ -10,6 +10,7 @@
 
 #include "base/names.hpp"
 #include "base/printable.hpp"
+#include "base/ranges.hpp"
 #include "exchange/networks/graph_text.hpp"
 #include "exchange/networks/lowering.hpp"
 #include "io/document/raw_value.hpp"
@@ -56,9 +57,8 @@ class Importer {
       return;
     }
     const auto ids = Lowering::inputs(node);
-    const bool plain = std::all_of(ids.begin(), ids.end(), [&](ImportedId id) {
-      return lowering_.at(id).is == DraftValue::Is::Plain;
-    });
+    const bool plain = std::ranges::all_of(
+        ids, [&](ImportedId id) { return lowering_.at(id).is == DraftValue::Is::Plain; });
     if (!plain) {
       UnknownOperator& unknown = unknown_[node.target];
       if (unknown.count++ == 0) unknown.first = &node;
@@ -69,9 +69,9 @@ class Importer {
   /// Shapes of constants do not matter.
   bool lacks_shapes(const ImportedNode& node) {
     const auto unshaped = [&](ImportedId id) { return !graph_.values[id].shaped; };
-    if (std::none_of(node.outputs.begin(), node.outputs.end(), unshaped)) return false;
+    if (std::ranges::none_of(node.outputs, unshaped)) return false;
     const auto ids = Lowering::inputs(node);
-    if (std::any_of(ids.begin(), ids.end(), [&](ImportedId id) {
+    if (std::ranges::any_of(ids, [&](ImportedId id) {
           return lowering_.at(id).is != DraftValue::Is::Plain && graph_.values[id].floating;
         })) {
       graph_.fail(fmt::format("'{}' has no shape ({} in {})",
@@ -89,7 +89,7 @@ class Importer {
     for (const ImportedNode& node : graph_.nodes) targets.push_back(node.target);
     std::vector<InputError> errors;
     for (const auto& [name, stub] : stubs_) {
-      if (std::find(targets.begin(), targets.end(), name) != targets.end()) continue;
+      if (contains(targets, name)) continue;
       const std::string guess = did_you_mean(name, targets);
       errors.emplace_back(stub.where, fmt::format("{} has no operator '{}'", graph_.file, name),
                           guess.empty() ? "leave the entry out" : guess);

@@ -10,6 +10,16 @@
 
 namespace plansearch::io {
 
+ImportedAxis joined(const ImportedAxes& axes) {
+  ImportedAxis all;
+  for (const ImportedAxis& axis : axes) all.insert(all.end(), axis.begin(), axis.end());
+  return all;
+}
+
+std::int64_t nth_of(const std::vector<std::int64_t>& list, std::size_t i, std::int64_t usual) {
+  return list.empty() ? usual : list[std::min(i, list.size() - 1)];
+}
+
 std::string to_text(const ImportedShape& shape) {
   std::string text = "[";
   for (const std::int64_t extent : shape) {
@@ -45,12 +55,10 @@ void Lowering::start_value(ImportedId id) {
     if (!value.floating) {
       for (const ImportedAxis& axis : rest) axes().mark_token(axis);
     }
-    ImportedAxis dims;
-    for (const ImportedAxis& axis : draft.axes) dims.insert(dims.end(), axis.begin(), axis.end());
     const ElementClass element = value.floating ? ElementClass::Activation : ElementClass::Index;
     draft.is = DraftValue::Is::Tensor;
     draft.tensor = draft_.tensors.size();
-    draft_.tensors.push_back({value.name, std::move(dims), element, false, std::nullopt, 1.0});
+    draft_.tensors.push_back({value.name, joined(draft.axes), element, false, std::nullopt, 1.0});
     draft_.inputs.push_back(draft.tensor);
     note_view(id);
     return;
@@ -114,12 +122,15 @@ DraftOperator Lowering::start(const ImportedNode& node, std::string_view word) c
   return op;
 }
 
+DraftOperator Lowering::start(const ImportedNode& node, std::string_view word, ImportedId in) {
+  DraftOperator op = start(node, word);
+  op.reads.push_back(read(node, in));
+  return op;
+}
+
 DraftId Lowering::make(DraftOperator& op, const ImportedAxes& axes, ElementClass element,
                        std::string_view part) {
-  DraftTensor tensor{std::string(part), {}, element, true, draft_.operators.size(), 1.0};
-  for (const ImportedAxis& axis : axes) {
-    tensor.dims.insert(tensor.dims.end(), axis.begin(), axis.end());
-  }
+  DraftTensor tensor{std::string(part), joined(axes), element, true, draft_.operators.size(), 1.0};
   tensor.gradient = !op.parameters.empty();
   for (const DraftRead& read : op.reads) {
     tensor.gradient |= draft_.tensors[read.tensor].gradient;
@@ -134,6 +145,13 @@ DraftId Lowering::add(DraftOperator op) {
   for (const DraftId id : op.made) draft_.tensors[id].made_by = draft_.operators.size();
   draft_.operators.push_back(std::move(op));
   return draft_.operators.size() - 1;
+}
+
+DraftId Lowering::add_result(const ImportedNode& node, DraftOperator op, const ImportedAxes& made) {
+  const DraftId tensor = make(op, made);
+  add(std::move(op));
+  set(node.outputs.front(), tensor, made);
+  return tensor;
 }
 
 /// Checks that the axes derived from operators agree with the shape that the file states.
@@ -195,9 +213,7 @@ DraftRead Lowering::read(const ImportedNode& node, ImportedId id) {
   op.keeps = Keeps::Nothing;
   const ImportedAxes own = value.axes;
   if (value.is == DraftValue::Is::Parameter) {
-    ImportedAxis dims;
-    for (const ImportedAxis& axis : own) dims.insert(dims.end(), axis.begin(), axis.end());
-    op.parameters.push_back({value.parameter, std::move(dims), std::nullopt});
+    op.parameters.push_back({value.parameter, joined(own), std::nullopt});
   }
   const DraftId made = make(op, own);
   op.name += "_operand";
@@ -231,8 +247,8 @@ ImportedAxes Lowering::carried(const ImportedNode& node, ImportedId from, Import
     made[made.size() - back] = own[own.size() - back];
   }
   const auto batched = [&](const ImportedAxes& list) {
-    return std::any_of(list.begin(), list.end(), [&](const ImportedAxis& axis) {
-      return std::any_of(axis.begin(), axis.end(), [&](AtomId a) { return axes().is_batch(a); });
+    return std::ranges::any_of(list, [&](const ImportedAxis& axis) {
+      return std::ranges::any_of(axis, [&](AtomId a) { return axes().is_batch(a); });
     });
   };
   if (!batched(own) || batched(made) || made.empty()) return made;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "exchange/networks/draft.hpp"
-#include "exchange/networks/import_reader.hpp"
+#include "exchange/networks/imported_graph.hpp"
 #include "plansearch/operator_passes.hpp"
 
 namespace plansearch::io {
@@ -61,10 +61,14 @@ class Lowering {
 
   /// A new operator that stands for the node.
   [[nodiscard]] DraftOperator start(const ImportedNode& node, std::string_view word) const;
+  /// ... and reads a value.
+  [[nodiscard]] DraftOperator start(const ImportedNode& node, std::string_view word, ImportedId in);
   [[nodiscard]] DraftId make(DraftOperator& op, const ImportedAxes& axes,
                              ElementClass element = ElementClass::Activation,
                              std::string_view part = {});
   DraftId add(DraftOperator op);
+  /// Adds an operator that makes the first result of the node, which has these axes.
+  DraftId add_result(const ImportedNode& node, DraftOperator op, const ImportedAxes& made);
   /// Binds a value of the source to a tensor with these axes.
   void set(ImportedId id, DraftId tensor, ImportedAxes axes);
   void set_view(ImportedId id, ImportedId of, ImportedAxes axes);
@@ -153,7 +157,6 @@ void lower_embedding(Lowering& l, const ImportedNode& node, const ImportedRow& r
 void lower_elementwise(Lowering& l, const ImportedNode& node, const ImportedRow& row);
 void lower_add(Lowering& l, const ImportedNode& node, const ImportedRow& row);
 void lower_compare(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_constant(Lowering& l, const ImportedNode& node, const ImportedRow& row);
 void lower_counting(Lowering& l, const ImportedNode& node, const ImportedRow& row);
 void lower_triangle(Lowering& l, const ImportedNode& node, const ImportedRow& row);
 void lower_index(Lowering& l, const ImportedNode& node, const ImportedRow& row);
@@ -166,6 +169,12 @@ void lower_reduction(Lowering& l, const ImportedNode& node, const ImportedRow& r
 void lower_concatenation(Lowering& l, const ImportedNode& node, const ImportedRow& row);
 void lower_enlarge(Lowering& l, const ImportedNode& node, const ImportedRow& row);
 void lower_loss(Lowering& l, const ImportedNode& node, const ImportedRow& row);
+
+/// The parts of several axes, one after another.
+[[nodiscard]] ImportedAxis joined(const ImportedAxes& axes);
+/// Entry i of a list, the last one for places beyond it; `usual` of an empty list.
+[[nodiscard]] std::int64_t nth_of(const std::vector<std::int64_t>& list, std::size_t i,
+                                  std::int64_t usual);
 
 /// The tensor that the node reads first.
 [[nodiscard]] ImportedId first_input(const Lowering& l, const ImportedNode& node);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exchange/networks/import_reader.hpp"
+#include "exchange/networks/imported_graph.hpp"
 
 #include <fmt/format.h>
 
@@ -13,9 +13,6 @@
 namespace plansearch::io {
 namespace {
 
-constexpr std::int64_t kLongestAxis = 1'000'000'000;
-constexpr double kMostElements = 1e15;
-constexpr std::size_t kMostRank = 16;
 constexpr std::size_t kLongestList = 64;  // of whole numbers that are arguments
 constexpr std::int64_t kOldestSet = 11;
 constexpr std::int64_t kNewestSet = 25;
@@ -124,7 +121,7 @@ class OnnxReader {
     ImportedValue& value = graph_.values[id];
     double elements = 1.0;
     // Empty lists of numbers are arguments that are left out.
-    if (!floating && std::count(shape.begin(), shape.end(), 0) > 0) shape = {1};
+    if (!floating && std::ranges::count(shape, 0) > 0) shape = {1};
     for (const std::int64_t extent : shape) {
       if (extent < 1 || extent > kLongestAxis) {
         graph_.fail(fmt::format("'{}' has an extent of {}", printable(value.name, 40), extent),

@@ -128,8 +128,7 @@ RawValue map_at(const File& file) {
 }
 
 RawEntry* entry_of(RawValue& map, const std::string& key) {
-  const auto found = std::find_if(map.entries.begin(), map.entries.end(),
-                                  [&](const RawEntry& entry) { return entry.key == key; });
+  const auto found = std::ranges::find(map.entries, key, &RawEntry::key);
   return found == map.entries.end() ? nullptr : &*found;
 }
 

@@ -56,8 +56,7 @@ class Leaves {
 
  private:
   void set(const std::string& path, const std::string& text) {
-    const auto known = std::find_if(found_.begin(), found_.end(),
-                                    [&](const FileQuantity& one) { return one.key == path; });
+    const auto known = std::ranges::find(found_, path, &FileQuantity::key);
     if (!is_quantity(text)) {
       if (known != found_.end()) found_.erase(known);
     } else if (known != found_.end()) {
@@ -183,10 +182,10 @@ std::vector<FileQuantity> cluster_quantities(std::string_view name_or_path,
   std::erase_if(found, [](const FileQuantity& one) { return is_curve(one.key); });
   for (const LinkTier& tier : cluster.tiers) {
     const RawValue* tiers = find(profile.raw(), "tiers");
-    const bool there = tiers != nullptr && std::any_of(tiers->items.begin(), tiers->items.end(),
-                                                       [&](const RawValue& item) {
-                                                         return text_of(item, "name") == tier.name;
-                                                       });
+    const bool there =
+        tiers != nullptr && std::ranges::any_of(tiers->items, [&](const RawValue& item) {
+          return text_of(item, "name") == tier.name;
+        });
     if (there) add_curve(tier, found);
   }
   return found;

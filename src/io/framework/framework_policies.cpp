@@ -146,8 +146,7 @@ FrameworkRule read_rule(const Node& node) {
   const Node name = node.at("rule");
   rule.name = name.text();
   const auto& known = framework_rules();
-  const auto found = std::find_if(known.begin(), known.end(),
-                                  [&](const RuleDescription& d) { return d.name == rule.name; });
+  const auto found = std::ranges::find(known, rule.name, &RuleDescription::name);
   if (found == known.end()) {
     std::vector<std::string> names;
     for (const RuleDescription& d : known) names.emplace_back(d.name);

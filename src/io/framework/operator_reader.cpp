@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/names.hpp"
+#include "base/ranges.hpp"
 #include "io/document/fields.hpp"
 #include "io/framework/framework_reader.hpp"
 
@@ -88,7 +89,7 @@ void read_operator_choices(const Node& map, OperatorTable& table) {
   if (const auto all = map.find("all")) {
     const std::string set = all->text();
     const auto& sets = implementation_sets();
-    if (std::find(sets.begin(), sets.end(), set) == sets.end()) {
+    if (!contains(sets, set)) {
       all->fail(fmt::format("unknown set of implementations '{}'", set),
                 fmt::format("one of {}", fmt::join(sets, ", ")));
     }
@@ -196,7 +197,7 @@ void read_dispatchers(const Node& map, const Document& table, Framework& framewo
   framework.dispatchers.clear();
   for (const Node& item : map.at("known").items()) {
     const std::string name = item.text();
-    const auto found = std::find(names.begin(), names.end(), name);
+    const auto found = std::ranges::find(names, name);
     if (found == names.end()) {
       item.fail(fmt::format("no dispatcher '{}' in the table", name),
                 fmt::format("it has {}", fmt::join(names, ", ")));

@@ -74,8 +74,8 @@ void require_ordered_peaks(const Node& node, const Accelerator& accelerator) {
     faster = type;
   }
   constexpr std::array<DataType, 3> kTrained = {DataType::Bf16, DataType::Fp16, DataType::Fp32};
-  if (std::none_of(kTrained.begin(), kTrained.end(),
-                   [&](DataType type) { return accelerator.peak_of(type).has_value(); })) {
+  if (std::ranges::none_of(kTrained,
+                           [&](DataType type) { return accelerator.peak_of(type).has_value(); })) {
     node.fail("neither peak.bf16 nor peak.fp16 nor peak.fp32 is given",
               "e.g. peak: {bf16: 312 TFLOP/s}");
   }
@@ -173,7 +173,7 @@ std::string multiprocessor_field(Activity messages) {
 }
 
 Activity activity(const Node::Entry& entry) {
-  const auto found = std::find(kActivityKeys.begin(), kActivityKeys.end(), entry.key);
+  const auto found = std::ranges::find(kActivityKeys, entry.key);
   if (found == kActivityKeys.end()) {
     throw InputError(entry.where, fmt::format("unknown activity '{}'", entry.key),
                      fmt::format("one of {}", fmt::join(kActivityKeys, ", ")));

@@ -10,6 +10,7 @@
 #include <concepts>
 #include <type_traits>
 
+#include "base/ranges.hpp"
 #include "io/document/fields.hpp"
 #include "io/hardware/profile_reader.hpp"
 #include "plansearch/link_curves.hpp"
@@ -91,7 +92,7 @@ MeasuredTimes read_measured_times(const Node& node) {
   MeasuredTimes table;
   const Node kind = node.at("kind");
   table.kind = kind.text();
-  if (std::find(kKinds.begin(), kKinds.end(), table.kind) == kKinds.end()) {
+  if (!contains(kKinds, table.kind)) {
     kind.fail(fmt::format("no collective '{}'", table.kind),
               fmt::format("one of {}", fmt::join(kKinds, ", ")));
   }
@@ -103,8 +104,8 @@ MeasuredTimes read_measured_times(const Node& node) {
               "give a time for each of two sizes or more");
   }
   const auto rises = [](const auto& a, const auto& b) { return !(a < b); };
-  if (std::adjacent_find(table.sizes.begin(), table.sizes.end(), rises) != table.sizes.end() ||
-      !std::is_sorted(table.times.begin(), table.times.end())) {
+  if (std::ranges::adjacent_find(table.sizes, rises) != table.sizes.end() ||
+      !std::ranges::is_sorted(table.times)) {
     node.fail("sizes must rise, and times must not fall");
   }
   return table;

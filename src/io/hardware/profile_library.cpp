@@ -7,6 +7,7 @@
 
 #include "base/hash.hpp"
 #include "base/names.hpp"
+#include "base/ranges.hpp"
 #include "io/document/document.hpp"
 #include "io/hardware/profile_parts.hpp"
 
@@ -41,7 +42,7 @@ std::vector<Statement> read_statements(const Node& list, const std::set<std::str
     for (const Node& field : item.at("fields").items()) {
       const std::string name = field.text();
       const auto matches = [&](const std::string& g) { return covers(name, g); };
-      if (std::none_of(known.begin(), known.end(), matches)) {
+      if (std::ranges::none_of(known, matches)) {
         std::string hint = did_you_mean(name, known);
         if (hint.empty()) hint = fmt::format("given here: {}", fmt::join(known, ", "));
         field.fail(fmt::format("'{}' is not a field given here", name), hint);
@@ -163,13 +164,12 @@ constexpr std::string_view kProvenance = "provenance";
 constexpr std::array<std::string_view, 5> kOwn{"schema", "name", "aliases", "description", "like"};
 
 bool is_own(std::string_view key) {
-  return std::find(kOwn.begin(), kOwn.end(), key) != kOwn.end();
+  return contains(kOwn, key);
 }
 
 template <typename Map>
 auto* entry_of(Map& map, std::string_view key) {
-  const auto found = std::find_if(map.entries.begin(), map.entries.end(),
-                                  [&](const RawEntry& entry) { return entry.key == key; });
+  const auto found = std::ranges::find(map.entries, key, &RawEntry::key);
   return found == map.entries.end() ? nullptr : &*found;
 }
 
@@ -217,9 +217,8 @@ RawValue merged_tiers(const RawValue& base, const RawValue& own) {
   RawValue tiers = list_at(own);
   tiers.items = base.items;
   for (const RawValue& tier : own.items) {
-    const auto same =
-        std::find_if(tiers.items.begin(), tiers.items.end(),
-                     [&](const RawValue& known) { return name_of(known) == name_of(tier); });
+    const auto same = std::ranges::find_if(
+        tiers.items, [&](const RawValue& known) { return name_of(known) == name_of(tier); });
     if (same == tiers.items.end()) {
       tiers.items.push_back(tier);
     } else {

@@ -67,7 +67,7 @@ SiteTable read_sites(const std::filesystem::path& path) {
     const std::string name = canonical_name(site.name);
     const bool taken = name == kTypicalSite || name == kTunedSite || name == kVendorSite ||
                        name == kLaboratorySite ||
-                       std::any_of(sites.begin(), sites.end(), [&](const MeasuredSite& other) {
+                       std::ranges::any_of(sites, [&](const MeasuredSite& other) {
                          return canonical_name(other.name) == name;
                        });
     if (taken) node.at("name").fail("two sites have this name");
@@ -96,8 +96,8 @@ constexpr int kMostRuns = 1'000'000;
 
 Degree switch_of(const Node& node) {
   const std::string key = node.text();
-  const auto* found = std::find_if(kSwitches.begin(), kSwitches.end(),
-                                   [&](Degree degree) { return row_of(degree).key == key; });
+  const auto* found =
+      std::ranges::find_if(kSwitches, [&](Degree degree) { return row_of(degree).key == key; });
   if (found == kSwitches.end()) {
     node.fail(fmt::format("{} is not a switch with a prior", key), "recompute and micro_batch are");
   }

@@ -3,9 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/names.hpp"
+#include "base/ranges.hpp"
 #include "io/document/document.hpp"
 #include "io/document/fields.hpp"
 #include "io/document/raw_value.hpp"
@@ -266,8 +265,7 @@ HfModel read_hf_config(const Node& root, const std::string& name,
   read.model.training.assumed = true;
   read.left_out = other_parts(root);
   for (std::string& key : unknown_keys(rules, keys)) {
-    const bool part =
-        std::find(read.left_out.begin(), read.left_out.end(), key) != read.left_out.end();
+    const bool part = contains(read.left_out, key);
     if (!part) read.passed_over.push_back(std::move(key));
   }
   return read;

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/checked.hpp"
+#include "base/ranges.hpp"
 #include "io/plan/plan_document.hpp"
 #include "plansearch/degree_table.hpp"
 
@@ -85,7 +86,7 @@ bool is_shared(const Node& entry) {
 
 bool all_shared(const Node& assign) {
   const std::vector<Node> items = assign.items();
-  return !items.empty() && std::all_of(items.begin(), items.end(), is_shared);
+  return !items.empty() && std::ranges::all_of(items, is_shared);
 }
 
 std::optional<SharedDocument> read_shared(const Node& root) {
@@ -161,8 +162,7 @@ constexpr std::array<std::string_view, 8> kOrigins{"flag",      "plan",    "mode
 
 bool is_remark(std::string_view key) {
   const auto& degrees = degree_table();
-  return std::find(kRemarks.begin(), kRemarks.end(), key) != kRemarks.end() ||
-         std::any_of(degrees.begin(), degrees.end(), [&](const DegreeRow& row) {
+  return contains(kRemarks, key) || std::ranges::any_of(degrees, [&](const DegreeRow& row) {
            return row.key == key || key == key_of(row.degree, {});
          });
 }
@@ -170,7 +170,7 @@ bool is_remark(std::string_view key) {
 bool was_chosen(const Node& setting) {
   const Node origin = setting.at("origin");
   const std::string text = origin.text();
-  if (std::find(kOrigins.begin(), kOrigins.end(), text) == kOrigins.end()) {
+  if (!contains(kOrigins, text)) {
     origin.fail(fmt::format("unknown origin '{}'", text),
                 fmt::format("one of {}", fmt::join(kOrigins, ", ")));
   }

@@ -22,7 +22,7 @@ constexpr std::string_view kBlocksSchema = "plansearch/blocks/v1";
 constexpr int kMostDevices = 4096;
 constexpr std::size_t kMostBlocks = 500;
 constexpr std::size_t kMostRules = 5'000;
-constexpr int kMostMicroBatches = 10'000;
+constexpr int kMostBlockBatches = 10'000;
 constexpr int kMostMemory = 1'000'000;
 /// Times are multiples of a millionth of their unit.
 constexpr double kFinest = 1e6;
@@ -57,7 +57,7 @@ class BlocksReader {
     read_rules();
     std::optional<int> micro_batches;
     if (const auto node = root_.find("micro_batches")) {
-      micro_batches = node->count(1, kMostMicroBatches);
+      micro_batches = node->count(1, kMostBlockBatches);
     }
     auto starts = read_starts(micro_batches);
     root_.finish();
@@ -77,7 +77,7 @@ class BlocksReader {
 
  private:
   [[nodiscard]] NodeId node_named(const Node& at, const std::string& name) const {
-    const auto found = std::find(names_.begin(), names_.end(), name);
+    const auto found = std::ranges::find(names_, name);
     if (found == names_.end()) {
       std::string hint = did_you_mean(name, names_);
       at.fail(fmt::format("there is no block '{}'", name),
@@ -112,9 +112,9 @@ class BlocksReader {
     } else {
       add(node);
     }
-    std::sort(devices.begin(), devices.end());
+    std::ranges::sort(devices);
     if (devices.empty()) node.fail("a block lies on one device at least");
-    if (std::adjacent_find(devices.begin(), devices.end()) != devices.end()) {
+    if (std::ranges::adjacent_find(devices) != devices.end()) {
       node.fail("a device is named twice");
     }
     return devices;
@@ -191,7 +191,7 @@ class BlocksReader {
       for (const Node& item : entry.value.items()) starts[id].push_back(read_time(item, true));
       if (!micro_batches) micro_batches = static_cast<int>(starts[id].size());
       if (static_cast<int>(starts[id].size()) != *micro_batches || starts[id].empty() ||
-          *micro_batches > kMostMicroBatches) {
+          *micro_batches > kMostBlockBatches) {
         entry.value.fail(fmt::format("{} begins {} times, for {} micro-batches", entry.key,
                                      starts[id].size(), *micro_batches));
       }

@@ -12,9 +12,9 @@
 
 #include "base/names.hpp"
 #include "base/overrides.hpp"
-#include "io/tables/csv.hpp"
 #include "io/document/document.hpp"
 #include "io/plan/schedule_csv.hpp"
+#include "io/tables/csv.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/setting_table.hpp"
 
@@ -111,10 +111,10 @@ std::vector<KeyRow> make_keys() {
 const KeyRow& key_row(const std::string& key, const SourceLocation& where) {
   static const std::vector<KeyRow> kKeys = make_keys();
   std::string plain = key;
-  std::replace(plain.begin(), plain.end(), '-', '_');
-  const auto found = std::find_if(kKeys.begin(), kKeys.end(), [&](const KeyRow& row) {
+  std::ranges::replace(plain, '-', '_');
+  const auto found = std::ranges::find_if(kKeys, [&](const KeyRow& row) {
     std::string name = row.name;
-    std::replace(name.begin(), name.end(), '-', '_');
+    std::ranges::replace(name, '-', '_');
     return name == plain;
   });
   if (found != kKeys.end()) return *found;
@@ -238,8 +238,8 @@ std::vector<TableQuestion> read_yaml(const std::filesystem::path& path) {
     for (const Node& item : list->items()) {
       Fields fields = read_map(item);
       for (const Field& field : grid) {
-        const bool own = std::any_of(fields.begin(), fields.end(),
-                                     [&](const Field& other) { return other.key == field.key; });
+        const bool own =
+            std::ranges::any_of(fields, [&](const Field& other) { return other.key == field.key; });
         if (!own) fields.push_back(field);
       }
       expand(fields, item.where(), questions);

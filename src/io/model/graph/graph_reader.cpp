@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/names.hpp"
+#include "base/ranges.hpp"
 #include "io/document/fields.hpp"
 #include "io/model/graph/block_reader.hpp"
 #include "io/model/graph/graph_words.hpp"
@@ -22,7 +23,7 @@ bool is_name(const std::string& text) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   };
   return !text.empty() && !(text.front() >= '0' && text.front() <= '9') &&
-         std::all_of(text.begin(), text.end(), good);
+         std::ranges::all_of(text, good);
 }
 
 /// Shapes are static.
@@ -54,8 +55,8 @@ DimNames read_dimensions(const Node& map, Network& network) {
   if (network.dimensions.size() > kMostDimensions) {
     map.fail(fmt::format("more than {} dimensions", kMostDimensions));
   }
-  const auto batches = std::count_if(network.dimensions.begin(), network.dimensions.end(),
-                                     [](const Dimension& d) { return d.role == DimRole::Batch; });
+  const auto batches = std::ranges::count_if(
+      network.dimensions, [](const Dimension& d) { return d.role == DimRole::Batch; });
   if (batches != 1) {
     map.fail(fmt::format("{} dimensions have the role batch", batches),
              "one has it, with extent 1: plans scale it");
@@ -201,12 +202,12 @@ void read_operator_fields(const Node& node, Operator& op) {
 std::vector<std::size_t> block_order(const Node& list, const std::vector<std::string>& names) {
   std::vector<std::size_t> order;
   for (const Node& item : list.items()) {
-    const auto found = std::find(names.begin(), names.end(), item.text());
+    const auto found = std::ranges::find(names, item.text());
     const auto place = static_cast<std::size_t>(found - names.begin());
     if (found == names.end()) {
       item.fail(fmt::format("there is no '{}'", item.text()), did_you_mean(item.text(), names));
     }
-    if (std::find(order.begin(), order.end(), place) != order.end()) {
+    if (contains(order, place)) {
       item.fail(fmt::format("'{}' is listed twice", item.text()));
     }
     order.push_back(place);

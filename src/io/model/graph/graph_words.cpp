@@ -7,14 +7,11 @@
 #include <charconv>
 #include <optional>
 
+#include "base/ranges.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch::io {
 namespace {
-
-bool contains(const std::vector<DimId>& dims, DimId dim) {
-  return std::find(dims.begin(), dims.end(), dim) != dims.end();
-}
 
 void add_missing(std::vector<DimId>& loop, DimId dim) {
   if (!contains(loop, dim)) loop.push_back(dim);
@@ -65,7 +62,7 @@ std::vector<Saved> usual_saved(const Block& block, const Operator& op) {
   std::vector<Saved> saved;
   const auto add = [&](const std::vector<TensorId>& tensors) {
     for (const TensorId id : tensors) {
-      if (std::find(saved.begin(), saved.end(), Saved(id)) == saved.end()) saved.emplace_back(id);
+      if (!contains(saved, Saved(id))) saved.emplace_back(id);
     }
   };
   const bool by_function = row.backward_reads == BackwardReads::ByFunction;

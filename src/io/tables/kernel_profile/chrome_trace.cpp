@@ -196,7 +196,7 @@ void mark_updates(const std::vector<Span>& updates, std::vector<TimedEvent>& eve
   for (TimedEvent& event : events) {
     if (is_message(event.term)) continue;
     const double middle = 0.5 * (event.span.start + event.span.end);
-    const bool inside = std::any_of(updates.begin(), updates.end(), [&](const Span& update) {
+    const bool inside = std::ranges::any_of(updates, [&](const Span& update) {
       return middle >= update.start && middle <= update.end;
     });
     if (inside) event.term = ProfileTerm::Optimizer;
@@ -252,8 +252,7 @@ constexpr double kMicrosecond = 1e-6;
 
 /// Sorted, without overlaps.
 std::vector<Span> merged(std::vector<Span> spans) {
-  std::sort(spans.begin(), spans.end(),
-            [](const Span& a, const Span& b) { return a.start < b.start; });
+  std::ranges::sort(spans, {}, &Span::start);
   std::vector<Span> out;
   for (const Span& span : spans) {
     if (!out.empty() && span.start <= out.back().end) {
@@ -273,7 +272,7 @@ double length(const std::vector<Span>& spans) {
 
 /// Every event less those that lie directly inside it.
 void add_own_times(std::vector<TimedEvent>& events, StepProfile& profile) {
-  std::stable_sort(events.begin(), events.end(), [](const TimedEvent& a, const TimedEvent& b) {
+  std::ranges::stable_sort(events, [](const TimedEvent& a, const TimedEvent& b) {
     if (a.thread != b.thread) return a.thread < b.thread;
     if (a.span.start != b.span.start) return a.span.start < b.span.start;
     return a.span.end > b.span.end;

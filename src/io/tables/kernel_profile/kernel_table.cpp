@@ -183,9 +183,8 @@ ProfileTerm term_of(std::string_view kernel) {
   std::string name(kernel);
   std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  const auto found = std::find_if(kNames.begin(), kNames.end(), [&](const NameRow& row) {
-    return name.find(row.text) != std::string::npos;
-  });
+  const auto found = std::ranges::find_if(
+      kNames, [&](const NameRow& row) { return name.find(row.text) != std::string::npos; });
   return found == kNames.end() ? ProfileTerm::MemoryBound : found->term;
 }
 

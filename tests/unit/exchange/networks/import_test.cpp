@@ -7,6 +7,7 @@
 #include <string>
 
 #include "exchange/networks/import_reader.hpp"
+#include "exchange/networks/imported_graph.hpp"
 #include "io/document/file.hpp"
 #include "io/model/model_reader.hpp"
 #include "io/model/model_writer.hpp"
