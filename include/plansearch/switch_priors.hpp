@@ -3,7 +3,6 @@
 // that leaves the switch out.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -5,8 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
 
 #include "io/model/graph/graph_words.hpp"
 #include "workload/operator_traits.hpp"

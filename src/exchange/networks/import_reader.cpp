@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <map>
 
 #include "base/names.hpp"
 #include "base/printable.hpp"

@@ -2,12 +2,10 @@
 // From operators of another program to ours: what all rows of operator tables build on.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "exchange/networks/draft.hpp"

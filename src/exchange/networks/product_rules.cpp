@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with weights and of activations, convolutions, attention and look-ups.
-#include <fmt/format.h>
 
 #include <algorithm>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Views cost nothing and carry dimensions through; what they cannot carry is copied.
-#include <fmt/format.h>
 
 #include <algorithm>
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <utility>
 
 #include "base/hash.hpp"
 #include "base/names.hpp"

@@ -8,7 +8,6 @@
 #include "base/hash.hpp"
 #include "base/names.hpp"
 #include "base/ranges.hpp"
-#include "io/document/document.hpp"
 #include "io/document/fields.hpp"
 #include "plan/legality/legality.hpp"
 #include "plansearch/degree_table.hpp"

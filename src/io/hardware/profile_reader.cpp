@@ -6,7 +6,6 @@
 
 #include "base/hash.hpp"
 #include "base/ranges.hpp"
-#include "io/document/document.hpp"
 #include "io/document/fields.hpp"
 #include "io/hardware/profile_parts.hpp"
 #include "plansearch/operator_passes.hpp"

@@ -5,7 +5,6 @@
 
 #include "base/names.hpp"
 #include "base/ranges.hpp"
-#include "io/document/document.hpp"
 #include "io/document/fields.hpp"
 #include "io/document/raw_value.hpp"
 #include "io/model/family_file.hpp"

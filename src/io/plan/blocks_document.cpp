@@ -13,7 +13,6 @@
 #include "io/document/document.hpp"
 #include "io/document/fields.hpp"
 #include "io/plan/plan_document.hpp"
-#include "schedule/window/block_plan.hpp"
 
 namespace plansearch::io {
 namespace {

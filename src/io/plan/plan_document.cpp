@@ -8,8 +8,6 @@
 
 #include "io/hardware/profile_parts.hpp"
 #include "io/plan/schedule_csv.hpp"
-#include "plansearch/degree_table.hpp"
-#include "plansearch/setting_table.hpp"
 
 namespace plansearch::io {
 namespace {

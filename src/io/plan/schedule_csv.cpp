@@ -14,7 +14,6 @@
 #include "base/names.hpp"
 #include "io/document/file.hpp"
 #include "io/tables/csv.hpp"
-#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/order/order_check.hpp"
 #include "schedule/table.hpp"

@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "base/ranges.hpp"
-#include "workload/operator_traits.hpp"
 
 namespace plansearch::io {
 namespace {

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <set>
 
 #include "io/model/graph/block_reader.hpp"
 #include "io/model/graph/graph_words.hpp"
