@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <unordered_map>
 
 #include "base/printable.hpp"
 #include "exchange/networks/zip_archive.hpp"

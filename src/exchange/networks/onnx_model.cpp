@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <set>
+#include <unordered_map>
 
 #include "base/printable.hpp"
 #include "exchange/networks/wire_reader.hpp"
