@@ -33,7 +33,7 @@ ROWS = [
 ]
 # The installed headers, flat in include/plansearch, by the layer that implements them.
 PUBLIC = {
-    "base": ["quantity", "error", "data_type", "provenance", "fixed_vector", "axis", "scope", "stop_token",
+    "base": ["quantity", "error", "data_type", "provenance", "fixed_vector", "axis", "stop_token",
              "infeasible", "implementation", "operator_passes", "concurrency", "site",
              "layer_module", "dispatcher"],
     "hardware": ["cluster", "kernel_curves", "link_curves"],

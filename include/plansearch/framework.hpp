@@ -18,9 +18,16 @@
 #include "plansearch/layer_module.hpp"
 #include "plansearch/operator_passes.hpp"
 #include "plansearch/provenance.hpp"
-#include "plansearch/scope.hpp"
 
 namespace plansearch {
+
+/// How often something happens.
+enum class Scope : std::uint8_t {
+  Use,         ///< every time the operator runs
+  MicroBatch,  ///< once per micro-batch
+  Step,        ///< once per optimizer step
+};
+[[nodiscard]] std::string_view to_text(Scope scope);
 
 /// Which feature or combination a framework refuses, with its own words.
 struct FrameworkRule {
