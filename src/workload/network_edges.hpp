@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts read off a network: the readers of its tensors across blocks, faults of its routing, the unit of its samples.
+// Facts read off a network: the readers of its tensors across blocks, faults of its routing, the
+// unit of its samples.
 #pragma once
 
 #include <string>

@@ -199,7 +199,8 @@ struct PlanDocument {
 /// Whether all entries of the list, at least one, do.
 [[nodiscard]] bool all_shared(const Node& assign);
 
-/// The entries of a file of published plans (plansearch/recipes/v1), in its order. InputError for anything wrong, with its place.
+/// The entries of a file of published plans (plansearch/recipes/v1), in its order. InputError for
+/// anything wrong, with its place.
 [[nodiscard]] std::vector<Recipe> read_recipes(const std::filesystem::path& path);
 
 }  // namespace plansearch::io
