@@ -5,7 +5,7 @@
 // of the loop that the output does not carry is contracted. Everything the rest of the program
 // needs (FLOPs, bytes, parameters, saved activations, the two backward operators and, once the
 // dimensions are placed on a mesh, the communication) follows from these lists.
-// The row of a kind of operators in src/workload/operator_traits.cpp says everything about it but how
+// The row of a kind of operators in src/workload/operator_traits.cpp says all about it but how
 // it may be priced, which stands here.
 #pragma once
 

@@ -242,13 +242,16 @@ TensorId add_fused(const Core& core) {
   return context;
 }
 
-TensorId add_scores(const Core& core) {
+/// One of the two products of the unfused core, over the pairs of tokens and `contracted`.
+TensorId add_product(const Core& core, const std::string& name, std::vector<TensorId> inputs,
+                     DimId contracted, const Dims& made, std::vector<Saved> saved) {
   Operator op;
-  op.name = core.prefix + "scores";
+  op.name = core.prefix + name;
   op.kind = OperatorKind::BatchedMatmul;
-  op.loop = concat(core.scores(), {core.heads.query_size});
-  op.inputs = {core.heads.query, core.heads.key};
-  op.outputs = {core.block.tensor(core.prefix + "scores", core.scores())};
+  op.loop = concat(core.scores(), {contracted});
+  op.inputs = std::move(inputs);
+  op.outputs = {core.block.tensor(op.name, made)};
+  op.saved = std::move(saved);
   op.modules = bit_of(LayerModule::CoreAttention);
   op.flops_per_point = 2.0;
   op.useful_fraction = core.useful;
@@ -290,22 +293,6 @@ TensorId add_attention_dropout(const Core& core, TensorId weights) {
   return dropped;
 }
 
-TensorId add_context(const Core& core, TensorId weights) {
-  Operator op;
-  op.name = core.prefix + "context";
-  op.kind = OperatorKind::BatchedMatmul;
-  op.loop = concat(core.scores(), {core.heads.value_size});
-  op.inputs = {weights, core.heads.value};
-  op.outputs = {core.block.tensor(core.prefix + "context", core.context())};
-  op.saved = {weights};
-  op.modules = bit_of(LayerModule::CoreAttention);
-  op.flops_per_point = 2.0;
-  op.useful_fraction = core.useful;
-  op.windowed = core.windowed;
-  op.backward_kernels = 2;
-  return core.block.add(op).outputs.front();
-}
-
 }  // namespace
 
 TensorId add_attention_core(BlockBuilder& block, const Stack& stack, const Heads& heads,
@@ -319,8 +306,11 @@ TensorId add_attention_core(BlockBuilder& block, const Stack& stack, const Heads
                                         : visible_fraction(keys, stack.documents, span);
   core.windowed = span.window.has_value();
   if (stack.attention == AttentionKind::Fused) return add_fused(core);
-  const TensorId weights = add_softmax(core, add_scores(core));
-  return add_context(core, add_attention_dropout(core, weights));
+  const TensorId scores =
+      add_product(core, "scores", {heads.query, heads.key}, heads.query_size, core.scores(), {});
+  const TensorId weights = add_attention_dropout(core, add_softmax(core, scores));
+  return add_product(core, "context", {weights, heads.value}, heads.value_size, core.context(),
+                     {weights});
 }
 
 }  // namespace plansearch
