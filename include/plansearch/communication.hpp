@@ -14,7 +14,6 @@
 #include "plansearch/framework.hpp"
 #include "plansearch/network.hpp"
 #include "plansearch/quantity.hpp"
-#include "plansearch/scope.hpp"
 
 namespace plansearch {
 

@@ -10,7 +10,6 @@
 #include <string_view>
 
 #include "plansearch/dispatcher.hpp"
-#include "plansearch/host_tensors.hpp"
 #include "plansearch/layer_module.hpp"
 #include "plansearch/schedule_id.hpp"
 

@@ -8,9 +8,19 @@
 #include <string_view>
 #include <vector>
 
-#include "plansearch/machine_need.hpp"
+#include "plansearch/data_type.hpp"
 
 namespace plansearch {
+
+/// One condition and who states it. A field that is absent or empty asks for nothing.
+struct MachineNeed {
+  std::vector<std::string> links{};    ///< the tier of links inside a node has one of these names
+  std::vector<std::string> fabrics{};  ///< the tier that leaves it, where there is one
+  std::optional<int> most_linked{};    ///< accelerators that links without network cards join
+  std::optional<DataType> format{};    ///< that matrix engines of the accelerator have
+  std::string message{};  ///< of the software that refuses other machines, with its file
+  bool operator==(const MachineNeed&) const = default;
+};
 
 enum class TokenPath : std::uint8_t {
   Pairs,   ///< every copy of a token straight to the device of its expert (an all-to-all)

@@ -14,17 +14,67 @@
 #include "plansearch/data_type.hpp"
 #include "plansearch/dispatcher.hpp"
 #include "plansearch/framework_constants.hpp"
-#include "plansearch/framework_rule.hpp"
-#include "plansearch/host_tensors.hpp"
 #include "plansearch/implementation.hpp"
 #include "plansearch/layer_module.hpp"
-#include "plansearch/matrix_updates.hpp"
 #include "plansearch/operator_passes.hpp"
 #include "plansearch/provenance.hpp"
-#include "plansearch/scope.hpp"
-#include "plansearch/skip_route.hpp"
 
 namespace plansearch {
+
+/// How often something happens.
+enum class Scope : std::uint8_t {
+  Use,         ///< every time the operator runs
+  MicroBatch,  ///< once per micro-batch
+  Step,        ///< once per optimizer step
+};
+[[nodiscard]] std::string_view to_text(Scope scope);
+
+/// Which feature or combination a framework refuses, with its own words.
+struct FrameworkRule {
+  std::string name;  ///< key of the closed rule vocabulary, see docs/frameworks.md
+  double limit = 0.0;
+  std::string message;
+  bool operator==(const FrameworkRule&) const = default;
+};
+
+/// Who updates a matrix of which data-parallel ranks keep states.
+enum class UpdateShards : std::uint8_t {
+  Replicated,  ///< every rank that holds it
+  Whole,       ///< one rank: shards of optimizer states are whole matrices
+  Cut,         ///< one rank, to which the pieces of a matrix travel, and back
+};
+
+/// The same of a matrix that tensor-parallel ranks hold in slices.
+enum class UpdateSlices : std::uint8_t {
+  Apart,     ///< each rank its slice, as if it were a matrix
+  Gathered,  ///< each rank all of it, gathered before
+  Summed,    ///< each rank its slice, products over the cut side summed in every iteration
+  Dealt,     ///< one rank, to which the slices travel, and back
+};
+
+/// How matrices go to the ranks that update them.
+enum class UpdateDeal : std::uint8_t {
+  Balanced,  ///< the longest first, each to the rank with least to do
+  ByKind,    ///< of every weight of a layer, the same number of layers to each rank
+};
+
+/// The matrix that the iteration of Newton and Schulz multiplies.
+enum class UpdateIteration : std::uint8_t {
+  Direct,  ///< the matrix itself
+  Gram,    ///< its Gram matrix, unless it is square
+};
+
+/// How a framework runs an optimizer whose update needs whole matrices (Muon).
+struct MatrixUpdates {
+  UpdateShards shards = UpdateShards::Replicated;
+  UpdateSlices slices = UpdateSlices::Apart;
+  UpdateDeal deal = UpdateDeal::Balanced;
+  UpdateIteration iteration = UpdateIteration::Direct;
+  int iterations = 5;
+  bool joined_gate = false;            ///< gate and up projection are one matrix
+  std::vector<FrameworkRule> rules{};  ///< that hold besides
+  bool operator==(const MatrixUpdates&) const = default;
+};
 
 /// Bytes per element of everything that is kept; absent: not kept.
 struct PrecisionPolicy {

@@ -5,19 +5,53 @@
 // of the loop that the output does not carry is contracted. Everything the rest of the program
 // needs (FLOPs, bytes, parameters, saved activations, the two backward operators and, once the
 // dimensions are placed on a mesh, the communication) follows from these lists.
+// The row of a kind of operators in src/workload/operator_traits.cpp says all about it but how
+// it may be priced, which stands here.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "plansearch/layer_module.hpp"
-#include "plansearch/operator_kind.hpp"
 #include "plansearch/operator_passes.hpp"
 #include "plansearch/quantity.hpp"
 
 namespace plansearch {
+
+enum class OperatorKind : std::uint8_t {
+  Matmul,         ///< activations times parameters (several parameters: one fused launch)
+  BatchedMatmul,  ///< activations times activations (unfused attention)
+  /// Fused attention kernel; inputs q, k, v in this order. k and v are read with their token
+  /// dimension as KeySequence and their KvHead as Head (context parallelism pays for that).
+  Attention,
+  GroupedMatmul,  ///< one matmul per local expert
+  Norm,
+  Softmax,
+  Elementwise,   ///< activation functions, dropout, residual additions, rotary embedding, bias
+  Embedding,     ///< contracts Vocab or Position (a sharded table leaves partial sums)
+  CrossEntropy,  ///< loop over (batch, sequence, vocabulary)
+  Route,         ///< top-k choice of experts
+  Dispatch,      ///< tokens to experts: (batch, sequence, ...) -> (expert, routed, ...)
+  Combine,       ///< experts to tokens
+  Convolution,
+  DepthwiseConvolution,  ///< every channel by itself
+  Count                  ///< the number of kinds
+};
+inline constexpr auto kOperatorKindCount = static_cast<std::size_t>(OperatorKind::Count);
+
+/// One price function each, in src/evaluate/block/operator_time.cpp.
+enum class CostClass : std::uint8_t {
+  Product,            ///< with one weight
+  GroupedProduct,     ///< one launch of a product per group of rows
+  ActivationProduct,  ///< of two activations
+  FusedAttention,     ///< curves of its own, which count steps as well
+  Loss,               ///< passes over logits
+  Stream,             ///< passes over memory: inputs once, outputs once
+  LookUp,             ///< passes over memory: of its table the rows of the output
+};
 
 /// The role of a dimension. Placement rules refer to roles ("shard Head and Ffn over the tensor
 /// axis"), never to operator names.

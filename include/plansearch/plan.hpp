@@ -9,10 +9,10 @@
 
 #include "plansearch/degrees.hpp"
 #include "plansearch/device_mesh.hpp"
+#include "plansearch/framework_constants.hpp"
 #include "plansearch/network.hpp"
 #include "plansearch/placements.hpp"
 #include "plansearch/schedule_id.hpp"
-#include "plansearch/skip_route.hpp"
 
 namespace plansearch {
 

@@ -11,7 +11,7 @@
 #include "plansearch/degrees.hpp"
 #include "plansearch/evaluation.hpp"
 #include "plansearch/evaluator.hpp"
-#include "plansearch/placement_names.hpp"
+#include "plansearch/placements.hpp"
 #include "plansearch/plan.hpp"
 #include "plansearch/plan_stages.hpp"
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "plansearch/degree_limits.hpp"
-#include "plansearch/degree_set.hpp"
+#include "plansearch/degree_table.hpp"
+#include "plansearch/quantity.hpp"
 
 namespace plansearch {
 
@@ -120,6 +120,17 @@ struct ProblemRequest {
     return from_plan.contains(key) ? "plan" : "flag";
   }
   bool operator==(const ProblemRequest&) const = default;
+};
+
+/// One entry of recipes/*.yaml.
+struct Recipe {
+  std::string name;
+  std::string publisher;
+  std::string source;                  ///< where it stands
+  std::string date;                    ///< "2024-07", or a year
+  ProblemRequest question{};           ///< model, machine, size, settings and degrees as published
+  std::optional<Seconds> step_time{};  ///< as published
+  bool operator==(const Recipe&) const = default;
 };
 
 }  // namespace plansearch

@@ -11,7 +11,7 @@
 #include "plansearch/cluster.hpp"
 #include "plansearch/framework.hpp"
 #include "plansearch/model_description.hpp"
-#include "plansearch/recipe.hpp"
+#include "plansearch/problem_request.hpp"
 #include "plansearch/site.hpp"
 
 /// The folder in which an installed package keeps the files; find_package(plansearch) defines it.

@@ -11,8 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "plansearch/degree_limits.hpp"
-#include "plansearch/degree_set.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/degrees.hpp"
 #include "plansearch/infeasible.hpp"
 #include "plansearch/problem.hpp"

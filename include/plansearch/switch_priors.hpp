@@ -3,13 +3,12 @@
 // that leaves the switch out.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "plansearch/degree_set.hpp"
+#include "plansearch/degree_table.hpp"
 
 namespace plansearch {
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "plansearch/evaluator.hpp"
-#include "plansearch/ranking.hpp"
 #include "plansearch/search.hpp"
 
 namespace plansearch {

@@ -6,7 +6,7 @@
 //          differ in chunks and order people want the simplest.
 // Units: seconds, bytes, probabilities.
 // Checked by: tests/unit/search/ranking_test.cpp, variants_test.cpp
-#include "plansearch/ranking.hpp"
+#include "plansearch/search.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -5,7 +5,7 @@
 #include "absent/left_out.hpp"
 #include "answer/write_execution_traces.hpp"
 #include "exporters/exporter.hpp"
-#include "io/model/network_import.hpp"
+#include "io/model/model_reader.hpp"
 
 namespace plansearch::cli {
 namespace {

@@ -12,7 +12,7 @@
 #include "answer/make_report.hpp"
 #include "base/units.hpp"
 #include "plansearch/error.hpp"
-#include "plansearch/ranking.hpp"
+#include "plansearch/search.hpp"
 #include "question/gpu_count.hpp"
 #include "report/plan_cells.hpp"
 #include "workload/operator_traits.hpp"

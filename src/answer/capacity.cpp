@@ -11,7 +11,7 @@
 #include "answer/search_answer.hpp"
 #include "base/names.hpp"
 #include "base/units.hpp"
-#include "io/hardware/reliability_reader.hpp"
+#include "io/hardware/profile_reader.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/shipped_data.hpp"
 #include "question/number_list.hpp"

@@ -17,7 +17,7 @@
 #include "base/overrides.hpp"
 #include "evaluate/answer/interval.hpp"
 #include "plansearch/error.hpp"
-#include "plansearch/ranking.hpp"
+#include "plansearch/search.hpp"
 #include "plansearch/shipped_data.hpp"
 #include "question/evidence.hpp"
 #include "question/resolve_plan.hpp"

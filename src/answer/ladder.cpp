@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "answer/search_answer.hpp"
-#include "plansearch/ranking.hpp"
+#include "plansearch/search.hpp"
 #include "question/gpu_count.hpp"
 #include "report/plan_cells.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "evaluate/answer/interval.hpp"
 #include "plansearch/error.hpp"
-#include "plansearch/ranking.hpp"
+#include "plansearch/search.hpp"
 #include "plansearch/stop_token.hpp"
 #include "question/gpu_count.hpp"
 

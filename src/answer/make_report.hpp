@@ -9,7 +9,6 @@
 
 #include "plansearch/evaluator.hpp"
 #include "plansearch/load_problem.hpp"
-#include "plansearch/ranking.hpp"
 #include "plansearch/report.hpp"
 #include "plansearch/search.hpp"
 #include "question/resolve_plan.hpp"

@@ -10,8 +10,8 @@
 
 #include "answer/search_session.hpp"
 #include "plansearch/load_problem.hpp"
-#include "plansearch/recipe.hpp"
 #include "plansearch/report.hpp"
+#include "plansearch/shipped_data.hpp"
 #include "question/resolve_plan.hpp"
 
 namespace plansearch {

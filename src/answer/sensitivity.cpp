@@ -15,7 +15,7 @@
 #include "base/names.hpp"
 #include "base/overrides.hpp"
 #include "base/parallel.hpp"
-#include "io/document/file_quantities.hpp"
+#include "io/document/name_resolver.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
 #include "question/chosen.hpp"

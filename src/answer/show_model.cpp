@@ -3,12 +3,12 @@
 
 #include "answer/show.hpp"
 #include "answer/shown_rows.hpp"
-#include "io/model/graph/graph_writer.hpp"
 #include "io/model/model_reader.hpp"
+#include "io/model/model_writer.hpp"
 #include "plansearch/shipped_data.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "report/plan_cells.hpp"
-#include "workload/samples.hpp"
+#include "workload/network_edges.hpp"
 
 namespace plansearch {
 namespace {

@@ -1,18 +1,277 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wing `exchange`: launch files, networks and traces of other programs.
+// The command `import`: from the configuration of another program to a plan file.
 #include <fmt/format.h>
-
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
+
+#include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "answer/export_question.hpp"
+#include "base/names.hpp"
+#include "base/ranges.hpp"
 #include "cli/command_row.hpp"
 #include "cli/commands.hpp"
 #include "cli/option_kinds.hpp"
 #include "cli/output.hpp"
-#include "exchange/import_question.hpp"
+#include "exchange/launch/read_configuration.hpp"
 #include "io/document/file.hpp"
+#include "io/model/model_writer.hpp"
+#include "io/plan/plan_document.hpp"
+#include "plansearch/degree_table.hpp"
+#include "plansearch/problem_request.hpp"
+#include "plansearch/shipped_data.hpp"
+#include "plansearch/transformer_builder.hpp"
+
+namespace plansearch {
+namespace {
+
+struct ImportQuestion {
+  std::vector<std::string> files;  ///< "-" is standard input
+  std::string from;                ///< empty: told by the keys
+  std::map<std::string, std::string, std::less<>> definitions;
+  std::string model_file;  ///< where the network goes when none that ships is the same
+};
+
+struct ImportResult {
+  std::string plan;   ///< a plan file
+  std::string model;  ///< a model file, for a network of its own; else empty
+  std::vector<std::string> notes;
+};
+
+using exporters::Reading;
+
+/// The model without fields that make no difference to parameters, time and memory, and those that
+/// launch files do not have.
+ModelDescription bare(ModelDescription model) {
+  model.name.clear();
+  model.source.clear();
+  model.max_positions.reset();
+  if (model.attention.positions != PositionKind::Learned) model.embedding.position_rows = 0;
+  model.attention.repeats_heads = model.attention.fused_projection = false;
+  model.training = {};
+  if (model.moe) {
+    model.moe->imbalance = 1.0;
+    if (model.moe->leading_dense == 0 && model.moe->every == 1 && model.moe->dense_layers.empty()) {
+      model.mlp.width = model.moe->expert_width;  // no layer has the dense one
+      model.mlp.bias = model.moe->expert_bias;
+    }
+  }
+  return model;
+}
+
+ModelDescription without_vocabulary(ModelDescription model) {
+  model.embedding.vocab = 0;
+  return model;
+}
+ModelDescription without_dropout(ModelDescription model) {
+  model.dropout = model.attention_dropout = 0.0;
+  return model;
+}
+
+/// Named by its sizes and its parameters.
+bool is_named(const Reading& reading, const ModelDescription& model) {
+  const ModelDescription& read = reading.model;
+  return model.stack == StackKind::Decoder && model.layers == read.layers &&
+         model.hidden == read.hidden && model.attention.heads == read.attention.heads &&
+         model.embedding.vocab == read.embedding.vocab &&
+         parameter_count(build_network(model)) == *reading.parameters;
+}
+
+/// The shipped network that the file describes, by name; and a vocabulary where the tokenizer,
+/// which is another file, has it.
+struct Match {
+  std::string name;
+  std::int64_t vocabulary = 0;
+  std::vector<std::int64_t> vocabularies;  ///< of networks that differ in nothing else
+};
+
+Match find_shipped(const Reading& reading, const ShippedData& data) {
+  Match match;
+  const ModelDescription wanted = bare(reading.model);
+  const bool open = wanted.embedding.vocab == 0;
+  for (const ShippedFile& file : data.models()) {
+    const ModelDescription known = data.model(file.name).description;
+    if (known.graph) continue;
+    if (reading.parameters) {
+      if (is_named(reading, known)) match.name = file.name;
+      continue;
+    }
+    if (known.layers != wanted.layers || known.hidden != wanted.hidden) continue;
+    const ModelDescription other = bare(known);
+    if (open && without_dropout(without_vocabulary(other)) == without_dropout(wanted))
+      match.vocabularies.push_back(other.embedding.vocab);
+    if (match.name.empty() && (open ? without_vocabulary(other) : other) == wanted) {
+      match.name = file.name;
+      match.vocabulary = other.embedding.vocab;
+    }
+  }
+  auto& words = match.vocabularies;
+  std::ranges::sort(words);
+  words.erase(std::unique(words.begin(), words.end()), words.end());
+  return match;
+}
+
+/// The shipped network of a name such as "meta-llama/Llama-3.1-8B-Instruct": the last part of the
+/// path, without what says how it was trained on.
+std::string shipped_name(const std::string& named, const ShippedData& data) {
+  std::string name = canonical_name(named.substr(named.find_last_of('/') + 1));
+  for (const char* mark : {"meta-", "megatron-"})
+    if (name.starts_with(mark)) name.erase(0, std::string_view(mark).size());
+  std::vector<std::string> tries{name};
+  for (const char* mark :
+       {"-instruct", "-base", "-chat", "-hf", "-it", "-pt", "-v0.1", "-v0.3", "-2507"}) {
+    if (name.ends_with(mark)) name.erase(name.size() - std::string_view(mark).size());
+    tries.push_back(name);
+  }
+  for (const ShippedFile& file : data.models()) {
+    std::vector<std::string> words{canonical_name(file.name)};
+    for (const std::string& alias : file.aliases) words.push_back(canonical_name(alias));
+    for (const std::string& word : words) {
+      if (contains(tries, word)) return file.name;
+    }
+  }
+  return {};
+}
+
+[[noreturn]] void refuse_vocabulary(const std::string& file, const Match& match) {
+  throw InputError({file, 0, 0}, "the number of words is the tokenizer's, which is not in the file",
+                   match.vocabularies.empty()
+                       ? std::string("--define vocab-size=N, or --model NAME")
+                       : fmt::format("--define vocab-size={}, or --model NAME",
+                                     fmt::join(match.vocabularies, " or ")));
+}
+
+/// The model of the plan: a shipped name, or the file that holds `text`.
+void settle_model(const ImportQuestion& question, Reading& reading, const ShippedData& data,
+                  ImportResult& result, std::string& model) {
+  const std::string& first = question.files.front();
+  if (!model.empty()) return;  // typed
+  if (!reading.has_model && !reading.named.empty()) {
+    model = shipped_name(reading.named, data);
+    if (!model.empty()) return;
+    result.notes.push_back(fmt::format("{}: no shipped model has this name: --model NAME",
+                                       io::in_quotes(reading.named)));
+    return;
+  }
+  if (!reading.has_model) {
+    if (reading.parameters.has_value() == false)
+      result.notes.emplace_back("the file does not describe the network: --model NAME");
+    return;
+  }
+  Match match = find_shipped(reading, data);
+  if (reading.parameters && match.name.empty())
+    throw InputError({first, 0, 0}, "no shipped model is the network that the file names",
+                     "--model NAME");
+  if (reading.model.embedding.vocab == 0 && match.vocabularies.size() != 1)
+    refuse_vocabulary(first, match);
+  if (reading.model.embedding.vocab == 0) {
+    result.notes.push_back(fmt::format("{} words, as the published network of these sizes has",
+                                       match.vocabularies.front()));
+    reading.model.embedding.vocab = match.vocabularies.front();
+  }
+  if (!match.name.empty()) {
+    model = match.name;
+    return;
+  }
+  if (question.model_file.empty()) {
+    throw InputError({first, 0, 0}, "its network is none of the models that ship",
+                     "--out PLAN writes it beside the plan, --write-model FILE elsewhere");
+  }
+  ModelDescription& own = reading.model;
+  own.name = std::filesystem::path(question.model_file).stem().string();
+  own.source = fmt::format("read from {}", std::filesystem::path(first).filename().string());
+  own.training.seq_len = reading.asked.seq_len.value_or(2048);
+  own.training.global_batch = reading.asked.batch.value_or(1);
+  const std::vector<std::string> wrong = contradictions(own);
+  if (!wrong.empty()) throw InputError({first, 0, 0}, fmt::format("{}", fmt::join(wrong, "; ")));
+  result.model = io::to_yaml(own);
+  model = question.model_file;
+}
+
+io::StagesDocument stages_document(const Reading& reading) {
+  const PlanDegrees& d = reading.degrees;
+  io::StagesDocument document;
+  document.schedule = d.schedule;
+  document.micro_batches = d.micro_batches;
+  for (int p = 0; p < d.pipeline; ++p) {
+    io::StageEntry entry;
+    for (const DegreeRow& row : degree_table()) {
+      if (!kPipelineDegrees.contains(row.degree) && row.get(d) != row.get(PlanDegrees{}))
+        entry.degrees.pin(row.degree, row.get(d));
+    }
+    for (int c = 0; c < d.chunks; ++c) {
+      const auto& stage = reading.stages.at(static_cast<std::size_t>(c * d.pipeline + p));
+      entry.chunks.push_back({stage.layers, {}});
+    }
+    document.stages.push_back(std::move(entry));
+  }
+  return document;
+}
+
+io::PlanDocument plan_document(Reading& reading) {
+  io::PlanDocument document;
+  document.question = reading.asked;
+  document.question.degrees = {};
+  if (!reading.stages.empty() && !exporters::is_even(reading.stages)) {
+    document.stages = stages_document(reading);
+    return document;
+  }
+  for (const DegreeRow& row : degree_table()) {
+    const bool axis = row.degree == Degree::TensorIn || row.degree == Degree::TensorDepth;
+    if (axis || reading.open.contains(row.degree)) continue;
+    document.question.degrees.pin(row.degree, row.get(reading.degrees));
+  }
+  return document;
+}
+
+/// Keys of one file that say nothing of a plan, with their lines.
+void add_unread(const std::string& file, const std::vector<importers::FoundKey>& unread,
+                std::vector<std::string>& notes) {
+  std::vector<std::string> words;
+  for (const importers::FoundKey& key : unread) {
+    if (key.where.file == (file == io::kStandardInput ? "stdin" : file))
+      words.push_back(fmt::format("{} ({})", key.name, key.where.line));
+  }
+  if (words.empty()) return;
+  notes.push_back(fmt::format("{}: not read, with their lines: {}", file, fmt::join(words, ", ")));
+}
+
+std::string header_of(const ImportQuestion& question, const importers::ReadConfiguration& read) {
+  std::string text;
+  for (const std::string& file : question.files)
+    text += fmt::format("# from {}, read as {}\n", io::in_quotes(file), read.target->name);
+  return text;
+}
+
+/// `typed`: settings and degrees of the command line, which win over the files. InputError, with
+/// its place, for what cannot be read or is not known.
+ImportResult import_question(const ImportQuestion& question, const ProblemRequest& typed,
+                             const ShippedData& data) {
+  std::vector<importers::ConfigurationFile> files;
+  for (const std::string& file : question.files)
+    files.push_back({io::read_file(file), file == io::kStandardInput ? "stdin" : file});
+  importers::Typed beside{question.from, typed, question.definitions};
+  if (!typed.hardware.empty())
+    beside.node_gpus = data.cluster(typed.hardware).accelerators_per_node;
+  if (!typed.model.empty()) beside.layers = data.model(typed.model).description.layers;
+  const exporters::Targets targets(data.directory());
+  importers::ReadConfiguration read = importers::read_configuration(
+      targets, importers::find_keys(targets, files, question.definitions), beside);
+  ImportResult result;
+  for (const std::string& file : question.files) add_unread(file, read.unread, result.notes);
+  result.notes.insert(result.notes.end(), read.notes.begin(), read.notes.end());
+  settle_model(question, read.reading, data, result, read.reading.asked.model);
+  result.plan = header_of(question, read) + io::to_yaml(plan_document(read.reading));
+  return result;
+}
+
+}  // namespace
+}  // namespace plansearch
 
 namespace plansearch::cli {
 namespace {

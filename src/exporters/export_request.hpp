@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "plansearch/degree_set.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/plan.hpp"
 #include "plansearch/problem.hpp"
 #include "plansearch/setting_table.hpp"

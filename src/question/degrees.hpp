@@ -5,8 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "plansearch/degree_limits.hpp"
-#include "plansearch/degree_set.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/degrees.hpp"
 #include "plansearch/load_problem.hpp"
 #include "plansearch/problem.hpp"

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "plansearch/cluster.hpp"
+#include "plansearch/dispatcher.hpp"
 #include "plansearch/framework.hpp"
-#include "plansearch/machine_need.hpp"
 #include "plansearch/model_description.hpp"
 #include "plansearch/network.hpp"
 #include "plansearch/problem_request.hpp"

@@ -25,8 +25,8 @@
 #include "question/number_list.hpp"
 #include "question/training_task.hpp"
 #include "schedule/table.hpp"
+#include "workload/network_edges.hpp"
 #include "workload/operator_traits.hpp"
-#include "workload/samples.hpp"
 
 namespace plansearch {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/names.hpp"
 #include "plan/stages/gangs.hpp"
 #include "plansearch/error.hpp"
-#include "plansearch/placement_names.hpp"
+#include "plansearch/placements.hpp"
 #include "question/framework_flags.hpp"
 #include "question/resolve_plan.hpp"
 #include "schedule/window/block_plan.hpp"

@@ -14,7 +14,7 @@
 #include "io/framework/framework_reader.hpp"
 #include "io/hardware/profile_reader.hpp"
 #include "io/model/model_reader.hpp"
-#include "io/plan/recipe_reader.hpp"
+#include "io/plan/plan_document.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {

@@ -13,7 +13,7 @@
 #include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
-#include "plansearch/placement_names.hpp"
+#include "plansearch/placements.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "schedule/order/stage_places.hpp"
 

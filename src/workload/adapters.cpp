@@ -12,8 +12,9 @@
 #include <set>
 #include <utility>
 
+#include "base/ranges.hpp"
 #include "plansearch/error.hpp"
-#include "workload/network_parts.hpp"
+#include "workload/block_builder.hpp"
 
 namespace plansearch {
 namespace {
@@ -92,15 +93,16 @@ constexpr const char* kHead = "head";
 
 bool is_table(const Network& network, const Parameter& parameter) {
   return parameter.kind == ParameterClass::Embedding &&
-         std::any_of(parameter.dims.begin(), parameter.dims.end(),
-                     [&](DimId dim) { return network.dimension(dim).role == DimRole::Vocab; });
+         std::ranges::any_of(parameter.dims, [&](DimId dim) {
+           return network.dimension(dim).role == DimRole::Vocab;
+         });
 }
 
 /// A table that both ends share is trained where either is named.
 void freeze_all_but_tables(Network& network, const std::vector<std::string>& words) {
   const auto named = [&](const Block& block) {
     const char* word = block.kind == BlockKind::Head ? kHead : kEmbedding;
-    return std::find(words.begin(), words.end(), word) != words.end();
+    return contains(words, word);
   };
   std::set<std::string> trained;
   for (const Block& block : network.blocks) {
@@ -120,8 +122,7 @@ void freeze_all_but_tables(Network& network, const std::vector<std::string>& wor
 
 bool stands_for(const std::string& word, const Target& target) {
   static const std::array<std::string, 4> kMlpTargets{"gate", "up", "gate_up", "down"};
-  const bool mlp =
-      std::find(kMlpTargets.begin(), kMlpTargets.end(), target.word) != kMlpTargets.end();
+  const bool mlp = contains(kMlpTargets, target.word);
   return word == target.word || word == kAllLinear || word == (mlp ? kMlp : kAttention);
 }
 
@@ -143,7 +144,7 @@ std::vector<Site> sites_in(const Block& block, const std::vector<Target>& target
           const auto named = [&](const std::string& name) {
             return block.operators[i].name == prefix + name;
           };
-          if (std::any_of(module.begin(), module.end(), named)) site.operators.push_back(i);
+          if (std::ranges::any_of(module, named)) site.operators.push_back(i);
         }
         if (site.operators.empty()) continue;
         if (target.modules.size() > 1)
@@ -252,8 +253,7 @@ class Adapters {
     op.inputs = {before, back};
     op.outputs = {tensor(name, op.loop)};
     for (Operator& producer : block_.operators) {
-      const bool makes = std::find(producer.outputs.begin(), producer.outputs.end(), before) !=
-                         producer.outputs.end();
+      const bool makes = contains(producer.outputs, before);
       if (!makes) continue;
       for (const Saved& saved : producer.saved) {
         if (saved.tensor != before) continue;
@@ -282,9 +282,7 @@ std::vector<std::string> adapter_targets(const ModelDescription& description) {
 
 std::vector<std::string> default_adapter_targets(const ModelDescription& description) {
   const std::vector<std::string> words = adapter_targets(description);
-  const auto has = [&](const char* word) {
-    return std::find(words.begin(), words.end(), word) != words.end();
-  };
+  const auto has = [&](const char* word) { return contains(words, word); };
   if (has("q") && has("v")) return {"q", "v"};
   return has("qkv") ? std::vector<std::string>{"qkv"} : std::vector<std::string>{kAllLinear};
 }
@@ -307,13 +305,13 @@ std::optional<AdapterProblem> adapter_problem(const ModelDescription& descriptio
   if (lora.targets.empty()) return AdapterProblem{"no target is named", remedy};
   const std::vector<Target> targets = targets_of(description);
   const auto whole = [](const std::string& word) { return word == kEmbedding || word == kHead; };
-  if (std::all_of(lora.targets.begin(), lora.targets.end(), whole)) {
+  if (std::ranges::all_of(lora.targets, whole)) {
     return AdapterProblem{"no target has an adapter", remedy};
   }
   for (const std::string& word : lora.targets) {
     if (whole(word)) continue;
-    const bool known = std::any_of(targets.begin(), targets.end(),
-                                   [&](const Target& target) { return stands_for(word, target); });
+    const bool known = std::ranges::any_of(
+        targets, [&](const Target& target) { return stands_for(word, target); });
     if (!known) return AdapterProblem{fmt::format("no module '{}'", word), remedy};
   }
   return std::nullopt;
@@ -324,7 +322,7 @@ void add_adapters(Network& network, const ModelDescription& model) {
   std::vector<Target> chosen;
   for (Target& target : targets_of(model)) {
     const auto asked = [&](const std::string& word) { return stands_for(word, target); };
-    if (std::any_of(lora.targets.begin(), lora.targets.end(), asked)) {
+    if (std::ranges::any_of(lora.targets, asked)) {
       chosen.push_back(std::move(target));
     }
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/ranges.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -16,7 +17,7 @@ Dims concat(Dims a, const Dims& b) {
 Dims without(const Dims& dims, const Dims& removed) {
   Dims kept;
   for (const DimId id : dims) {
-    if (std::find(removed.begin(), removed.end(), id) == removed.end()) kept.push_back(id);
+    if (!contains(removed, id)) kept.push_back(id);
   }
   return kept;
 }
@@ -64,7 +65,7 @@ Operator& BlockBuilder::add(Operator op) {
 
 void BlockBuilder::save_at_producer(const Saved& saved) {
   for (Operator& op : block_.operators) {
-    if (std::find(op.outputs.begin(), op.outputs.end(), saved.tensor) == op.outputs.end()) continue;
+    if (!contains(op.outputs, saved.tensor)) continue;
     op.saved.push_back(saved);
     return;
   }
@@ -72,10 +73,8 @@ void BlockBuilder::save_at_producer(const Saved& saved) {
 
 void BlockBuilder::keep_copies(TensorId in, TensorId out) {
   const Saved copy(in, SavedAs::Single);
-  const bool kept =
-      std::any_of(block_.operators.begin(), block_.operators.end(), [&](const Operator& op) {
-        return std::find(op.saved.begin(), op.saved.end(), copy) != op.saved.end();
-      });
+  const bool kept = std::ranges::any_of(
+      block_.operators, [&](const Operator& op) { return contains(op.saved, copy); });
   std::vector<Saved>& saved = block_.operators.back().saved;
   std::erase(saved, Saved(in));
   if (!kept) saved.push_back(copy);
@@ -103,9 +102,10 @@ TensorId BlockBuilder::linear(const Linear& spec) {
   op.fused_key = spec.fused_key;
   op.products = spec.products;
   op.backward_kernels = 2;
-  const bool joins = !spec.fused_key.empty() &&
-                     std::any_of(block_.operators.begin(), block_.operators.end(),
-                                 [&](const Operator& o) { return o.fused_key == spec.fused_key; });
+  const bool joins =
+      !spec.fused_key.empty() && std::ranges::any_of(block_.operators, [&](const Operator& o) {
+        return o.fused_key == spec.fused_key;
+      });
   if (joins) {
     op.forward_kernels = 0;
     op.backward_kernels = 0;

@@ -2,7 +2,7 @@
 // Heads of multi-head latent attention (DeepSeek-V2, arXiv:2405.04434, section 2.1): queries, and
 // keys and values together, pass through low-rank latents; a few rotary features of the key are
 // shared by all heads.
-#include "workload/layer_parts.hpp"
+#include "workload/block_builder.hpp"
 
 namespace plansearch {
 namespace {

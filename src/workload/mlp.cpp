@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The MLP: one matrix product out of the stream, an activation, one product back.
-#include "workload/layer_parts.hpp"
+
+#include <cmath>
+
+#include "workload/block_builder.hpp"
 
 namespace plansearch {
 namespace {
@@ -81,6 +84,153 @@ TensorId add_mlp(BlockBuilder& block, const Stack& stack, TensorId in) {
   parts.inner = block.dim(mixed ? stack.name + "_ffn" : "ffn", DimRole::Ffn, stack.mlp_width);
   parts.bias = stack.model.mlp.bias ? Bias::Yes : Bias::No;
   return add_mlp_parts(block, stack, in, parts);
+}
+
+// Mixture of experts: router, top-k choice, tokens to experts, expert MLPs, tokens back, and shared
+// experts.
+
+namespace {
+
+struct RouterOutput {
+  TensorId weights{};
+  TensorId indices{};
+};
+
+TensorId router_input(BlockBuilder& block, const Stack& stack, TensorId in) {
+  const RouterInput kept = stack.implementation.router;
+  const bool single =
+      kept == RouterInput::AsModel ? stack.model.moe->fp32_router : kept == RouterInput::Single;
+  if (!single) return in;
+  Operator cast;
+  cast.name = "router_cast";
+  cast.loop = stack.stream();
+  cast.inputs = {in};
+  cast.outputs = {block.tensor(cast.name, cast.loop, ElementClass::Logit)};
+  return block.add(cast).outputs.front();
+}
+
+RouterOutput add_router(BlockBuilder& block, const Stack& stack, TensorId in) {
+  const MoeDescription& moe = *stack.model.moe;
+  const DimId choices = block.dim("expert_choices", DimRole::ExpertChoice, moe.experts);
+  const DimId top = block.dim("top_k", DimRole::Other, moe.top_k);
+  const TensorId scores = block.linear({.name = "router",
+                                        .input = router_input(block, stack, in),
+                                        .contracted = {stack.hidden},
+                                        .outputs = {choices},
+                                        .bias = moe.router_bias ? Bias::Yes : Bias::No,
+                                        .element = ElementClass::Logit});
+  Operator op;
+  op.name = "route";
+  op.kind = OperatorKind::Route;
+  op.loop = {stack.batch, stack.tokens, choices};
+  op.inputs = {scores};
+  if (moe.correction_bias) {
+    op.parameters = {block.parameter("route.correction", {choices}, ParameterClass::Vector)};
+    block.freeze(op.parameters.front());  // moved by the load, not by a gradient
+  }
+  const Dims chosen = {stack.batch, stack.tokens, top};
+  RouterOutput out;
+  out.weights = block.tensor("route.weights", chosen, ElementClass::Logit);
+  out.indices = block.tensor("route.indices", chosen, ElementClass::Index);
+  const TensorId all = block.tensor("route.probabilities", op.loop, ElementClass::Logit);
+  const TensorId map = block.tensor("route.map", op.loop, ElementClass::Logit);
+  op.outputs = {all, map, out.weights, out.indices};
+  op.saved = {scores, all, map, out.indices};
+  block.add(op);
+  return out;
+}
+
+struct Load {
+  std::int64_t per_expert = 1;
+  double useful = 1.0;
+};
+
+Load expert_load(const MoeDescription& moe, std::int64_t tokens) {
+  const double balanced =
+      static_cast<double>(tokens * moe.top_k) / static_cast<double>(moe.experts);
+  const double rows = std::ceil(balanced * moe.capacity_factor.value_or(1.0) - 1e-9);
+  const double kept = std::min(balanced, rows);
+  return {static_cast<std::int64_t>(std::max(rows, 1.0)), kept / std::max(rows, 1.0)};
+}
+
+TensorId add_dispatch(BlockBuilder& block, TensorId in, TensorId indices, const Dims& routed) {
+  Operator op;
+  op.name = "dispatch";
+  op.kind = OperatorKind::Dispatch;
+  op.loop = routed;
+  op.inputs = {in, indices};
+  op.outputs = {block.tensor("dispatch", routed)};
+  return block.add(op).outputs.front();
+}
+
+/// Whether the weights of the routed tokens are multiplied in where expert outputs come together.
+bool weights_outputs(const Stack& stack) {
+  const ExpertWeights where = stack.implementation.expert_weights;
+  return where == ExpertWeights::AtOutput || where == ExpertWeights::AtOutputSingle;
+}
+
+TensorId add_combine(BlockBuilder& block, const Stack& stack, TensorId expert_out,
+                     const RouterOutput& route) {
+  Operator op;
+  op.name = "combine";
+  op.kind = OperatorKind::Combine;
+  op.loop = stack.stream();
+  op.inputs = {expert_out, route.indices};
+  if (weights_outputs(stack)) {
+    const bool single = stack.implementation.expert_weights == ExpertWeights::AtOutputSingle;
+    op.inputs.push_back(route.weights);
+    op.saved = {{expert_out, single ? SavedAs::Single : SavedAs::Itself}};
+    // The weighted outputs are written and read before they are summed.
+    const auto choices = static_cast<double>(stack.model.moe->top_k);
+    op.extra_forward_passes = 2.0 * choices;
+    op.extra_backward_passes = 2.0 * choices;
+  }
+  op.outputs = {block.tensor("combine", op.loop)};
+  return block.add(op).outputs.front();
+}
+
+TensorId add_shared(BlockBuilder& block, const Stack& stack, TensorId in, TensorId routed) {
+  const MoeDescription& moe = *stack.model.moe;
+  const auto part = block.part(LayerModule::SharedExperts);
+  MlpParts parts{
+      .in_name = "shared_in", .activation_name = "shared_activation", .out_name = "shared_out"};
+  parts.inner = block.dim("shared_ffn", DimRole::Ffn, moe.shared_width);
+  TensorId shared = add_mlp_parts(block, stack, in, parts);
+  std::vector<TensorId> summed = {routed, shared};
+  if (moe.shared_gate) {
+    const DimId one = block.dim("shared_gate", DimRole::Other, 1);
+    summed.push_back(block.linear(
+        {.name = "shared_gate", .input = in, .contracted = {stack.hidden}, .outputs = {one}}));
+  }
+  const TensorId sum = block.elementwise("shared_add", summed, stack.stream());
+  if (moe.shared_gate) block.save_input(shared);  // what the gate multiplies
+  return sum;
+}
+
+}  // namespace
+
+TensorId add_experts(BlockBuilder& block, const Stack& stack, TensorId in) {
+  const MoeDescription& moe = *stack.model.moe;
+  const auto part = block.part(LayerModule::Moe);
+  const RouterOutput route = add_router(block, stack, in);
+  const Load load = expert_load(moe, block.extent(stack.tokens));
+  const DimId expert = block.dim("experts", DimRole::Expert, moe.experts);
+  const DimId rows = block.dim("routed_tokens", DimRole::Routed, load.per_expert);
+  const TensorId sent = add_dispatch(block, in, route.indices, {expert, rows, stack.hidden});
+
+  MlpParts parts{
+      .in_name = "expert_in", .activation_name = "expert_activation", .out_name = "expert_out"};
+  parts.inner = block.dim("expert_ffn", DimRole::ExpertFfn, moe.expert_width);
+  parts.bias = moe.expert_bias ? Bias::Yes : Bias::No;
+  parts.kind = OperatorKind::GroupedMatmul;
+  parts.activation = bit_of(LayerModule::MoeActivation);
+  parts.per_item = {expert};
+  parts.useful_fraction = load.useful;
+  if (!weights_outputs(stack)) parts.weights = route.weights;
+  const TensorId out = add_mlp_parts(block, stack, sent, parts);
+  const TensorId combined = add_combine(block, stack, out, route);
+  if (moe.shared_width == 0) return combined;
+  return add_shared(block, stack, in, combined);
 }
 
 }  // namespace plansearch

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who reads what across blocks: along the chain, and along edges.
+// Facts read off a network: the readers of its tensors across blocks, faults of its routing, the
+// unit of its samples.
 #pragma once
 
+#include <string>
 #include <vector>
 
+#include "plansearch/model_description.hpp"
 #include "plansearch/network.hpp"
 
 namespace plansearch {
@@ -30,5 +33,14 @@ struct SharedTensor {
 
 /// The block of every copy.
 [[nodiscard]] std::vector<std::size_t> block_of_copies(const Network& network);
+
+/// Faults of the groups and of the number of experts per token; empty if there are none.
+[[nodiscard]] std::vector<std::string> routing_faults(const Routing& routing);
+
+/// Whether it is a sequence of tokens: batches and FLOPs are counted by token then, else by sample
+/// (an image).
+[[nodiscard]] inline bool reads_tokens(const ModelDescription& model) {
+  return model.stack != StackKind::Graph || model.embedding.vocab > 0;
+}
 
 }  // namespace plansearch

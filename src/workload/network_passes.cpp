@@ -5,7 +5,8 @@
 #include <set>
 #include <utility>
 
-#include "workload/network_parts.hpp"
+#include "base/ranges.hpp"
+#include "workload/block_builder.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch {
@@ -35,12 +36,8 @@ bool matches(std::string_view pattern, std::string_view text) {
 }
 
 bool any_match(const std::vector<std::string>& patterns, const std::string& name) {
-  return std::any_of(patterns.begin(), patterns.end(),
-                     [&](const std::string& pattern) { return matches(pattern, name); });
-}
-
-bool contains(const std::vector<TensorId>& ids, TensorId id) {
-  return std::find(ids.begin(), ids.end(), id) != ids.end();
+  return std::ranges::any_of(patterns,
+                             [&](const std::string& pattern) { return matches(pattern, name); });
 }
 
 /// Gradients of one block, whose inputs have one or not.
@@ -62,7 +59,7 @@ class GradientFlow {
 
   [[nodiscard]] bool has_backward(const Operator& op) const {
     return needs_input_gradient(block_, op) ||
-           std::any_of(op.parameters.begin(), op.parameters.end(), [&](ParameterId id) {
+           std::ranges::any_of(op.parameters, [&](ParameterId id) {
              return block_.parameter(id).trainable == Trainable::Yes;
            });
   }
@@ -74,13 +71,12 @@ class GradientFlow {
       return traits(op).multiplies_weight() ? trains_weight(block_, op) : has_backward(op);
     }
     if (has_backward(op)) return true;
-    return std::any_of(
-        block_.operators.begin(), block_.operators.end(), [&](const Operator& reader) {
-          const OperatorTraits& row = traits(reader);
-          const bool reads = row.reads_inputs() || row.backward_reads == BackwardReads::ByFunction;
-          return reads && !row.multiplies_weight() && contains(reader.inputs, id) &&
-                 has_backward(reader);
-        });
+    return std::ranges::any_of(block_.operators, [&](const Operator& reader) {
+      const OperatorTraits& row = traits(reader);
+      const bool reads = row.reads_inputs() || row.backward_reads == BackwardReads::ByFunction;
+      return reads && !row.multiplies_weight() && contains(reader.inputs, id) &&
+             has_backward(reader);
+    });
   }
 
   void drop_needless(Operator& op) {
@@ -97,8 +93,8 @@ class GradientFlow {
 };
 
 bool trains_anything(const Block& block) {
-  return std::any_of(block.parameters.begin(), block.parameters.end(),
-                     [](const Parameter& p) { return p.trainable == Trainable::Yes; });
+  return std::ranges::any_of(block.parameters,
+                             [](const Parameter& p) { return p.trainable == Trainable::Yes; });
 }
 
 /// The variants of one block with and without a gradient of its inputs, as far as they are used.
@@ -176,8 +172,8 @@ std::vector<std::string> patterns_without_match(const Network& network,
   const std::vector<std::string> names = parameter_names(network);
   std::vector<std::string> missed;
   for (const std::string& pattern : patterns) {
-    const bool hit = std::any_of(names.begin(), names.end(),
-                                 [&](const std::string& name) { return matches(pattern, name); });
+    const bool hit =
+        std::ranges::any_of(names, [&](const std::string& name) { return matches(pattern, name); });
     if (!hit) missed.push_back(pattern);
   }
   return missed;

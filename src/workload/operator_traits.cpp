@@ -135,8 +135,7 @@ bool is_linear(const Operator& op) {
 }
 
 const OperatorTraits* find_traits(std::string_view word) {
-  const auto* found = std::find_if(kOperatorTraits.begin(), kOperatorTraits.end(),
-                                   [&](const OperatorTraits& row) { return row.word == word; });
+  const auto* found = std::ranges::find(kOperatorTraits, word, &OperatorTraits::word);
   return found == kOperatorTraits.end() ? nullptr : found;
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plansearch/transformer_builder.hpp"
+#include "base/ranges.hpp"
 
 #include <algorithm>
 
 #include "plansearch/error.hpp"
-#include "workload/network_parts.hpp"
+#include "workload/block_builder.hpp"
 
 namespace plansearch {
 namespace {
@@ -13,7 +14,7 @@ bool has_experts(const ModelDescription& model, std::int64_t layer) {
   if (!model.moe.has_value()) return false;
   const MoeDescription& moe = *model.moe;
   const auto names = [&](const std::vector<std::int64_t>& layers) {
-    return std::find(layers.begin(), layers.end(), layer) != layers.end();
+    return contains(layers, layer);
   };
   if (!moe.layers.empty()) return names(moe.layers);
   return layer >= moe.leading_dense && (layer + 1) % moe.every == 0 && !names(moe.dense_layers);
@@ -84,8 +85,8 @@ void append_layers(Network& network, const Stack& stack, std::int64_t layers, Bl
   std::vector<std::pair<LayerVariant, std::size_t>> known;
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     const LayerVariant& variant = variants[static_cast<std::size_t>(layer)];
-    auto found = std::find_if(known.begin(), known.end(),
-                              [&](const auto& entry) { return entry.first == variant; });
+    auto found =
+        std::ranges::find_if(known, [&](const auto& entry) { return entry.first == variant; });
     if (found == known.end()) {
       known.emplace_back(variant, layer_block(network, stack, kind, variant, memory));
       found = std::prev(known.end());

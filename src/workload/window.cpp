@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/ranges.hpp"
+
 namespace plansearch {
 
 DimId moving_dimension(const Block& block, const Operator& op, const IndexExpression& index) {
@@ -20,7 +22,7 @@ DimId moving_dimension(const Block& block, const Operator& op, const IndexExpres
     bool carries = false;
     if (!op.outputs.empty()) {
       const std::vector<DimId>& out = block.tensor(op.outputs.front()).dims;
-      carries = std::find(out.begin(), out.end(), term.dim) != out.end();
+      carries = contains(out, term.dim);
     }
     if (carries < carried) continue;
     if (carries == carried && std::abs(term.factor) <= std::abs(moving->factor)) continue;

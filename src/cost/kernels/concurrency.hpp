@@ -2,8 +2,8 @@
 // How fast kernels, messages and copies of one device run together.
 #pragma once
 
+#include "plansearch/cluster.hpp"
 #include "plansearch/concurrency.hpp"
-#include "plansearch/concurrency_coefficients.hpp"
 
 namespace plansearch {
 

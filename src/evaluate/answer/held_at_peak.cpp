@@ -18,7 +18,7 @@
 #include <utility>
 
 #include "evaluate/memory/memory_model.hpp"
-#include "plansearch/placement_names.hpp"
+#include "plansearch/placements.hpp"
 
 namespace plansearch {
 namespace {

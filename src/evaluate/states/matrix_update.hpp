@@ -7,7 +7,7 @@
 #include "communication/derive/tensor_policy.hpp"
 #include "communication/slices/local_sizes.hpp"
 #include "evaluate/block/phase_message.hpp"
-#include "plansearch/matrix_updates.hpp"
+#include "plansearch/framework.hpp"
 
 namespace plansearch {
 

@@ -17,7 +17,7 @@
 
 #include "evidence/validate/run_record.hpp"
 #include "io/document/document.hpp"
-#include "plansearch/degree_set.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/model_description.hpp"
 #include "plansearch/schedule_id.hpp"
 #include "plansearch/setting_table.hpp"

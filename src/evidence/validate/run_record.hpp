@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "io/tables/csv.hpp"
-#include "plansearch/degree_set.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/model_description.hpp"
 #include "plansearch/problem_request.hpp"

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/ranges.hpp"
 #include "plansearch/degree_table.hpp"
 
 namespace plansearch::importers {
@@ -50,9 +51,8 @@ std::vector<const Key*> rows_of(const Exporter& exporter, std::string_view name)
 }
 
 std::size_t known_keys(const Exporter& exporter, const std::vector<FoundKey>& keys) {
-  return static_cast<std::size_t>(std::count_if(keys.begin(), keys.end(), [&](const FoundKey& key) {
-    return !rows_of(exporter, key.name).empty();
-  }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      keys, [&](const FoundKey& key) { return !rows_of(exporter, key.name).empty(); }));
 }
 
 const Exporter& best_target(const exporters::Targets& targets, const FoundKeys& found,
@@ -76,7 +76,7 @@ const Exporter& best_target(const exporters::Targets& targets, const FoundKeys& 
 
 [[noreturn]] void refuse_unknown(const FoundKey& key) {
   std::string name = *key.unknown;
-  std::replace(name.begin(), name.end(), '\x03', ' ');
+  std::ranges::replace(name, '\x03', ' ');
   const bool command = name.starts_with("$(") || name.starts_with("`");
   throw InputError(key.where,
                    fmt::format("{} depends on {}, which is known only when the script runs",
@@ -86,8 +86,7 @@ const Exporter& best_target(const exporters::Targets& targets, const FoundKeys& 
 
 void read_key(const FoundKey& key, const std::vector<const Key*>& rows, Reading& reading) {
   const bool empty_variable = key.unknown && key.value.is_boolean();
-  const bool path =
-      std::any_of(rows.begin(), rows.end(), [](const Key* row) { return row->is_path; });
+  const bool path = std::ranges::any_of(rows, [](const Key* row) { return row->is_path; });
   if (key.unknown && path && key.value.is_string()) {
     // "$HOME/models/NAME"
     const std::string text = key.value.get<std::string>();
@@ -136,9 +135,8 @@ std::vector<const Exporter*> targets_called(const exporters::Targets& targets,
                                             const std::string& name) {
   const auto is_called = [&](std::string_view target) {
     if (name.empty() || target == name) return true;
-    return std::any_of(families().begin(), families().end(), [&](const Family& family) {
-      return family.name == name && std::find(family.targets.begin(), family.targets.end(),
-                                              target) != family.targets.end();
+    return std::ranges::any_of(families(), [&](const Family& family) {
+      return family.name == name && contains(family.targets, target);
     });
   };
   std::vector<const Exporter*> called;

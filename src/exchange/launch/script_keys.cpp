@@ -5,7 +5,8 @@
 #include <charconv>
 
 #include "base/names.hpp"
-#include "exchange/launch/found_keys.hpp"
+#include "base/ranges.hpp"
+#include "exchange/launch/read_configuration.hpp"
 #include "exchange/launch/shell_script.hpp"
 
 namespace plansearch::importers {
@@ -54,7 +55,7 @@ std::size_t behind_program(const std::vector<MarkedText>& words) {
 bool is_override(std::string_view text) {
   const std::string_view name = text.substr(0, std::min(text.find('='), text.size()));
   if (name.size() == text.size() || name.empty()) return false;
-  return std::all_of(name.begin(), name.end(), [](char c) {
+  return std::ranges::all_of(name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            c == '.' || c == '+';
   });
@@ -157,17 +158,17 @@ std::optional<int> positive(std::string_view text) {
 struct Ranks {
   std::optional<int> nodes, each, all;
   void set(std::string name, std::string_view text) {
-    std::replace(name.begin(), name.end(), '_', '-');
+    std::ranges::replace(name, '_', '-');
     if (name == "--gres" && text.starts_with("gpu:")) text = text.substr(text.rfind(':') + 1);
     const auto value = positive(text);
     if (!value) return;
     constexpr std::array kNodes{"--nnodes", "--num-nodes", "--nodes", "-N", "--num-machines"};
     constexpr std::array kEach{"--nproc-per-node", "--num-gpus", "--gpus-per-node", "--gres",
                                "--ntasks-per-node"};
-    if (std::find(kNodes.begin(), kNodes.end(), name) != kNodes.end()) nodes = value;
+    if (contains(kNodes, name)) nodes = value;
     // One task a node starts the others itself.
     const bool task = name == "--ntasks-per-node" && (*value == 1 || each);
-    if (!task && std::find(kEach.begin(), kEach.end(), name) != kEach.end()) each = value;
+    if (!task && contains(kEach, name)) each = value;
     if (name == "--num-processes" || name == "--gpus") all = value;
   }
   [[nodiscard]] std::optional<int> product() const {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ranges.hpp"
+
 namespace plansearch::importers {
 namespace {
 
@@ -180,7 +182,7 @@ class ScriptReader {
 
   static bool is_declaration(std::string_view word) {
     constexpr std::array kWords{"export", "declare", "local", "readonly", "typeset", "env"};
-    return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
+    return contains(kWords, word);
   }
 
   void finish(ShellCommand found) {
@@ -259,9 +261,9 @@ class ScriptReader {
 
   void keep(const ShellWords::Assignment& assigned, Variable value) {
     const bool certain = runs() == Runs::Yes;
-    const bool flags = std::any_of(
-        value.values.begin(), value.values.end(),
-        [](const MarkedText& text) { return text.text.find("--") != std::string::npos; });
+    const bool flags = std::ranges::any_of(value.values, [](const MarkedText& text) {
+      return text.text.find("--") != std::string::npos;
+    });
     auto& list = certain ? read_.arguments : read_.conditional;
     if (flags) list.insert(list.end(), value.values.begin(), value.values.end());
     Variable& variable = read_.variables[assigned.name];

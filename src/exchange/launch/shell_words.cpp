@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exchange/launch/shell_words.hpp"
+#include "exchange/launch/shell_script.hpp"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 // tables. Dates are text.
 #include <fmt/format.h>
 
-#include "exchange/launch/found_keys.hpp"
+#include "exchange/launch/read_configuration.hpp"
 
 namespace plansearch::importers {
 namespace {

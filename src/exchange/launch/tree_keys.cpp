@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys of JSON and YAML.
+
 #include <algorithm>
 
-#include "exchange/launch/found_keys.hpp"
+#include "exchange/launch/read_configuration.hpp"
 #include "io/document/document.hpp"
 #include "io/document/raw_value.hpp"
 
@@ -45,8 +46,7 @@ void interpolate(std::vector<FoundKey>& keys, const Definitions& definitions) {
       const auto dot = key.name.rfind('.');
       name = dot == std::string::npos ? name.substr(1) : key.name.substr(0, dot) + name;
     }
-    const auto found = std::find_if(keys.begin(), keys.end(),
-                                    [&](const FoundKey& other) { return other.name == name; });
+    const auto found = std::ranges::find(keys, name, &FoundKey::name);
     if (found == keys.end() || found->unknown) continue;
     if (found->value.is_string() && found->value.get<std::string>().find("${") != std::string::npos)
       continue;
@@ -73,6 +73,72 @@ std::vector<FoundKey> keys_of_yaml(const ConfigurationFile& file, const Definiti
 
 std::vector<FoundKey> keys_of_json(const ConfigurationFile& file, const Definitions& definitions) {
   return keys_of(file, io::Syntax::Json, definitions);
+}
+
+namespace {
+
+enum class Form { Shell, Json, Yaml, Toml };
+
+bool ends_with(const std::string& name, std::initializer_list<const char*> endings) {
+  return std::ranges::any_of(endings, [&](const char* ending) { return name.ends_with(ending); });
+}
+
+/// The form of a file by its name, else by its first letters.
+Form form_of(const ConfigurationFile& file) {
+  if (ends_with(file.name, {".json"})) return Form::Json;
+  if (ends_with(file.name, {".yaml", ".yml"})) return Form::Yaml;
+  if (ends_with(file.name, {".toml"})) return Form::Toml;
+  if (ends_with(file.name, {".sh", ".slurm", ".sbatch", ".bash"})) return Form::Shell;
+  if (file.text.starts_with("#!")) return Form::Shell;
+  const auto first = file.text.find_first_not_of(" \t\r\n");
+  if (first != std::string::npos && file.text[first] == '{') return Form::Json;
+  std::size_t tables = 0, keys = 0, flags = 0;
+  std::size_t begin = 0;
+  while (begin < file.text.size()) {
+    const std::size_t end = std::min(file.text.find('\n', begin), file.text.size());
+    std::string_view line = std::string_view(file.text).substr(begin, end - begin);
+    begin = end + 1;
+    const auto letter = line.find_first_not_of(" \t");
+    if (letter == std::string_view::npos || line[letter] == '#') continue;
+    if (line.find("--") != std::string_view::npos) ++flags;
+    line.remove_prefix(letter);
+    if (line.front() == '[' && line.find(']') != std::string_view::npos) ++tables;
+    if (line.find(": ") != std::string_view::npos || line.ends_with(":")) ++keys;
+  }
+  if (flags > tables && flags > keys) return Form::Shell;
+  if (tables > 0 && keys <= tables) return Form::Toml;
+  return keys > 0 ? Form::Yaml : Form::Shell;
+}
+
+}  // namespace
+
+FoundKeys find_keys(const exporters::Targets& targets, const std::vector<ConfigurationFile>& files,
+                    const Definitions& definitions) {
+  std::vector<ConfigurationFile> scripts;
+  FoundKeys found;
+  const auto add = [&](std::vector<FoundKey> keys) {
+    for (FoundKey& key : keys) found.keys.push_back(std::move(key));
+  };
+  for (const ConfigurationFile& file : files) {
+    switch (form_of(file)) {
+      case Form::Json:
+        add(keys_of_json(file, definitions));
+        break;
+      case Form::Yaml:
+        add(keys_of_yaml(file, definitions));
+        break;
+      case Form::Toml:
+        add(keys_of_toml(file));
+        break;
+      case Form::Shell:
+        scripts.push_back(file);
+    }
+  }
+  if (scripts.empty()) return found;
+  FoundKeys said = keys_of_scripts(targets, scripts, definitions);
+  add(std::move(said.keys));
+  said.keys = std::move(found.keys);
+  return said;
 }
 
 }  // namespace plansearch::importers

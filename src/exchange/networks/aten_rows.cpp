@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "exchange/networks/operator_rows.hpp"
+#include "exchange/networks/lowering.hpp"
 
 namespace plansearch::io {
 namespace {
@@ -71,16 +71,16 @@ constexpr auto kRows = std::to_array<ImportedRow>({
     {"dropout", lower_dropout, Nothing, MemoryBound::Dropout},
     {"elu", lower_elementwise, Outputs, kActivation},
     {"embedding", lower_embedding},
-    {"empty", lower_constant},
-    {"empty_like", lower_constant},
+    {"empty", lower_nothing},
+    {"empty_like", lower_nothing},
     {"eq", lower_elementwise},
     {"erf", lower_elementwise, Inputs},
     {"exp", lower_elementwise, Outputs},
     {"expand", lower_expand},
     {"expand_as", lower_expand},
     {"flatten", lower_reshape},
-    {"full", lower_constant},
-    {"full_like", lower_constant},
+    {"full", lower_nothing},
+    {"full_like", lower_nothing},
     {"ge", lower_compare},
     {"gelu", lower_elementwise, Inputs, kActivation},
     {"group_norm", lower_channel_norm, Usual, kLayerNorm},
@@ -120,14 +120,14 @@ constexpr auto kRows = std::to_array<ImportedRow>({
     {"native_layer_norm", lower_norm, Usual, kLayerNorm},
     {"ne", lower_elementwise},
     {"neg", lower_elementwise},
-    {"new_full", lower_constant},
-    {"new_ones", lower_constant},
-    {"new_zeros", lower_constant},
+    {"new_full", lower_nothing},
+    {"new_ones", lower_nothing},
+    {"new_zeros", lower_nothing},
     {"nll_loss", lower_reduction},
     {"nll_loss_forward", lower_reduction},
     {"nll_loss_nd", lower_reduction},
-    {"ones", lower_constant},
-    {"ones_like", lower_constant},
+    {"ones", lower_nothing},
+    {"ones_like", lower_nothing},
     {"pad", lower_copy},
     {"permute", lower_permute},
     {"pow", lower_elementwise, Inputs},
@@ -141,7 +141,7 @@ constexpr auto kRows = std::to_array<ImportedRow>({
     {"roll", lower_copy},
     {"rsqrt", lower_elementwise, Outputs},
     {"rsub", lower_elementwise},
-    {"scalar_tensor", lower_constant},
+    {"scalar_tensor", lower_nothing},
     {"scaled_dot_product_attention", lower_attention},
     {"select", lower_copy},
     {"sigmoid", lower_elementwise, Outputs, kActivation},
@@ -176,13 +176,12 @@ constexpr auto kRows = std::to_array<ImportedRow>({
     {"view", lower_reshape},
     {"view_as", lower_reshape},
     {"where", lower_elementwise, Nothing},
-    {"zeros", lower_constant},
-    {"zeros_like", lower_constant},
+    {"zeros", lower_nothing},
+    {"zeros_like", lower_nothing},
 });
 
 constexpr bool is_sorted() {
-  return std::is_sorted(kRows.begin(), kRows.end(),
-                        [](const ImportedRow& a, const ImportedRow& b) { return a.name < b.name; });
+  return std::ranges::is_sorted(kRows, {}, &ImportedRow::name);
 }
 static_assert(is_sorted());
 

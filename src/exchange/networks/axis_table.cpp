@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exchange/networks/axis_table.hpp"
+#include "exchange/networks/draft.hpp"
 
 #include <algorithm>
 
@@ -84,7 +84,7 @@ void AxisTable::split(AtomId atom, std::int64_t first) {
 
 bool AxisTable::are_apart(AtomId a, AtomId b) const {
   const auto& list = atoms_[find(a)].apart;
-  return std::any_of(list.begin(), list.end(), [&](AtomId id) { return find(id) == find(b); });
+  return std::ranges::any_of(list, [&](AtomId id) { return find(id) == find(b); });
 }
 
 void AxisTable::join(AtomId a, AtomId b) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exchange/networks/block_text.hpp"
+#include "base/ranges.hpp"
+#include "exchange/networks/graph_text.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,7 +8,6 @@
 #include <algorithm>
 
 #include "io/model/graph/graph_words.hpp"
-#include "io/model/graph/tensor_text.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch::io {
@@ -15,10 +15,6 @@ namespace {
 
 std::string in_quotes(std::string_view text) {
   return fmt::format("\"{}\"", text);
-}
-
-bool contains(const ImportedAxis& axis, AtomId atom) {
-  return std::find(axis.begin(), axis.end(), atom) != axis.end();
 }
 
 /// Which operator keeps a tensor for backward, each of them once.
@@ -269,7 +265,7 @@ class BlockTextWriter {
     const DraftTensor& tensor = c_.draft.tensors[id];
     const ImportedAxis atoms = c_.draft.axes.leaves(tensor.dims);
     for (std::size_t i = 0; i < atoms.size(); ++i) {
-      if (std::count(atoms.begin(), atoms.end(), atoms[i]) == 1) continue;
+      if (std::ranges::count(atoms, atoms[i]) == 1) continue;
       c_.graph.fail(
           fmt::format("{} in {} makes a tensor two of whose dimensions turn out to be one", op.name,
                       op.module.empty() ? "the network itself" : op.module),

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The schema of the JSON: pytorch/pytorch torch/_export/serde/schema.py, versions 5 to 8.
-#include "exchange/networks/exported_program.hpp"
+#include "exchange/networks/imported_graph.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <unordered_map>
 
 #include "base/printable.hpp"
 #include "exchange/networks/zip_archive.hpp"
@@ -17,9 +18,6 @@ namespace {
 
 constexpr std::size_t kLargestGraph = std::size_t{192} << 20U;
 constexpr std::size_t kMostValues = 3'000'000;
-constexpr std::int64_t kLongestAxis = 1'000'000'000;
-constexpr double kMostElements = 1e15;
-constexpr std::size_t kMostRank = 16;
 constexpr std::int64_t kOldestSchema = 5;
 constexpr std::int64_t kNewestSchema = 8;
 /// torch._export.serde.schema.ScalarType: HALF to COMPLEXDOUBLE, BFLOAT16, and those of 8 bits.
@@ -179,7 +177,7 @@ class ProgramReader {
   static std::string kind_of(const std::string& target) {
     const std::size_t dot = target.rfind('.');
     std::string kind = target.substr(0, dot);
-    if (std::count(kind.begin(), kind.end(), '.') == 0) return target;
+    if (std::ranges::count(kind, '.') == 0) return target;
     if (kind.size() > 2 && kind.back() == '_' && kind[kind.size() - 2] != '_') kind.pop_back();
     const std::size_t name = kind.rfind('.') + 1;
     if (kind.compare(name, 2, "__") == 0) {  // __and__

@@ -5,12 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
 
-#include "exchange/networks/block_cutter.hpp"
-#include "exchange/networks/block_text.hpp"
-#include "exchange/networks/dimension_roles.hpp"
 #include "io/model/graph/graph_words.hpp"
 #include "workload/operator_traits.hpp"
 
@@ -134,7 +129,7 @@ class GraphTextWriter {
       if (id == tensor) return port;
     }
     const auto is_edge = [](const auto& port) { return port.first.front() == 'q'; };
-    out.emplace_back(fmt::format("q{}", std::count_if(out.begin(), out.end(), is_edge)), tensor);
+    out.emplace_back(fmt::format("q{}", std::ranges::count_if(out, is_edge)), tensor);
     return out.back().first;
   }
 
@@ -164,7 +159,7 @@ class GraphTextWriter {
     path.resize(path.find_last_not_of("0123456789") + 1);
     path.resize(path.find_last_not_of("._") + 1);
     std::string name = path.empty() ? "layer" : plain_name(path);
-    std::replace(name.begin(), name.end(), '.', '_');
+    std::ranges::replace(name, '.', '_');
     return name;
   }
 

@@ -6,16 +6,14 @@
 
 #include <algorithm>
 #include <fstream>
-#include <map>
 
 #include "base/names.hpp"
 #include "base/printable.hpp"
-#include "exchange/networks/exported_program.hpp"
+#include "base/ranges.hpp"
 #include "exchange/networks/graph_text.hpp"
-#include "exchange/networks/onnx_model.hpp"
-#include "exchange/networks/operator_rows.hpp"
+#include "exchange/networks/lowering.hpp"
 #include "io/document/raw_value.hpp"
-#include "io/model/network_import.hpp"
+#include "io/model/model_reader.hpp"
 
 namespace plansearch::io {
 namespace {
@@ -58,9 +56,8 @@ class Importer {
       return;
     }
     const auto ids = Lowering::inputs(node);
-    const bool plain = std::all_of(ids.begin(), ids.end(), [&](ImportedId id) {
-      return lowering_.at(id).is == DraftValue::Is::Plain;
-    });
+    const bool plain = std::ranges::all_of(
+        ids, [&](ImportedId id) { return lowering_.at(id).is == DraftValue::Is::Plain; });
     if (!plain) {
       UnknownOperator& unknown = unknown_[node.target];
       if (unknown.count++ == 0) unknown.first = &node;
@@ -71,9 +68,9 @@ class Importer {
   /// Shapes of constants do not matter.
   bool lacks_shapes(const ImportedNode& node) {
     const auto unshaped = [&](ImportedId id) { return !graph_.values[id].shaped; };
-    if (std::none_of(node.outputs.begin(), node.outputs.end(), unshaped)) return false;
+    if (std::ranges::none_of(node.outputs, unshaped)) return false;
     const auto ids = Lowering::inputs(node);
-    if (std::any_of(ids.begin(), ids.end(), [&](ImportedId id) {
+    if (std::ranges::any_of(ids, [&](ImportedId id) {
           return lowering_.at(id).is != DraftValue::Is::Plain && graph_.values[id].floating;
         })) {
       graph_.fail(fmt::format("'{}' has no shape ({} in {})",
@@ -91,7 +88,7 @@ class Importer {
     for (const ImportedNode& node : graph_.nodes) targets.push_back(node.target);
     std::vector<InputError> errors;
     for (const auto& [name, stub] : stubs_) {
-      if (std::find(targets.begin(), targets.end(), name) != targets.end()) continue;
+      if (contains(targets, name)) continue;
       const std::string guess = did_you_mean(name, targets);
       errors.emplace_back(stub.where, fmt::format("{} has no operator '{}'", graph_.file, name),
                           guess.empty() ? "leave the entry out" : guess);
@@ -161,6 +158,29 @@ Document graph_document(const ImportedGraph& graph, const ImportedStubs& stubs) 
   const std::string text = graph_text(graph, Importer(graph, stubs).run());
   return Document::parse(text, graph.file, Syntax::Json,
                          {.size = std::size_t{64} << 20U, .values = 4'000'000, .depth = 64});
+}
+
+ImportedStubs read_stubs(const Document& document) {
+  return document.collect([](const Node& root) {
+    const Node schema = root.at("schema");
+    if (schema.text() != kStubSchema) {
+      schema.fail(fmt::format("'{}' is not a file of stubs", schema.text()),
+                  fmt::format("write schema: {}", kStubSchema));
+    }
+    ImportedStubs stubs;
+    for (const Node::Entry& entry : root.at("operators").entries()) {
+      const Node like = entry.value.at("like");
+      if (find_row(like.text()) == nullptr) {
+        std::string hint = did_you_mean(like.text(), row_names());
+        if (hint.empty())
+          hint = "pass, nothing, or an operator with its library, such as aten.gelu";
+        like.report(fmt::format("unknown operator '{}'", like.text()), hint);
+      }
+      stubs.emplace(entry.key, ImportedStub{like.text(), like.where()});
+    }
+    root.finish();
+    return stubs;
+  });
 }
 
 }  // namespace plansearch::io

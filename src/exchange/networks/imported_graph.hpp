@@ -4,10 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <istream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -75,6 +76,11 @@ struct ImportedNode {
   }
 };
 
+/// Sizes of tensors above which a file is refused.
+inline constexpr std::int64_t kLongestAxis = 1'000'000'000;
+inline constexpr double kMostElements = 1e15;
+inline constexpr std::size_t kMostRank = 16;
+
 struct ImportedGraph {
   std::string file;  ///< for messages
   std::string name;
@@ -92,5 +98,24 @@ struct ImportedGraph {
 
 /// "[1, 1024, 1600]"
 [[nodiscard]] std::string to_text(const ImportedShape& shape);
+
+// Reader of files of torch.export.save: a zip archive with a graph as JSON.
+
+/// Reads models/model.json (PyTorch 2.8 and later) or serialized_exported_program.json (2.3 to
+/// 2.7); `file` is for messages. Weights, constants and sample inputs are not read. Dynamic shapes
+/// and everything else that is not a static graph are InputErrors.
+[[nodiscard]] ImportedGraph read_exported_program(std::unique_ptr<std::istream> in,
+                                                  const std::string& file);
+
+/// The JSON by itself; `entry`: its name in the archive.
+[[nodiscard]] ImportedGraph parse_exported_program(std::string_view text, const std::string& file,
+                                                   const std::string& entry);
+
+// ONNX models: graphs with static shapes, without their weights.
+
+/// A ModelProto (onnx/onnx onnx/onnx.proto, operator sets 11 to 25). Data of tensors is skipped,
+/// but for short lists of whole numbers, which are arguments. Shapes that are missing or symbolic,
+/// and graphs inside graphs, are InputErrors.
+[[nodiscard]] ImportedGraph parse_onnx(std::string_view bytes, const std::string& file);
 
 }  // namespace plansearch::io

@@ -4,10 +4,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/printable.hpp"
 
 namespace plansearch::io {
+
+ImportedAxis joined(const ImportedAxes& axes) {
+  ImportedAxis all;
+  for (const ImportedAxis& axis : axes) all.insert(all.end(), axis.begin(), axis.end());
+  return all;
+}
+
+std::int64_t nth_of(const std::vector<std::int64_t>& list, std::size_t i, std::int64_t usual) {
+  return list.empty() ? usual : list[std::min(i, list.size() - 1)];
+}
 
 std::string to_text(const ImportedShape& shape) {
   std::string text = "[";
@@ -44,12 +55,10 @@ void Lowering::start_value(ImportedId id) {
     if (!value.floating) {
       for (const ImportedAxis& axis : rest) axes().mark_token(axis);
     }
-    ImportedAxis dims;
-    for (const ImportedAxis& axis : draft.axes) dims.insert(dims.end(), axis.begin(), axis.end());
     const ElementClass element = value.floating ? ElementClass::Activation : ElementClass::Index;
     draft.is = DraftValue::Is::Tensor;
     draft.tensor = draft_.tensors.size();
-    draft_.tensors.push_back({value.name, std::move(dims), element, false, std::nullopt, 1.0});
+    draft_.tensors.push_back({value.name, joined(draft.axes), element, false, std::nullopt, 1.0});
     draft_.inputs.push_back(draft.tensor);
     note_view(id);
     return;
@@ -113,12 +122,15 @@ DraftOperator Lowering::start(const ImportedNode& node, std::string_view word) c
   return op;
 }
 
+DraftOperator Lowering::start(const ImportedNode& node, std::string_view word, ImportedId in) {
+  DraftOperator op = start(node, word);
+  op.reads.push_back(read(node, in));
+  return op;
+}
+
 DraftId Lowering::make(DraftOperator& op, const ImportedAxes& axes, ElementClass element,
                        std::string_view part) {
-  DraftTensor tensor{std::string(part), {}, element, true, draft_.operators.size(), 1.0};
-  for (const ImportedAxis& axis : axes) {
-    tensor.dims.insert(tensor.dims.end(), axis.begin(), axis.end());
-  }
+  DraftTensor tensor{std::string(part), joined(axes), element, true, draft_.operators.size(), 1.0};
   tensor.gradient = !op.parameters.empty();
   for (const DraftRead& read : op.reads) {
     tensor.gradient |= draft_.tensors[read.tensor].gradient;
@@ -133,6 +145,13 @@ DraftId Lowering::add(DraftOperator op) {
   for (const DraftId id : op.made) draft_.tensors[id].made_by = draft_.operators.size();
   draft_.operators.push_back(std::move(op));
   return draft_.operators.size() - 1;
+}
+
+DraftId Lowering::add_result(const ImportedNode& node, DraftOperator op, const ImportedAxes& made) {
+  const DraftId tensor = make(op, made);
+  add(std::move(op));
+  set(node.outputs.front(), tensor, made);
+  return tensor;
 }
 
 /// Checks that the axes derived from operators agree with the shape that the file states.
@@ -194,9 +213,7 @@ DraftRead Lowering::read(const ImportedNode& node, ImportedId id) {
   op.keeps = Keeps::Nothing;
   const ImportedAxes own = value.axes;
   if (value.is == DraftValue::Is::Parameter) {
-    ImportedAxis dims;
-    for (const ImportedAxis& axis : own) dims.insert(dims.end(), axis.begin(), axis.end());
-    op.parameters.push_back({value.parameter, std::move(dims), std::nullopt});
+    op.parameters.push_back({value.parameter, joined(own), std::nullopt});
   }
   const DraftId made = make(op, own);
   op.name += "_operand";
@@ -230,8 +247,8 @@ ImportedAxes Lowering::carried(const ImportedNode& node, ImportedId from, Import
     made[made.size() - back] = own[own.size() - back];
   }
   const auto batched = [&](const ImportedAxes& list) {
-    return std::any_of(list.begin(), list.end(), [&](const ImportedAxis& axis) {
-      return std::any_of(axis.begin(), axis.end(), [&](AtomId a) { return axes().is_batch(a); });
+    return std::ranges::any_of(list, [&](const ImportedAxis& axis) {
+      return std::ranges::any_of(axis, [&](AtomId a) { return axes().is_batch(a); });
     });
   };
   if (!batched(own) || batched(made) || made.empty()) return made;
@@ -274,6 +291,54 @@ Draft Lowering::finish() {
     if (is_tensor(id)) draft_.results.push_back(at(id).tensor);
   }
   return std::move(draft_);
+}
+
+namespace {
+
+constexpr std::string_view kAten = "aten.";
+
+/// Lowers an undescribed operator: everything is read once and written once.
+void lower_pass(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
+  for (const ImportedId id : node.outputs) {
+    DraftOperator op = l.start(node, "elementwise");
+    op.keeps = row.keeps;
+    for (const ImportedId in : Lowering::inputs(node)) {
+      if (l.at(in).is != DraftValue::Is::Plain) op.reads.push_back(l.read(node, in));
+    }
+    const ImportedAxes made = l.carried(node, first_input(l, node), id);
+    const DraftId tensor = l.make(op, made);
+    l.add(std::move(op));
+    l.set(id, tensor, made);
+  }
+}
+
+/// Rows that a stub may give to any operator.
+constexpr std::array kGeneral{ImportedRow{"nothing", lower_nothing},
+                              ImportedRow{"pass", lower_pass, Keeps::Inputs}};
+
+const ImportedRow* find_in(std::span<const ImportedRow> rows, std::string_view name) {
+  const auto found = std::lower_bound(
+      rows.begin(), rows.end(), name,
+      [](const ImportedRow& row, std::string_view wanted) { return row.name < wanted; });
+  return found != rows.end() && found->name == name ? &*found : nullptr;
+}
+
+}  // namespace
+
+const ImportedRow* find_row(std::string_view kind) {
+  if (kind.starts_with(kAten)) return find_in(aten_rows(), kind.substr(kAten.size()));
+  if (kind.starts_with(kOnnx)) return find_in(onnx_rows(), kind.substr(kOnnx.size()));
+  return find_in(kGeneral, kind);
+}
+
+std::vector<std::string> row_names() {
+  std::vector<std::string> names;
+  for (const ImportedRow& row : aten_rows())
+    names.push_back(std::string(kAten) + std::string(row.name));
+  for (const ImportedRow& row : onnx_rows())
+    names.push_back(std::string(kOnnx) + std::string(row.name));
+  for (const ImportedRow& row : kGeneral) names.emplace_back(row.name);
+  return names;
 }
 
 }  // namespace plansearch::io

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exchange/networks/onnx_model.hpp"
+#include "exchange/networks/imported_graph.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 #include <set>
+#include <unordered_map>
 
 #include "base/printable.hpp"
 #include "exchange/networks/wire_reader.hpp"
@@ -13,9 +14,6 @@
 namespace plansearch::io {
 namespace {
 
-constexpr std::int64_t kLongestAxis = 1'000'000'000;
-constexpr double kMostElements = 1e15;
-constexpr std::size_t kMostRank = 16;
 constexpr std::size_t kLongestList = 64;  // of whole numbers that are arguments
 constexpr std::int64_t kOldestSet = 11;
 constexpr std::int64_t kNewestSet = 25;
@@ -124,7 +122,7 @@ class OnnxReader {
     ImportedValue& value = graph_.values[id];
     double elements = 1.0;
     // Empty lists of numbers are arguments that are left out.
-    if (!floating && std::count(shape.begin(), shape.end(), 0) > 0) shape = {1};
+    if (!floating && std::ranges::count(shape, 0) > 0) shape = {1};
     for (const std::int64_t extent : shape) {
       if (extent < 1 || extent > kLongestAxis) {
         graph_.fail(fmt::format("'{}' has an extent of {}", printable(value.name, 40), extent),

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "exchange/networks/operator_rows.hpp"
+#include "exchange/networks/lowering.hpp"
 
 namespace plansearch::io {
 namespace {
@@ -88,8 +88,8 @@ constexpr auto kRows = std::to_array<ImportedRow>({
     {"CastLike", lower_alias},
     {"Clip", lower_elementwise, Inputs, kActivation},
     {"Concat", lower_concatenation},
-    {"Constant", lower_constant},
-    {"ConstantOfShape", lower_constant},
+    {"Constant", lower_nothing},
+    {"ConstantOfShape", lower_nothing},
     {"Conv", lower_convolution, Nothing, kPlain, kWeighted},
     {"ConvTranspose", lower_convolution, Nothing, kPlain, kWeighted},
     {"Cos", lower_elementwise, Inputs},
@@ -139,7 +139,7 @@ constexpr auto kRows = std::to_array<ImportedRow>({
     {"Relu", lower_elementwise, Outputs, kActivation},
     {"Reshape", lower_reshape},
     {"Resize", lower_enlarge},
-    {"Shape", lower_constant},
+    {"Shape", lower_nothing},
     {"Sigmoid", lower_elementwise, Outputs, kActivation},
     {"Sin", lower_elementwise, Inputs},
     {"Slice", lower_slice},
@@ -158,10 +158,7 @@ constexpr auto kRows = std::to_array<ImportedRow>({
     {"Unsqueeze", lower_reshape},
     {"Where", lower_elementwise, Nothing},
 });
-static_assert(std::is_sorted(kRows.begin(), kRows.end(),
-                             [](const ImportedRow& a, const ImportedRow& b) {
-                               return a.name < b.name;
-                             }));
+static_assert(std::ranges::is_sorted(kRows, {}, &ImportedRow::name));
 
 /// Attributes, and what the rules call them.
 constexpr std::pair<std::string_view, std::string_view> kAttributes[] = {

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with weights and of activations, convolutions, attention and look-ups.
-#include <fmt/format.h>
 
 #include <algorithm>
 
-#include "exchange/networks/operator_rows.hpp"
+#include "base/ranges.hpp"
+#include "exchange/networks/lowering.hpp"
 
 namespace plansearch::io {
 namespace {
-
-ImportedAxis joined(const ImportedAxes& axes) {
-  ImportedAxis all;
-  for (const ImportedAxis& axis : axes) all.insert(all.end(), axis.begin(), axis.end());
-  return all;
-}
 
 /// Two axes that are walked together; where their parts do not fit the value is laid out anew.
 void meet(Lowering& l, const ImportedNode& node, ImportedId id, std::size_t place,
@@ -22,10 +16,9 @@ void meet(Lowering& l, const ImportedNode& node, ImportedId id, std::size_t plac
   if (l.axes().extent(l.at(id).axes[place]) != l.axes().extent(other)) {
     l.fail(node, "its tensors do not fit each other");
   }
-  DraftOperator op = l.start(node, "elementwise");
+  DraftOperator op = l.start(node, "elementwise", id);
   op.name += "_layout";
   op.keeps = Keeps::Nothing;
-  op.reads.push_back(l.read(node, id));
   ImportedAxes axes = l.at(id).axes;
   axes[place] = other;
   const DraftId made = l.make(op, axes);
@@ -59,17 +52,13 @@ void weighted(Lowering& l, const ImportedNode& node, ImportedId in, ImportedId w
   const ImportedAxis columns = w[w.size() - (transposed ? 2 : 1)];
   if (!l.is_tensor(in)) static_cast<void>(l.read(node, in));
   meet(l, node, in, l.shape(in).size() - 1, rows);
-  DraftOperator op = l.start(node, "product");
-  op.reads.push_back(l.read(node, in));
+  DraftOperator op = l.start(node, "product", in);
   op.contracted = rows;
   op.parameters.push_back({l.at(weight).parameter, joined({rows, columns}), std::nullopt});
   add_bias(l, op, bias, columns);
   ImportedAxes made = l.at(in).axes;
   made.back() = columns;
-  const DraftId tensor = l.make(op, made);
-  l.draft().tensors[tensor].visible = 1.0;
-  l.add(std::move(op));
-  l.set(node.outputs.front(), tensor, made);
+  l.draft().tensors[l.add_result(node, std::move(op), made)].visible = 1.0;
 }
 
 /// Which axes of a result of two operands, from the first to the one in front of the last two.
@@ -92,8 +81,7 @@ ImportedAxes common_axes(Lowering& l, const ImportedNode& node, ImportedId a, Im
 }
 
 bool overlap(const ImportedAxis& a, const ImportedAxis& b) {
-  return std::any_of(a.begin(), a.end(),
-                     [&](AtomId x) { return std::find(b.begin(), b.end(), x) != b.end(); });
+  return std::ranges::any_of(a, [&](AtomId x) { return contains(b, x); });
 }
 
 /// [..., m, k] times [..., k, n], both activations. Columns that are rows too (keys are tokens as
@@ -109,8 +97,8 @@ void of_activations(Lowering& l, const ImportedNode& node, ImportedId a, Importe
   const ImportedAxis columns = l.axes().leaves(own);
   ImportedAxes made = common;
   made.push_back(rows);
-  const bool tokens = std::any_of(columns.begin(), columns.end(),
-                                  [&](AtomId atom) { return l.axes().is_token(atom); });
+  const bool tokens =
+      std::ranges::any_of(columns, [&](AtomId atom) { return l.axes().is_token(atom); });
   const bool twice = tokens || overlap(columns, l.axes().leaves(joined(made)));
   made.push_back(twice ? l.axes().twin(own) : own);
   DraftOperator op = l.start(node, "batched-product");
@@ -125,29 +113,19 @@ void of_activations(Lowering& l, const ImportedNode& node, ImportedId a, Importe
   op.rows = rows;
   op.columns = made.back();
   op.useful_fraction = l.draft().tensors[op.reads.front().tensor].visible;
-  const DraftId tensor = l.make(op, made);
-  l.draft().tensors[tensor].visible = 1.0;
-  l.add(std::move(op));
-  l.set(node.outputs.front(), tensor, made);
-}
-
-std::int64_t nth(const std::vector<std::int64_t>& list, std::size_t i, std::int64_t usual) {
-  if (list.empty()) return usual;
-  return list.size() == 1 ? list.front() : list[std::min(i, list.size() - 1)];
+  l.draft().tensors[l.add_result(node, std::move(op), made)].visible = 1.0;
 }
 
 }  // namespace
 
-void lower_linear(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
-  static_cast<void>(row);
+void lower_linear(Lowering& l, const ImportedNode& node, const ImportedRow&) {
   const ImportedId weight = l.need(node, "weight");
   const ImportedId in = l.need(node, "input");
   if (l.is_parameter(weight)) return weighted(l, node, in, weight, node.value("bias"), true);
   l.fail(node, "its weight is computed", "export the module with its weights as parameters");
 }
 
-void lower_addmm(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
-  static_cast<void>(row);
+void lower_addmm(Lowering& l, const ImportedNode& node, const ImportedRow&) {
   const bool batched = node.find("batch1") != nullptr;
   const ImportedId a = l.need(node, batched ? "batch1" : "mat1");
   const ImportedId b = l.need(node, batched ? "batch2" : "mat2");
@@ -155,8 +133,7 @@ void lower_addmm(Lowering& l, const ImportedNode& node, const ImportedRow& row) 
   of_activations(l, node, a, b);
 }
 
-void lower_matmul(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
-  static_cast<void>(row);
+void lower_matmul(Lowering& l, const ImportedNode& node, const ImportedRow&) {
   const auto ids = Lowering::inputs(node);
   if (ids.size() != 2) l.fail(node, "it has no two operands");
   if (is_weight(l, ids[1])) return weighted(l, node, ids[0], ids[1], std::nullopt, false);
@@ -229,9 +206,9 @@ bool is_depthwise(Lowering& l, const ImportedNode& node, ImportedId weight, bool
 /// Along dimension i of the input.
 SlidingWindow window(Lowering& l, const ImportedNode& node, ImportedId weight, std::size_t i,
                      bool transposed) {
-  SlidingWindow found{l.shape(weight)[i], nth(node.numbers("stride"), i - 2, 1),
-                      nth(node.numbers("padding"), i - 2, 0),
-                      nth(node.numbers("dilation"), i - 2, 1), transposed};
+  SlidingWindow found{l.shape(weight)[i], nth_of(node.numbers("stride"), i - 2, 1),
+                      nth_of(node.numbers("padding"), i - 2, 0),
+                      nth_of(node.numbers("dilation"), i - 2, 1), transposed};
   if (node.get<std::string>("padding", "valid") == "same") found.padding = (found.taps - 1) / 2;
   return found;
 }
@@ -267,15 +244,11 @@ void lower_convolution(Lowering& l, const ImportedNode& node, const ImportedRow&
         slide(l, node, op.reads.front(), l.at(in).axes[i], w[i], sliding, l.shape(to)[i]));
     if (transposed) skipped *= static_cast<double>(sliding.stride);
   }
-  op.loop = joined(made);
-  op.loop->insert(op.loop->end(), op.contracted.begin(), op.contracted.end());
-  for (std::size_t i = 2; i < rank; ++i) op.loop->insert(op.loop->end(), w[i].begin(), w[i].end());
+  op.loop = joined({joined(made), op.contracted, joined({w.begin() + 2, w.end()})});
   op.parameters.push_back({l.at(weight).parameter, joined(w), std::nullopt});
   add_bias(l, op, node.value("bias"), both.made);
   if (skipped > 1.0) op.flops_per_point = 2.0 / skipped;
-  const DraftId tensor = l.make(op, made);
-  l.add(std::move(op));
-  l.set(to, tensor, made);
+  l.add_result(node, std::move(op), made);
 }
 
 namespace {
@@ -326,8 +299,7 @@ void read_keys(Lowering& l, const ImportedNode& node, const AttentionOperands& o
 
 }  // namespace
 
-void lower_attention(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
-  static_cast<void>(row);
+void lower_attention(Lowering& l, const ImportedNode& node, const ImportedRow&) {
   const AttentionOperands o = attention_operands(l, node);
   const ImportedAxes queries = l.at(o.q).axes;
   DraftOperator op = l.start(node, "attention");
@@ -364,7 +336,6 @@ void lower_attention(Lowering& l, const ImportedNode& node, const ImportedRow& r
 
 /// Rows of a table, by numbers from outside or by places.
 void lower_embedding(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
-  static_cast<void>(row);
   const ImportedId weight = l.need(node, "weight");
   const ImportedId rows = l.need(node, "indices");
   if (!l.is_parameter(weight)) return lower_copy(l, node, row);
@@ -380,9 +351,7 @@ void lower_embedding(Lowering& l, const ImportedNode& node, const ImportedRow& r
   op.loop = joined(made);
   op.loop->insert(op.loop->end() - static_cast<std::ptrdiff_t>(table[1].size()), table[0].begin(),
                   table[0].end());
-  const DraftId tensor = l.make(op, made);
-  l.add(std::move(op));
-  l.set(node.outputs.front(), tensor, made);
+  l.add_result(node, std::move(op), made);
 }
 
 }  // namespace plansearch::io

@@ -2,7 +2,7 @@
 // Operators that pass over memory: element by element, row by row, window by window.
 #include <algorithm>
 
-#include "exchange/networks/operator_rows.hpp"
+#include "exchange/networks/lowering.hpp"
 
 namespace plansearch::io {
 namespace {
@@ -12,7 +12,7 @@ ImportedAxes broadcast(Lowering& l, const ImportedNode& node, const std::vector<
   const ImportedShape& shape = l.shape(node.outputs.front());
   ImportedAxes made(shape.size());
   const auto has_batch = [&](const ImportedAxis& axis) {
-    return std::any_of(axis.begin(), axis.end(), [&](AtomId a) { return l.axes().is_batch(a); });
+    return std::ranges::any_of(axis, [&](AtomId a) { return l.axes().is_batch(a); });
   };
   for (std::size_t i = 0; i < shape.size(); ++i) {
     ImportedAxis& axis = made[shape.size() - 1 - i];
@@ -41,10 +41,9 @@ DraftRead operand(Lowering& l, const ImportedNode& node, ImportedId id, const Im
     fits = false;
   }
   if (fits) return l.read_along(node, id, made);
-  DraftOperator op = l.start(node, "elementwise");
+  DraftOperator op = l.start(node, "elementwise", id);
   op.name += "_layout";
   op.keeps = Keeps::Nothing;
-  op.reads.push_back(l.read(node, id));
   const DraftId tensor = l.make(op, own);
   l.add(std::move(op));
   return {tensor, {}, {}};
@@ -81,10 +80,10 @@ void plain_result(Lowering& l, const ImportedNode& node) {
 
 /// Whether the node only computes with whole numbers, truth values and constants.
 bool is_plain(const Lowering& l, const ImportedNode& node) {
-  const bool whole = std::none_of(node.outputs.begin(), node.outputs.end(),
-                                  [&](ImportedId id) { return l.graph().values[id].floating; });
+  const bool whole = std::ranges::none_of(
+      node.outputs, [&](ImportedId id) { return l.graph().values[id].floating; });
   const auto ids = priced(l, node);
-  const bool indices = std::all_of(ids.begin(), ids.end(), [&](ImportedId id) {
+  const bool indices = std::ranges::all_of(ids, [&](ImportedId id) {
     return l.is_tensor(id) && l.tensor_of(id).element == ElementClass::Index;
   });
   return whole || indices;
@@ -102,7 +101,6 @@ DraftOperator stream(Lowering& l, const ImportedNode& node, const ImportedRow& r
       op.reads.push_back(operand(l, node, id, made));
       continue;
     }
-    ImportedAxis dims;
     const ImportedAxes& own = l.at(id).axes;
     for (std::size_t i = 0; i < own.size() && i < made.size(); ++i) {
       const ImportedAxis& axis = made[made.size() - 1 - i];
@@ -110,17 +108,13 @@ DraftOperator stream(Lowering& l, const ImportedNode& node, const ImportedRow& r
         static_cast<void>(l.axes().unify(own[own.size() - 1 - i], axis));
       }
     }
-    for (const ImportedAxis& axis : own) dims.insert(dims.end(), axis.begin(), axis.end());
-    op.parameters.push_back({l.at(id).parameter, std::move(dims), std::nullopt});
+    op.parameters.push_back({l.at(id).parameter, joined(own), std::nullopt});
   }
   return op;
 }
 
-void finish(Lowering& l, const ImportedNode& node, DraftOperator op, const ImportedAxes& made,
-            ImportedAxes axes) {
-  const DraftId tensor = l.make(op, made);
-  l.add(std::move(op));
-  l.set(node.outputs.front(), tensor, std::move(axes));
+void finish(Lowering& l, const ImportedNode& node, DraftOperator op, const ImportedAxes& made) {
+  l.add_result(node, std::move(op), made);
   l.leave_rest(node);
 }
 
@@ -135,7 +129,7 @@ void lower_elementwise(Lowering& l, const ImportedNode& node, const ImportedRow&
   for (const ImportedId id : Lowering::inputs(node)) {
     if (l.at(id).is == DraftValue::Is::Plain) visible = std::min(visible, l.at(id).visible);
   }
-  finish(l, node, std::move(op), made, made);
+  finish(l, node, std::move(op), made);
   if (visible < 1.0) l.mask(l.at(node.outputs.front()).tensor, visible);
 }
 
@@ -164,12 +158,7 @@ void lower_compare(Lowering& l, const ImportedNode& node, const ImportedRow& row
               below_diagonal(shape[shape.size() - 1 - *a], shape[shape.size() - 1 - *b]));
 }
 
-void lower_constant(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
-  lower_nothing(l, node, row);
-}
-
-void lower_counting(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
-  static_cast<void>(row);
+void lower_counting(Lowering& l, const ImportedNode& node, const ImportedRow&) {
   const ImportedId id = node.outputs.front();
   l.set_plain(id, l.fresh(l.shape(id)), 1.0,
               l.shape(id).size() == 1 ? std::optional<std::size_t>(0) : std::nullopt);
@@ -202,7 +191,7 @@ void lower_index(Lowering& l, const ImportedNode& node, const ImportedRow& row) 
   DraftOperator op = l.start(node, "elementwise");
   op.keeps = row.keeps;
   for (const ImportedId id : priced(l, node)) op.reads.push_back(l.read(node, id));
-  finish(l, node, std::move(op), made, made);
+  finish(l, node, std::move(op), made);
 }
 
 void lower_dropout(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
@@ -225,11 +214,10 @@ void lower_softmax(Lowering& l, const ImportedNode& node, const ImportedRow& row
   const ImportedId in = first_input(l, node);
   if (!l.is_tensor(in)) return lower_elementwise(l, node, row);
   const std::size_t dim = l.place(node, in, node.get<std::int64_t>("dim", -1));
-  DraftOperator op = l.start(node, "softmax");
-  op.reads.push_back(l.read(node, in));
+  DraftOperator op = l.start(node, "softmax", in);
   const ImportedAxes made = l.at(in).axes;
   op.contracted = made[dim];
-  finish(l, node, std::move(op), made, made);
+  finish(l, node, std::move(op), made);
 }
 
 /// Layer and root-mean-square norms: over the last dimensions, with one or two numbers a row.
@@ -238,19 +226,14 @@ void lower_norm(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
   static_cast<void>(l.read(node, in));
   const std::size_t rank = l.shape(in).size();
   const std::size_t count = std::min(rank, node.numbers("normalized_shape").size());
-  DraftOperator op = l.start(node, "norm");
+  DraftOperator op = l.start(node, "norm", in);
   op.passes = row.passes;
-  op.reads.push_back(l.read(node, in));
   const ImportedAxes made = l.at(in).axes;
-  for (std::size_t i = rank - count; i < rank; ++i) {
-    op.contracted.insert(op.contracted.end(), made[i].begin(), made[i].end());
-  }
+  op.contracted = joined({made.end() - static_cast<std::ptrdiff_t>(count), made.end()});
   for (const char* name : {"weight", "bias"}) {
     const auto id = node.value(name);
     if (!id || !l.is_parameter(*id)) continue;
-    ImportedAxis dims;
-    for (const ImportedAxis& axis : l.at(*id).axes)
-      dims.insert(dims.end(), axis.begin(), axis.end());
+    const ImportedAxis dims = joined(l.at(*id).axes);
     static_cast<void>(l.axes().unify(dims, op.contracted));
     op.parameters.push_back({l.at(*id).parameter, dims, std::nullopt});
   }
@@ -271,9 +254,8 @@ void lower_channel_norm(Lowering& l, const ImportedNode& node, const ImportedRow
   const ImportedId in = l.need(node, "input");
   static_cast<void>(l.read(node, in));
   if (l.shape(in).size() < 2) l.fail(node, "it has no channels");
-  DraftOperator op = l.start(node, "norm");
+  DraftOperator op = l.start(node, "norm", in);
   op.passes = row.passes;
-  op.reads.push_back(l.read(node, in));
   const ImportedAxes made = l.at(in).axes;
   for (const char* name : {"weight", "bias"}) {
     const auto id = node.value(name);
@@ -282,7 +264,7 @@ void lower_channel_norm(Lowering& l, const ImportedNode& node, const ImportedRow
     if (!l.axes().unify(own, made[1])) l.fail(node, "its weight does not fit the channels");
     op.parameters.push_back({l.at(*id).parameter, own, std::nullopt});
   }
-  finish(l, node, std::move(op), made, made);
+  finish(l, node, std::move(op), made);
 }
 
 void lower_pool(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
@@ -297,22 +279,18 @@ void lower_pool(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
   if (taps.empty() || taps.size() >= rank || l.shape(to).size() != rank) {
     l.fail(node, "its window does not fit its tensors");
   }
-  const auto nth = [](const std::vector<std::int64_t>& list, std::size_t i, std::int64_t usual) {
-    if (list.empty()) return usual;
-    return list[std::min(i, list.size() - 1)];
-  };
-  DraftOperator op = l.start(node, "elementwise");
+  DraftOperator op = l.start(node, "elementwise", in);
   op.keeps = row.keeps;
-  op.reads.push_back(l.read(node, in));
   ImportedAxes made = l.at(in).axes;
   const std::size_t count = std::min(rank - 1, std::max<std::size_t>(taps.size(), rank - 2));
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t axis = rank - count + i;
-    const SlidingWindow window{nth(taps, i, 1), nth(strides, i, 1), nth(paddings, i, 0), 1, false};
+    const SlidingWindow window{nth_of(taps, i, 1), nth_of(strides, i, 1), nth_of(paddings, i, 0), 1,
+                               false};
     made[axis] = slide(l, node, op.reads.front(), made[axis], l.axes().make_axis(window.taps),
                        window, l.shape(to)[axis]);
   }
-  finish(l, node, std::move(op), made, made);
+  finish(l, node, std::move(op), made);
 }
 
 /// Sums, means and the like over some dimensions, or over all of them.
@@ -330,9 +308,8 @@ void lower_reduction(Lowering& l, const ImportedNode& node, const ImportedRow& r
     if (!places) gone[l.place(node, in, dims[i])] = true;
   }
   const bool flat = l.shape(to).size() < rank;
-  DraftOperator op = l.start(node, "elementwise");
+  DraftOperator op = l.start(node, "elementwise", in);
   op.keeps = row.keeps;
-  op.reads.push_back(l.read(node, in));
   ImportedAxes made;
   const ImportedAxes own = l.at(in).axes;
   for (std::size_t i = 0; i < rank; ++i) {
@@ -344,7 +321,7 @@ void lower_reduction(Lowering& l, const ImportedNode& node, const ImportedRow& r
     }
   }
   if (made.size() != l.shape(to).size()) l.fail(node, "its result has other dimensions");
-  finish(l, node, std::move(op), made, made);
+  finish(l, node, std::move(op), made);
 }
 
 void lower_concatenation(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
@@ -376,7 +353,7 @@ void lower_concatenation(Lowering& l, const ImportedNode& node, const ImportedRo
     if (made[i].empty()) made[i] = l.axes().make_axis(l.shape(to)[i]);
   }
   made[dim] = l.axes().make_axis(l.shape(to)[dim]);
-  finish(l, node, std::move(op), made, made);
+  finish(l, node, std::move(op), made);
 }
 
 /// Lowers an enlargement: nearest neighbours read few places, other interpolations read all.
@@ -384,9 +361,8 @@ void lower_enlarge(Lowering& l, const ImportedNode& node, const ImportedRow& row
   const ImportedId in = first_input(l, node);
   const ImportedId to = node.outputs.front();
   if (!l.is_tensor(in)) return lower_elementwise(l, node, row);
-  DraftOperator op = l.start(node, "elementwise");
+  DraftOperator op = l.start(node, "elementwise", in);
   op.keeps = Keeps::Nothing;
-  op.reads.push_back(l.read(node, in));
   ImportedAxes made = l.at(in).axes;
   if (made.size() != l.shape(to).size()) l.fail(node, "its result has other dimensions");
   for (std::size_t i = 0; i < made.size(); ++i) {
@@ -399,7 +375,7 @@ void lower_enlarge(Lowering& l, const ImportedNode& node, const ImportedRow& row
     if (l.axes().leaves(own).size() != 1 || times * l.shape(in)[i] != l.shape(to)[i]) continue;
     op.reads.front().windows.push_back({own.front(), {{made[i], 1}}, 0, times});
   }
-  finish(l, node, std::move(op), made, made);
+  finish(l, node, std::move(op), made);
 }
 
 /// Cross-entropy of [rows..., classes] or [rows, classes, places...].
@@ -407,10 +383,9 @@ void lower_loss(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
   const ImportedId in = first_input(l, node);
   const ImportedAxes own = l.at(in).axes;
   if (!l.is_tensor(in) || own.empty()) return lower_elementwise(l, node, row);
-  DraftOperator op = l.start(node, "cross-entropy");
+  DraftOperator op = l.start(node, "cross-entropy", in);
   op.name = "loss";
   op.passes = MemoryBound::Loss;
-  op.reads.push_back(l.read(node, in));
   const std::size_t classes = own.size() > 1 ? 1 : 0;
   op.contracted = own[classes];
   ImportedAxes rows = own;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Views cost nothing and carry dimensions through; what they cannot carry is copied.
-#include <fmt/format.h>
 
 #include <algorithm>
 
-#include "exchange/networks/operator_rows.hpp"
+#include "base/ranges.hpp"
+#include "exchange/networks/lowering.hpp"
 
 namespace plansearch::io {
 namespace {
@@ -26,24 +26,22 @@ void view(Lowering& l, ImportedId id, ImportedId of, const ImportedAxes& axes) {
 
 bool has_places(Lowering& l, const ImportedAxis& axis) {
   const ImportedAxis atoms = l.axes().leaves(axis);
-  return std::any_of(atoms.begin(), atoms.end(), [&](AtomId a) { return l.axes().is_place(a); });
+  return std::ranges::any_of(atoms, [&](AtomId a) { return l.axes().is_place(a); });
 }
 
 /// Whether an axis repeats something that the tensor has only once.
 bool repeats(Lowering& l, ImportedId id, const ImportedAxis& axis) {
   const ImportedAxis dims = l.axes().leaves(l.draft().tensors[l.at(id).tensor].dims);
   const ImportedAxis atoms = l.axes().leaves(axis);
-  return atoms.size() > 1 && std::any_of(atoms.begin(), atoms.end(), [&](AtomId atom) {
-           return std::find(dims.begin(), dims.end(), atom) == dims.end();
-         });
+  return atoms.size() > 1 &&
+         std::ranges::any_of(atoms, [&](AtomId atom) { return !contains(dims, atom); });
 }
 
 /// Copies a value that repeats inside another dimension, each place several times (d / g).
 bool write_repeated(Lowering& l, const ImportedNode& node, ImportedId from, ImportedAxes axes) {
   bool any = false;
-  DraftOperator op = l.start(node, "elementwise");
+  DraftOperator op = l.start(node, "elementwise", from);
   op.keeps = Keeps::Nothing;
-  op.reads.push_back(l.read(node, from));
   for (ImportedAxis& axis : axes) {
     if (!repeats(l, from, axis)) continue;
     any = true;
@@ -54,15 +52,13 @@ bool write_repeated(Lowering& l, const ImportedNode& node, ImportedId from, Impo
       op.reads.front().windows.push_back({atoms[0], {{axis, 1}}, 0, l.axes().extent(atoms[1])});
   }
   if (!any) return false;
-  const DraftId made = l.make(op, axes);
-  l.add(std::move(op));
-  l.set(node.outputs.front(), made, axes);
+  l.add_result(node, std::move(op), axes);
   return true;
 }
 
 /// Rows and columns of an image that become tokens: they are laid out anew, t = width * y + x.
 bool makes_tokens(Lowering& l, const ImportedAxes& axes) {
-  return std::any_of(axes.begin(), axes.end(), [&](const ImportedAxis& axis) {
+  return std::ranges::any_of(axes, [&](const ImportedAxis& axis) {
     return l.axes().leaves(axis).size() > 1 && has_places(l, axis);
   });
 }
@@ -75,13 +71,11 @@ ImportedId first_input(const Lowering& l, const ImportedNode& node) {
   return ids.front();
 }
 
-void lower_nothing(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
-  static_cast<void>(row);
+void lower_nothing(Lowering& l, const ImportedNode& node, const ImportedRow&) {
   for (const ImportedId id : node.outputs) l.set_plain(id, l.fresh(l.shape(id)));
 }
 
-void lower_alias(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
-  static_cast<void>(row);
+void lower_alias(Lowering& l, const ImportedNode& node, const ImportedRow&) {
   const ImportedId from = first_input(l, node);
   for (const ImportedId id : node.outputs) {
     if (l.shape(id).size() != l.shape(from).size()) l.fail(node, "its result has other dimensions");
@@ -93,17 +87,13 @@ void lower_alias(Lowering& l, const ImportedNode& node, const ImportedRow& row) 
 void lower_contiguous(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
   const ImportedId from = first_input(l, node);
   if (l.graph().values[from].contiguous || !l.is_tensor(from)) return lower_alias(l, node, row);
-  DraftOperator op = l.start(node, "elementwise");
+  DraftOperator op = l.start(node, "elementwise", from);
   op.keeps = Keeps::Nothing;
-  op.reads.push_back(l.read(node, from));
   const ImportedAxes axes = l.at(from).axes;
-  const DraftId made = l.make(op, axes);
-  l.add(std::move(op));
-  l.set(node.outputs.front(), made, axes);
+  l.add_result(node, std::move(op), axes);
 }
 
 void lower_reshape(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
-  static_cast<void>(row);
   const ImportedId from = first_input(l, node);
   const ImportedId to = node.outputs.front();
   const ImportedAxes before = l.at(from).axes;
@@ -114,7 +104,7 @@ void lower_reshape(Lowering& l, const ImportedNode& node, const ImportedRow& row
       const bool tokens =
           !atoms.empty() && l.axes().is_place(atoms.back()) && l.axes().is_token(atoms.back());
       const ImportedShape& shape = l.shape(to);
-      const bool kept = std::find(shape.begin(), shape.end(), l.shape(from)[i]) != shape.end();
+      const bool kept = contains(shape, l.shape(from)[i]);
       if (tokens && !kept) return lower_copy(l, node, row);
     }
   }
@@ -138,8 +128,7 @@ void lower_reshape(Lowering& l, const ImportedNode& node, const ImportedRow& row
   view(l, to, from, *axes);
 }
 
-void lower_transpose(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
-  static_cast<void>(row);
+void lower_transpose(Lowering& l, const ImportedNode& node, const ImportedRow&) {
   const ImportedId from = first_input(l, node);
   ImportedAxes axes = l.at(from).axes;
   if (axes.size() >= 2) {
@@ -150,8 +139,7 @@ void lower_transpose(Lowering& l, const ImportedNode& node, const ImportedRow& r
   view(l, node.outputs.front(), from, axes);
 }
 
-void lower_permute(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
-  static_cast<void>(row);
+void lower_permute(Lowering& l, const ImportedNode& node, const ImportedRow&) {
   const ImportedId from = first_input(l, node);
   const ImportedAxes before = l.at(from).axes;
   ImportedAxes axes;
@@ -162,8 +150,7 @@ void lower_permute(Lowering& l, const ImportedNode& node, const ImportedRow& row
 }
 
 /// Repeats a dimension of one place at its readers; the tensor does not grow.
-void lower_expand(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
-  static_cast<void>(row);
+void lower_expand(Lowering& l, const ImportedNode& node, const ImportedRow&) {
   const ImportedId from = first_input(l, node);
   const ImportedId to = node.outputs.front();
   const ImportedAxes& own = l.at(from).axes;
@@ -202,14 +189,14 @@ DraftOperator* cut_product(Lowering& l, ImportedId from, const ImportedAxis& cut
   ImportedAxis columns;
   for (const AtomId atom : l.axes().leaves(op.parameters.front().dims)) {
     const ImportedAxis shared = l.axes().leaves(op.contracted);
-    if (std::find(shared.begin(), shared.end(), atom) == shared.end()) columns.push_back(atom);
+    if (!contains(shared, atom)) columns.push_back(atom);
   }
   if (columns != l.axes().leaves(cut)) return nullptr;
   for (const ImportedId id : l.views(l.at(from).tensor)) {
     if (l.uses(id) != 1) return nullptr;
   }
   const auto shared = [&](const DraftParameter& p) { return l.uses(p.value) != 1; };
-  if (std::any_of(op.parameters.begin(), op.parameters.end(), shared)) return nullptr;
+  if (std::ranges::any_of(op.parameters, shared)) return nullptr;
   return &op;
 }
 
@@ -233,8 +220,7 @@ void lower_split(Lowering& l, const ImportedNode& node, const ImportedRow& row) 
     DraftOperator op = product;
     const ImportedAxis piece = l.axes().make_axis(l.shape(node.outputs[i])[dim]);
     for (std::size_t p = 0; p < op.parameters.size(); ++p) {
-      op.parameters[p].dims = p == 0 ? op.contracted : ImportedAxis();
-      op.parameters[p].dims.insert(op.parameters[p].dims.end(), piece.begin(), piece.end());
+      op.parameters[p].dims = p == 0 ? joined({op.contracted, piece}) : piece;
       op.parameters[p].piece = i;
     }
     op.fused = fusion;

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <set>
 
 #include "plansearch/stop_token.hpp"
@@ -151,7 +150,7 @@ std::vector<int> ExecutionTraces::members(const StepNode& node, int rank) const 
       for (std::size_t k = 0; k < inner; ++k) all.push_back(all[k] + i * extent.stride);
     }
   }
-  std::sort(all.begin(), all.end());
+  std::ranges::sort(all);
   return all;
 }
 
@@ -174,8 +173,7 @@ std::string ExecutionTraces::name_of(const StepNode& node) const {
 void ExecutionTraces::write_ring(const StepNode& node, std::size_t index, int rank,
                                  std::string& out) const {
   const std::vector<int> group = members(node, rank);
-  const auto own =
-      static_cast<std::size_t>(std::find(group.begin(), group.end(), rank) - group.begin());
+  const auto own = static_cast<std::size_t>(std::ranges::find(group, rank) - group.begin());
   const int next = group[(own + 1) % group.size()];
   const int before = group[(own + group.size() - 1) % group.size()];
   const std::vector<std::uint64_t> after = waits(node, rank);

@@ -53,7 +53,7 @@ Seconds host_wait(const BlockProfile& block, BlockPass pass) {
 }  // namespace
 
 std::uint32_t PassNodes::add(StepNode node) {
-  std::sort(node.after.begin(), node.after.end());
+  std::ranges::sort(node.after);
   node.after.erase(std::unique(node.after.begin(), node.after.end()), node.after.end());
   nodes_.push_back(std::move(node));
   return static_cast<std::uint32_t>(nodes_.size() - 1);
@@ -66,7 +66,7 @@ PassEnd PassNodes::append(const PassRequest& request) {
     runs.push_back({&profile, b, count, copies});
     copies += static_cast<std::size_t>(count);
   });
-  if (request.pass != BlockPass::Forward) std::reverse(runs.begin(), runs.end());
+  if (request.pass != BlockPass::Forward) std::ranges::reverse(runs);
   PassEnd end;
   end.copies.resize(copies);
   kernel_.reset();

@@ -2,7 +2,6 @@
 // The nodes of one pass of a micro-batch through one group of blocks.
 #pragma once
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ranges.hpp"
 #include "exchange/traces/step_nodes.hpp"
 
 namespace plansearch {
@@ -89,9 +89,7 @@ class PassNodes {
                            std::size_t instruction, NodeIds after);
   [[nodiscard]] bool travels_beside(const PhaseMessage& message) const;
   std::uint32_t append_beside(StepNode node, const Communication& communication);
-  [[nodiscard]] bool is_unread(std::uint32_t id) const {
-    return std::find(unread_.begin(), unread_.end(), id) != unread_.end();
-  }
+  [[nodiscard]] bool is_unread(std::uint32_t id) const { return contains(unread_, id); }
   std::uint32_t append_message(StepNode node, const Communication& communication);
   [[nodiscard]] NodeIds waits_of(const StreamInstruction& instruction,
                                  const std::vector<NodeIds>& ids, bool message) const;

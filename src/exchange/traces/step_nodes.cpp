@@ -269,7 +269,7 @@ class StageWriter {
     const auto kind = static_cast<std::size_t>(view_.kind_of(stage_));
     for (const PhaseMessage& message : messages[kind].last) {
       std::vector<int> stages = holders_of(message);
-      const auto known = std::find(holders.begin(), holders.end(), stages);
+      const auto known = std::ranges::find(holders, stages);
       StepNode node;
       node.kind = StepNode::Kind::Collective;
       node.how = message.communication.kind;
@@ -298,13 +298,13 @@ class StageWriter {
     } else {
       for (int p = 0; p < held.stages(); ++p) {
         const auto& last = view_.ground.messages[static_cast<std::size_t>(view_.kind_of(p))].last;
-        const bool has = std::any_of(last.begin(), last.end(), [&](const PhaseMessage& other) {
+        const bool has = std::ranges::any_of(last, [&](const PhaseMessage& other) {
           return other.communication == message.communication;
         });
         if (has) stages.push_back(p);
       }
     }
-    std::sort(stages.begin(), stages.end());
+    std::ranges::sort(stages);
     return stages;
   }
 

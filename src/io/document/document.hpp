@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/overrides.hpp"
 #include "base/units.hpp"
 #include "io/document/file.hpp"
 #include "plansearch/error.hpp"
@@ -236,5 +237,17 @@ Q Node::non_negative() const {
   if (found && detail::base_units(*found) < 0.0) report("'" + text() + "' must not be negative");
   return found.value_or(Q{});
 }
+
+// Values of `--set` laid over a parsed file before anybody reads it: units, checks and messages are
+// those of the reader of that file.
+
+/// A copy of the document with the values set; items of lists go by their `name`, or by number from
+/// 0. A key below a value that names another file ("accelerator: a100") makes that file's contents
+/// the base: {like: a100, KEY: VALUE}. The hash covers the values set. InputError for an item that
+/// the list does not have, with the nearest; the reader reports unknown keys.
+[[nodiscard]] Document overlaid(const Document& document, std::span<const Override> overrides);
+
+/// Whether a value was set by `--set`, and not in a file.
+[[nodiscard]] bool is_set_place(const SourceLocation& where);
 
 }  // namespace plansearch::io

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/document/file_quantities.hpp"
 
 #include <fmt/format.h>
 
@@ -9,8 +8,8 @@
 #include <utility>
 
 #include "base/units.hpp"
+#include "io/document/document.hpp"
 #include "io/document/name_resolver.hpp"
-#include "io/document/overlay.hpp"
 #include "io/document/raw_value.hpp"
 #include "io/hardware/profile_parts.hpp"
 #include "io/hardware/profile_reader.hpp"
@@ -57,8 +56,7 @@ class Leaves {
 
  private:
   void set(const std::string& path, const std::string& text) {
-    const auto known = std::find_if(found_.begin(), found_.end(),
-                                    [&](const FileQuantity& one) { return one.key == path; });
+    const auto known = std::ranges::find(found_, path, &FileQuantity::key);
     if (!is_quantity(text)) {
       if (known != found_.end()) found_.erase(known);
     } else if (known != found_.end()) {
@@ -184,10 +182,10 @@ std::vector<FileQuantity> cluster_quantities(std::string_view name_or_path,
   std::erase_if(found, [](const FileQuantity& one) { return is_curve(one.key); });
   for (const LinkTier& tier : cluster.tiers) {
     const RawValue* tiers = find(profile.raw(), "tiers");
-    const bool there = tiers != nullptr && std::any_of(tiers->items.begin(), tiers->items.end(),
-                                                       [&](const RawValue& item) {
-                                                         return text_of(item, "name") == tier.name;
-                                                       });
+    const bool there =
+        tiers != nullptr && std::ranges::any_of(tiers->items, [&](const RawValue& item) {
+          return text_of(item, "name") == tier.name;
+        });
     if (there) add_curve(tier, found);
   }
   return found;

@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 
 #include "base/names.hpp"
+#include "base/ranges.hpp"
 #include "io/document/document.hpp"
 #include "io/document/file.hpp"
 
@@ -17,8 +17,7 @@ namespace fs = std::filesystem;
 
 bool has_extension(const fs::path& path, const NamedFiles& kind) {
   const std::string extension = path.extension().string();
-  return std::find(kind.extensions.begin(), kind.extensions.end(), extension) !=
-         kind.extensions.end();
+  return contains(kind.extensions, extension);
 }
 
 /// Files by canonical name; of equal names the first directory's wins.
@@ -30,7 +29,7 @@ std::map<std::string, fs::path> files_by_name(const NamedFiles& kind) {
       const fs::path& path = entry.path();
       const auto& apart = kind.apart;
       if (!has_extension(path, kind) || !entry.is_regular_file(error)) continue;
-      if (std::find(apart.begin(), apart.end(), path.stem()) != apart.end()) continue;
+      if (contains(apart, path.stem())) continue;
       found.emplace(canonical_name(path.stem().string()), path);
     }
   }

@@ -6,6 +6,7 @@
 
 #include "base/names.hpp"
 #include "base/printable.hpp"
+#include "base/ranges.hpp"
 #include "io/document/document.hpp"
 #include "io/document/raw_value.hpp"
 
@@ -45,7 +46,7 @@ const RawEntry* find_entry(const RawValue& map, std::string_view key) {
 }
 
 void note_asked(const RawValue& map, std::string_view key) {
-  if (std::find(map.asked.begin(), map.asked.end(), key) == map.asked.end()) {
+  if (!contains(map.asked, key)) {
     map.asked.emplace_back(key);
   }
 }
@@ -60,7 +61,7 @@ void mark_all(const RawValue& value) {
 std::string misspelled_hint(const RawValue& map, std::string_view missing) {
   std::vector<std::string> unused;
   for (const RawEntry& entry : map.entries) {
-    const bool asked = std::find(map.asked.begin(), map.asked.end(), entry.key) != map.asked.end();
+    const bool asked = contains(map.asked, entry.key);
     if (!asked) unused.push_back(entry.key);
   }
   const std::vector<std::string> near = nearest_names(missing, unused, 1);
@@ -80,8 +81,7 @@ void require_all_asked(const RawValue& root, const RawValue& value) {
     return;
   }
   for (const RawEntry& entry : value.entries) {
-    const bool asked = value.all_asked || std::find(value.asked.begin(), value.asked.end(),
-                                                    entry.key) != value.asked.end();
+    const bool asked = value.all_asked || contains(value.asked, entry.key);
     if (!asked) {
       std::string hint = did_you_mean(entry.key, value.asked);
       if (hint.empty()) hint = fmt::format("known keys: {}", fmt::join(value.asked, ", "));

@@ -7,9 +7,8 @@
 
 #include "base/hash.hpp"
 #include "base/names.hpp"
+#include "base/ranges.hpp"
 #include "io/document/fields.hpp"
-#include "io/document/overlay.hpp"
-#include "io/framework/framework_parts.hpp"
 #include "plan/legality/legality.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/schedule_id.hpp"
@@ -49,7 +48,7 @@ std::vector<Axis> read_rank_order(const Node& list) {
       item.fail(fmt::format("'{}' is not an axis of a rank order", text),
                 "the axes are in, out, depth, context, data and pipeline, the fastest first");
     }
-    if (std::find(order.begin(), order.end(), *axis) != order.end()) {
+    if (contains(order, *axis)) {
       item.fail(fmt::format("'{}' is named twice", text));
     }
     order.push_back(*axis);
@@ -72,8 +71,8 @@ constexpr std::array kWithDefaults{Degree::Zero, Degree::SequenceParallel, Degre
 
 void read_degrees(const Node& map, std::map<std::string, int>& degrees) {
   for (const Node::Entry& entry : map.entries()) {
-    const auto found = std::find_if(kWithDefaults.begin(), kWithDefaults.end(),
-                                    [&](Degree degree) { return row_of(degree).key == entry.key; });
+    const auto found = std::ranges::find_if(
+        kWithDefaults, [&](Degree degree) { return row_of(degree).key == entry.key; });
     if (found == kWithDefaults.end()) {
       std::vector<std::string_view> keys;
       for (const Degree degree : kWithDefaults) keys.push_back(row_of(degree).key);
@@ -110,8 +109,8 @@ std::string field_of(std::string_view constant) {
 void read_constants(const Node& map, Framework& framework, FieldLog& log) {
   const auto known = framework_constant_rows();
   for (const Node::Entry& entry : map.entries()) {
-    const auto found = std::find_if(known.begin(), known.end(),
-                                    [&](const auto& row) { return row.name == entry.key; });
+    const auto found =
+        std::ranges::find_if(known, [&](const auto& row) { return row.name == entry.key; });
     if (found == known.end()) {
       std::vector<std::string> names;
       for (const ConstantRow& row : known) names.emplace_back(row.name);

@@ -2,10 +2,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/names.hpp"
-#include "io/framework/framework_parts.hpp"
+#include "base/ranges.hpp"
+#include "io/document/fields.hpp"
+#include "io/framework/framework_reader.hpp"
 
 namespace plansearch::io {
 namespace {
@@ -86,7 +89,7 @@ void read_operator_choices(const Node& map, OperatorTable& table) {
   if (const auto all = map.find("all")) {
     const std::string set = all->text();
     const auto& sets = implementation_sets();
-    if (std::find(sets.begin(), sets.end(), set) == sets.end()) {
+    if (!contains(sets, set)) {
       all->fail(fmt::format("unknown set of implementations '{}'", set),
                 fmt::format("one of {}", fmt::join(sets, ", ")));
     }
@@ -106,6 +109,103 @@ void read_operator_choices(const Node& map, OperatorTable& table) {
     }
     table.chosen[i] = name;
   }
+}
+
+namespace {
+
+/// Reads a number above 0, at most 1.
+double read_share(const Node& node) {
+  const double share = node.positive_number();
+  if (share > 1.0) node.fail("must be at most 1: a share of a nominal rate");
+  return share;
+}
+
+MachineNeed read_need(const Node& node) {
+  const Fields fields(node);
+  MachineNeed need;
+  fields.take("links", need.links, &Node::texts);
+  fields.take("fabrics", need.fabrics, &Node::texts);
+  fields.take("most_linked", need.most_linked,
+              [](const Node& most) { return most.count(1, 1 << 20); });
+  fields.with("format", [&](const Node& format) {
+    need.format = parse_data_type(format.text());
+    if (!need.format) format.fail(fmt::format("'{}' is not a number format", format.text()));
+  });
+  const int asked =
+      static_cast<int>(!need.links.empty()) + static_cast<int>(!need.fabrics.empty()) +
+      static_cast<int>(need.most_linked.has_value()) + static_cast<int>(need.format.has_value());
+  if (asked != 1) node.fail("a need is one of links, fabrics, most_linked and format");
+  need.message = node.at("message").text();
+  return need;
+}
+
+TokenDispatcher read_dispatcher(const Node::Entry& entry) {
+  static constexpr std::array kPaths{Choice<TokenPath>{"pairs", TokenPath::Pairs},
+                                     Choice<TokenPath>{"gather", TokenPath::Gather},
+                                     Choice<TokenPath>{"nodes", TokenPath::Nodes}};
+  TokenDispatcher dispatcher;
+  dispatcher.name = entry.key;
+  const auto id = find_dispatcher(entry.key);
+  if (!id || *id == kOwnDispatcher) {
+    const auto& names = dispatcher_names();
+    entry.value.fail(fmt::format("'{}' is not a name of a dispatcher", entry.key),
+                     fmt::format("one of {}", fmt::join(names.begin() + 1, names.end(), ", ")));
+  }
+  dispatcher.id = *id;
+  dispatcher.path = entry.value.at("path").choice(std::span<const Choice<TokenPath>>(kPaths));
+  dispatcher.source = entry.value.at("source").text();
+  if (dispatcher.path == TokenPath::Nodes) {
+    dispatcher.fabric_share = read_share(entry.value.at("fabric_share"));
+    dispatcher.link_share = read_share(entry.value.at("link_share"));
+  }
+  Fields(entry.value).with("needs", [&](const Node& needs) {
+    for (const Node& need : needs.items()) dispatcher.needs.push_back(read_need(need));
+  });
+  return dispatcher;
+}
+
+RoutingKind read_routing_kind(const Node::Entry& entry) {
+  const Fields fields(entry.value);
+  RoutingKind kind;
+  kind.name = entry.key;
+  fields.take("aliases", kind.aliases, &Node::texts);
+  kind.spread = entry.value.at("spread").number();
+  if (!(kind.spread >= 0.0)) entry.value.at("spread").fail("must be at least 0");
+  kind.source = entry.value.at("source").text();
+  return kind;
+}
+
+}  // namespace
+
+void read_dispatchers(const Node& map, const Document& table, Framework& framework) {
+  const Node root = table.root();
+  require_schema(root, "plansearch/dispatchers/v1");
+  std::vector<TokenDispatcher> known;
+  std::vector<std::string> names;
+  for (const Node::Entry& entry : root.at("dispatchers").entries()) {
+    known.push_back(read_dispatcher(entry));
+    names.push_back(entry.key);
+  }
+  framework.routings.clear();
+  for (const Node::Entry& entry : root.at("routings").entries()) {
+    framework.routings.push_back(read_routing_kind(entry));
+  }
+  if (framework.routings.empty()) root.at("routings").fail("name at least one kind of routing");
+  root.finish();
+  framework.drops_tokens = false;
+  Fields(map).take("drops_tokens", framework.drops_tokens, &Node::boolean);
+  framework.dispatchers.clear();
+  for (const Node& item : map.at("known").items()) {
+    const std::string name = item.text();
+    const auto found = std::ranges::find(names, name);
+    if (found == names.end()) {
+      item.fail(fmt::format("no dispatcher '{}' in the table", name),
+                fmt::format("it has {}", fmt::join(names, ", ")));
+    }
+    framework.dispatchers.push_back(known[static_cast<std::size_t>(found - names.begin())]);
+  }
+  if (framework.dispatchers.empty()) map.at("known").fail("name at least one dispatcher");
+  framework.dispatcher = framework.dispatchers.front();
 }
 
 }  // namespace plansearch::io

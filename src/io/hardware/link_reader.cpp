@@ -1,14 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
+// The fields of link and fabric curves, in the order of their files, for reader and writer.
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <concepts>
+#include <type_traits>
 
-#include "io/hardware/link_fields.hpp"
+#include "base/ranges.hpp"
+#include "io/document/fields.hpp"
+#include "io/hardware/profile_reader.hpp"
+#include "plansearch/link_curves.hpp"
 
 namespace plansearch::io {
+
+template <typename Curve, typename Visitor>
+requires std::same_as<std::remove_const_t<Curve>, LocalLinkCurve>
+void visit_fields(Curve& curve, Visitor& visit) {
+  visit.time("base", curve.base);
+  visit.time("step", curve.step);
+  visit.rate("low_latency", curve.low_latency);
+  visit.time("low_latency_128_base", curve.low_latency_128_base);
+  visit.rate("low_latency_128", curve.low_latency_128);
+  visit.time("simple_base", curve.simple_base);
+  visit.time("simple_step", curve.simple_step);
+  visit.rate("simple", curve.simple);
+  visit.time("pairwise_base", curve.pairwise_base);
+  visit.number("local_copy", curve.local_copy, 0.0, 10.0);
+  visit.fill("fill_at_1_mb", curve.fill);
+  visit.reduction("switch_reduction", curve.switch_reduction, curve.switch_base);
+  visit.number("sharing_exponent", curve.sharing_exponent, 0.0, 4.0, Need::Optional);
+  visit.measured("measured", curve.measured);
+  visit.residual(curve.residual);
+}
+
+template <typename Curve, typename Visitor>
+requires std::same_as<std::remove_const_t<Curve>, FabricCurve>
+void visit_fields(Curve& curve, Visitor& visit) {
+  visit.time("hop_low_latency", curve.hop_low_latency);
+  visit.rate("low_latency", curve.low_latency);
+  visit.time("hop", curve.hop);
+  visit.time("ring_step", curve.ring_step);
+  visit.time("ring_step_low_latency", curve.ring_step_low_latency, Need::Optional);
+  visit.fill("fill_at_1_mb", curve.fill);
+  visit.fill("forward_fill_at_1_mb", curve.forward_fill);
+  visit.number("nic_efficiency", curve.nic_efficiency, 1e-3, 1.0);
+  visit.number("efficiency_decay", curve.efficiency_decay, 0.0, 2.0);
+  visit.number("step_nic_efficiency", curve.step_nic_efficiency, 1e-3, 1.0);
+  visit.number("rail_efficiency", curve.rail_efficiency, 1e-3, 1.0, Need::Optional);
+  visit.number("full_node_efficiency", curve.full_node_efficiency, 1e-3, 1.0, Need::Optional);
+  visit.boolean("trees", curve.trees);
+  visit.number("gather_tree_efficiency", curve.gather_tree_efficiency, 1e-3, 1.0);
+  visit.time("gather_tree_hop", curve.gather_tree_hop, Need::Optional);
+  visit.time("gather_tree_rank", curve.gather_tree_rank, Need::Optional);
+  visit.time("send", curve.send);
+  visit.number("send_efficiency", curve.send_efficiency, 1e-3, 1.0);
+  visit.time("all_to_all_peer", curve.all_to_all_peer);
+  visit.number("jitter_p90", curve.jitter_p90, 1.0, 100.0);
+  visit.number("straggler", curve.straggler, 0.0, 10.0, Need::Optional);
+  visit.slow_mode("slow_mode", curve.slow_mode);
+  visit.residual(curve.residual);
+}
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -36,7 +92,7 @@ MeasuredTimes read_measured_times(const Node& node) {
   MeasuredTimes table;
   const Node kind = node.at("kind");
   table.kind = kind.text();
-  if (std::find(kKinds.begin(), kKinds.end(), table.kind) == kKinds.end()) {
+  if (!contains(kKinds, table.kind)) {
     kind.fail(fmt::format("no collective '{}'", table.kind),
               fmt::format("one of {}", fmt::join(kKinds, ", ")));
   }
@@ -48,8 +104,8 @@ MeasuredTimes read_measured_times(const Node& node) {
               "give a time for each of two sizes or more");
   }
   const auto rises = [](const auto& a, const auto& b) { return !(a < b); };
-  if (std::adjacent_find(table.sizes.begin(), table.sizes.end(), rises) != table.sizes.end() ||
-      !std::is_sorted(table.times.begin(), table.times.end())) {
+  if (std::ranges::adjacent_find(table.sizes, rises) != table.sizes.end() ||
+      !std::ranges::is_sorted(table.times)) {
     node.fail("sizes must rise, and times must not fall");
   }
   return table;
@@ -238,6 +294,82 @@ LinkTier device_tier(ProfileLibrary& library, const SourceLocation& where) {
   tier.provenance["curve"] = by_default(found.from);
   tier.provenance["bandwidth"] = {Evidence::Assumed, "default path to the network cards"};
   return tier;
+}
+
+namespace {
+
+class LinkWriter {
+ public:
+  void number(std::string_view key, double value, double /*low*/, double /*high*/,
+              Need /*need*/ = Need::Required) {
+    add(key, fmt::format("{:.6g}", value));
+  }
+  void number(std::string_view key, const std::optional<double>& value, double low, double high) {
+    if (value) number(key, *value, low, high);
+  }
+  void time(std::string_view key, Seconds value, Need /*need*/ = Need::Required) {
+    add(key, fmt::format("{:.6g} us", value.value() * 1e6));
+  }
+  void rate(std::string_view key, Bandwidth value) {
+    add(key, fmt::format("{:.6g} GB/s", value.value() * 1e-9));
+  }
+  /// Kept in us per square root of byte, written for 1 MB.
+  void fill(std::string_view key, double value) { add(key, fmt::format("{:.6g} us", value * 1e3)); }
+  void boolean(std::string_view key, bool value) { add(key, value ? "true" : "false"); }
+  void reduction(std::string_view key, const std::optional<Bandwidth>& rate, Seconds base) {
+    if (!rate) return;
+    LinkWriter map;
+    map.rate("bandwidth", *rate);
+    map.time("base", base);
+    add(key, map.text());
+  }
+  void slow_mode(std::string_view key, const std::optional<SlowMode>& mode) {
+    if (!mode) return;
+    std::vector<std::string> shares;
+    for (const SlowShare& share : mode->shares) {
+      shares.push_back(fmt::format("{{nodes: {:.6g}, share: {:.6g}}}", share.nodes, share.share));
+    }
+    add(key, fmt::format("{{excess: {:.6g} us, shares: [{}]}}", mode->excess.value() * 1e6,
+                         fmt::join(shares, ", ")));
+  }
+  void measured(std::string_view key, const std::vector<MeasuredTimes>& all) {
+    if (all.empty()) return;
+    std::vector<std::string> tables;
+    for (const MeasuredTimes& table : all) {
+      std::vector<std::string> sizes;
+      std::vector<std::string> times;
+      for (const Bytes size : table.sizes) sizes.push_back(fmt::format("{:.0f} B", size.value()));
+      for (const Seconds time : table.times) {
+        times.push_back(fmt::format("{:.6g} us", time.value() * 1e6));
+      }
+      tables.push_back(fmt::format("{{kind: {}, ranks: {}, sizes: [{}], times: [{}]}}", table.kind,
+                                   table.ranks, fmt::join(sizes, ", "), fmt::join(times, ", ")));
+    }
+    add(key, fmt::format("[{}]", fmt::join(tables, ", ")));
+  }
+  void residual(const std::optional<Residual>& value) {
+    if (!value) return;
+    add("residual", fmt::format("{{p10: {:.6g}, p50: {:.6g}, p90: {:.6g}}}", value->p10, value->p50,
+                                value->p90));
+  }
+  [[nodiscard]] std::string text() const {
+    return fmt::format("{{{}}}", fmt::join(entries_, ", "));
+  }
+
+ private:
+  void add(std::string_view key, const std::string& value) {
+    entries_.push_back(fmt::format("{}: {}", key, value));
+  }
+
+  std::vector<std::string> entries_;
+};
+
+}  // namespace
+
+std::string curve_text(const LinkCurve& curve) {
+  LinkWriter writer;
+  std::visit([&](const auto& kind) { visit_fields(kind, writer); }, curve);
+  return writer.text();
 }
 
 }  // namespace plansearch::io

@@ -4,11 +4,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "base/hash.hpp"
+#include "base/ranges.hpp"
 #include "io/document/fields.hpp"
-#include "io/document/overlay.hpp"
 #include "io/hardware/profile_parts.hpp"
 #include "plansearch/operator_passes.hpp"
 
@@ -205,7 +203,7 @@ void read_software(const Node& node, Cluster& cluster) {
   if (const auto set = node.find("implementation")) {
     const auto& sets = implementation_sets();
     cluster.software.implementation = set->text();
-    if (std::find(sets.begin(), sets.end(), *cluster.software.implementation) == sets.end()) {
+    if (!contains(sets, *cluster.software.implementation)) {
       set->fail(fmt::format("unknown set of implementations '{}'", set->text()),
                 fmt::format("one of {}", fmt::join(sets, ", ")));
     }

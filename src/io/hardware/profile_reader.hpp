@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/overrides.hpp"
+#include "evaluate/answer/goodput.hpp"
 #include "io/document/document.hpp"
 #include "io/document/name_resolver.hpp"
 #include "plansearch/cluster.hpp"
@@ -54,5 +55,8 @@ namespace plansearch::io {
 
 /// The value of `link:` or `fabric:`, on one line.
 [[nodiscard]] std::string curve_text(const LinkCurve& curve);
+
+/// InputError for anything wrong, with its place.
+[[nodiscard]] Reliability read_reliability(const std::filesystem::path& path);
 
 }  // namespace plansearch::io

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/hardware/profile_reader.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/names.hpp"
 #include "io/document/fields.hpp"
+#include "io/hardware/profile_parts.hpp"
+#include "io/hardware/profile_reader.hpp"
+#include "plansearch/degree_table.hpp"
 
 namespace plansearch::io {
 namespace {
@@ -65,7 +67,7 @@ SiteTable read_sites(const std::filesystem::path& path) {
     const std::string name = canonical_name(site.name);
     const bool taken = name == kTypicalSite || name == kTunedSite || name == kVendorSite ||
                        name == kLaboratorySite ||
-                       std::any_of(sites.begin(), sites.end(), [&](const MeasuredSite& other) {
+                       std::ranges::any_of(sites, [&](const MeasuredSite& other) {
                          return canonical_name(other.name) == name;
                        });
     if (taken) node.at("name").fail("two sites have this name");
@@ -85,6 +87,169 @@ FittedSite read_fitted_site(const Node& node) {
   site.framework = node.at("framework").text();
   site.effect.basis = fmt::format("fitted to {} runs of your own", rows);
   return site;
+}
+
+namespace {
+
+constexpr std::array kSwitches{Degree::Recompute, Degree::MicroBatch};
+constexpr int kMostRuns = 1'000'000;
+
+Degree switch_of(const Node& node) {
+  const std::string key = node.text();
+  const auto* found =
+      std::ranges::find_if(kSwitches, [&](Degree degree) { return row_of(degree).key == key; });
+  if (found == kSwitches.end()) {
+    node.fail(fmt::format("{} is not a switch with a prior", key), "recompute and micro_batch are");
+  }
+  return *found;
+}
+
+}  // namespace
+
+SwitchPriors read_switch_priors(const std::filesystem::path& path) {
+  const Document document = Document::read(path);
+  const Node root = document.root();
+  require_schema(root, "plansearch/switch-priors/v1");
+  SwitchPriors priors;
+  const Node assumed = root.at("as_assumed");
+  priors.as_assumed = assumed.number();
+  if (!(priors.as_assumed >= 0.0 && priors.as_assumed <= 1.0)) {
+    assumed.fail(fmt::format("{} is not a share", priors.as_assumed), "it lies from 0 to 1");
+  }
+  for (const Node& node : root.at("priors").items()) {
+    SwitchCount& count = priors.counts.emplace_back();
+    count.degree = switch_of(node.at("switch"));
+    count.framework = node.at("framework").text();
+    count.source = node.at("source").text();
+    count.year = node.at("year").count(2000, 2100);
+    for (const Node::Entry& entry : node.at("runs").entries()) {
+      const auto known = parse_value(count.degree, entry.key);
+      if (!known) {
+        entry.value.fail(fmt::format("{} {} is not {}", row_of(count.degree).key, entry.key,
+                                     legal_text(count.degree)));
+      }
+      count.runs.emplace_back(*known, entry.value.count(1, kMostRuns));
+    }
+  }
+  root.finish();
+  return priors;
+}
+
+namespace {
+
+constexpr double kDay = 86400.0;
+constexpr int kMostGpus = 10'000'000;
+
+double above_zero(const Node& node) {
+  const double value = node.number();
+  if (!(value > 0.0)) node.fail("must be above zero");
+  return value;
+}
+
+ReliabilityRecord read_record(const Node& node) {
+  ReliabilityRecord record;
+  record.name = node.at("name").text();
+  if (const auto machine = node.find("machine")) record.machine = machine->text();
+  const int gpus = node.at("gpus").count(1, kMostGpus);
+  record.gpu_time_s = gpus * above_zero(node.at("days")) * kDay;
+  record.interruptions = above_zero(node.at("interruptions"));
+  if (const auto restart = node.find("restart")) record.restart = restart->positive<Seconds>();
+  record.source = node.at("source").text();
+  return record;
+}
+
+/// A value with its source.
+template <typename Quantity>
+Quantity sourced(const Node& node, std::string_view key) {
+  (void)node.at("source").text();
+  return node.at(key).positive<Quantity>();
+}
+
+}  // namespace
+
+Reliability read_reliability(const std::filesystem::path& path) {
+  const Document document = Document::read(path);
+  const Node root = document.root();
+  require_schema(root, "plansearch/reliability/v1");
+  std::vector<ReliabilityRecord> records;
+  for (const Node& node : root.at("records").items()) records.push_back(read_record(node));
+  if (records.empty()) root.at("records").fail("at least one record");
+  Reliability rest;
+  rest.restart = sourced<Seconds>(root.at("restart"), "time");
+  rest.repair = sourced<Seconds>(root.at("repair"), "time");
+  rest.storage_per_node = sourced<Bandwidth>(root.at("storage"), "per_node");
+  root.finish();
+  return with_rate_of(std::move(records), rest);
+}
+
+namespace {
+
+std::vector<TierRule> read_tier_rules(const Node& list) {
+  std::vector<TierRule> rules;
+  for (const Node& item : list.items()) {
+    TierRule rule;
+    Fields(item).take("kind", rule.kind, read_tier_kind);
+    Fields(item).take("min_bandwidth", rule.min_bandwidth, &Node::positive<Bandwidth>);
+    rule.curve = item.at("curve").text();
+    rules.push_back(std::move(rule));
+  }
+  return rules;
+}
+
+std::vector<KernelRule> read_kernel_rules(const Node& list) {
+  std::vector<KernelRule> rules;
+  for (const Node& item : list.items()) {
+    KernelRule rule;
+    Fields(item).take("min_peak", rule.min_peak, &Node::positive<FlopRate>);
+    rule.like = item.at("like").text();
+    rules.push_back(std::move(rule));
+  }
+  return rules;
+}
+
+DataType data_type(const Node& node, const std::string& text) {
+  const auto type = parse_data_type(text);
+  if (!type) node.fail("unknown number format '" + text + "'");
+  return *type;
+}
+
+}  // namespace
+
+TierKind read_tier_kind(const Node& node) {
+  return node.choice<TierKind>(choices_of<TierKind, 6>());
+}
+
+Defaults read_defaults(const Node& root) {
+  require_schema(root, "plansearch/defaults/v1");
+  Defaults defaults;
+  const Node accelerator = root.at("accelerator");
+  defaults.kernels = read_kernel_rules(accelerator.at("kernels"));
+  defaults.l2_cache = accelerator.at("l2_cache").positive<Bytes>();
+  defaults.reduction_efficiency = number_or(accelerator, "reduction_efficiency", nullptr, 0.01, 1);
+  defaults.optimizer_efficiency = number_or(accelerator, "optimizer_efficiency", nullptr, 0.01, 1);
+  defaults.split_pass = accelerator.at("split_pass").non_negative<Seconds>();
+  defaults.burst_warm_up = accelerator.at("burst_warm_up").positive<Seconds>();
+  defaults.unaligned_rows = number_or(accelerator, "unaligned_rows", nullptr, 1.0, 100.0);
+  defaults.host_optimizer_efficiency =
+      number_or(root.at("host"), "optimizer_efficiency", nullptr, 0.01, 1);
+  const Node concurrency = accelerator.at("concurrency");
+  defaults.collective_multiprocessors =
+      number_or(concurrency, "multiprocessors", nullptr, 0.0, 1e4);
+  read_paths(concurrency.at("paths"), defaults.path_share, [](const std::string&) {});
+  defaults.unmeasured_sigma = number_or(root, "unmeasured_sigma", nullptr, 0.0, 10.0);
+  defaults.foreign_sigma = number_or(root, "foreign_sigma", nullptr, 0.0, 10.0);
+  for (const Node::Entry& entry : accelerator.at("matmul_fallback").entries()) {
+    std::vector<DataType>& order = defaults.matmul_fallback[data_type(entry.value, entry.key)];
+    for (const Node& item : entry.value.items()) order.push_back(data_type(item, item.text()));
+  }
+  defaults.links = read_tier_rules(root.at("links"));
+  defaults.fabrics = read_tier_rules(root.at("fabrics"));
+  const Node device = root.at("device_link");
+  defaults.device_bandwidth = device.at("bandwidth").positive<Bandwidth>();
+  defaults.device_curve = device.at("curve").text();
+  if (const auto why = root.find("why")) why->ignore();
+  root.finish();
+  return defaults;
 }
 
 }  // namespace plansearch::io

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/names.hpp"
+#include "base/ranges.hpp"
 #include "io/document/raw_value.hpp"
 
 namespace plansearch::io {
@@ -51,7 +52,7 @@ bool is_plain_name(std::string_view name) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
            c == '_' || c == '.';
   };
-  return !name.empty() && name.front() != '.' && std::all_of(name.begin(), name.end(), plain);
+  return !name.empty() && name.front() != '.' && std::ranges::all_of(name, plain);
 }
 
 fs::path file_of(const fs::path& directory, std::string_view name) {
@@ -66,7 +67,7 @@ RawValue read_chain(const fs::path& directory, const fs::path& path, int depth) 
                            fmt::format("write schema: {}", kFamilySchema));
   }
   for (const Node::Entry& entry : root.entries()) {
-    if (std::find(kKeys.begin(), kKeys.end(), entry.key) != kKeys.end()) continue;
+    if (contains(kKeys, entry.key)) continue;
     throw InputError(entry.where, fmt::format("unknown key '{}'", entry.key),
                      fmt::format("known keys: {}", fmt::join(kKeys, ", ")));
   }
@@ -157,7 +158,7 @@ std::vector<std::string> known_families(const fs::path& directory) {
     const std::string name = entry.path().stem().string();
     if (entry.path().extension() == ".yaml" && !name.starts_with('_')) names.push_back(name);
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 

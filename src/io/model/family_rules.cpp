@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/ranges.hpp"
 #include "io/model/family_file.hpp"
 
 #include <fmt/format.h>
@@ -37,7 +38,7 @@ bool same_value(const std::string& a, const std::string& b) {
 bool matches(const std::optional<Node>& value, const Node& expected) {
   if (expected.is_list()) {
     const std::vector<Node> any = expected.items();
-    return std::any_of(any.begin(), any.end(), [&](const Node& e) { return matches(value, e); });
+    return std::ranges::any_of(any, [&](const Node& e) { return matches(value, e); });
   }
   if (expected.is_null() || !value.has_value()) return expected.is_null() && !value.has_value();
   if (value->is_list()) {
@@ -123,8 +124,7 @@ class Application {
   /// A list of maps are cases, the first whose condition holds counts; any other list is a value.
   [[nodiscard]] std::optional<RawValue> list_value(const Node& rule, int depth) const {
     const std::vector<Node> items = rule.items();
-    const bool cases =
-        std::any_of(items.begin(), items.end(), [](const Node& item) { return item.is_map(); });
+    const bool cases = std::ranges::any_of(items, &Node::is_map);
     if (!cases) return rule.raw();
     std::set<std::string> asked;
     for (const Node& item : items) {
@@ -235,9 +235,7 @@ class Application {
 
   static void check_words(const Node& rule) {
     for (const Node::Entry& entry : rule.entries()) {
-      const auto among = [&](const auto& list) {
-        return std::find(list.begin(), list.end(), entry.key) != list.end();
-      };
+      const auto among = [&](const auto& list) { return contains(list, entry.key); };
       if (among(kSources) || among(kChanges)) continue;
       throw InputError(entry.where, fmt::format("'{}' is not a key of a rule", entry.key));
     }
@@ -288,9 +286,8 @@ std::set<std::string> known_keys(const Node& rules) {
 }  // namespace
 
 bool is_rule(const RawValue& map) {
-  return map.kind == RawKind::Map &&
-         std::any_of(map.entries.begin(), map.entries.end(), [](const RawEntry& entry) {
-           return std::find(kSources.begin(), kSources.end(), entry.key) != kSources.end();
+  return map.kind == RawKind::Map && std::ranges::any_of(map.entries, [](const RawEntry& entry) {
+           return contains(kSources, entry.key);
          });
 }
 

@@ -49,4 +49,28 @@ struct ModelFile {
 [[nodiscard]] std::vector<NamedFile> list_models(
     std::span<const std::filesystem::path> directories);
 
+// Hugging Face's config.json, read by the rules of its family (models/families).
+
+struct HfModel {
+  ModelDescription model;
+  std::vector<std::string> left_out;     ///< parts of a composite network that are not in `model`
+  std::vector<std::string> passed_over;  ///< keys that no rule of the family knows
+};
+
+/// The description of the configuration, or of its text part. `name` is used when the file has
+/// none; `families` is the directory of family files.
+[[nodiscard]] HfModel read_hf_config(const Node& root, const std::string& name,
+                                     const std::filesystem::path& families);
+
+// Networks of other programs (.pt2, .onnx). Defined by the wing `exchange`; where a build leaves it out, by
+// src/absent/exchange.cpp, which says how to build it.
+
+/// Whether the name of a file says that it holds a network of another program.
+[[nodiscard]] bool is_import(const std::filesystem::path& path);
+
+/// The network of a `.pt2` or `.onnx` file as a document plansearch/graph/v1. `stubs` is a file plansearch/stubs/v1 or
+/// empty. Operators that have no row, and whatever else cannot be read, are InputErrors.
+[[nodiscard]] Document read_import(const std::filesystem::path& path,
+                                   const std::filesystem::path& stubs);
+
 }  // namespace plansearch::io

@@ -2,10 +2,6 @@
 // The sections of a model file (plansearch/model/v1), one function each.
 #pragma once
 
-#include <optional>
-#include <span>
-#include <string_view>
-
 #include "io/document/document.hpp"
 #include "plansearch/model_description.hpp"
 

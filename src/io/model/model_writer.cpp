@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <span>
 #include <vector>
 
 #include "io/model/model_sections.hpp"

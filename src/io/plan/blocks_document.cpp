@@ -5,13 +5,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <numeric>
 
 #include "base/names.hpp"
 #include "io/document/document.hpp"
 #include "io/document/fields.hpp"
-#include "io/plan/rule_text.hpp"
+#include "io/plan/plan_document.hpp"
 
 namespace plansearch::io {
 namespace {
@@ -20,7 +21,7 @@ constexpr std::string_view kBlocksSchema = "plansearch/blocks/v1";
 constexpr int kMostDevices = 4096;
 constexpr std::size_t kMostBlocks = 500;
 constexpr std::size_t kMostRules = 5'000;
-constexpr int kMostMicroBatches = 10'000;
+constexpr int kMostBlockBatches = 10'000;
 constexpr int kMostMemory = 1'000'000;
 /// Times are multiples of a millionth of their unit.
 constexpr double kFinest = 1e6;
@@ -55,7 +56,7 @@ class BlocksReader {
     read_rules();
     std::optional<int> micro_batches;
     if (const auto node = root_.find("micro_batches")) {
-      micro_batches = node->count(1, kMostMicroBatches);
+      micro_batches = node->count(1, kMostBlockBatches);
     }
     auto starts = read_starts(micro_batches);
     root_.finish();
@@ -75,7 +76,7 @@ class BlocksReader {
 
  private:
   [[nodiscard]] NodeId node_named(const Node& at, const std::string& name) const {
-    const auto found = std::find(names_.begin(), names_.end(), name);
+    const auto found = std::ranges::find(names_, name);
     if (found == names_.end()) {
       std::string hint = did_you_mean(name, names_);
       at.fail(fmt::format("there is no block '{}'", name),
@@ -110,9 +111,9 @@ class BlocksReader {
     } else {
       add(node);
     }
-    std::sort(devices.begin(), devices.end());
+    std::ranges::sort(devices);
     if (devices.empty()) node.fail("a block lies on one device at least");
-    if (std::adjacent_find(devices.begin(), devices.end()) != devices.end()) {
+    if (std::ranges::adjacent_find(devices) != devices.end()) {
       node.fail("a device is named twice");
     }
     return devices;
@@ -189,7 +190,7 @@ class BlocksReader {
       for (const Node& item : entry.value.items()) starts[id].push_back(read_time(item, true));
       if (!micro_batches) micro_batches = static_cast<int>(starts[id].size());
       if (static_cast<int>(starts[id].size()) != *micro_batches || starts[id].empty() ||
-          *micro_batches > kMostMicroBatches) {
+          *micro_batches > kMostBlockBatches) {
         entry.value.fail(fmt::format("{} begins {} times, for {} micro-batches", entry.key,
                                      starts[id].size(), *micro_batches));
       }
@@ -252,6 +253,94 @@ BlocksDocument read_blocks(const std::filesystem::path& path) {
 
 BlocksDocument parse_blocks(std::string_view text, const std::string& file_name) {
   return read_document(Document::parse(text, file_name, Syntax::Yaml));
+}
+
+namespace {
+
+constexpr int kMostShift = 1'000;
+
+}  // namespace
+
+std::optional<int> whole_number(std::string_view text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+std::optional<RuleInstance> parse_instance(std::string_view text) {
+  const auto trim = [](std::string_view part) {
+    const std::size_t first = part.find_first_not_of(' ');
+    if (first == std::string_view::npos) return std::string_view();
+    return part.substr(first, part.find_last_not_of(' ') - first + 1);
+  };
+  text = trim(text);
+  const std::size_t open = text.find('(');
+  if (open == std::string_view::npos) {
+    if (text.empty() || text.find(' ') != std::string_view::npos) return std::nullopt;
+    return RuleInstance{std::string(text), 0};
+  }
+  RuleInstance instance{std::string(trim(text.substr(0, open))), 0};
+  std::string_view inside = text.substr(open + 1);
+  if (instance.name.empty() || !inside.ends_with(')')) return std::nullopt;
+  inside = trim(inside.substr(0, inside.size() - 1));
+  if (!inside.starts_with('m')) return std::nullopt;
+  inside = trim(inside.substr(1));
+  if (inside.empty()) return instance;
+  const bool minus = inside.front() == '-';
+  if (!minus && inside.front() != '+') return std::nullopt;
+  const auto number = whole_number(trim(inside.substr(1)));
+  if (!number || *number < 0 || *number > kMostShift) return std::nullopt;
+  instance.shift = minus ? -*number : *number;
+  return instance;
+}
+
+std::optional<RuleText> parse_rule_text(std::string_view text) {
+  constexpr std::string_view kWord = " before ";
+  const std::size_t word = text.find(kWord);
+  if (word == std::string_view::npos) return std::nullopt;
+  auto first = parse_instance(text.substr(0, word));
+  auto second = parse_instance(text.substr(word + kWord.size()));
+  if (!first || !second) return std::nullopt;
+  return RuleText{*std::move(first), *std::move(second)};
+}
+
+std::optional<RuleEntry> parse_rule(std::string_view text) {
+  const auto rule = parse_rule_text(text);
+  if (!rule) return std::nullopt;
+  return RuleEntry{rule->first.name, rule->second.name, rule->later(), {}};
+}
+
+std::string to_text(const RuleEntry& rule) {
+  return rule_text(rule.first, rule.second, rule.later);
+}
+
+std::optional<WindowDocument> read_window(const Node& root) {
+  constexpr std::size_t kMostRules = 5'000;
+  const auto order = root.find("order");
+  if (!order) return std::nullopt;
+  const auto window = order->find("window");
+  const auto before = order->find("before");
+  const bool found = window && window->boolean();
+  if (!found && !before) return std::nullopt;
+  if (const auto schedule = order->find("schedule")) {
+    schedule->fail("a schedule beside an order that is found",
+                   "keep schedule, or window and before");
+  }
+  WindowDocument document;
+  document.place = {before ? before->where() : window->where()};
+  if (!before) return document;
+  for (const Node& item : before->items()) {
+    auto rule = parse_rule(item.text());
+    if (!rule || document.rules.size() >= kMostRules) {
+      item.fail(rule ? fmt::format("more than {} rules", kMostRules)
+                     : fmt::format("'{}' is not a rule", item.text()),
+                "passes by name: f0 before b1, or with micro-batches: b0 before f0(m+2)");
+    }
+    rule->place = {item.where()};
+    document.rules.push_back(*std::move(rule));
+  }
+  return document;
 }
 
 }  // namespace plansearch::io

@@ -14,13 +14,14 @@
 #include "io/document/document.hpp"
 #include "plan/placements/transform.hpp"
 #include "plan/stages/assign.hpp"
-#include "plansearch/degree_set.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/framework.hpp"
 #include "plansearch/network.hpp"
-#include "plansearch/placement_names.hpp"
+#include "plansearch/placements.hpp"
 #include "plansearch/plan.hpp"
 #include "plansearch/plan_stages.hpp"
+#include "plansearch/problem_request.hpp"
 #include "plansearch/setting_table.hpp"
 
 namespace plansearch::io {
@@ -192,5 +193,14 @@ struct PlanDocument {
 /// chosen then, and what the question came to. InputError for ranks the answer does not have, for
 /// keys and values that no answer has, and for parts of it that contradict each other.
 [[nodiscard]] PlanDocument read_ranked_plan(const Node& answer, std::size_t rank);
+
+/// Whether an entry of `assign:` lies on the devices of all stages.
+[[nodiscard]] bool is_shared(const Node& entry);
+/// Whether all entries of the list, at least one, do.
+[[nodiscard]] bool all_shared(const Node& assign);
+
+/// The entries of a file of published plans (plansearch/recipes/v1), in its order. InputError for
+/// anything wrong, with its place.
+[[nodiscard]] std::vector<Recipe> read_recipes(const std::filesystem::path& path);
 
 }  // namespace plansearch::io

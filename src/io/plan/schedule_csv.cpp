@@ -14,7 +14,6 @@
 #include "base/names.hpp"
 #include "io/document/file.hpp"
 #include "io/tables/csv.hpp"
-#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/order/order_check.hpp"
 #include "schedule/table.hpp"
@@ -105,9 +104,9 @@ class Parser {
   Action action(std::string_view word) {
     Action result;
     const std::string_view after = number(word, word, result.stage, kMostStages);
-    const auto known =
-        std::find_if(kActionWords.begin(), kActionWords.end(),
-                     [&](const ActionWord& w) { return after.substr(0, w.word.size()) == w.word; });
+    const auto known = std::ranges::find_if(kActionWords, [&](const ActionWord& w) {
+      return after.substr(0, w.word.size()) == w.word;
+    });
     if (known == kActionWords.end()) refuse(word);
     result.act = known->act;
     result.direction = known->direction;
@@ -315,9 +314,9 @@ class Reader {
   std::string file_;
   std::map<int, int> rank_of_;
   bool split_ = false;
-  bool lists_messages_ = std::any_of(rows_.begin(), rows_.end(), [](const auto& row) {
-    return std::any_of(row.begin(), row.end(), [](const Cell& cell) {
-      return std::any_of(cell.actions.begin(), cell.actions.end(), [](const Action& action) {
+  bool lists_messages_ = std::ranges::any_of(rows_, [](const auto& row) {
+    return std::ranges::any_of(row, [](const Cell& cell) {
+      return std::ranges::any_of(cell.actions, [](const Action& action) {
         return action.act == Act::Send || action.act == Act::Receive;
       });
     });

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "plansearch/degree_set.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/schedule_id.hpp"
 #include "schedule/order/compute_order.hpp"
 

@@ -10,6 +10,7 @@
 
 #include "base/names.hpp"
 #include "base/printable.hpp"
+#include "base/ranges.hpp"
 #include "base/units.hpp"
 #include "io/document/file.hpp"
 
@@ -153,11 +154,11 @@ std::map<std::string, std::string, std::less<>> CsvTable::cells(const CsvRow& ro
 }
 
 bool CsvTable::has(std::string_view column) const {
-  return std::find(header_.begin(), header_.end(), column) != header_.end();
+  return contains(header_, column);
 }
 
 std::size_t CsvTable::index_of(std::string_view column) const {
-  const auto found = std::find(header_.begin(), header_.end(), column);
+  const auto found = std::ranges::find(header_, column);
   if (found == header_.end()) {
     throw InputError({file_, 1, 1}, fmt::format("the table has no column \"{}\"", column),
                      did_you_mean(column, header_));

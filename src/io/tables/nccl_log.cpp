@@ -35,7 +35,7 @@ std::string collective_in(std::string_view text) {
 
 bool is_count(std::string_view word) {
   return !word.empty() && word.size() < 16 &&
-         std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
+         std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 /// "#  Rank  0 Group  0 Pid 1 on host device 0 [0000:07:00] NVIDIA H100 80GB HBM3"
@@ -111,9 +111,9 @@ class Reader {
   }
 
   void rank(std::string_view line, const std::vector<std::string>& words) {
-    const auto group = std::find(words.begin(), words.end(), "Group");
+    const auto group = std::ranges::find(words, "Group");
     if (group != words.end() && group + 1 != words.end() && *(group + 1) != "0") return;
-    const auto host = std::find(words.begin(), words.end(), "on");
+    const auto host = std::ranges::find(words, "on");
     const std::size_t bracket = line.rfind(']');
     if (host == words.end() || host + 1 == words.end() || bracket == std::string_view::npos) {
       fail("the line of this rank is cut");
@@ -132,9 +132,8 @@ class Reader {
   }
 
   void header(const std::vector<std::string>& words) {
-    const auto time = std::find_if(words.begin(), words.end(), [](const std::string& word) {
-      return word == "time" || word == "cputime";
-    });
+    const auto time = std::ranges::find_if(
+        words, [](const std::string& word) { return word == "time" || word == "cputime"; });
     if (time == words.end()) fail("the header has no column \"time\"");
     const auto before = static_cast<std::size_t>(time - words.begin()) - 1;  // without '#'
     columns_ = Columns{before, words.size() - 1 - before};

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
-#include <optional>
 #include <string_view>
 
 #include "base/names.hpp"
@@ -111,10 +110,10 @@ std::vector<KeyRow> make_keys() {
 const KeyRow& key_row(const std::string& key, const SourceLocation& where) {
   static const std::vector<KeyRow> kKeys = make_keys();
   std::string plain = key;
-  std::replace(plain.begin(), plain.end(), '-', '_');
-  const auto found = std::find_if(kKeys.begin(), kKeys.end(), [&](const KeyRow& row) {
+  std::ranges::replace(plain, '-', '_');
+  const auto found = std::ranges::find_if(kKeys, [&](const KeyRow& row) {
     std::string name = row.name;
-    std::replace(name.begin(), name.end(), '-', '_');
+    std::ranges::replace(name, '-', '_');
     return name == plain;
   });
   if (found != kKeys.end()) return *found;
@@ -238,8 +237,8 @@ std::vector<TableQuestion> read_yaml(const std::filesystem::path& path) {
     for (const Node& item : list->items()) {
       Fields fields = read_map(item);
       for (const Field& field : grid) {
-        const bool own = std::any_of(fields.begin(), fields.end(),
-                                     [&](const Field& other) { return other.key == field.key; });
+        const bool own =
+            std::ranges::any_of(fields, [&](const Field& other) { return other.key == field.key; });
         if (!own) fields.push_back(field);
       }
       expand(fields, item.where(), questions);

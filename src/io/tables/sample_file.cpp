@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/ranges.hpp"
 #include "base/units.hpp"
 #include "plansearch/error.hpp"
 
@@ -24,11 +24,6 @@ constexpr std::array<std::string_view, 12> kCounts{"batch",   "m",     "n",     
                                                    "bytes",   "ranks", "nodes",    "stride",
                                                    "seq_len", "heads", "kv_heads", "head_dim"};
 constexpr double kLongest = 1e12;  // microseconds
-
-template <std::size_t N>
-bool has(const std::array<std::string_view, N>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 /// One line of a file, for messages.
 class Line {
@@ -140,9 +135,9 @@ Sample read_sample(const Line& line, const Json& json) {
     if (read_result(line, key, value, sample)) continue;
     if (key == "probe") {
       sample.probe = line.text(key, value);
-    } else if (has(kSampleWords, key)) {
+    } else if (contains(kSampleWords, key)) {
       sample.cells[key] = line.text(key, value);
-    } else if (has(kCounts, key)) {
+    } else if (contains(kCounts, key)) {
       const double count = line.number(key, value, 1.0, kMany);
       if (count != std::floor(count)) line.fail(fmt::format("{} is not a whole number", key));
       sample.cells[key] = fmt::format("{:.0f}", count);
@@ -220,7 +215,7 @@ std::string sample_line(const Sample& sample) {
   };
   Json json{{"probe", sample.probe}};
   for (const auto& [key, value] : sample.cells) {
-    if (has(kSampleWords, key)) {
+    if (contains(kSampleWords, key)) {
       json[key] = value;
     } else {
       json[key] = static_cast<std::int64_t>(parse_number(value).value_or(0.0));

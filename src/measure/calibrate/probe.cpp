@@ -11,7 +11,7 @@
 #include "base/units.hpp"
 #include "measure/calibrate/probes/probe_rows.hpp"
 #include "plansearch/error.hpp"
-#include "plansearch/operator_kind.hpp"
+#include "plansearch/network.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "workload/operator_traits.hpp"
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "plansearch/data_type.hpp"
-#include "plansearch/degree_set.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/degrees.hpp"
 #include "plansearch/framework.hpp"
 #include "plansearch/network.hpp"

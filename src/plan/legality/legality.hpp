@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "plansearch/data_type.hpp"
-#include "plansearch/degree_set.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/degrees.hpp"
 #include "plansearch/framework.hpp"
 #include "plansearch/infeasible.hpp"

@@ -4,7 +4,7 @@
 // Assumes: dimensions and operators of a block have names of their own.
 // Units: layers, numbers of factors.
 // Checked by: tests/unit/evaluate/placed_plan_test.cpp
-#include "plansearch/placement_names.hpp"
+#include "plansearch/placements.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

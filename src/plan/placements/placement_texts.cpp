@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "plansearch/placement_names.hpp"
+#include "plansearch/placements.hpp"
 
 namespace plansearch {
 namespace {

@@ -11,7 +11,6 @@
 #include "plansearch/framework.hpp"
 #include "plansearch/infeasible.hpp"
 #include "plansearch/network.hpp"
-#include "plansearch/placement_names.hpp"
 #include "plansearch/placements.hpp"
 
 namespace plansearch {

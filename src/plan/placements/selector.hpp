@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "plansearch/network.hpp"
-#include "plansearch/placement_names.hpp"
+#include "plansearch/placements.hpp"
 
 namespace plansearch {
 

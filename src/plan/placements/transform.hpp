@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "plan/placements/selector.hpp"
-#include "plansearch/degree_set.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/network.hpp"
-#include "plansearch/placement_names.hpp"
+#include "plansearch/placements.hpp"
 
 namespace plansearch {
 

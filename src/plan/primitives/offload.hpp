@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "plansearch/framework.hpp"
-#include "plansearch/host_tensors.hpp"
+#include "plansearch/layer_module.hpp"
 
 namespace plansearch {
 

@@ -15,7 +15,7 @@
 
 #include "plan/legality/legality_parts.hpp"
 #include "plan/stages/expand.hpp"
-#include "plansearch/placement_names.hpp"
+#include "plansearch/placements.hpp"
 #include "schedule/table.hpp"
 #include "schedule/window/block_plan.hpp"
 

@@ -16,7 +16,7 @@
 #include "plan/stages/expand.hpp"
 #include "plan/stages/layer_distribution.hpp"
 #include "plan/stages/pipeline_shape.hpp"
-#include "plansearch/placement_names.hpp"
+#include "plansearch/placements.hpp"
 #include "schedule/order/stage_places.hpp"
 
 namespace plansearch {

@@ -8,7 +8,7 @@
 #include "communication/redistribution/redistribution.hpp"
 #include "execution.hpp"
 #include "plan/placements/ring_placements.hpp"
-#include "plansearch/placement_names.hpp"
+#include "plansearch/placements.hpp"
 #include "support/placed_sequence.hpp"
 #include "support/rounds.hpp"
 

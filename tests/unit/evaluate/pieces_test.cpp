@@ -9,7 +9,7 @@
 #include "evaluate/block/profile_maker.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "plansearch/evaluator.hpp"
-#include "plansearch/placement_names.hpp"
+#include "plansearch/placements.hpp"
 #include "plansearch/plan_report.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "support/toy_problem.hpp"

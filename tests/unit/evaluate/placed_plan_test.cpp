@@ -8,7 +8,7 @@
 
 #include "communication/derive/placement.hpp"
 #include "plansearch/evaluator.hpp"
-#include "plansearch/placement_names.hpp"
+#include "plansearch/placements.hpp"
 #include "plansearch/plan_report.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "support/toy_problem.hpp"

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "plansearch/evaluator.hpp"
-#include "plansearch/placement_names.hpp"
+#include "plansearch/placements.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "support/toy_problem.hpp"
 #include "workload/block_builder.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every number that a sensitivity raises goes its whole way through --set: as it stands it changes
 // nothing, a tenth higher it changes what was read, and it changes that alone.
-#include "io/document/file_quantities.hpp"
+#include "io/document/name_resolver.hpp"
 
 #include <doctest/doctest.h>
 

@@ -8,9 +8,9 @@
 
 #include "base/names.hpp"
 #include "io/document/file.hpp"
-#include "io/model/graph/graph_writer.hpp"
-#include "io/model/graph/tensor_text.hpp"
+#include "io/model/graph/graph_words.hpp"
 #include "io/model/model_reader.hpp"
+#include "io/model/model_writer.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "support/broken_rules.hpp"
 #include "support/source_directory.hpp"

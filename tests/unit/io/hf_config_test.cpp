@@ -6,7 +6,6 @@
 #include <map>
 #include <string>
 
-#include "io/model/hf_config.hpp"
 #include "io/model/model_reader.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "support/broken_rules.hpp"

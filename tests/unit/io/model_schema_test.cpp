@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "io/model/graph/graph_writer.hpp"
 #include "io/model/model_reader.hpp"
+#include "io/model/model_writer.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "support/json_schema.hpp"
 #include "support/source_directory.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values of --set in the files that ship: the reader of each file judges them.
-#include "io/document/overlay.hpp"
+#include "io/document/document.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/degree_limits.hpp"
+#include "plansearch/degree_table.hpp"
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "plan/placements/check_placements.hpp"
-#include "plansearch/placement_names.hpp"
+#include "plansearch/placements.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "unit/communication/small_networks.hpp"
 #include "unit/workload/descriptions.hpp"

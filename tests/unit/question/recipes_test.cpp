@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/plan/recipe_reader.hpp"
+#include "io/plan/plan_document.hpp"
 
 #include <doctest/doctest.h>
 

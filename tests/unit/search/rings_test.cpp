@@ -7,7 +7,7 @@
 
 #include "evaluate/step/bound_ladder.hpp"
 #include "plan/placements/ring_placements.hpp"
-#include "plansearch/placement_names.hpp"
+#include "plansearch/placements.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "plansearch/space.hpp"
 #include "support/search_space.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/ranking.hpp"
+#include "plansearch/search.hpp"
 
 #include <doctest/doctest.h>
 

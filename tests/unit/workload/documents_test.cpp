@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "workload/layer_parts.hpp"
+#include "workload/block_builder.hpp"
 
 namespace plansearch::documents_test {
 namespace {

@@ -8,10 +8,9 @@
 #include <optional>
 
 #include "base/names.hpp"
+#include "base/ranges.hpp"
 #include "io/document/fields.hpp"
 #include "io/model/graph/graph_words.hpp"
-#include "io/model/graph/operator_fields.hpp"
-#include "io/model/graph/tensor_text.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch::io {
@@ -84,7 +83,7 @@ class BlockReader {
       at.fail(fmt::format("{} dimensions: a tensor has at most {}", dims.size(), kMostRank));
     }
     for (std::size_t i = 0; i < dims.size(); ++i) {
-      if (std::count(dims.begin(), dims.end(), dims[i]) > 1) {
+      if (std::ranges::count(dims, dims[i]) > 1) {
         at.fail("a dimension stands there twice", "give the second one a name of its own");
       }
     }
@@ -110,8 +109,7 @@ class BlockReader {
 
   [[nodiscard]] TensorId tensor(const Node& at, const std::string& name) const {
     const auto& tensors = graph_.block.tensors;
-    const auto found = std::find_if(tensors.begin(), tensors.end(),
-                                    [&](const Tensor& other) { return other.name == name; });
+    const auto found = std::ranges::find(tensors, name, &Tensor::name);
     if (found == tensors.end()) {
       std::string hint = did_you_mean(name, names_of(tensors));
       if (hint.empty()) hint = "it is an input of the block, or made by an operator above";
@@ -144,7 +142,7 @@ class BlockReader {
     const auto add = [&](const Node& at, const std::string& outside, const std::string& inside) {
       const TensorId id = tensor(at, inside);
       auto& outputs = graph_.block.outputs;
-      if (std::find(outputs.begin(), outputs.end(), id) != outputs.end()) {
+      if (contains(outputs, id)) {
         at.fail(fmt::format("'{}' is handed out twice", inside));
       }
       outputs.push_back(id);
@@ -292,13 +290,13 @@ class BlockReader {
     op.loop.clear();
     for (const Node& item : node.items()) op.loop.push_back(dim(item, item.text()));
     for (std::size_t i = 0; i < op.loop.size(); ++i) {
-      if (std::count(op.loop.begin(), op.loop.end(), op.loop[i]) > 1) {
+      if (std::ranges::count(op.loop, op.loop[i]) > 1) {
         node.fail(fmt::format("{} loops over a dimension twice", op.name));
       }
     }
     for (const ParameterId id : op.parameters) {
       for (const DimId own : graph_.block.parameter(id).dims) {
-        if (std::find(op.loop.begin(), op.loop.end(), own) != op.loop.end()) continue;
+        if (contains(op.loop, own)) continue;
         node.fail(fmt::format("{} has a parameter over {}, which is not in its loop", op.name,
                               network_.dimension(own).name));
       }
@@ -324,7 +322,7 @@ class BlockReader {
       if (i < op.reads.size() && !op.reads[i].empty()) continue;
       for (const DimId dim : graph_.block.tensor(op.inputs[i]).dims) {
         const Dimension& own = network_.dimension(dim);
-        const bool looped = std::find(op.loop.begin(), op.loop.end(), dim) != op.loop.end();
+        const bool looped = contains(op.loop, dim);
         needs(looped || !kCutRoles.contains(own.role),
               fmt::format("its loop has no '{}', over which what it reads is cut", own.name));
       }
@@ -344,7 +342,7 @@ class BlockReader {
     for (const IndexTerm& term : index.terms) {
       const std::int64_t span = term.factor * (network_.dimension(term.dim).extent - 1);
       (span < 0 ? reach.low : reach.high) += span;
-      const bool slides = std::find(out.begin(), out.end(), term.dim) != out.end();
+      const bool slides = contains(out, term.dim);
       if (!slides) reach.window += span < 0 ? -span : span;
     }
     const auto divided = [&](std::int64_t value) {
@@ -408,9 +406,8 @@ class BlockReader {
       saved.as = form.value;
       return;
     }
-    const bool number =
-        !word.empty() && word.size() < 5 &&
-        std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
+    const bool number = !word.empty() && word.size() < 5 &&
+                        std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; });
     if (!number)
       at.fail(fmt::format("'{}' is not a form of a kept tensor", word), "itself, single or like");
     saved.count = std::max(1, std::stoi(word));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/model/graph/graph_joins.hpp"
+#include "io/model/graph/block_reader.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,7 +22,7 @@ constexpr std::size_t kMostEdges = 4'000;
 
 std::optional<std::size_t> place_of(const std::vector<std::string>& names,
                                     const std::string& name) {
-  const auto found = std::find(names.begin(), names.end(), name);
+  const auto found = std::ranges::find(names, name);
   if (found == names.end()) return std::nullopt;
   return static_cast<std::size_t>(found - names.begin());
 }
@@ -165,9 +165,8 @@ class Joiner {
   [[nodiscard]] bool reads_front(std::size_t position) const {
     const std::vector<std::string>& inputs = blocks_[copies_[position]].inputs;
     const std::vector<std::string>& outputs = blocks_[copies_[position - 1]].outputs;
-    return std::any_of(inputs.begin(), inputs.end(), [&](const std::string& name) {
-      return place_of(outputs, name).has_value();
-    });
+    return std::ranges::any_of(
+        inputs, [&](const std::string& name) { return place_of(outputs, name).has_value(); });
   }
 
   /// The fewest positions over which something gets from one to another, both included; empty where
@@ -192,7 +191,7 @@ class Joiner {
     if (steps[to] > to) return {};
     std::vector<std::size_t> found{to};
     while (found.back() != from) found.push_back(*before[found.back()]);
-    std::reverse(found.begin(), found.end());
+    std::ranges::reverse(found);
     return found;
   }
 
@@ -317,10 +316,9 @@ class Joiner {
   /// An output that no copy of anything reads is a slip, except the network's results.
   void check_read(std::size_t block) const {
     for (std::size_t o = 0; o < blocks_[block].outputs.size(); ++o) {
-      const bool leads =
-          std::any_of(network_.edges.begin(), network_.edges.end(), [&](const Edge& edge) {
-            return copies_[static_cast<std::size_t>(edge.from)] == block && edge.output == o;
-          });
+      const bool leads = std::ranges::any_of(network_.edges, [&](const Edge& edge) {
+        return copies_[static_cast<std::size_t>(edge.from)] == block && edge.output == o;
+      });
       if (leads || taken_.contains({block, o}) || block == copies_.back()) continue;
       throw InputError(
           blocks_[block].where,

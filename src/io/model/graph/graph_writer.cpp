@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/model/graph/graph_writer.hpp"
+#include "base/ranges.hpp"
+#include "io/model/model_writer.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,11 +8,9 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <set>
 
-#include "io/model/graph/graph_joins.hpp"
+#include "io/model/graph/block_reader.hpp"
 #include "io/model/graph/graph_words.hpp"
-#include "io/model/graph/tensor_text.hpp"
 #include "io/model/model_sections.hpp"
 #include "workload/network_edges.hpp"
 
@@ -60,7 +59,7 @@ class PortNames {
 
  private:
   [[nodiscard]] bool along_edge(std::size_t position, std::size_t input) const {
-    return std::any_of(network_.edges.begin(), network_.edges.end(), [&](const Edge& edge) {
+    return std::ranges::any_of(network_.edges, [&](const Edge& edge) {
       const auto at = static_cast<std::int64_t>(position);
       return edge.input == input && edge.to <= at && at < edge.to + edge.readers;
     });
@@ -85,9 +84,9 @@ class PortNames {
       if (!names[i].empty()) continue;
       std::string name = network_.blocks[block].tensor(ids[i]).name;
       const auto is_taken = [&] {
-        const bool chain = std::any_of(chain_.begin(), chain_.end(),
-                                       [&](const auto& other) { return other.second == name; });
-        return chain || std::find(names.begin(), names.end(), name) != names.end();
+        const bool chain =
+            std::ranges::any_of(chain_, [&](const auto& other) { return other.second == name; });
+        return chain || contains(names, name);
       };
       while (is_taken()) name += "_";
       names[i] = std::move(name);
@@ -143,11 +142,10 @@ class BlockWriter {
     const auto& blocks = names_.blocks();
     for (std::size_t p = 1; p < blocks.size(); ++p) {
       if (blocks[p] != number_) continue;
-      const bool edge =
-          std::any_of(network_.edges.begin(), network_.edges.end(), [&](const Edge& other) {
-            const auto at = static_cast<std::int64_t>(p);
-            return other.input == input && other.to <= at && at < other.to + other.readers;
-          });
+      const bool edge = std::ranges::any_of(network_.edges, [&](const Edge& other) {
+        const auto at = static_cast<std::int64_t>(p);
+        return other.input == input && other.to <= at && at < other.to + other.readers;
+      });
       if (!edge && input >= network_.blocks[blocks[p - 1]].outputs.size()) return true;
     }
     return false;
@@ -174,8 +172,8 @@ class BlockWriter {
       tensors.insert(tensors.end(), op.outputs.begin(), op.outputs.end());
       parameters.insert(parameters.end(), op.parameters.begin(), op.parameters.end());
     }
-    if (!std::is_sorted(tensors.begin(), tensors.end())) write_names("tensors", block_.tensors);
-    if (!std::is_sorted(parameters.begin(), parameters.end())) {
+    if (!std::ranges::is_sorted(tensors)) write_names("tensors", block_.tensors);
+    if (!std::ranges::is_sorted(parameters)) {
       write_names("parameters", block_.parameters);
     }
   }
@@ -339,7 +337,7 @@ std::string copy_text(const Network& network, const std::vector<std::size_t>& bl
   const std::size_t block = blocks[static_cast<std::size_t>(position)];
   const auto here = blocks.begin() + static_cast<std::ptrdiff_t>(position);
   const std::string& name = network.blocks[block].name;
-  if (std::count(blocks.begin(), blocks.end(), block) == 1) return name;
+  if (std::ranges::count(blocks, block) == 1) return name;
   return fmt::format("{}:{}", name, std::count(blocks.begin(), here, block));
 }
 
@@ -361,7 +359,7 @@ void write_order(const Network& network, const PortNames& names, std::string& ou
           in_quotes(reader + "." + names.input(to, edge.input)));
     };
     const std::size_t first = blocks[static_cast<std::size_t>(edge.to)];
-    if (std::count(blocks.begin(), blocks.end(), first) == edge.readers) {
+    if (std::ranges::count(blocks, first) == edge.readers) {
       write(network.blocks[first].name, first);
       continue;
     }

@@ -1,18 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 // The trace events of PyTorch's profiler: complete events (ph X) by category, read without keeping
 // the document.
+// Events of a timeline added up: what each kind takes by itself, when nothing ran, and when only
+// messages did.
+
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
+#include <string>
+#include <vector>
 
-#include "io/tables/kernel_profile/timeline.hpp"
+#include "io/tables/kernel_profile/step_profile.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch::io {
+
+/// Microseconds of the trace's clock.
+struct Span {
+  double start = 0.0;
+  double end = 0.0;
+};
+
+struct TimedEvent {
+  Span span;
+  int thread = 0;  ///< a stream, or a thread of the host
+  ProfileTerm term = ProfileTerm::MemoryBound;
+};
+
+/// Terms, exposed, idle and span within `window`; events of one thread may lie inside one another,
+/// and count by what those inside leave.
+void add_up(std::vector<TimedEvent> events, Span window, StepProfile& profile);
+
 namespace {
 
 using Json = nlohmann::json;
@@ -174,7 +196,7 @@ void mark_updates(const std::vector<Span>& updates, std::vector<TimedEvent>& eve
   for (TimedEvent& event : events) {
     if (is_message(event.term)) continue;
     const double middle = 0.5 * (event.span.start + event.span.end);
-    const bool inside = std::any_of(updates.begin(), updates.end(), [&](const Span& update) {
+    const bool inside = std::ranges::any_of(updates, [&](const Span& update) {
       return middle >= update.start && middle <= update.end;
     });
     if (inside) event.term = ProfileTerm::Optimizer;
@@ -216,6 +238,79 @@ StepProfile read_chrome_trace(std::string_view text, const std::string& file) {
   const Span window = around(events, device ? std::vector<Span>{} : all.step_spans);
   add_up(std::move(events), window, profile);
   return profile;
+}
+
+// Computes: sums of a timeline of events, by term.
+// Source: definition.
+// Assumes: events of one thread are disjoint or nested.
+// Units: microseconds in, seconds out.
+// Checked by: tests/unit/io/kernel_profile_test.cpp
+
+namespace {
+
+constexpr double kMicrosecond = 1e-6;
+
+/// Sorted, without overlaps.
+std::vector<Span> merged(std::vector<Span> spans) {
+  std::ranges::sort(spans, {}, &Span::start);
+  std::vector<Span> out;
+  for (const Span& span : spans) {
+    if (!out.empty() && span.start <= out.back().end) {
+      out.back().end = std::max(out.back().end, span.end);
+    } else {
+      out.push_back(span);
+    }
+  }
+  return out;
+}
+
+double length(const std::vector<Span>& spans) {
+  double sum = 0.0;
+  for (const Span& span : spans) sum += span.end - span.start;
+  return sum;
+}
+
+/// Every event less those that lie directly inside it.
+void add_own_times(std::vector<TimedEvent>& events, StepProfile& profile) {
+  std::ranges::stable_sort(events, [](const TimedEvent& a, const TimedEvent& b) {
+    if (a.thread != b.thread) return a.thread < b.thread;
+    if (a.span.start != b.span.start) return a.span.start < b.span.start;
+    return a.span.end > b.span.end;
+  });
+  std::vector<const TimedEvent*> open;
+  for (const TimedEvent& event : events) {
+    while (!open.empty() &&
+           (open.back()->thread != event.thread || open.back()->span.end <= event.span.start)) {
+      open.pop_back();
+    }
+    const double time = event.span.end - event.span.start;
+    TermTime& own = profile.at(event.term);
+    own.time += Seconds(time * kMicrosecond);
+    own.calls += 1.0;
+    if (!open.empty()) {
+      // Time beyond the end of the outer event is not inside it.
+      const double inside = std::min(event.span.end, open.back()->span.end) - event.span.start;
+      profile.at(open.back()->term).time -= Seconds(inside * kMicrosecond);
+    }
+    open.push_back(&event);
+  }
+}
+
+}  // namespace
+
+void add_up(std::vector<TimedEvent> events, Span window, StepProfile& profile) {
+  std::vector<Span> any;
+  std::vector<Span> computing;
+  for (const TimedEvent& event : events) {
+    any.push_back(event.span);
+    if (!is_message(event.term)) computing.push_back(event.span);
+  }
+  const double busy = length(merged(std::move(any)));
+  const double span = std::max(window.end - window.start, busy);
+  profile.span = Seconds(span * kMicrosecond);
+  profile.idle = Seconds((span - busy) * kMicrosecond);
+  profile.exposed = Seconds((busy - length(merged(std::move(computing)))) * kMicrosecond);
+  add_own_times(events, profile);
 }
 
 }  // namespace plansearch::io

@@ -2,7 +2,7 @@
 // Which dimensions are one and the same, by hand.
 #include <doctest/doctest.h>
 
-#include "exchange/networks/axis_table.hpp"
+#include "exchange/networks/draft.hpp"
 
 namespace plansearch::io::axis_table_test {
 namespace {

@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <string>
 
-#include "exchange/networks/exported_program.hpp"
 #include "exchange/networks/import_reader.hpp"
+#include "exchange/networks/imported_graph.hpp"
 #include "io/document/file.hpp"
-#include "io/model/graph/graph_writer.hpp"
 #include "io/model/model_reader.hpp"
+#include "io/model/model_writer.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "support/broken_rules.hpp"
 #include "support/source_directory.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "exchange/networks/import_reader.hpp"
-#include "exchange/networks/onnx_model.hpp"
+#include "exchange/networks/imported_graph.hpp"
 #include "exchange/networks/wire_reader.hpp"
 #include "io/model/model_reader.hpp"
 #include "plansearch/transformer_builder.hpp"
