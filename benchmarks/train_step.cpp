@@ -14,12 +14,12 @@
 #include <string>
 #include <vector>
 
+#include "cost/collective/collective_cost.hpp"
+#include "cost/kernels/compute_cost.hpp"
 #include "measure/calibrate/backend.hpp"
 #include "measure/calibrate/backends/cpu_loops.hpp"
 #include "measure/calibrate/backends/cpu_trials.hpp"
-#include "measure/calibrate/processes/mpi.hpp"
-#include "cost/collective/collective_cost.hpp"
-#include "cost/kernels/compute_cost.hpp"
+#include "measure/calibrate/processes/processes.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/shipped_data.hpp"
 

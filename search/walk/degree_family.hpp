@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "base/pool.hpp"
+#include "base/parallel.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/search.hpp"
 #include "search/strategies/strategy.hpp"

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/parallel.hpp"
-#include "base/pool.hpp"
 #include "evaluate/step/bound_ladder.hpp"
 #include "plansearch/error.hpp"
 #include "search/strategies/strategy.hpp"

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one function that distributes work over threads.
+// Work over threads, and what its tasks borrow one at a time.
 #pragma once
 
 #include <cstddef>
 #include <functional>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 namespace plansearch {
 
@@ -17,5 +20,41 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
 
 /// Cores this process may use; at least 1.
 [[nodiscard]] int available_threads();
+
+/// Thread-safe. Holds as many things as were ever borrowed at the same time; which one a task gets
+/// must not matter for what it computes.
+template <typename T>
+class Pool {
+ public:
+  explicit Pool(std::function<T()> make) : make_(std::move(make)) {}
+
+  /// Calls use(thing) with a thing that no other thread uses meanwhile. A thing in use during an
+  /// exception is not returned to the pool.
+  template <typename Use>
+  auto with(Use use) {
+    T thing = take();
+    auto result = use(thing);
+    const std::scoped_lock lock(mutex_);
+    idle_.push_back(std::move(thing));
+    return result;
+  }
+
+ private:
+  T take() {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (!idle_.empty()) {
+        T thing = std::move(idle_.back());
+        idle_.pop_back();
+        return thing;
+      }
+    }
+    return make_();
+  }
+
+  std::function<T()> make_;
+  std::mutex mutex_;
+  std::vector<T> idle_;
+};
 
 }  // namespace plansearch

@@ -36,7 +36,7 @@
 #include "report/schedule_report.hpp"
 #include "measure/fit/fit_tables.hpp"
 #include "evidence/validate/kernel_validation.hpp"
-#include "evidence/validate/run_case.hpp"
+#include "evidence/validate/run_prediction.hpp"
 #include "evidence/validate/run_record.hpp"
 
 namespace plansearch::fuzz {

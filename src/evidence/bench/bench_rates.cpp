@@ -12,13 +12,13 @@
 #include <utility>
 
 #include "evaluate/step/bound_ladder.hpp"
+#include "evidence/reproduce/alpa/alpa_planner.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/stop_token.hpp"
 #include "schedule/order/order_check.hpp"
 #include "schedule/program/lowering.hpp"
 #include "schedule/simulation/simulator.hpp"
 #include "schedule/table.hpp"
-#include "evidence/reproduce/alpa/stage_dp.hpp"
 
 namespace plansearch {
 namespace {

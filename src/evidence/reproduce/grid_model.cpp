@@ -6,12 +6,11 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
 
+#include "evidence/reproduce/reproduce.hpp"
 #include "io/tables/csv.hpp"
-#include "plansearch/plan_report.hpp"
 #include "plansearch/degree_table.hpp"
-#include "evidence/reproduce/figures.hpp"
+#include "plansearch/plan_report.hpp"
 
 namespace plansearch {
 namespace {

@@ -2,12 +2,10 @@
 // nnScaler: its orders by themselves, in slots of one piece. Steps are rows with questions.
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "evidence/reproduce/reproduce.hpp"
 #include "io/plan/blocks_document.hpp"
 #include "schedule/simulation/simulator.hpp"
 #include "schedule/window/window_search.hpp"
-#include "evidence/reproduce/reproduce.hpp"
 
 namespace plansearch {
 namespace {

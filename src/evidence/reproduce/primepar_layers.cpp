@@ -5,12 +5,11 @@
 
 #include <algorithm>
 
+#include "evidence/reproduce/gpt_question.hpp"
 #include "plan/stages/expand.hpp"
 #include "plan/stages/layer_distribution.hpp"
 #include "plansearch/load_problem.hpp"
 #include "search/strategies/partition/group_degrees.hpp"
-#include "search/strategies/partition/partition_planner.hpp"
-#include "evidence/reproduce/gpt_question.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch {

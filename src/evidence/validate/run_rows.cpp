@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "base/units.hpp"
+#include "evidence/validate/run_summary.hpp"
 #include "report/columns.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_fields.hpp"
-#include "evidence/validate/run_report.hpp"
 
 namespace plansearch {
 namespace {

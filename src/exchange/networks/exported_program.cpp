@@ -8,7 +8,7 @@
 #include <charconv>
 #include <set>
 
-#include "base/printable.hpp"
+#include "base/names.hpp"
 #include "exchange/networks/zip_archive.hpp"
 #include "io/document/raw_value.hpp"
 

@@ -9,13 +9,12 @@
 #include <map>
 
 #include "base/names.hpp"
-#include "base/printable.hpp"
 #include "exchange/networks/exported_program.hpp"
 #include "exchange/networks/graph_text.hpp"
 #include "exchange/networks/onnx_model.hpp"
 #include "exchange/networks/operator_rows.hpp"
-#include "io/model/network_import.hpp"
 #include "io/document/raw_value.hpp"
+#include "io/model/network_import.hpp"
 
 namespace plansearch::io {
 namespace {
@@ -141,7 +140,8 @@ bool is_import(const std::filesystem::path& path) {
 }
 
 Document read_import(const std::filesystem::path& path, const std::filesystem::path& stub_file) {
-  const ImportedStubs stubs = stub_file.empty() ? ImportedStubs() : read_stubs(Document::read(stub_file));
+  const ImportedStubs stubs =
+      stub_file.empty() ? ImportedStubs() : read_stubs(Document::read(stub_file));
   if (path.extension() == ".onnx") {
     ImportedGraph graph = parse_onnx(read_file(path, kLargestOnnx), path.string());
     graph.name = path.stem().string();

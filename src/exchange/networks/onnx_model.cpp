@@ -7,7 +7,7 @@
 #include <bit>
 #include <set>
 
-#include "base/printable.hpp"
+#include "base/names.hpp"
 #include "exchange/networks/wire_reader.hpp"
 
 namespace plansearch::io {

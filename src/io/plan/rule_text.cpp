@@ -3,6 +3,8 @@
 
 #include <charconv>
 
+#include "base/names.hpp"
+
 namespace plansearch::io {
 namespace {
 
@@ -18,27 +20,22 @@ std::optional<int> whole_number(std::string_view text) {
 }
 
 std::optional<RuleInstance> parse_instance(std::string_view text) {
-  const auto trim = [](std::string_view part) {
-    const std::size_t first = part.find_first_not_of(' ');
-    if (first == std::string_view::npos) return std::string_view();
-    return part.substr(first, part.find_last_not_of(' ') - first + 1);
-  };
-  text = trim(text);
+  text = trimmed(text);
   const std::size_t open = text.find('(');
   if (open == std::string_view::npos) {
     if (text.empty() || text.find(' ') != std::string_view::npos) return std::nullopt;
     return RuleInstance{std::string(text), 0};
   }
-  RuleInstance instance{std::string(trim(text.substr(0, open))), 0};
+  RuleInstance instance{std::string(trimmed(text.substr(0, open))), 0};
   std::string_view inside = text.substr(open + 1);
   if (instance.name.empty() || !inside.ends_with(')')) return std::nullopt;
-  inside = trim(inside.substr(0, inside.size() - 1));
+  inside = trimmed(inside.substr(0, inside.size() - 1));
   if (!inside.starts_with('m')) return std::nullopt;
-  inside = trim(inside.substr(1));
+  inside = trimmed(inside.substr(1));
   if (inside.empty()) return instance;
   const bool minus = inside.front() == '-';
   if (!minus && inside.front() != '+') return std::nullopt;
-  const auto number = whole_number(trim(inside.substr(1)));
+  const auto number = whole_number(trimmed(inside.substr(1)));
   if (!number || *number < 0 || *number > kMostShift) return std::nullopt;
   instance.shift = minus ? -*number : *number;
   return instance;

@@ -4,7 +4,7 @@
 // Assumes: a class drifts as a whole; single points scatter as they did when it was fitted.
 // Units: logarithms of ratios.
 // Checked by: tests/unit/measure/calibrate/drift_test.cpp
-#include "measure/calibrate/drift.hpp"
+#include "measure/calibrate/session.hpp"
 
 #include <fmt/format.h>
 
@@ -12,8 +12,8 @@
 #include <cmath>
 #include <map>
 
-#include "measure/fit/fit_tables.hpp"
 #include "evidence/validate/statistics.hpp"
+#include "measure/fit/fit_tables.hpp"
 
 namespace plansearch::calibrate {
 namespace {

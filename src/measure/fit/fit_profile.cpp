@@ -11,14 +11,11 @@
 
 #include "evaluate/answer/site_population.hpp"
 #include "io/document/file.hpp"
-#include "io/plan/plan_document.hpp"
 #include "io/hardware/profile_reader.hpp"
+#include "io/plan/plan_document.hpp"
 #include "io/tables/sample_file.hpp"
-#include "plansearch/error.hpp"
-#include "measure/fit/fit_report.hpp"
-#include "measure/fit/fit_tables.hpp"
-#include "measure/fit/kernel_fit.hpp"
 #include "measure/fit/profile_sections.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {

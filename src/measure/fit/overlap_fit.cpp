@@ -16,7 +16,7 @@
 #include <map>
 #include <optional>
 
-#include "cost/kernels/concurrency.hpp"
+#include "cost/kernels/compute_cost.hpp"
 #include "evidence/validate/statistics.hpp"
 
 namespace plansearch {

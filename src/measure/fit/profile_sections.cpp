@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "io/plan/plan_document.hpp"
 #include "io/hardware/profile_reader.hpp"
+#include "io/plan/plan_document.hpp"
+#include "measure/fit/fit_profile.hpp"
 #include "plansearch/error.hpp"
-#include "measure/fit/fit_report.hpp"
 
 namespace plansearch {
 namespace {

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "evidence/validate/run_summary.hpp"
 #include "run_tables.hpp"
-#include "evidence/validate/run_report.hpp"
 #include "support/schedules.hpp"
 
 namespace plansearch::run_prediction_test {

@@ -16,15 +16,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <limits>
 #include <numeric>
 #include <tuple>
 
 #include "plan/stages/expand.hpp"
 #include "plansearch/error.hpp"
 #include "search/strategies/uneven/stage_catalog.hpp"
-#include "evidence/reproduce/alpa/stage_dp.hpp"
 
 namespace plansearch {
 namespace {

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <optional>
 
+#include "base/names.hpp"
+
 namespace plansearch::io {
 namespace {
 
@@ -17,12 +19,6 @@ bool is_digit(char c) {
 }
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
 }
 
 /// Reads one index from left to right.

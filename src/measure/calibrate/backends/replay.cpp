@@ -9,10 +9,10 @@
 #include <set>
 
 #include "base/names.hpp"
-#include "measure/calibrate/backends/backend_rows.hpp"
-#include "io/tables/csv.hpp"
-#include "plansearch/error.hpp"
 #include "evidence/validate/kernel_validation.hpp"
+#include "io/tables/csv.hpp"
+#include "measure/calibrate/backend.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch::calibrate {
 namespace {
