@@ -113,7 +113,7 @@ std::optional<DispatcherId> find_dispatcher(std::string_view word) {
 }
 
 std::string_view to_text(Obstacle obstacle) {
-  static constexpr std::array<std::string_view, kObstacleCount> kNames{
+  static constexpr std::array<std::string_view, kObstacleCount> kObstacles{
       "degrees do not multiply to the GPUs",
       "batch not divisible",
       "heads not divisible",
@@ -131,7 +131,7 @@ std::string_view to_text(Obstacle obstacle) {
       "out of memory",
       "too long to simulate",
   };
-  return kNames[static_cast<std::size_t>(obstacle)];
+  return kObstacles[static_cast<std::size_t>(obstacle)];
 }
 
 std::string legal_values_text(const Infeasible& infeasible) {

@@ -75,7 +75,6 @@ struct FitFindings {
 
 /// Sentences that the provenance of the profile and the report both have.
 [[nodiscard]] std::string site_summary(const FitFindings& findings);
-[[nodiscard]] std::string group_summary(const KernelGroupFit& group);
 
 /// SVG: the measured rows of every class of kernels over their predictions, and what is left over.
 [[nodiscard]] std::string fit_plot(const KernelFit& fit);

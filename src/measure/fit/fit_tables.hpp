@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "evidence/validate/kernel_validation.hpp"
 #include "io/tables/csv.hpp"
 #include "io/tables/sample_file.hpp"
 #include "plansearch/cluster.hpp"
 #include "plansearch/shipped_data.hpp"
-#include "evidence/validate/kernel_validation.hpp"
 
 namespace plansearch {
 

@@ -179,6 +179,16 @@ KernelGroupFit group_of(const GroupProblem& problem, const CurveFit& fit) {
 
 }  // namespace
 
+std::string group_summary(const KernelGroupFit& group) {
+  std::string text = fmt::format(
+      "{}: {} of {} rows, off by {:.1f} % (median) before, {:.1f} % now; single rows scatter by "
+      "{:.1f} %",
+      group.part, group.rows, group.rows + group.outliers.size(), 100.0 * group.error_before,
+      100.0 * group.error_after, 100.0 * group.scatter);
+  if (!group.held_out) return text;
+  return text + fmt::format("; rows left out are off by {:.1f} %", 100.0 * group.held_out->error);
+}
+
 KernelFit fit_kernels(const std::vector<KernelTable>& tables, const Cluster& base,
                       const SitePopulation& population, Carried carried) {
   KernelFit fit;

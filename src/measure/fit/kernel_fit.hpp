@@ -47,6 +47,9 @@ struct KernelGroupFit {
   std::vector<SeenRow> seen{};        ///< the rows that it rests on
 };
 
+/// A sentence that the provenance of the profile and the report both have.
+[[nodiscard]] std::string group_summary(const KernelGroupFit& group);
+
 struct KernelFit {
   Cluster cluster;  ///< the base with what was fitted
   std::vector<KernelGroupFit> groups;

@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "base/units.hpp"
-#include "io/plan/plan_document.hpp"
 #include "io/hardware/profile_reader.hpp"
+#include "io/plan/plan_document.hpp"
 #include "measure/fit/fit_tables.hpp"
 #include "measure/fit/kernel_fit.hpp"
 #include "measure/fit/profile_sections.hpp"

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "io/tables/sample_file.hpp"
+#include "measure/fit/kernel_fit.hpp"
 #include "plansearch/kernel_curves.hpp"
 #include "plansearch/shipped_data.hpp"
-#include "measure/fit/kernel_fit.hpp"
 
 namespace plansearch {
 
