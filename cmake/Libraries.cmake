@@ -3,7 +3,7 @@
 # belongs to the library of its folder; no list names it.
 
 # plansearch_library(NAME [JSON] FROM FOLDER... [LEAVE FOLDER...] [USES LIBRARY...] [WITH TARGET...])
-#   FROM   folders, with those below them, or single files without their ending; LEAVE: not these
+#   FROM   folders, with those below them; LEAVE: not these
 #   USES   libraries of this project, which the users of this one see too
 #   WITH   other targets, which they do not see
 #   JSON   writes JSON: linked with nlohmann_json, whose header is precompiled for it
@@ -12,7 +12,7 @@ function(plansearch_library name)
   add_library(plansearch_${name} STATIC)
   add_library(plansearch::${name} ALIAS plansearch_${name})
   foreach(folder ${library_FROM})
-    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp ${PROJECT_SOURCE_DIR}/${folder}.cpp)
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
     foreach(left IN LISTS library_LEAVE)
       list(FILTER sources EXCLUDE REGEX "^${PROJECT_SOURCE_DIR}/${left}")
     endforeach()
@@ -43,7 +43,7 @@ plansearch_library(report JSON FROM src/report USES cost)
 plansearch_library(exporters JSON FROM src/exporters USES io report)
 plansearch_library(question FROM src/question USES search io)
 plansearch_library(answer JSON FROM src/answer USES question exporters)
-plansearch_library(commands JSON FROM src/cli LEAVE "src/cli/main.cpp$" USES answer WITH CLI11::CLI11)
+plansearch_library(commands JSON FROM src/cli LEAVE "src/cli/main.cpp$" USES answer WITH $<BUILD_INTERFACE:CLI11::CLI11>)
 
 # Wings: parts of the program that the core does not know. Each brings the rows of its commands; what else the core
 # declares and a wing defines stands in src/absent, which is built in place of the wings in PLANSEARCH_WITHOUT.
@@ -58,22 +58,24 @@ if("evidence" IN_LIST PLANSEARCH_WITHOUT AND NOT "measure" IN_LIST PLANSEARCH_WI
 endif()
 function(plansearch_wing name)
   if(name IN_LIST PLANSEARCH_WITHOUT)
-    plansearch_library(${name} FROM src/absent/${name} USES commands WITH CLI11::CLI11)
+    plansearch_library(${name} USES commands WITH $<BUILD_INTERFACE:CLI11::CLI11>)
+    target_sources(plansearch_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src/absent/${name}.cpp)
   else()
     plansearch_library(${name} ${ARGN})
   endif()
   target_link_libraries(plansearch_commands INTERFACE plansearch_${name})
 endfunction()
-plansearch_wing(exchange JSON FROM src/exchange USES commands WITH CLI11::CLI11 ZLIB::ZLIB)
-plansearch_wing(evidence JSON FROM src/evidence USES commands WITH CLI11::CLI11 Eigen3::Eigen)
+plansearch_wing(exchange JSON FROM src/exchange USES commands WITH $<BUILD_INTERFACE:CLI11::CLI11> ZLIB::ZLIB)
+plansearch_wing(evidence JSON FROM src/evidence USES commands WITH $<BUILD_INTERFACE:CLI11::CLI11> $<BUILD_INTERFACE:Eigen3::Eigen>)
 plansearch_wing(measure JSON FROM src/measure LEAVE "src/measure/calibrate/backends/(cuda|cudnn|nccl)[^/]*$" USES evidence
-                WITH CLI11::CLI11 Eigen3::Eigen ${CMAKE_DL_LIBS})
+                WITH $<BUILD_INTERFACE:CLI11::CLI11> $<BUILD_INTERFACE:Eigen3::Eigen> ${CMAKE_DL_LIBS})
 # Declared by the core, defined by the wing: archives that need each other.
 target_link_libraries(plansearch_io INTERFACE plansearch_exchange)
 
 # Rows of a table have functions of the same names: their files stay alone.
 file(GLOB rows ${PROJECT_SOURCE_DIR}/src/cost/collective/*.cpp ${PROJECT_SOURCE_DIR}/src/schedule/orders/*.cpp
-               ${PROJECT_SOURCE_DIR}/src/schedule/passes/*.cpp ${PROJECT_SOURCE_DIR}/src/exporters/*.cpp)
+               ${PROJECT_SOURCE_DIR}/src/schedule/passes/*.cpp ${PROJECT_SOURCE_DIR}/src/exporters/alpa.cpp
+               ${PROJECT_SOURCE_DIR}/src/exporters/galvatron.cpp ${PROJECT_SOURCE_DIR}/src/exporters/pytorch_csv.cpp)
 set_source_files_properties(${rows} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
 # The template of pages as a string, so that no executable needs the file.

@@ -23,14 +23,15 @@ ROWS = [
     ["partition"],
     ["search", "report", "io"],
     ["exporters"],
-    ["importers"],
     ["question"],
     ["answer"],
-    ["studies"],
-    ["calibrate"],
     ["cli"],
+    ["exchange", "evidence", "absent"],
+    ["measure"],
     ["python"],
 ]
+# Layers above `cli` are wings: the core includes none of them, and of another wing its one header alone.
+WINGS = ("exchange", "evidence", "measure")
 # The installed headers, flat in include/plansearch, by the layer that implements them.
 PUBLIC = {
     "base": ["quantity", "error", "data_type", "provenance", "fixed_vector", "axis", "scope", "stop_token",
@@ -125,6 +126,8 @@ def faults(path, root):
             continue
         if path.parts[-3:-1] == ("include", "plansearch") and match.group(1) != "plansearch":
             yield number, "an installed header must not include a private one"
+        if used in WINGS and used != layer and match.group(0) != f'#include "{used}/{used}.hpp"':
+            yield number, f"wing {used} shows others {used}/{used}.hpp alone"
         if used != layer and RANK[used] >= RANK[layer]:
             yield number, f"layer {layer} must not include layer {used}"
     yield from long_functions(text)

@@ -155,7 +155,7 @@ struct PlanReport {
 [[nodiscard]] PlanDetails plan_details(const PlanEvaluator& evaluator, const PlanDegrees& plan,
                                        EvaluationWorkspace& workspace);
 /// Every tensor of a legal plan that changes its layout between two operators or two stages: inside
-/// blocks, then between stages; each block once for every way in which stages split it.
+/// blocks, then between stages; each block once for every layout in which stages split it.
 [[nodiscard]] std::vector<Redistribution> redistributions(const PlanEvaluator& evaluator,
                                                           const ParallelPlan& plan);
 

@@ -144,7 +144,7 @@ enum class Format { Table, Json, JsonLines, Csv };
 [[nodiscard]] std::string render_prediction(const SearchReport& report, Format format,
                                             int columns = 0);
 
-/// What hides behind what, on the busiest stage.
+/// Messages and the kernels that hide them, on the busiest stage.
 [[nodiscard]] std::string hidden_table(const std::vector<HiddenMessage>& messages, int columns);
 
 /// One micro-batch on the busiest stage, operator by operator, before anything hides.

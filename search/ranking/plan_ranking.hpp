@@ -33,7 +33,7 @@ struct Thresholds {
   std::optional<Seconds> time;       ///< up to which the best K families have their variants
   std::vector<PlanCandidate> front;  ///< the Pareto front so far, fastest first
   std::optional<Seconds> best;       ///< the best simulated step time, of tight plans too
-  bool keeps_front = true;           ///< whether somebody asks for it
+  bool keeps_front = true;           ///< whether the user asks for it
   std::vector<RecomputingPlan> recomputing;  ///< those that may rank with fewer layers, so far
 
   /// True when neither the ranking nor the front can change through a plan with this bound.

@@ -209,7 +209,7 @@ class TiedSolver {
   }
 
  private:
-  /// Options of the edges that are no further than this above the least.
+  /// Options of the edges within this distance of the least.
   [[nodiscard]] std::size_t left(double most) const {
     return static_cast<std::size_t>(
         std::count_if(edges_.begin(), edges_.end(), [&](double excess) { return excess <= most; }));

@@ -41,7 +41,7 @@ std::vector<int> context_degrees(const Problem& problem) {
 }
 
 /// Rings and exchanged heads, and what else the framework does by default. Gathered keys are longer
-/// in memory than a ring and as long on the wire: nobody need look at them unasked.
+/// in memory than a ring and as long on the wire: they are searched only where the user names them.
 std::vector<int> context_kinds(const Framework& framework) {
   std::vector<int> kinds = numbers(ContextKind::Ring, ContextKind::Ulysses);
   const auto natural = framework.natural_degrees.find("cp_kind");

@@ -157,7 +157,7 @@ void leave_empty_selective_out(const Problem& problem, SearchSpace& space,
   std::erase(space.dimension(Degree::Recompute).values, static_cast<int>(Recompute::Selective));
 }
 
-/// Modules that somebody names make room for a level of recomputation that drops something.
+/// Modules that the user names make room for a level of recomputation that drops something.
 void take_named_modules(SearchSpace& space, const PinnedDegrees& pinned) {
   std::vector<int>& levels = space.dimension(Degree::Recompute).values;
   const auto selective = static_cast<int>(Recompute::Selective);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the plans of a space, their order and their number.
 // Source: a space is the product of its dimensions less what constraints forbid; counting keeps one
-//         sum for everything that later dimensions cannot tell apart.
-// Assumes: predicates look only at the degrees they say they read.
+//         sum for everything that is equal for later dimensions.
+// Assumes: predicates read only the degrees that they list.
 // Units: degrees and counts.
 // Checked by: tests/unit/search/search_space_test.cpp (formula against walk, perft counts).
 #include "plansearch/space.hpp"

@@ -3,9 +3,9 @@
 //           file decides, or with every linear operator over squares of devices.
 // Source: constraints of nnScaler (OSDI 2024, section 4): a search over what they leave open.
 // Assumes: orders that are found have one chunk a stage. Operators in pieces multiply and read at
-//          least as much as whole ones, so that the bound of the degrees alone holds. Of plans with
-//          blocks on the devices of all stages it is that of a tensor group of them: no stage does
-//          more than such a group.
+//          least as much as whole ones, so that the bound of the degrees alone holds. Plans with
+//          blocks on the devices of all stages have the bound of a tensor group of them: no stage
+//          does more than such a group.
 // Units: seconds.
 // Checked by: tests/unit/question/open_plan_test.cpp (equal to pricing every plan)
 #include "search/strategies/strategy.hpp"

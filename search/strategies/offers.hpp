@@ -29,8 +29,8 @@ class Offers {
   /// Whether a plan of this bound can be among those that are ranked.
   [[nodiscard]] bool may_rank(const PlanFamily& family, Seconds bound) const;
 
-  /// Whether neither the ranking nor the front can change through a plan of this bound. Of plans of
-  /// a family that are as fast, but for rounding, the first one stays.
+  /// Whether neither the ranking nor the front can change through a plan of this bound. The first one
+  /// stays of plans of a family that are equally fast but for rounding.
   [[nodiscard]] bool excludes(const PlanFamily& family, const PlanBound& bound) const;
 
   /// Whether a plan may be ranked by its time, and has room for that. From any thread.

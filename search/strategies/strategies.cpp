@@ -156,7 +156,7 @@ constexpr std::array kStagedSpaces{
 };
 
 /// Values that plans can have whose operators are placed: squares take whole groups of devices and
-/// leave no tokens to spread; tensors go to the host where somebody says so. False where no group
+/// leave no tokens to spread; tensors go to the host where the user says so. False where no group
 /// is left.
 [[nodiscard]] bool keep_decided(const SearchRequest& request, SearchSpace& space) {
   if (request.is_open(Degree::Offload)) space.dimension(Degree::Offload).values = {0};

@@ -73,7 +73,7 @@ struct SearchPart {
                                           SearchRequest request);
 
 /// Plans of equal stages but for the layers of the first and the last one, as frameworks let users
-/// say them: all ways to deal out the layers so that the stages between the ends hold equal
+/// say them: every assignment of the layers so that the stages between the ends hold equal
 /// numbers, for all degrees of the framework; the even one is among them. InputError where the
 /// framework has no such options.
 [[nodiscard]] SearchPart end_layers_part(const Problem& problem, const SearchRequest& request);

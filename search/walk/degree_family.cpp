@@ -190,7 +190,7 @@ class FamilyPricer::Worker {
   }
 
   /// No modules where the plan fits without; else the cheapest with which it does, or may. A plan
-  /// that may fit without is looked at both ways, and counts once.
+  /// that may fit without is priced with and without, and counts once.
   void visit_modules(const PlanDegrees& open, Shared& shared) {
     PlanDegrees plan = open;
     plan.recompute = Recompute::None;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the legal plans of a space that exceed memory least.
 // Source: branch and bound on peak memory, families in order, thresholds frozen per batch.
-// Assumes: memory does not fall when micro-batches grow and there still are several.
+// Assumes: memory does not fall when micro-batches grow and several are left.
 // Units: bytes.
-// Checked by: tests/unit/search/search_test.cpp (equal to a look at every plan).
+// Checked by: tests/unit/search/search_test.cpp (equal to pricing every plan).
 #include <algorithm>
 #include <memory>
 #include <tuple>
@@ -95,7 +95,7 @@ class MissFinder {
     }
     const auto profile = task_.evaluator.profile(plan);
     const Estimate estimate = task_.evaluator.estimate(*profile, plan, workspace_);
-    // A plan of degrees that fits is no answer in a space of other plans.
+    // A plan of degrees that fits does not answer a question about a space of other plans.
     if (estimate.memory.total() <= limit_ && estimate.host_memory <= Bytes(0)) return;
     nearest_.insert({plan, estimate, limit_});
   }

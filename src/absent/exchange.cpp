@@ -46,7 +46,10 @@ namespace plansearch::exporters {
 
 Exporter chakra_exporter();  // declared by the table of exporters
 Exporter chakra_exporter() {
-  return {.title = "execution traces of Chakra: not in this build", .traces = true};
+  Exporter left_out;
+  left_out.title = "execution traces of Chakra: not in this build";
+  left_out.traces = true;
+  return left_out;
 }
 
 }  // namespace plansearch::exporters

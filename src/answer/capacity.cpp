@@ -249,7 +249,7 @@ CapacityReport plan_capacity(const ProblemRequest& request, const CapacityQuesti
     if (row.runs()) add_job(report, row);
     report.rows.push_back(std::move(row));
   }
-  // Sizes that nobody asked for need not be shown.
+  // Sizes that the user did not name need not be shown.
   const bool asked =
       request.gpus || request.nodes || !request.gpu_list.empty() || !request.node_list.empty();
   const auto runs = [](const CapacityRow& row) { return row.runs(); };

@@ -19,7 +19,7 @@ namespace plansearch {
 /// many of them, and when nothing says how many GPUs.
 [[nodiscard]] std::vector<ProblemRequest> separate_questions(const ProblemRequest& request);
 
-/// The best plan of each question. What one question cannot have is said in its row; InputError for
+/// The best plan of each question. A refusal of one question stands in its row; InputError for
 /// unknown names and broken files, and when no question can be asked. With `reliability` rows have
 /// the goodput of their jobs, and no advice on batches.
 [[nodiscard]] ComparisonReport compare_questions(const std::vector<ProblemRequest>& questions,

@@ -47,7 +47,7 @@ std::string setting(const ResolvedQuestion& asked, std::string_view key) {
   return {};
 }
 
-/// The settings that somebody chose, and the adapters of the model file, which are as little the
+/// The settings that the user chose, and the adapters of the model file, which are as little the
 /// target's own.
 ProblemRequest chosen_settings(const ResolvedPlan& given) {
   ProblemRequest chosen = with_plain_optimizer(given.asked.request);

@@ -194,7 +194,7 @@ SearchReport make_report(const ResolvedQuestion& asked, const PlanEvaluator& eva
   report.plans = ranked_reports(evaluator, result.ranked, top, poll);
   if (front == FrontShown::Yes) report.front = front_reports(evaluator, result.front);
   for (const NearMiss& miss : result.misses) {
-    if (!evaluator.host_fits(miss.estimate)) continue;  // what is missing is not device memory
+    if (!evaluator.host_fits(miss.estimate)) continue;  // device memory is not the limit
     report.misses.push_back({miss.plan, miss.estimate.memory, miss.limit});
   }
   report.admitted = result.admitted;

@@ -68,7 +68,7 @@ std::optional<Change> by_loss(const ResolvedQuestion& asked) {
   return change;
 }
 
-/// Tensors on the host, the fewest first, where nobody has said which.
+/// Tensors on the host, the fewest first, where the user has not said which.
 void add_host(const ResolvedQuestion& asked, std::vector<Change>& changes) {
   const ProblemRequest& request = asked.request;
   const Framework& framework = *asked.problem.framework;

@@ -102,7 +102,7 @@ SearchAnswer searched(const std::vector<OpenQuestion>& variants, SearchSession& 
   return {asked, report_or_refuse(asked, *asked.gpus, "searching", NameMisses::Yes, session)};
 }
 
-/// Adds what is asked beside the search: remedies or advice, and plans to compare with.
+/// Adds the side questions of the search: remedies or advice, and plans to compare with.
 void decorate(SearchAnswer& answer, SearchSession& session, const std::string& version) {
   const ResolvedQuestion& asked = answer.asked;
   SearchReport& report = answer.report();

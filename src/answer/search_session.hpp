@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several searches on behalf of one question, and what is asked beside it.
+// Several searches on behalf of one question, and its side questions.
 #pragma once
 
 #include <functional>

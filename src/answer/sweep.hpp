@@ -27,7 +27,7 @@ struct Shard {
 
 struct SweepRequest {
   std::filesystem::path questions;
-  ProblemRequest common;  ///< what every question takes where it leaves something open
+  ProblemRequest common;  ///< values for what a question leaves open
   Shard shard{};
   std::filesystem::path out;                 ///< .csv, .jsonl, .sqlite or .db
   std::vector<std::filesystem::path> known;  ///< JSON lines of earlier sweeps of the same questions

@@ -15,7 +15,7 @@ namespace plansearch {
 
 /// The prediction of the one plan, with p10 and p90 of all plans that the question may mean. Its
 /// evidence says which switches are left out and which matters most. As make_prediction where all
-/// are stated, or where the plan is spelled out stage by stage or operator by operator.
+/// are stated, or where the plan is listed stage by stage, or operator by operator.
 [[nodiscard]] SearchReport predict_as_asked(const ResolvedPlan& given,
                                             const PlanEvaluator& evaluator,
                                             const SwitchPriors& priors);

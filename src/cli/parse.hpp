@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From argv to Options; every way to get it wrong is an InputError with a remedy.
+// From argv to Options; every mistake is an InputError with a remedy.
 #pragma once
 
 #include <string>

@@ -30,7 +30,7 @@ Bytes half_of_the_machine() {
 void install_signal_handlers() {
   struct sigaction action {};
   action.sa_handler = on_signal;
-  action.sa_flags = 0;  // what a signal interrupts is not begun again
+  action.sa_flags = 0;  // an interrupted call is not begun again
   ::sigemptyset(&action.sa_mask);
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);

@@ -19,7 +19,7 @@ using Settings = std::bitset<kSettingCount>;
 struct Refusal {
   std::string what;         ///< "vpp 2", "gemma2-9b has norms behind each sublayer"
   std::string accepted;     ///< "1"; empty where nothing would do
-  bool of_network = false;  ///< whatever the plan
+  bool of_network = false;  ///< for any plan
   bool operator==(const Refusal&) const = default;
 };
 

@@ -29,9 +29,9 @@ enum class Setting : std::uint8_t {
   Layers,  ///< which virtual stage holds which layers
   Gpus,
   Model,
-  Checkpoints,   ///< where they are written and read again; matters where somebody says it
+  Checkpoints,   ///< where they are written and read again; matters where the user states it
   FirstOverlap,  ///< six of them, in the order of `Overlap`
-  /// Settings of the question that somebody chose, in the order of their table. A target that says
+  /// Settings of the question that the user chose, in the order of their table. A target that says
   /// nothing of one refuses plans with it.
   FirstChosen = FirstOverlap + kOverlapCount,
 };

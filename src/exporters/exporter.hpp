@@ -171,7 +171,7 @@ class Targets {
 
   /// No file is read for them.
   [[nodiscard]] std::vector<std::string> names() const;
-  /// Those whose files are read too; of a file that no release has nobody knows until it is read.
+  /// Those whose files are read too; a file that ships with no release is known once it is read.
   [[nodiscard]] std::vector<std::string> readable_names() const;
   /// Whether a key of any target is called so.
   [[nodiscard]] bool has_key(std::string_view name) const;

@@ -107,7 +107,7 @@ void read_megatron_adapters(Reading& r) {
     if (std::find(targets.begin(), targets.end(), *matrices) == targets.end())
       targets.emplace_back(*matrices);
   }
-  // Whatever the model calls them.
+  // Under any name that the model gives them.
   if (words.empty() || is_everything(words)) targets = {"all-linear"};
   r.asked.lora_targets = fmt::format("{}", fmt::join(targets, ","));
 }

@@ -45,7 +45,7 @@ Fact degree_fact(const DegreeRow& row) {
   return fact;
 }
 
-/// A setting that somebody chose; nothing where nobody did.
+/// A setting that the user chose; else nothing.
 Fact setting_fact(const SettingRow& row) {
   const SettingRow* known = &row;
   return {std::string(row.key),

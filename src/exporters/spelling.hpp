@@ -22,7 +22,7 @@ struct Spelling {
   Value otherwise{};       ///< in place of a fact that has nothing to say
   std::string list{};      ///< of several words: "brackets", "commas"; empty: as a list
   bool hydra = false;      ///< free text is quoted as Hydra's overrides are
-  bool left_open = false;  ///< "auto", "none" and "null" that are no words of the row say nothing
+  bool left_open = false;  ///< "auto", "none" and "null" say nothing where the row has no such word
 };
 
 [[nodiscard]] Value spelled(const Fact& fact, const Spelling& spelling,

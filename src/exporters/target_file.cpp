@@ -9,8 +9,8 @@
 #include "exporters/readers.hpp"
 #include "exporters/spelling.hpp"
 #include "exporters/traits.hpp"
-#include "io/hardware/profile_parts.hpp"
 #include "io/document/raw_value.hpp"
+#include "io/hardware/profile_parts.hpp"
 
 namespace plansearch::exporters {
 namespace {

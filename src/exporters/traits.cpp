@@ -12,8 +12,8 @@ namespace {
 
 using M = ModelDescription;
 
-/// Whatever the keys and the lists of what is lacking do not know: a field that is added to
-/// descriptions is refused here until someone says what becomes of it.
+/// Fields that neither the keys nor the lists of lacking traits know: a field that is added to
+/// descriptions is refused here until a target says what becomes of it.
 bool has_unknown_parts(M m) {
   const M none;
   m.name = m.source = {};

@@ -15,7 +15,7 @@
 
 namespace plansearch {
 
-/// One distinct way in which a launch, or an edge, touches a tensor.
+/// One distinct use of a tensor by a launch, or by an edge.
 struct OperandUse {
   std::optional<MakerLayouts> maker;
   std::vector<ReaderLayouts> readers;  ///< the operators of the launch that read it, in order

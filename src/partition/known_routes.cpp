@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: paths between layouts, one search for all pairs that are alike, as routes; the factors
 //           of a tensor group that may change places.
-// Source: communication/redistribution/redistribution.hpp, which does not look at the names of axes
+// Source: communication/redistribution/redistribution.hpp, which ignores the names of axes
 //         but where it sums parts, in their order. Places of groups (cost/collective/place.hpp):
 //         inside one switch only the number of ranks counts, and so it does between domains.
 // Assumes: factors of a tensor group are all of one size; paths are the same for tensors of any

@@ -41,7 +41,7 @@ struct AlikeFactors {
 /// Messages that differ in their factors alone.
 struct RouteMessage {
   CommunicationKind kind = CommunicationKind::Slice;
-  AxisSet axes;        ///< that are no factors
+  AxisSet axes;        ///< other than factors
   double share = 0.0;  ///< of the tensor
   bool operator==(const RouteMessage&) const = default;
 };

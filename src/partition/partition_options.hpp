@@ -19,7 +19,7 @@ namespace plansearch {
 enum class PartitionSpace : std::uint8_t {
   OneDimension,  ///< whole, or one of its features over all devices; blocks hand on by role
   Paper,         ///< PrimePar's sequences: rows of squares are tokens
-  /// Rows of squares are tokens or sequences of the batch. What carries the residual stream may be
+  /// Rows of squares are tokens or sequences of the batch. Operators on the residual stream may be
   /// replicated behind bits that cut the batch: norms of Megatron, norms around squares.
   All,
   Sorted,  ///< of these, in every tier of the network, one order of the same parts
@@ -44,7 +44,7 @@ struct FusedGroupOptions {
   std::vector<SequenceOption> options;
 };
 
-/// Bits of a tensor group; nothing where it is no power of two.
+/// Bits of a tensor group; nothing where it is not a power of two.
 [[nodiscard]] std::optional<int> bits_of(int tensor);
 
 /// Factors of two, as many as there are bits.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: what a tensor costs between the launches that touch it, all combinations of ways.
+// Computes: what a tensor costs between the launches that touch it, all combinations of resharding paths.
 // Source: communication/derive/derive_activations.cpp, whose choices are made here by the lengths
-//         of ways that were found once for every pair of layouts.
+//         of paths that were found once for every pair of layouts.
 // Assumes: readers of one tensor that ask for it again in backward do so for one reason.
 // Units: seconds per micro-batch and copy; lengths in elements.
 // Checked by: tests/unit/evaluate/choice_tables_test.cpp (random choices against whole plans)
@@ -67,14 +67,15 @@ constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
 
 /// One line as it grows.
 struct TensorPrices::Work {
-  std::vector<std::size_t> ways{};         ///< of the nodes before the last
-  PhaseCost fixed{};                       ///< of their columns
-  std::vector<std::uint32_t> wanted{};     ///< layouts brought to them that nobody repeats so far,
-  std::vector<double> again{};             ///< and what repeating would take
+  std::vector<std::size_t> ways{};      ///< of the nodes before the last
+  PhaseCost fixed{};                    ///< of their columns
+  std::vector<std::uint32_t> wanted{};  ///< layouts brought to them that are not repeated so far,
+  std::vector<double> again{};          ///< and what repeating would take
   std::vector<std::uint32_t> gradients{};  ///< of theirs, on their way
-  std::vector<ReshardingCost> nearest{};   ///< to the column that is added, by way
+  std::vector<ReshardingCost> nearest{};   ///< to the column that is added, by path
   std::vector<double> forward{}, rest{};
-  std::vector<std::pair<std::uint32_t, double>> sent{};  ///< ways that send nothing, and their rest
+  std::vector<std::pair<std::uint32_t, double>>
+      sent{};  ///< paths that send nothing, and their rest
 };
 
 TensorPrices::TensorPrices(ChoicePricer& pricer, TensorId tensor,

@@ -218,14 +218,15 @@ std::string overlap_text(const Framework& framework) {
 
 namespace {
 
-constexpr std::string_view kFlag = "--routing";
+constexpr std::string_view kRoutingFlag = "--routing";
 constexpr std::string_view kCapacity = "capacity factor";
-constexpr std::string_view kHint =
+constexpr std::string_view kRoutingHint =
     "write a kind such as balanced, or the tokens of the fullest rank over the mean, such as 1.3; "
     "behind it \", capacity factor 2\" where tokens beyond it are dropped";
 
 [[noreturn]] void refuse(std::string_view text, std::string_view why) {
-  throw InputError({}, fmt::format("{} {}: {}", kFlag, text, why), std::string(kHint));
+  throw InputError({}, fmt::format("{} {}: {}", kRoutingFlag, text, why),
+                   std::string(kRoutingHint));
 }
 
 /// "capacity factor 2"
@@ -258,7 +259,7 @@ const RoutingKind& find_kind(const Framework& framework, std::string_view word,
 void apply_routing(Framework& framework, const ModelDescription& model, Network& network,
                    const std::string& text) {
   if (!network.routing) {
-    throw InputError({}, fmt::format("{} {}: {} has no experts", kFlag, text, model.name),
+    throw InputError({}, fmt::format("{} {}: {} has no experts", kRoutingFlag, text, model.name),
                      "leave it out");
   }
   const std::size_t comma = text.find(',');
@@ -269,7 +270,8 @@ void apply_routing(Framework& framework, const ModelDescription& model, Network&
   if (comma != std::string::npos) {
     routing.most = read_capacity(trimmed(whole.substr(comma + 1)), text);
     if (!framework.drops_tokens) {
-      throw InputError({}, fmt::format("{} {}: {} drops no tokens", kFlag, text, framework.name),
+      throw InputError({},
+                       fmt::format("{} {}: {} drops no tokens", kRoutingFlag, text, framework.name),
                        frameworks_that([](const Framework& other) { return other.drops_tokens; }));
     }
   }

@@ -415,7 +415,7 @@ class QuestionResolver {
     note("tokens", fmt::format("{}", *settled_.tokens), request_.origin("tokens"));
   }
 
-  /// Only orders made for the case look at it: others keep what they keep.
+  /// Only orders made for the case read it.
   void settle_memory_cap() {
     if (!request_.memory_cap) return;
     const auto asked = request_.degrees.get(Degree::Schedule);

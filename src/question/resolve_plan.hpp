@@ -32,8 +32,8 @@ struct PlanRequest {
 [[nodiscard]] PlanRequest complete_from_plan(const ProblemRequest& request,
                                              const std::string& plan);
 
-/// Adds what named constraints decide: files of constraints/, or plan files. What the request and
-/// its plan say of settings and degrees stays; transforms add up. InputError for unknown names, and
+/// Adds what named constraints decide: files of constraints/, or plan files. Settings and degrees of the request and
+/// its plan stay; transforms add up. InputError for unknown names, and
 /// for files that list stages, assign or place.
 [[nodiscard]] PlanRequest with_constraints(PlanRequest asked, const std::string& names);
 
@@ -70,7 +70,7 @@ struct ResolvedPlan {
 [[nodiscard]] ResolvedPlan resolve_plan(const PlanRequest& asked, const ProblemFiles& files);
 
 /// InputError at the stage (or the order) that contradicts the network, the batch or the other
-/// stages. What a stage leaves open is 1, or none; its ZeRO stage the first the framework can do.
+/// stages. An open degree of a stage is 1, or none; an open ZeRO stage the first of the framework.
 /// `placed`: operators are placed one by one afterwards, so that no degree is judged by role here.
 [[nodiscard]] ParallelPlan spelled_plan(const io::StagesDocument& document, const Problem& problem,
                                         bool placed = false);

@@ -12,8 +12,8 @@
 
 #include "base/overrides.hpp"
 #include "io/framework/framework_reader.hpp"
-#include "io/model/model_reader.hpp"
 #include "io/hardware/profile_reader.hpp"
+#include "io/model/model_reader.hpp"
 #include "io/plan/recipe_reader.hpp"
 #include "plansearch/error.hpp"
 

@@ -23,7 +23,7 @@ const SettingReport* report_of(const ResolvedPlan& given, const SettingRow& row)
 
 enum class Settings { Chosen, All };
 
-/// The resolved question, with the settings that somebody chose (or all there are) among those with
+/// The resolved question, with the settings that the user chose (or all there are) among those with
 /// at least this effect.
 ProblemRequest question_of(const ResolvedPlan& given, SettingEffect least, Settings which) {
   const Problem& problem = given.problem;

@@ -24,8 +24,8 @@ using Json = nlohmann::ordered_json;
 using SizeRow = const CapacityRow&;
 
 /// A result; "-" and null where the row has no plan.
-Column<CapacityRow> result(std::string_view key, std::function<Json(SizeRow)> value, TextColumn title,
-                           std::function<Cell(SizeRow)> cell) {
+Column<CapacityRow> result(std::string_view key, std::function<Json(SizeRow)> value,
+                           TextColumn title, std::function<Cell(SizeRow)> cell) {
   return {.key = key,
           .value = [value](SizeRow r) { return r.runs() ? value(r) : Json(nullptr); },
           .title = std::move(title),
@@ -56,13 +56,14 @@ const Columns<CapacityRow>& columns_of_rows() {
           "wall_p10_s", [](SizeRow r) { return r.p10.value(); }, {"p10 - p90", Align::Right, 1},
           [](SizeRow r) { return range_cell(r.p10, r.p90); }),
       result(
-          "wall_p90_s", [](SizeRow r) { return r.p90.value(); }, {}, [](SizeRow) { return Cell(""); }),
+          "wall_p90_s", [](SizeRow r) { return r.p90.value(); }, {},
+          [](SizeRow) { return Cell(""); }),
       result(
           "gpu_hours", [](SizeRow r) { return r.gpu_hours; }, {"GPU-hours"},
           [](SizeRow r) { return count_cell(r.gpu_hours); }),
       result(
-          "energy_j", [](SizeRow r) { return or_null(r.energy_joule); }, {"energy", Align::Right, 2},
-          [](SizeRow r) { return energy_cell(r.energy_joule); }),
+          "energy_j", [](SizeRow r) { return or_null(r.energy_joule); },
+          {"energy", Align::Right, 2}, [](SizeRow r) { return energy_cell(r.energy_joule); }),
       result(
           "price_usd", [](SizeRow r) { return or_null(r.price_usd); }, {"price"},
           [](SizeRow r) { return price_cell(r.price_usd); }),

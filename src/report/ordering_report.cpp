@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Wider pictures, or of more devices, are for nobody.
+/// Wider pictures, or pictures of more devices, are unreadable.
 constexpr Ticks kMostOrderSlots = 200;
 constexpr std::size_t kMostOrderRows = 64;
 

@@ -52,7 +52,7 @@ Decimal parse_decimal(const char* flag, const std::string& text) {
   return value;
 }
 
-/// More slots than this in a row, or more devices, make a picture that nobody can read.
+/// More slots than this in a row, or more devices, make an unreadable picture.
 constexpr std::size_t kMostSlots = 200;
 constexpr int kMostRows = 64;
 

@@ -67,7 +67,7 @@ inline constexpr int kMarkdown = -1;
 /// Lines that stand as they are in any form: a picture made of characters.
 [[nodiscard]] std::string verbatim(const std::string& text, int columns);
 
-/// `text` with every line broken at spaces to at most `columns` characters. What is broken off is
+/// `text` with every line broken at spaces to at most `columns` characters. The rest of a line is
 /// indented by two more than the line; behind a word and two spaces ("  name  meaning"), as far as
 /// the meaning. As Markdown every line is a paragraph, but for tables and what is verbatim.
 [[nodiscard]] std::string wrapped(const std::string& text, int columns);
@@ -90,8 +90,8 @@ class TextTable {
   explicit TextTable(std::vector<TextColumn> columns);
   /// As many cells as columns.
   void add_row(std::vector<Cell> cells);
-  /// Header, rule and rows; every line ends in '\n', without trailing spaces. Of at most `columns`
-  /// characters, by leaving out what is dispensable, then by breaking titles and texts, then by
+  /// Header, rule and rows; every line ends in '\n', without trailing spaces. At most `columns`
+  /// characters wide, by leaving out what is dispensable, then by breaking titles and texts, then by
   /// setting columns below the others, behind the first column once more. Only words are never
   /// broken.
   [[nodiscard]] std::string text(int columns = kAnyWidth) const;

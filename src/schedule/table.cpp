@@ -77,7 +77,7 @@ bool joins_pieces(std::span<const ComputeStep> steps) {
   return false;
 }
 
-/// An order that somebody wrote, with what its row points to.
+/// An order that a user wrote, with what its row points to.
 struct GivenSchedule {
   GivenSchedule(std::string text, ComputeOrder steps)
       : name(std::move(text)), order(std::move(steps)) {

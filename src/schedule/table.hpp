@@ -36,7 +36,7 @@ struct Repetition {
   int ends = 0;
 };
 
-/// A row. What is left out has a default that holds for any order: legality by chunks alone, the
+/// A row. An absent field has a default that holds for any order: legality by chunks alone, the
 /// exact simulation of every step as time and estimate, the bound of the work as placed, memory as
 /// walked from the order.
 struct Schedule {
@@ -83,7 +83,7 @@ struct Schedule {
 /// The placement of a shape: its own, else that of its schedule.
 [[nodiscard]] const StageMapping& mapping_of(const PipelineShape& shape);
 [[nodiscard]] bool is_schedule(ScheduleId id);
-/// An order that somebody wrote as a schedule: its row never changes, equal names and orders have
+/// An order of a user as a schedule: its row never changes, equal names and orders have
 /// one. The order is complete and can run (order_check.hpp). Thread-safe, beside look-ups of rows
 /// as well.
 [[nodiscard]] ScheduleId given_schedule(const std::string& name, ComputeOrder order);

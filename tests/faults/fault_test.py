@@ -83,6 +83,8 @@ def attempt(arguments, command, directory):
         raise Failure(f"{command}: {result.stderr.decode()}")
     wanted = out.read_text()
     counts = dict(line.split() for line in counts_file.read_text().splitlines())
+    if int(counts.get("allocation", 0)) < 100:
+        raise Failure(f"{command}: the library saw {counts.get('allocation', 'no')} allocations: it replaces nothing")
     runs = {}
     for kind, count in counts.items():
         for number, following in numbers(kind, int(count), arguments):

@@ -32,7 +32,7 @@ namespace plansearch {
 [[nodiscard]] std::vector<ZeroStage> zeros_of(const Problem& problem, const SearchRequest& request,
                                               PlanDegrees degrees);
 
-/// Tensor groups of so many ranks beside what was asked for, without sequence parallelism; nothing
+/// Tensor groups of so many ranks with the degrees of the question, without sequence parallelism; nothing
 /// where that does not fill the GPUs.
 [[nodiscard]] std::optional<PlanDegrees> group_degrees(const Problem& problem,
                                                        const SearchRequest& request, int tensor,

@@ -150,7 +150,7 @@ class TemporalSearch : public Strategy {
     });
   }
 
-  /// Degrees whose choices are looked at, and what was found.
+  /// Degrees whose choices are searched, with the result.
   struct Group {
     PlanDegrees degrees;
     std::string obstacle{};
@@ -166,7 +166,7 @@ class TemporalSearch : public Strategy {
   /// Degrees of one mesh and micro-batch, which share the prices of moves.
   using Alike = std::vector<Group>;
 
-  /// Groups are looked at side by side and offered one after the other, each by what those before
+  /// Groups are searched side by side and offered one after the other, each by what those before
   /// it left of the ranking: the answer is that of one thread.
   void offer_choices(const std::vector<PlanDegrees>& groups) {
     std::vector<Alike> all;
@@ -191,7 +191,7 @@ class TemporalSearch : public Strategy {
         task_.result.completeness = Completeness::Stopped;
         token = nullptr;
       }
-      const StopScope scope(token);  // what was looked at is offered whatever the time
+      const StopScope scope(token);  // plans that were searched are offered whatever the time
       for (std::size_t i = 0; i < count; ++i) {
         for (const Group& group : all[next + i]) offer_group(group);
       }

@@ -33,8 +33,8 @@ struct PricedStage {
 
 class StageCatalog {
  public:
-  /// Prices every range of layers under every form that `limit` leaves room for. Of stages of
-  /// one layout, those that another equals or beats in time, end of step and memory are left out.
+  /// Prices every range of layers under every form that `limit` leaves room for. Stages
+  /// that another of their layout equals or beats in time, end of step and memory are left out.
   StageCatalog(const StagePricer& pricer, const Problem& problem, PipelineOrder order,
                const std::vector<PlanDegrees>& degrees, const LayerRanges& ranges, Bytes limit,
                int threads = 1);
@@ -103,7 +103,7 @@ class StageCatalog {
 };
 
 /// Bounds of the time from the first input of a stage to the end of its last backward, over all
-/// ways to run the layers from it on. Admissible for every order that does not split the backward
+/// configurations of the layers from it on. Admissible for every order that does not split the backward
 /// pass.
 class StageBounds {
  public:

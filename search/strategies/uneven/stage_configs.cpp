@@ -38,7 +38,7 @@ std::vector<ScheduleId> orders_of(const Problem& problem, const SearchRequest& r
 
 /// The degrees of one stage of the pipeline's, other stages left open.
 SearchRequest request_of_one_stage(SearchRequest request) {
-  // Stages take the framework's own where nobody names others.
+  // Stages take the framework's own where the user names no others.
   for (const Degree degree : {Degree::RecomputeModules, Degree::Dispatcher, Degree::Offload}) {
     if (!request.pinned.has(degree) && !request.limits.has(degree)) request.pinned.pin(degree, 0);
   }

@@ -32,7 +32,7 @@ struct PipelineOrder {
   auto operator<=>(const PipelineOrder&) const = default;
 };
 
-/// Every way to run a stage on a sub-mesh of one of the sizes that network and framework allow, by
+/// Every configuration of a stage on a sub-mesh of one of the sizes that network and framework allow, by
 /// order of the pipeline. Orders that split the backward pass or hold several chunks are left out.
 [[nodiscard]] std::map<PipelineOrder, std::vector<PlanDegrees>> stage_degrees(
     const Problem& problem, const SearchRequest& request, const std::vector<int>& sizes);

@@ -120,7 +120,7 @@ class UnevenSearch : public Strategy {
       const bool enough = extended_ >= most_extended_ || partials_.size() >= kMostPartials ||
                           in_vain_ >= kMostInVain || stop_reason() != StopReason::None;
       if (enough) {
-        // Those behind the best were only looked at for the ranking.
+        // Those behind the best were only priced for the ranking.
         if (offers_.best() && next.bound > *offers_.best()) break;
         task_.result.completeness = Completeness::Stopped;
         task_.result.bound = next.bound;

@@ -50,8 +50,8 @@ void derive_parameter_communication(const DerivationInput& input, const TensorPo
                                     DerivationScratch& scratch,
                                     std::vector<Communication>& demands);
 
-/// The order of both lists: by phase, then by operator in the order that phase visits them. Of
-/// equals, operator communication comes first.
+/// The order of both lists: by phase, then by operator in the order that phase visits them. Operator
+/// communication comes before equals.
 [[nodiscard]] bool comes_before(const Communication& a, const Communication& b);
 
 /// Whether a message of operators grows with the sequences of a micro-batch.

@@ -159,7 +159,7 @@ bool carries(const Tensor& tensor, DimId dim) {
 
 /// Rows in turn, by phase. A gather starts with the own tile, a scatter ends with it: the input is
 /// gathered where an inner feature of the result is cut and the sums are scattered where it is
-/// contracted, the other way round for the gradients. What carries both stays.
+/// contracted, and vice versa for the gradients. A tensor that carries both stays.
 void place_ring(const Block& block, const Operator& op, const PlacementRules& rules,
                 const FactorCuts& cuts, const RingCut& ring, OperatorPlacement& placed) {
   const auto cut = std::find_if(cuts.begin(), cuts.end(), [&](const DimensionCut& one) {

@@ -77,7 +77,7 @@ struct OperatorPlacement {
 
 struct BlockPlacement {
   std::vector<OperatorPlacement> operators;
-  const BlockChoice* choice = nullptr;  ///< what the plan says of the block
+  const BlockChoice* choice = nullptr;  ///< of the plan, for the block
 };
 
 [[nodiscard]] BlockPlacement place_block(const Network& network, const Block& block,

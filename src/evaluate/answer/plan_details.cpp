@@ -88,7 +88,7 @@ void append_steps(const PricingInput& view, std::vector<PricedCommunication> col
   }
 }
 
-/// Activations sent on and gradients sent back by one position. What the device waited for is
+/// Activations sent on and gradients sent back by one position. The wait of the device is
 /// shared out over both by their time.
 void append_boundaries(const PricingInput& view, int position, Seconds exposed,
                        std::vector<PricedCommunication>& lines) {

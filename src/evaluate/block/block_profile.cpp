@@ -106,7 +106,7 @@ class Timelines {
     simulate(BlockPass::Backward, profile_.backward, profile_.recompute, &profile_.backward_edges);
     profile_.input_gradient = profile_.backward;
     profile_.input_gradient.compute -= profile_.weight_gradient.compute;
-    if (!parts_.splits_backward) return;  // nobody asks for the halves
+    if (!parts_.splits_backward) return;  // the halves are not needed
     profile_.input_gradient.exposed = {};
     profile_.input_gradient.between_nodes = Seconds(0);
     const std::size_t seen = exposed_.size();

@@ -372,7 +372,7 @@ class ProgramBuilder {
     }
   }
 
-  /// Operands of a weight gradient that nobody else waits for: posted when the operator begins.
+  /// Operands of a weight gradient that nothing else waits for: posted when the operator begins.
   void post_early(std::size_t op) {
     list_.at(DemandPhase::WeightGradient, op, Side::Before, [&](const ListedMessage& listed) {
       if (rule(*listed.message).wait == MessageWait::AtOnce) return;

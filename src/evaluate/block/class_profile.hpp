@@ -54,7 +54,7 @@ struct ClassProfile {
 
 /// The profile of a class before its messages have a price.
 struct EarlyProfile {
-  std::uint64_t context = 0;  ///< of whose constants; 0: of nobody's
+  std::uint64_t context = 0;  ///< of whose constants; 0: none
   bool timed = false;         ///< with the times of kernels, and of the messages that they wait
   DispatcherId dispatcher = kOwnDispatcher;  ///< for, tokens under this one
   std::shared_ptr<const PlacedNetwork> placed;
@@ -72,7 +72,7 @@ struct ModelStatePolicy {
 
 /// The part that plans share which differ in micro-batches, recomputation and order only.
 struct EarlyPlacement {
-  std::uint64_t context = 0;  ///< of whose constants; 0: of nobody's
+  std::uint64_t context = 0;  ///< of whose constants; 0: none
   PlanDegrees degrees;        ///< what it does not depend on set to defaults
   ModelStatePolicy statics;
   std::shared_ptr<const PlacedNetwork> placed;
@@ -80,7 +80,7 @@ struct EarlyPlacement {
 
 /// The waits of a micro-batch under each dispatcher that searches try, in their order.
 struct TriedWaits {
-  std::uint64_t context = 0;                    ///< of whose constants; 0: of nobody's
+  std::uint64_t context = 0;                    ///< of whose constants; 0: none
   std::shared_ptr<const PlacedNetwork> placed;  ///< under the framework's own dispatcher
   Piece piece;
   std::vector<BlockWaits> waits;

@@ -25,8 +25,8 @@ struct PhaseTimes {
 [[nodiscard]] PhaseTimes operator_price(const BlockWork& work, std::size_t op);
 
 /// The messages that bring tensors of `producer` to `consumer`, and their gradients back. kEdge as
-/// producer: they enter the block; kNextBlock as consumer: they leave it. Of consumers that read a
-/// tensor in one layout the first one pays.
+/// producer: they enter the block; kNextBlock as consumer: they leave it. The first
+/// consumer of those that read a tensor in one layout pays.
 [[nodiscard]] PhaseTimes edge_price(const BlockWork& work, const BlockIndex& index,
                                     std::size_t producer, std::size_t consumer);
 

@@ -294,7 +294,7 @@ class OperatorPricer {
     const DataType type = matmul_type(op);
     const int steps = sizes_.steps(index);
     OperatorTime time;
-    // A result of which a device holds more than a step makes is no sum of steps.
+    // A result of which a device holds more than a step makes is not a sum of steps.
     constexpr double kSame = 1.0 + 1e-9;
     const auto sums = [&](TensorId id, double of_step) {
       return held_.tensor(index, id) <= kSame * of_step;

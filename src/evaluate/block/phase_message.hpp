@@ -71,8 +71,8 @@ struct PhaseMessage {
 }
 
 /// The share of the message that kernels hide where their order of issue is not described. Tensor
-/// messages travel through user buffers, which one domain of fast links has. Of tokens under a
-/// dispatcher that was named none: the share is what runs hide on average that do not say how
+/// messages travel through user buffers, which one domain of fast links has. None for tokens
+/// under a dispatcher that was named: the share is the average of runs that do not say how
 /// tokens travel.
 [[nodiscard]] double hidden_share(const PricingContext& context, const PhaseMessage& message);
 

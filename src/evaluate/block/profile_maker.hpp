@@ -125,7 +125,7 @@ class ProfileMaker {
     [[nodiscard]] std::size_t hash() const noexcept;
     bool operator==(const TimesKey&) const = default;
   };
-  /// Times of all blocks where the states send nothing inside a pass: whatever the policies are.
+  /// Times of all blocks where the states send nothing inside a pass: under any policies.
   struct PassTimes {
     std::shared_ptr<const LocalWork> work;
     std::vector<BlockTimes> blocks;

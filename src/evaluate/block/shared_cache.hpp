@@ -12,7 +12,7 @@
 namespace plansearch {
 
 /// Thread-safe; values follow from their keys alone, so two threads may make the same one. Two
-/// generations of at most 16 x `kMostPerShard` values: what nobody asks for while a generation
+/// generations of at most 16 x `kMostPerShard` values: a value that is not read while a generation
 /// fills is forgotten with it.
 template <typename Key, typename Value, std::size_t kMostPerShard>
 class SharedCache {

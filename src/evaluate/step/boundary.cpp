@@ -233,7 +233,7 @@ const LinkTier* network_over(const Cluster& cluster, int domain) {
 }
 
 /// One direction between ends that share ranks: those that lack a tile get it from one another, so
-/// that nobody sends or receives more than once what it has in the end.
+/// that no rank sends or receives more than once what it has in the end.
 void route_among(const Cluster& cluster, const std::vector<Holder>& senders,
                  const std::vector<Holder>& receivers, double tile, StageLink& route, double& share,
                  RouteGather& gather) {

@@ -38,7 +38,7 @@ struct StageLink {
 [[nodiscard]] bool pair_up(const DeviceMesh& a, const PlanDegrees& degrees_a, const DeviceMesh& b,
                            const PlanDegrees& degrees_b);
 
-/// Ways between unequal meshes of one cluster, by the meshes and first ranks at both ends: searches
+/// Routes between unequal meshes of one cluster, by the meshes and first ranks at both ends: searches
 /// meet the same ones in most of their plans. Safe to share between threads.
 class RouteCache {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: states, optimizer time and host time of the devices of a plan, ways between its groups.
+// Computes: states, optimizer time and host time of the devices of a plan, routes between its groups.
 // Source: bytes per element of tensor policies (class_profile.hpp); optimizer traffic over memory
 //         bandwidth, products of matrix updates (states/matrix_update.hpp); boundary.hpp.
 // Assumes: positions of one kind hold the same states.

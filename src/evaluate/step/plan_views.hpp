@@ -27,7 +27,7 @@ struct PlanViews {
   AssignmentCache assignments;
   mutable RouteCache routes;
   ProfileMaker profiles;
-  std::vector<LegalityCondition> on_modules;  ///< those that look at the modules of a plan
+  std::vector<LegalityCondition> on_modules;  ///< those that read the modules of a plan
   std::map<int, std::shared_ptr<const Placements>> rings;  ///< by tensor degree
 
   /// Placements of single operators that the degrees imply; null: none.

@@ -26,7 +26,7 @@ struct TransformInvariants {
   const DeviceMesh* mesh = nullptr;
   const ClassProfile* profile = nullptr;
   ModelStatePolicy statics;
-  const Placements* placements = nullptr;  ///< what the plan says of single operators
+  const Placements* placements = nullptr;  ///< of single operators
 
   /// A tensor at the border of a block, of a network with edges.
   [[nodiscard]] const PortBytes& port(const BlockPort& at) const {
@@ -62,7 +62,7 @@ struct StageClassMessages {
   std::vector<PhaseMessage> last;  ///< after everything else: gradients that several kinds sum
 };
 
-/// An assignment and the ways between its groups.
+/// An assignment and the routes between its groups.
 struct LinkedAssignment {
   std::shared_ptr<const Assignment> assignment;
   /// By virtual stage, to the next one; of the last to the first where micro-batches pass again.
@@ -81,7 +81,7 @@ struct TransferTicks {
 
 /// The part that plans share which differ in micro-batches and recomputation only.
 struct PlanInvariants {
-  std::uint64_t context = 0;  ///< of whose prices; 0: of nobody's
+  std::uint64_t context = 0;  ///< of whose prices; 0: none
   PlanDegrees degrees;        ///< of a uniform plan, what it does not depend on set to defaults
   DeviceMesh mesh;            ///< of a uniform plan
   std::vector<TransformInvariants> transforms;
@@ -145,7 +145,7 @@ struct WindowedStepDeleter {
 
 /// Reusable buffers of one thread; no allocation once they have grown.
 struct EvaluationWorkspace {
-  /// The last ground of every form: neighbours in a search differ in form and micro-batch.
+  /// The last invariants of every form: neighbours in a search differ in form and micro-batch.
   std::unordered_map<GroundForm, PlanInvariants, GroundFormHash> grounds;
   std::vector<GroupLengths> passes;      ///< by content of the assignment
   std::vector<DeviceEnd> ends;           ///< by position

@@ -2,7 +2,7 @@
 // Computes: time of one optimizer step, in the parts of the device that has most to do.
 // Source: ends of the devices in the pipeline (schedule/), then each one's reductions, then the
 //         optimizers: together after the slowest reduction where the framework needs a global
-//         gradient norm, each by itself elsewhere. Where the norm is looked at after the step
+//         gradient norm, each by itself elsewhere. Where the norm is checked after the step
 //         (Qi et al., arXiv 2401.10241, section 4), devices go on with the next one: in steady
 //         state every step begins the longest time after the one before that a device takes from
 //         its first start to its last end.
@@ -120,7 +120,8 @@ StepSpan span_of_ends(const PricingInput& view, OptimizerStart start,
     const DeviceEnd& at = workspace.ends[p];
     const Seconds after = work.optimizer + view.ground.kinds[kind].host;
     step.note(at.start, at.end + work.reduction, after);
-    without_transfers.note(at.start_without_transfers, at.without_transfers + work.reduction, after);
+    without_transfers.note(at.start_without_transfers, at.without_transfers + work.reduction,
+                           after);
   }
   return {step.total(), without_transfers.total(), step.overlap()};
 }

@@ -6,12 +6,12 @@
 #include <map>
 #include <utility>
 
-#include "io/tables/csv.hpp"
-#include "plansearch/error.hpp"
 #include "evidence/reproduce/gpt_question.hpp"
 #include "evidence/reproduce/reproduce.hpp"
 #include "evidence/validate/run_prediction.hpp"
 #include "evidence/validate/statistics.hpp"
+#include "io/tables/csv.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {

@@ -11,10 +11,10 @@
 #include <map>
 
 #include "cost/collective/collective_cost.hpp"
-#include "io/tables/csv.hpp"
-#include "plansearch/error.hpp"
 #include "evidence/reproduce/grid_model.hpp"
 #include "evidence/reproduce/reproduce.hpp"
+#include "io/tables/csv.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {

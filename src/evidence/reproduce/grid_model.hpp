@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "plansearch/evaluator.hpp"
 #include "evidence/reproduce/gpt_question.hpp"
+#include "plansearch/evaluator.hpp"
 
 namespace plansearch {
 

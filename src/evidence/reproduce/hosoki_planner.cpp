@@ -14,14 +14,14 @@
 #include <memory>
 
 #include "base/parallel.hpp"
+#include "evidence/reproduce/alpa/alpa_planner.hpp"
+#include "evidence/reproduce/gpt_question.hpp"
+#include "evidence/reproduce/reproduce.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/stop_token.hpp"
 #include "schedule/passes/pass.hpp"
 #include "search/strategies/partition/partition_planner.hpp"
 #include "search/strategies/strategy.hpp"
-#include "evidence/reproduce/alpa/alpa_planner.hpp"
-#include "evidence/reproduce/gpt_question.hpp"
-#include "evidence/reproduce/reproduce.hpp"
 
 namespace plansearch {
 namespace {

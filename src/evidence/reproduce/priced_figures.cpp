@@ -11,6 +11,8 @@
 
 #include "base/names.hpp"
 #include "base/parallel.hpp"
+#include "evidence/reproduce/gpt_question.hpp"
+#include "evidence/reproduce/grid_model.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/setting_table.hpp"
@@ -18,8 +20,6 @@
 #include "question/degrees.hpp"
 #include "question/resolve_plan.hpp"
 #include "search/strategies/strategy.hpp"
-#include "evidence/reproduce/gpt_question.hpp"
-#include "evidence/reproduce/grid_model.hpp"
 
 namespace plansearch {
 namespace {

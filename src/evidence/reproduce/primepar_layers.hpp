@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "evidence/reproduce/reproduce.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/placements.hpp"
 #include "plansearch/plan.hpp"
 #include "plansearch/problem.hpp"
 #include "plansearch/shipped_data.hpp"
 #include "search/strategies/partition/partition_planner.hpp"
-#include "evidence/reproduce/reproduce.hpp"
 
 namespace plansearch {
 

@@ -15,13 +15,13 @@
 #include <utility>
 #include <vector>
 
+#include "evidence/validate/run_record.hpp"
 #include "io/document/document.hpp"
 #include "plansearch/degree_set.hpp"
 #include "plansearch/model_description.hpp"
 #include "plansearch/schedule_id.hpp"
 #include "plansearch/setting_table.hpp"
 #include "plansearch/shipped_data.hpp"
-#include "evidence/validate/run_record.hpp"
 
 namespace plansearch {
 

@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "base/names.hpp"
-#include "report/columns.hpp"
 #include "evidence/validate/kernel_validation.hpp"
+#include "report/columns.hpp"
 
 namespace plansearch {
 namespace {

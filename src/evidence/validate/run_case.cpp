@@ -9,10 +9,10 @@
 #include <limits>
 
 #include "base/checked.hpp"
+#include "evidence/validate/lookup.hpp"
 #include "plan/degrees/framework_defaults.hpp"
 #include "plansearch/degree_table.hpp"
 #include "schedule/table.hpp"
-#include "evidence/validate/lookup.hpp"
 
 namespace plansearch {
 namespace {

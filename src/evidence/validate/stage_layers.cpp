@@ -10,9 +10,9 @@
 #include <system_error>
 
 #include "base/names.hpp"
+#include "evidence/validate/lookup.hpp"
 #include "plan/stages/layer_distribution.hpp"
 #include "plansearch/plan_stages.hpp"
-#include "evidence/validate/lookup.hpp"
 
 namespace plansearch {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "exporters/exporter.hpp"
 #include "exchange/launch/found_keys.hpp"
+#include "exporters/exporter.hpp"
 
 namespace plansearch::importers {
 

@@ -8,10 +8,10 @@
 #include <map>
 #include <set>
 
-#include "io/model/graph/graph_words.hpp"
 #include "exchange/networks/block_cutter.hpp"
 #include "exchange/networks/block_text.hpp"
 #include "exchange/networks/dimension_roles.hpp"
+#include "io/model/graph/graph_words.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch::io {

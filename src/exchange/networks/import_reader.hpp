@@ -2,9 +2,9 @@
 // Networks of other programs, as graph files.
 #pragma once
 
-#include "io/document/document.hpp"
 #include "exchange/networks/imported_graph.hpp"
 #include "exchange/networks/stub_file.hpp"
+#include "io/document/document.hpp"
 
 namespace plansearch::io {
 

@@ -4,7 +4,7 @@
 // Assumes: a wait for the host stands behind the kernels of its copy; a message that is due before
 //          the first copy of a run is posted when the run begins.
 // Units: seconds, bytes.
-// Checked by: tests/unit/evaluate/step_nodes_test.cpp
+// Checked by: tests/unit/exchange/step_nodes_test.cpp
 #include "exchange/traces/pass_nodes.hpp"
 
 #include <fmt/format.h>

@@ -7,7 +7,7 @@
 //          the copy has run; parameters that it gathers beside the first forward are waited for by
 //          their copy; others by all of the step. Kernels take what they take alone.
 // Units: seconds, bytes.
-// Checked by: tests/unit/evaluate/step_nodes_test.cpp
+// Checked by: tests/unit/exchange/step_nodes_test.cpp
 #include "exchange/traces/step_nodes.hpp"
 
 #include <fmt/format.h>
@@ -15,11 +15,11 @@
 #include <algorithm>
 #include <set>
 
-#include "exchange/traces/pass_nodes.hpp"
 #include "evaluate/block/phase_message.hpp"
 #include "evaluate/step/group_pass.hpp"
 #include "evaluate/step/plan_views.hpp"
 #include "evaluate/step/priced_program.hpp"
+#include "exchange/traces/pass_nodes.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/table.hpp"
 

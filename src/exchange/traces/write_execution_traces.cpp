@@ -5,11 +5,11 @@
 
 #include <filesystem>
 
+#include "exchange/traces/execution_trace.hpp"
 #include "exchange/traces/step_nodes.hpp"
 #include "io/document/file.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
-#include "exchange/traces/execution_trace.hpp"
 #include "report/plan_cells.hpp"
 
 namespace plansearch {

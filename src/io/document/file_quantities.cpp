@@ -11,9 +11,9 @@
 #include "base/units.hpp"
 #include "io/document/name_resolver.hpp"
 #include "io/document/overlay.hpp"
+#include "io/document/raw_value.hpp"
 #include "io/hardware/profile_parts.hpp"
 #include "io/hardware/profile_reader.hpp"
-#include "io/document/raw_value.hpp"
 
 namespace plansearch::io {
 namespace {

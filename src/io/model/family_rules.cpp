@@ -8,8 +8,8 @@
 #include <set>
 
 #include "base/units.hpp"
-#include "io/model/model_sections.hpp"
 #include "io/document/raw_value.hpp"
+#include "io/model/model_sections.hpp"
 
 namespace plansearch::io {
 namespace {

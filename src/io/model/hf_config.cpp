@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "io/document/raw_value.hpp"
 #include "io/model/family_file.hpp"
 #include "io/model/model_sections.hpp"
-#include "io/document/raw_value.hpp"
 
 namespace plansearch::io {
 namespace {

@@ -5,13 +5,13 @@
 
 #include "base/names.hpp"
 #include "io/document/fields.hpp"
+#include "io/document/overlay.hpp"
+#include "io/document/raw_value.hpp"
 #include "io/model/graph/graph_reader.hpp"
 #include "io/model/graph/graph_words.hpp"
 #include "io/model/hf_config.hpp"
 #include "io/model/model_sections.hpp"
 #include "io/model/network_import.hpp"
-#include "io/document/overlay.hpp"
-#include "io/document/raw_value.hpp"
 #include "plansearch/transformer_builder.hpp"
 
 namespace plansearch::io {

@@ -14,6 +14,7 @@ namespace plansearch::io {
 
 /// The network of a `.pt2` or `.onnx` file as a document plansearch/graph/v1. `stubs` is a file plansearch/stubs/v1 or
 /// empty. Operators that have no row, and whatever else cannot be read, are InputErrors.
-[[nodiscard]] Document read_import(const std::filesystem::path& path, const std::filesystem::path& stubs);
+[[nodiscard]] Document read_import(const std::filesystem::path& path,
+                                   const std::filesystem::path& stubs);
 
 }  // namespace plansearch::io

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 
-#include "io/plan/plan_document.hpp"
 #include "io/hardware/profile_parts.hpp"
+#include "io/plan/plan_document.hpp"
 #include "plansearch/setting_table.hpp"
 
 namespace plansearch::io {

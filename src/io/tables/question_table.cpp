@@ -12,9 +12,9 @@
 
 #include "base/names.hpp"
 #include "base/overrides.hpp"
-#include "io/tables/csv.hpp"
 #include "io/document/document.hpp"
 #include "io/plan/schedule_csv.hpp"
+#include "io/tables/csv.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/setting_table.hpp"
 

@@ -217,7 +217,7 @@ Result check_recompute_layers(const PlanCase& c, Wording wording) {
                 });
 }
 
-/// A degree left to the search is no plan by itself; searches ask without words.
+/// A degree left to the search is not a plan by itself; searches ask without words.
 Result left_to_search(std::string_view what, Wording wording) {
   if (wording == Wording::Silent) return std::nullopt;
   return broken(fmt::format("{} is for searches: a plan names it", what));
@@ -329,7 +329,7 @@ Result cut_of(const PlanCase& c, Wording wording) {
 
 constexpr DegreeSet kExpertDegrees{Degree::Expert, Degree::ExpertTensor};
 
-/// The conditions in the order in which they are reported, and the only degrees each looks at.
+/// The conditions in the order in which they are reported, and the only degrees each reads.
 constexpr std::array kConditions{
     Condition{kMeshDegrees, check_product},
     Condition{{Degree::TensorIn}, axis_of<Axis::In, &PlanDegrees::tensor_in>},

@@ -21,7 +21,7 @@ namespace plansearch {
 
 /// The first reason why the plan cannot run on `gpus` devices, in a fixed order: degrees, the
 /// network's divisibility, pipeline, schedule, then the rules of the framework. Memory is not
-/// looked at.
+/// checked.
 [[nodiscard]] std::optional<Infeasible> check_legality(const PlanDegrees& plan,
                                                        const Network& network,
                                                        const Framework& framework, int gpus,
@@ -58,12 +58,12 @@ struct BrokenRule {
                                                                const Framework& framework,
                                                                DataType precision = DataType::Bf16);
 
-/// ZeRO stages as they are tried where nobody chose one: none where the framework can do without;
+/// Order in which ZeRO stages are tried by default: none where the framework can do without;
 /// the one that always shards (FSDP) shards all it can.
 inline constexpr std::array kZeroPreference{ZeroStage::None, ZeroStage::Parameters,
                                             ZeroStage::Gradients, ZeroStage::Optimizer};
 
-/// One necessary condition of a legal plan. It looks at the degrees it reads and at nothing else,
+/// One necessary condition of a legal plan. It depends on the degrees it reads alone,
 /// so that a search can reject everything below a partial plan that has them.
 struct LegalityCondition {
   DegreeSet reads;

@@ -42,7 +42,8 @@ bool whole_features(const Network& network, const Block& block, const Operator& 
                     const PlanDegrees& plan, std::int64_t multiple) {
   if (op.outputs.empty() || op.parameters.empty()) return true;
   const std::vector<DimId>& out = block.tensor(op.outputs.front()).dims;
-  if (carries(network, out, DimRole::ExpertChoice)) return true;  // the router is no narrow product
+  if (carries(network, out, DimRole::ExpertChoice))
+    return true;  // the router is not a narrow product
   std::int64_t inner = 1;
   std::int64_t outer = 1;
   for (const DimId id : block.parameter(op.parameters.front()).dims) {

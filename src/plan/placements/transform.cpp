@@ -5,8 +5,8 @@
 //          that leave sums of other operators in parts.
 // Units: numbers of factors.
 // Checked by: tests/unit/plan/transform_test.cpp
-#include "plan/placements/check_placements.hpp"
 #include "plan/placements/transform.hpp"
+#include "plan/placements/check_placements.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -67,7 +67,7 @@ void index_contents(Assignment& assignment, const Network& network, std::int64_t
                                      SkipRoute skips);
 
 /// Messages along edges between groups of one replica, the first of which begins at position
-/// `first`; sorted by receiver. What a group hands to the next along the chain is not among them.
+/// `first`; sorted by receiver. Tensors that a group hands to the next along the chain are not among them.
 [[nodiscard]] std::vector<DirectMessage> direct_messages(const Network& network,
                                                          const std::vector<SharedTensor>& tensors,
                                                          const std::vector<OperatorGroup>& groups,

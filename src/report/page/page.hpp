@@ -23,7 +23,7 @@ struct PageContent {
   const PricedProgram* program = nullptr;          ///< of plan 1; null where nothing fits
   int micro_batches = 0;                           ///< of plan 1; the program may have fewer
   const Problem* problem = nullptr;                ///< of plan 1
-  const SensitivityReport* sensitivity = nullptr;  ///< of plan 1, where somebody asked for it
+  const SensitivityReport* sensitivity = nullptr;  ///< of plan 1, where the user asked for it
 };
 
 /// HTML of less than two megabytes that needs nothing else: the same bytes for the same answer.

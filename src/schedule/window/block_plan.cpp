@@ -103,7 +103,7 @@ std::vector<std::size_t> contradiction(const BlockPlan& plan) {
   if (!contradicts_itself(plan)) return shortest;
   for (NodeId start = 0; start < count; ++start) {
     check_stop();
-    // By number of rules and node. Longer walks than the shortest known are not looked at.
+    // By number of rules and node. Walks longer than the shortest known are skipped.
     std::vector<std::vector<Reached>> reached(1, std::vector<Reached>(count));
     reached[0][start].later = 0;
     const std::size_t most = shortest.empty() ? count : shortest.size() - 1;

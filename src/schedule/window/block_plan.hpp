@@ -18,7 +18,7 @@ struct BeforeRule {
   NodeId first = 0;
   NodeId second = 0;
   int later = 0;
-  Ticks delay = 0;  ///< what a message between them takes
+  Ticks delay = 0;  ///< time of a message between them
   bool operator==(const BeforeRule&) const = default;
 };
 
@@ -81,7 +81,7 @@ struct BlockTurn {
 /// Most that a device keeps at one time.
 [[nodiscard]] std::vector<int> peaks_of(const BlockPlan& plan, const BlockStarts& starts);
 
-/// Why starts are no schedule: rules broken, two blocks at the same time on one device. In words,
+/// Faults of starts that do not make a schedule: rules broken, two blocks at the same time on one device. In words,
 /// the earliest of each; empty: nothing.
 [[nodiscard]] std::vector<std::string> start_faults(const BlockPlan& plan,
                                                     const BlockStarts& starts);

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "support/frozen_hardware.hpp"
 #include "plansearch/error.hpp"
+#include "support/frozen_hardware.hpp"
 
 namespace plansearch::compute_cost_test {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program of a plan against the two answers that are made without it: the step time of the
 // fast simulators and the peak of the memory model.
-#include "evaluate/answer/plan_details.hpp"
 #include "evaluate/step/priced_program.hpp"
+#include "evaluate/answer/plan_details.hpp"
 
 #include <doctest/doctest.h>
 

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "evaluate/step/bound_ladder.hpp"
 #include "evaluate/answer/plan_details.hpp"
+#include "evaluate/step/bound_ladder.hpp"
 #include "evaluate/step/priced_program.hpp"
 #include "plan/legality/legality.hpp"
 #include "plan/stages/pipeline_shape.hpp"

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "io/tables/csv.hpp"
-#include "io/framework/framework_reader.hpp"
-#include "io/model/model_reader.hpp"
-#include "io/hardware/profile_reader.hpp"
 #include "evidence/validate/architecture_table.hpp"
 #include "evidence/validate/run_prediction.hpp"
 #include "evidence/validate/run_record.hpp"
+#include "io/framework/framework_reader.hpp"
+#include "io/hardware/profile_reader.hpp"
+#include "io/model/model_reader.hpp"
+#include "io/tables/csv.hpp"
 #include "support/source_directory.hpp"
 
 namespace plansearch::test {

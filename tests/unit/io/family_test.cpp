@@ -7,9 +7,9 @@
 #include <set>
 #include <string>
 
-#include "io/tables/csv.hpp"
 #include "io/model/family_file.hpp"
 #include "io/model/model_reader.hpp"
+#include "io/tables/csv.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "support/broken_rules.hpp"
 #include "support/json_schema.hpp"

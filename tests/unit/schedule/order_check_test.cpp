@@ -15,8 +15,8 @@
 #include "pipeline_support.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/program/timeline.hpp"
-#include "support/rounds.hpp"
 #include "schedule/table.hpp"
+#include "support/rounds.hpp"
 
 namespace plansearch::testing::order_check_test {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "pipeline_support.hpp"
 #include "schedule/simulation/simulated_program.hpp"
-#include "support/rounds.hpp"
 #include "schedule/table.hpp"
+#include "support/rounds.hpp"
 
 namespace plansearch::testing::shared_links_test {
 namespace {

@@ -2,8 +2,8 @@
 // Tables of a profile: kernel summaries of Nsight Systems, sums of kernels by name, times of steps.
 #include <fmt/format.h>
 
-#include "io/tables/csv.hpp"
 #include "io/document/file.hpp"
+#include "io/tables/csv.hpp"
 #include "io/tables/kernel_profile/step_profile.hpp"
 #include "plansearch/error.hpp"
 

@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <string>
 
-#include "io/document/file.hpp"
-#include "io/model/graph/graph_writer.hpp"
 #include "exchange/networks/exported_program.hpp"
 #include "exchange/networks/import_reader.hpp"
+#include "io/document/file.hpp"
+#include "io/model/graph/graph_writer.hpp"
 #include "io/model/model_reader.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "support/broken_rules.hpp"

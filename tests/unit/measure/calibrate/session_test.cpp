@@ -8,8 +8,8 @@
 
 #include "io/document/file.hpp"
 #include "plansearch/error.hpp"
-#include "unit/measure/calibrate/fake_backend.hpp"
 #include "unit/io/temporary_directory.hpp"
+#include "unit/measure/calibrate/fake_backend.hpp"
 
 namespace plansearch::calibrate::session_test {
 namespace {

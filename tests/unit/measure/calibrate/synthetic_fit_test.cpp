@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "measure/calibrate/session.hpp"
+#include "evidence/validate/statistics.hpp"
 #include "io/document/file.hpp"
 #include "io/hardware/profile_reader.hpp"
+#include "measure/calibrate/session.hpp"
 #include "measure/fit/fit_profile.hpp"
 #include "measure/fit/fit_tables.hpp"
-#include "evidence/validate/statistics.hpp"
 #include "support/source_directory.hpp"
 #include "unit/io/temporary_directory.hpp"
 

@@ -6,10 +6,10 @@
 
 #include <stdexcept>
 
-#include "io/tables/csv.hpp"
 #include "io/hardware/profile_reader.hpp"
-#include "unit/io/temporary_directory.hpp"
+#include "io/tables/csv.hpp"
 #include "unit/evidence/run_tables.hpp"
+#include "unit/io/temporary_directory.hpp"
 
 namespace plansearch::kernel_fit_test {
 namespace {

@@ -8,6 +8,8 @@
 #include <string>
 
 #include "answer/make_report.hpp"
+#include "evidence/validate/run_prediction.hpp"
+#include "evidence/validate/run_record.hpp"
 #include "io/document/file.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
@@ -15,8 +17,6 @@
 #include "plansearch/report.hpp"
 #include "plansearch/setting_table.hpp"
 #include "question/resolve_plan.hpp"
-#include "evidence/validate/run_prediction.hpp"
-#include "evidence/validate/run_record.hpp"
 #include "support/source_directory.hpp"
 #include "unit/io/temporary_directory.hpp"
 

@@ -7,17 +7,17 @@
 #include <functional>
 #include <vector>
 
-#include "io/plan/blocks_document.hpp"
-#include "io/tables/csv.hpp"
+#include "evidence/validate/kernel_validation.hpp"
+#include "evidence/validate/run_record.hpp"
 #include "io/document/document.hpp"
 #include "io/document/file.hpp"
 #include "io/framework/framework_reader.hpp"
-#include "io/model/model_reader.hpp"
-#include "io/plan/plan_document.hpp"
 #include "io/hardware/profile_reader.hpp"
+#include "io/model/model_reader.hpp"
+#include "io/plan/blocks_document.hpp"
+#include "io/plan/plan_document.hpp"
+#include "io/tables/csv.hpp"
 #include "plansearch/error.hpp"
-#include "evidence/validate/kernel_validation.hpp"
-#include "evidence/validate/run_record.hpp"
 #include "support/mutator.hpp"
 #include "support/source_directory.hpp"
 #include "unit/io/temporary_directory.hpp"
