@@ -4,13 +4,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
-#include <cmath>
 
 #include "base/units.hpp"
-#include "evidence/validate/statistics.hpp"
+#include "evidence/evidence.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch::calibrate {

@@ -12,7 +12,7 @@
 #include <cmath>
 #include <map>
 
-#include "evidence/validate/statistics.hpp"
+#include "evidence/evidence.hpp"
 #include "measure/fit/fit_tables.hpp"
 
 namespace plansearch::calibrate {

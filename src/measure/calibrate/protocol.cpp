@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "evidence/validate/statistics.hpp"
+#include "evidence/evidence.hpp"
 #include "plansearch/stop_token.hpp"
 
 namespace plansearch::calibrate {

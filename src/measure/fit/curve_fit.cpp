@@ -23,8 +23,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "evidence/validate/site_fit.hpp"
-#include "evidence/validate/statistics.hpp"
+#include "evidence/evidence.hpp"
 
 namespace plansearch {
 namespace {

@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "evidence/validate/run_record.hpp"
-#include "evidence/validate/site_fit.hpp"
+#include "evidence/evidence.hpp"
 #include "measure/fit/fit_tables.hpp"
 #include "measure/fit/kernel_fit.hpp"
 #include "plansearch/cluster.hpp"

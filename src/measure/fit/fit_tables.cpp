@@ -10,7 +10,6 @@
 #include <set>
 #include <utility>
 
-#include "evidence/validate/statistics.hpp"
 #include "io/document/file.hpp"
 #include "io/tables/nccl_log.hpp"
 #include "plansearch/error.hpp"

@@ -23,7 +23,7 @@
 #include <utility>
 
 #include "base/units.hpp"
-#include "evidence/validate/site_fit.hpp"
+#include "evidence/evidence.hpp"
 
 namespace plansearch {
 namespace {

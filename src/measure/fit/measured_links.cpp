@@ -14,7 +14,7 @@
 #include "base/names.hpp"
 #include "base/units.hpp"
 #include "cost/collective/collective_cost.hpp"
-#include "evidence/validate/statistics.hpp"
+#include "evidence/evidence.hpp"
 
 namespace plansearch {
 namespace {

@@ -17,7 +17,7 @@
 #include <optional>
 
 #include "cost/kernels/compute_cost.hpp"
-#include "evidence/validate/statistics.hpp"
+#include "evidence/evidence.hpp"
 
 namespace plansearch {
 namespace {
