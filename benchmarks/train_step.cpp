@@ -19,7 +19,7 @@
 #include "measure/calibrate/backend.hpp"
 #include "measure/calibrate/backends/cpu_loops.hpp"
 #include "measure/calibrate/backends/cpu_trials.hpp"
-#include "measure/calibrate/processes/mpi.hpp"
+#include "measure/calibrate/processes/processes.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/shipped_data.hpp"
 

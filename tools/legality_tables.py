@@ -42,8 +42,8 @@ def rule_names():
 
 
 def built_in_names():
-    text = (ROOT / "src" / "base" / "infeasible.cpp").read_text(encoding="utf-8")
-    names = re.search(r"kNames\{(.*?)\}", text, re.S).group(1)
+    text = (ROOT / "src" / "base" / "words.cpp").read_text(encoding="utf-8")
+    names = re.search(r"kObstacles\{(.*?)\}", text, re.S).group(1)
     return ["built-in: " + name for name in re.findall(r'"([^"]+)"', names)]
 
 

@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/divisors.hpp"
+#include "base/checked.hpp"
 #include "plan/legality/legality.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "plan/stages/pipeline_shape.hpp"

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/divisors.hpp"
+#include "base/checked.hpp"
 #include "plan/primitives/offload.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "plan/stages/pipeline_shape.hpp"

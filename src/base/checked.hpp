@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products and sums of counts that stay inside their type.
+// Counts: products and sums that stay inside their type, and divisors.
 #pragma once
 
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <vector>
 
 namespace plansearch {
 
@@ -32,6 +33,20 @@ template <typename Counts>
 [[nodiscard]] constexpr std::int64_t saturated_sum(std::int64_t a, std::int64_t b) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   return a > kMost - b ? kMost : a + b;
+}
+
+/// The divisors of `n` up to `most`, ascending.
+[[nodiscard]] inline std::vector<int> divisors(
+    std::int64_t n, std::int64_t most = std::numeric_limits<int>::max()) {
+  std::vector<int> small;
+  std::vector<int> large;
+  for (std::int64_t i = 1; i * i <= n; ++i) {
+    if (n % i != 0) continue;
+    if (i <= most) small.push_back(static_cast<int>(i));
+    if (i != n / i && n / i <= most) large.push_back(static_cast<int>(n / i));
+  }
+  small.insert(small.end(), large.rbegin(), large.rend());
+  return small;
 }
 
 }  // namespace plansearch

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Content hashes: the same bytes give the same 64 bits on every machine and in every release.
+// Content hashes (the same bytes give the same 64 bits on every machine and in every release) and keys of maps as bytes.
 #pragma once
 
 #include <cstdint>
@@ -16,5 +16,11 @@ namespace plansearch {
 
 /// Sixteen lower-case hexadecimal digits.
 [[nodiscard]] std::string hash_text(std::uint64_t hash);
+
+/// Appends a value without padding as it lies in memory.
+template <typename T>
+void put_bytes(std::string& key, T value) {
+  key.append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
 
 }  // namespace plansearch

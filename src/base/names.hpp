@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names as users type them: canonical form and nearest known names.
+// Text from outside: names as users type them, with the nearest known ones, and text made safe for a terminal.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,7 +25,20 @@ namespace plansearch {
 /// The non-empty words between separators.
 [[nodiscard]] std::vector<std::string> words_of(std::string_view text, std::string_view separators);
 
+/// The text without blanks at its ends.
+[[nodiscard]] std::string_view trimmed(std::string_view text, std::string_view blanks = " ");
+
 /// "did you mean a, b or c?" or an empty string.
 [[nodiscard]] std::string did_you_mean(std::string_view name, std::span<const std::string> known);
+
+/// Characters of one part of a message: a place, a sentence, a hint.
+inline constexpr std::size_t kMostShown = 1500;
+
+/// The same text with control characters, line ends included, written as "\x1b" and the middle of
+/// what is longer than `most` left out.
+[[nodiscard]] std::string printable(std::string_view text, std::size_t most = kMostShown);
+
+/// Index of the first control character other than a tab or a line end; npos without one.
+[[nodiscard]] std::size_t find_control(std::string_view text);
 
 }  // namespace plansearch

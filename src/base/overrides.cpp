@@ -19,12 +19,7 @@ namespace {
 constexpr const char* kForm =
     "write KEY=VALUE, such as tiers.nvlink.bandwidth=225GB/s or framework.vocab_multiple=64";
 constexpr std::size_t kMostValues = 64;
-
-std::string trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\n");
-  if (first == std::string_view::npos) return {};
-  return std::string(text.substr(first, text.find_last_not_of(" \t\n") - first + 1));
-}
+constexpr std::string_view kBlanks = " \t\n";
 
 /// "model.layers" begins in the model's file, "tiers" in the machine's.
 OverriddenFile take_file(std::vector<std::string>& path) {
@@ -47,8 +42,8 @@ Override parse_override(const std::string& text) {
   result.typed = fmt::format("--set {}", text);
   if (equals == std::string::npos)
     throw InputError({}, fmt::format("{}: no value", result.typed), kForm);
-  result.path = split(trimmed(text.substr(0, equals)), ".");
-  result.value = trimmed(text.substr(equals + 1));
+  result.path = split(trimmed(text.substr(0, equals), kBlanks), ".");
+  result.value = trimmed(text.substr(equals + 1), kBlanks);
   const bool gap = std::any_of(result.path.begin(), result.path.end(),
                                [](const std::string& key) { return key.empty(); });
   if (gap) throw InputError({}, fmt::format("{}: a key is empty", result.typed), kForm);
@@ -60,7 +55,7 @@ Override parse_override(const std::string& text) {
 
 std::optional<double> leading_number(std::string_view text, std::string* unit) {
   const std::size_t end = text.find_first_not_of("0123456789.+-eE");
-  const auto number = parse_number(trimmed(text.substr(0, end)));
+  const auto number = parse_number(trimmed(text.substr(0, end), kBlanks));
   if (unit != nullptr) *unit = end == std::string_view::npos ? "" : std::string(text.substr(end));
   return number;
 }
@@ -105,7 +100,7 @@ std::vector<std::string> values_of(const std::string& text) {
   if (text.find_first_of("[{\"'") != std::string::npos) return {text};
   if (text.find("..") != std::string::npos) return values_of_range(text);
   std::vector<std::string> values;
-  for (const std::string& part : split(text, ",")) values.push_back(trimmed(part));
+  for (const std::string& part : split(text, ",")) values.emplace_back(trimmed(part, kBlanks));
   return values;
 }
 
@@ -114,7 +109,7 @@ std::vector<std::string> values_of(const std::string& text) {
 std::vector<Override> parse_overrides(std::string_view text) {
   std::vector<Override> result;
   for (const std::string& part : split(text, ";")) {
-    const std::string one = trimmed(part);
+    const std::string one(trimmed(part, kBlanks));
     if (one.empty()) continue;
     Override found = parse_override(one);
     for (const Override& other : result) {

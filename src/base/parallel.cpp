@@ -5,11 +5,8 @@
 #include <atomic>
 #include <condition_variable>
 #include <exception>
-#include <mutex>
 #include <system_error>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "plansearch/stop_token.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one function that distributes work over threads, and things that its tasks borrow.
+// Work over threads, and what its tasks borrow one at a time.
 #pragma once
 
 #include <cstddef>
@@ -21,9 +21,8 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
 /// Cores this process may use; at least 1.
 [[nodiscard]] int available_threads();
 
-/// Things that tasks borrow one at a time and give back: buffers that grow once. Thread-safe. Holds
-/// as many as were ever borrowed at the same time; which one a task gets must not matter for what
-/// it computes.
+/// Thread-safe. Holds as many things as were ever borrowed at the same time; which one a task gets
+/// must not matter for what it computes.
 template <typename T>
 class Pool {
  public:

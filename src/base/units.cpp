@@ -7,6 +7,8 @@
 #include <cmath>
 #include <span>
 
+#include "base/names.hpp"
+
 namespace plansearch {
 namespace {
 
@@ -19,32 +21,50 @@ constexpr double kKi = 1024.0;
 
 constexpr Unit kTimes[] = {{"s", 1.0},   {"ms", 1e-3},  {"us", 1e-6},  {"\xC2\xB5s", 1e-6},
                            {"ns", 1e-9}, {"min", 60.0}, {"h", 3600.0}, {"d", 86400.0}};
-constexpr Unit kSizes[] = {{"B", 1.0},
-                           {"kB", 1e3},
+constexpr Unit kSizes[] = {{"kB", 1e3},
                            {"MB", 1e6},
                            {"GB", 1e9},
                            {"TB", 1e12},
                            {"PB", 1e15},
+                           {"B", 1.0},
                            {"KiB", kKi},
                            {"MiB", kKi* kKi},
                            {"GiB", kKi* kKi* kKi},
                            {"TiB", kKi* kKi* kKi* kKi},
                            {"PiB", kKi* kKi* kKi* kKi* kKi}};
+constexpr std::span kShownSizes = std::span(kSizes).subspan<5>();
 constexpr Unit kBitRates[] = {{"bit/s", 0.125},    {"kbit/s", 0.125e3},  {"Mbit/s", 0.125e6},
                               {"Gbit/s", 0.125e9}, {"Tbit/s", 0.125e12}, {"b/s", 0.125},
                               {"kb/s", 0.125e3},   {"Mb/s", 0.125e6},    {"Gb/s", 0.125e9},
                               {"Tb/s", 0.125e12}};
-constexpr Unit kFlopRates[] = {{"FLOP/s", 1.0},   {"KFLOP/s", 1e3}, {"kFLOP/s", 1e3},
+constexpr Unit kFlopRates[] = {{"KFLOP/s", 1e3},  {"FLOP/s", 1.0},  {"kFLOP/s", 1e3},
                                {"MFLOP/s", 1e6},  {"GFLOP/s", 1e9}, {"TFLOP/s", 1e12},
                                {"PFLOP/s", 1e15}, {"EFLOP/s", 1e18}};
+constexpr std::span kShownFlopRates = std::span(kFlopRates).subspan<1>();
 constexpr Unit kPowers[] = {{"W", 1.0}, {"kW", 1e3}, {"MW", 1e6}};
 constexpr Unit kPrices[] = {{"$/h", 1.0}, {"USD/h", 1.0}};
 
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
+struct QuantityRow {
+  std::span<const Unit> units;
+  std::string_view example;
+  std::span<const Unit> per_second{};  ///< units that may stand before "/s"
+};
+template <typename Q>
+constexpr QuantityRow kRow{};
+template <>
+constexpr QuantityRow kRow<Seconds>{kTimes, "a time such as 4.2 us (s, ms, us, ns)"};
+template <>
+constexpr QuantityRow kRow<Bytes>{
+    kSizes, "a size such as 80 GiB (B, kB, MB, GB, TB decimal; KiB, MiB, GiB, TiB binary)"};
+template <>
+constexpr QuantityRow kRow<Bandwidth>{kBitRates, "a bandwidth such as 25 GB/s or 200 Gbit/s",
+                                      kSizes};
+template <>
+constexpr QuantityRow kRow<FlopRate>{kFlopRates, "a rate such as 312 TFLOP/s (k, M, G, T, P, E)"};
+template <>
+constexpr QuantityRow kRow<Watts>{kPowers, "a power such as 400 W"};
+template <>
+constexpr QuantityRow kRow<UsdPerHour>{kPrices, "a price such as 4.10 $/h"};
 
 /// Nothing physical lies outside 1e-30 .. 1e30, and products of a few such numbers stay finite.
 bool is_usable(double value) {
@@ -59,12 +79,12 @@ struct NumberAndUnit {
 };
 
 std::optional<NumberAndUnit> split(std::string_view text) {
-  text = trim(text);
+  text = trimmed(text);
   double number = 0.0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || !is_usable(number)) return std::nullopt;
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return NumberAndUnit{number, trim(text)};
+  return NumberAndUnit{number, trimmed(text)};
 }
 
 std::optional<double> factor_of(std::string_view name, std::span<const Unit> units) {
@@ -72,25 +92,6 @@ std::optional<double> factor_of(std::string_view name, std::span<const Unit> uni
     if (unit.name == name) return unit.factor;
   }
   return std::nullopt;
-}
-
-std::optional<double> scaled(double number, std::optional<double> factor) {
-  if (!factor) return std::nullopt;
-  const double value = number * *factor;
-  if (!is_usable(value)) return std::nullopt;
-  return value;
-}
-
-std::optional<double> parse_with(std::string_view text, std::span<const Unit> units) {
-  const auto parts = split(text);
-  if (!parts) return std::nullopt;
-  return scaled(parts->number, factor_of(parts->unit, units));
-}
-
-template <typename Q>
-std::optional<Q> as(std::optional<double> value) {
-  if (!value) return std::nullopt;
-  return Q{*value};
 }
 
 /// Three significant digits of a number in [0, 1024).
@@ -117,91 +118,47 @@ std::string with_prefix(double value, std::span<const Unit> units, double step) 
 }
 
 constexpr Unit kShownTimes[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1.0}};
-constexpr Unit kShownSizes[] = {{"B", 1.0},
-                                {"KiB", kKi},
-                                {"MiB", kKi* kKi},
-                                {"GiB", kKi* kKi* kKi},
-                                {"TiB", kKi* kKi* kKi* kKi},
-                                {"PiB", kKi* kKi* kKi* kKi* kKi}};
 constexpr Unit kShownBandwidths[] = {{"B/s", 1.0},  {"kB/s", 1e3},  {"MB/s", 1e6},
                                      {"GB/s", 1e9}, {"TB/s", 1e12}, {"PB/s", 1e15}};
-constexpr Unit kShownFlopRates[] = {{"FLOP/s", 1.0},  {"kFLOP/s", 1e3},  {"MFLOP/s", 1e6},
-                                    {"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15},
-                                    {"EFLOP/s", 1e18}};
 
 }  // namespace
 
-template <>
-std::optional<Seconds> parse_quantity<Seconds>(std::string_view text) {
-  return as<Seconds>(parse_with(text, kTimes));
-}
-
-template <>
-std::optional<Bytes> parse_quantity<Bytes>(std::string_view text) {
-  return as<Bytes>(parse_with(text, kSizes));
-}
-
-template <>
-std::optional<Bandwidth> parse_quantity<Bandwidth>(std::string_view text) {
+template <typename Q>
+std::optional<Q> parse_quantity(std::string_view text) {
   const auto parts = split(text);
   if (!parts) return std::nullopt;
   std::string_view unit = parts->unit;
-  if (const auto bits = factor_of(unit, kBitRates))
-    return as<Bandwidth>(scaled(parts->number, bits));
-  if (unit.size() < 3 || unit.substr(unit.size() - 2) != "/s") return std::nullopt;
-  unit.remove_suffix(2);
-  return as<Bandwidth>(scaled(parts->number, factor_of(unit, kSizes)));
+  auto factor = factor_of(unit, kRow<Q>.units);
+  if (!factor && unit.ends_with("/s")) {
+    unit.remove_suffix(2);
+    factor = factor_of(unit, kRow<Q>.per_second);
+  }
+  if (!factor || !is_usable(parts->number * *factor)) return std::nullopt;
+  return Q{parts->number * *factor};
 }
 
-template <>
-std::optional<FlopRate> parse_quantity<FlopRate>(std::string_view text) {
-  return as<FlopRate>(parse_with(text, kFlopRates));
+template <typename Q>
+std::string_view expected_unit() {
+  return kRow<Q>.example;
 }
 
-template <>
-std::optional<Watts> parse_quantity<Watts>(std::string_view text) {
-  return as<Watts>(parse_with(text, kPowers));
-}
-
-template <>
-std::optional<UsdPerHour> parse_quantity<UsdPerHour>(std::string_view text) {
-  return as<UsdPerHour>(parse_with(text, kPrices));
-}
+template std::optional<Seconds> parse_quantity(std::string_view);
+template std::optional<Bytes> parse_quantity(std::string_view);
+template std::optional<Bandwidth> parse_quantity(std::string_view);
+template std::optional<FlopRate> parse_quantity(std::string_view);
+template std::optional<Watts> parse_quantity(std::string_view);
+template std::optional<UsdPerHour> parse_quantity(std::string_view);
+template std::string_view expected_unit<Seconds>();
+template std::string_view expected_unit<Bytes>();
+template std::string_view expected_unit<Bandwidth>();
+template std::string_view expected_unit<FlopRate>();
+template std::string_view expected_unit<Watts>();
+template std::string_view expected_unit<UsdPerHour>();
 
 std::optional<double> parse_number(std::string_view text) {
   const auto parts = split(text);
   if (!parts || !parts->unit.empty()) return std::nullopt;
   return parts->number;
-}
-
-template <>
-std::string_view expected_unit<Seconds>() {
-  return "a time such as 4.2 us (s, ms, us, ns)";
-}
-
-template <>
-std::string_view expected_unit<Bytes>() {
-  return "a size such as 80 GiB (B, kB, MB, GB, TB decimal; KiB, MiB, GiB, TiB binary)";
-}
-
-template <>
-std::string_view expected_unit<Bandwidth>() {
-  return "a bandwidth such as 25 GB/s or 200 Gbit/s";
-}
-
-template <>
-std::string_view expected_unit<FlopRate>() {
-  return "a rate such as 312 TFLOP/s (k, M, G, T, P, E)";
-}
-
-template <>
-std::string_view expected_unit<Watts>() {
-  return "a power such as 400 W";
-}
-
-template <>
-std::string_view expected_unit<UsdPerHour>() {
-  return "a price such as 4.10 $/h";
 }
 
 std::string to_text(Seconds value) {

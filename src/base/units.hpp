@@ -22,21 +22,9 @@ struct UsdPerHour {
 
 /// Parses text into a quantity; nullopt when the number or unit is malformed or missing, when the
 /// unit has another dimension, or when it is neither 0 nor 1e-30 .. 1e30. Negatives parse (callers
-/// decide what is legal).
+/// decide what is legal). For Seconds, Bytes, Bandwidth, FlopRate, Watts and UsdPerHour.
 template <typename Q>
 [[nodiscard]] std::optional<Q> parse_quantity(std::string_view text);
-template <>
-std::optional<Seconds> parse_quantity<Seconds>(std::string_view text);
-template <>
-std::optional<Bytes> parse_quantity<Bytes>(std::string_view text);
-template <>
-std::optional<Bandwidth> parse_quantity<Bandwidth>(std::string_view text);
-template <>
-std::optional<FlopRate> parse_quantity<FlopRate>(std::string_view text);
-template <>
-std::optional<Watts> parse_quantity<Watts>(std::string_view text);
-template <>
-std::optional<UsdPerHour> parse_quantity<UsdPerHour>(std::string_view text);
 
 /// The whole text as one number ("1e-3", "-2"), 0 or 1e-30 .. 1e30; nullopt for anything else.
 [[nodiscard]] std::optional<double> parse_number(std::string_view text);
@@ -44,18 +32,6 @@ std::optional<UsdPerHour> parse_quantity<UsdPerHour>(std::string_view text);
 /// An example of the expected quantity, for error messages: "a time such as 4.2 us".
 template <typename Q>
 [[nodiscard]] std::string_view expected_unit();
-template <>
-std::string_view expected_unit<Seconds>();
-template <>
-std::string_view expected_unit<Bytes>();
-template <>
-std::string_view expected_unit<Bandwidth>();
-template <>
-std::string_view expected_unit<FlopRate>();
-template <>
-std::string_view expected_unit<Watts>();
-template <>
-std::string_view expected_unit<UsdPerHour>();
 
 /// Three significant digits and the best prefix: "18.4 ms", "61.2 GiB", "312 TFLOP/s".
 [[nodiscard]] std::string to_text(Seconds value);

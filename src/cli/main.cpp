@@ -13,7 +13,7 @@
 #include <utility>
 #include <variant>
 
-#include "base/printable.hpp"
+#include "base/names.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/parse.hpp"

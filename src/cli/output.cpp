@@ -13,8 +13,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/names.hpp"
 #include "base/parallel.hpp"
-#include "base/printable.hpp"
 #include "cli/in_process.hpp"
 #include "io/document/file.hpp"
 #include "plansearch/error.hpp"

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
@@ -16,7 +15,6 @@
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/stopping.hpp"
-#include "measure/calibrate/drift.hpp"
 #include "measure/calibrate/probe.hpp"
 #include "measure/calibrate/processes/processes.hpp"
 #include "measure/calibrate/session.hpp"

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/key_bytes.hpp"
+#include "base/hash.hpp"
 #include "communication/redistribution/step_rates.hpp"
 #include "cost/collective/place.hpp"
 #include "plansearch/error.hpp"

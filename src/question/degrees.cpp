@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "base/checked.hpp"
-#include "base/divisors.hpp"
 #include "plan/degrees/framework_defaults.hpp"
 #include "plan/legality/legality.hpp"
 #include "plan/placements/ring_placements.hpp"

@@ -224,12 +224,6 @@ constexpr std::string_view kRoutingHint =
     "write a kind such as balanced, or the tokens of the fullest rank over the mean, such as 1.3; "
     "behind it \", capacity factor 2\" where tokens beyond it are dropped";
 
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
 [[noreturn]] void refuse(std::string_view text, std::string_view why) {
   throw InputError({}, fmt::format("{} {}: {}", kRoutingFlag, text, why),
                    std::string(kRoutingHint));

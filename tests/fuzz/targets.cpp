@@ -15,7 +15,7 @@
 
 #include "base/units.hpp"
 #include "evidence/validate/kernel_validation.hpp"
-#include "evidence/validate/run_case.hpp"
+#include "evidence/validate/run_prediction.hpp"
 #include "evidence/validate/run_record.hpp"
 #include "exchange/launch/read_configuration.hpp"
 #include "exchange/networks/import_reader.hpp"

@@ -14,7 +14,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/divisors.hpp"
+#include "base/checked.hpp"
 #include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "evaluate/step/bound_ladder.hpp"

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/divisors.hpp"
+#include "base/checked.hpp"
 #include "base/parallel.hpp"
 #include "plan/stages/expand.hpp"
 #include "plan/stages/pipeline_shape.hpp"

@@ -15,7 +15,7 @@
 #include <limits>
 #include <utility>
 
-#include "base/key_bytes.hpp"
+#include "base/hash.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {

@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/key_bytes.hpp"
+#include "base/hash.hpp"
 #include "communication/redistribution/redistribution_search.hpp"
 #include "plansearch/error.hpp"
 

@@ -12,7 +12,7 @@
 
 #include <algorithm>
 
-#include "base/key_bytes.hpp"
+#include "base/hash.hpp"
 
 namespace plansearch {
 

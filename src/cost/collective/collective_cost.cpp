@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: time and wire bytes of a collective on a group, sister groups active at the same time.
-// Source: where the group lies (collective/place.hpp), what its links give (collective/links.hpp),
-//         the algorithm that a library would pick (collective/select.cpp).
-// Assumes: ranks are placed block-wise; every device belongs to one active group.
+// Source: where the group lies and what its links give (collective/place.hpp), the algorithm that a library would pick
+//         (collective/select.cpp), or measured times of the profile (`measured` of a link).
+// Assumes: ranks are placed block-wise; every device belongs to one active group. Between two measured sizes the
+//          logarithm of time is linear in that of the size; below the smallest it is latency, above the largest time
+//          grows with the message.
 // Units: seconds, bytes.
-// Checked by: tests/unit/cost/collective_cost_test.cpp; docs/validation.md (collective tables)
+// Checked by: tests/unit/cost/collective_cost_test.cpp, measured_time_test.cpp; docs/validation.md (collective tables)
 #include "cost/collective/collective_cost.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cost/collective/algorithm.hpp"
-#include "cost/collective/measured_time.hpp"
 
 namespace plansearch {
 
@@ -65,6 +67,26 @@ CollectiveCost exchange_cost(const Cluster& cluster, Bytes message, const Proces
     cost.transfer = cost.time - time(Bytes(0));
   }
   return cost;
+}
+
+Seconds time_of(const MeasuredTimes& table, Bytes message) {
+  if (message <= table.sizes.front()) return table.times.front();
+  if (message >= table.sizes.back()) return table.times.back() * (message / table.sizes.back());
+  const auto above = std::lower_bound(table.sizes.begin(), table.sizes.end(), message);
+  const auto i = static_cast<std::size_t>(above - table.sizes.begin());
+  const double share =
+      std::log(message / table.sizes[i - 1]) / std::log(table.sizes[i] / table.sizes[i - 1]);
+  return table.times[i - 1] * std::pow(table.times[i] / table.times[i - 1], share);
+}
+
+std::optional<Seconds> measured_time(const LinkTier& tier, CommunicationKind kind, Bytes message,
+                                     const GroupSpan& span) {
+  const auto* curve = std::get_if<LocalLinkCurve>(&tier.curve);
+  if (curve == nullptr || curve->measured.empty() || span.nodes > 1.0) return std::nullopt;
+  for (const MeasuredTimes& table : curve->measured) {
+    if (table.ranks == span.ranks && table.kind == to_text(kind)) return time_of(table, message);
+  }
+  return std::nullopt;
 }
 
 }  // namespace plansearch

@@ -3,7 +3,9 @@
 // active at the same time.
 #pragma once
 
-#include "cost/collective/links.hpp"
+#include <optional>
+
+#include "cost/collective/place.hpp"
 #include "cost/collective/token_spread.hpp"
 #include "plansearch/cluster.hpp"
 #include "plansearch/communication_kind.hpp"
@@ -34,5 +36,12 @@ struct CollectiveCost {
 /// Exchanges that follow one another: 2 (p - 1) of a ring all-reduce, p - 1 of a gather or scatter,
 /// one of a send; all-to-all starts its p - 1 sends together and ends like a tree.
 [[nodiscard]] double latency_steps(CommunicationKind kind, double ranks);
+
+/// Time by a table; sizes beyond it follow its ends.
+[[nodiscard]] Seconds time_of(const MeasuredTimes& table, Bytes message);
+
+/// Nothing where the tier has no such table, and for groups of several nodes.
+[[nodiscard]] std::optional<Seconds> measured_time(const LinkTier& tier, CommunicationKind kind,
+                                                   Bytes message, const GroupSpan& span);
 
 }  // namespace plansearch

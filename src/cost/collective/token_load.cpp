@@ -10,7 +10,6 @@
 //          no rank takes more than an expert's limit times the mean.
 // Units: tokens.
 // Checked by: tests/unit/cost/token_load_test.cpp (routing of a million tokens)
-#include "cost/collective/token_load.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -6,6 +6,8 @@
 
 #include "cost/kernels/kernel_shape.hpp"
 #include "plansearch/cluster.hpp"
+#include "plansearch/concurrency.hpp"
+#include "plansearch/cluster.hpp"
 #include "plansearch/data_type.hpp"
 #include "plansearch/quantity.hpp"
 
@@ -52,5 +54,20 @@ struct MatmulKernel {
 
 /// Refuses formats the accelerator cannot run, naming those it can.
 void require_data_type(const Accelerator& accelerator, DataType type);
+
+/// Work in front of one product. A call counts once for the host, however many kernels it launches;
+/// bytes are per element of the weight.
+struct WeightExpansion {
+  int calls = 0;
+  Bytes moved;  ///< read and written by all kernels, the kept format and the result included
+  Bytes peak;   ///< of their results, while they run
+  bool kept_for_backward = false;  ///< backward reads the result again; else it is made anew
+};
+
+/// `product`: the format in which the weight is multiplied.
+[[nodiscard]] WeightExpansion weight_expansion(DataType kept, DataType product);
+
+/// Rates by set of activities that run at once; alone, each has the rate 1.
+[[nodiscard]] ConcurrencyRates concurrency_rates(const ConcurrencyCoefficients& shared);
 
 }  // namespace plansearch

@@ -10,7 +10,7 @@
 // Assumes: rates are constant while the same activities run; what takes turns shares evenly.
 // Units: shares of the speed alone.
 // Checked by: tests/unit/cost/concurrency_test.cpp; validation/published_overlap.csv.
-#include "cost/kernels/concurrency.hpp"
+#include "cost/kernels/compute_cost.hpp"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 // Computes: kernel sums of a block by pass, prices of the messages of its operators, tokens of the
 //           fullest rank of a layer's experts over the mean.
 // Source: evaluate/block/operator_time.hpp, evaluate/block/phase_message.hpp;
-//         cost/collective/token_load.hpp: ranks that share experts wait for each other at every
+//         cost/collective/token_spread.hpp: ranks that share experts wait for each other at every
 //         exchange, so that each layer takes as long as its fullest rank.
 // Assumes: messages grow with the sequences of a micro-batch or do not depend on them; the fullest
 //          rank of every layer is one and the same for memory: an upper limit; experts that are
@@ -11,7 +11,7 @@
 // Checked by: tests/unit/evaluate/block_profile_test.cpp, rank_load_test.cpp
 #include "evaluate/block/local_work.hpp"
 
-#include "cost/collective/token_load.hpp"
+#include "cost/collective/token_spread.hpp"
 #include "plan/primitives/recompute.hpp"
 
 namespace plansearch {

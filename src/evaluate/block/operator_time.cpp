@@ -18,7 +18,6 @@
 #include "communication/derive/tensor_policy.hpp"
 #include "cost/kernels/compute_cost.hpp"
 #include "cost/kernels/kernel_shape.hpp"
-#include "cost/kernels/weight_expansion.hpp"
 #include "evaluate/block/price_memo.hpp"
 #include "plansearch/error.hpp"
 #include "workload/operator_traits.hpp"

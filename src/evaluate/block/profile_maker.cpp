@@ -11,7 +11,7 @@
 #include <iterator>
 #include <utility>
 
-#include "cost/kernels/concurrency.hpp"
+#include "cost/kernels/compute_cost.hpp"
 #include "evaluate/block/host_copies.hpp"
 #include "evaluate/block/local_work.hpp"
 #include "plan/primitives/recompute.hpp"

@@ -4,7 +4,7 @@
 // Source: the operators' saved tensors (Korthikanti et al., arXiv 2205.05198, section 4), sharded
 // as
 //         placed; layout copies around attention are a constant of the framework;
-//         cost/kernels/weight_expansion.hpp: expanded weights that autograd keeps are there from
+//         cost/kernels/compute_cost.hpp: expanded weights that autograd keeps are there from
 //         the last forward pass of a layer to its backward.
 // Assumes: tensors that products alone read again may be kept in a format of their own
 //          (precision.saved); products run one after the other, so that one weight at a time is
@@ -17,8 +17,8 @@
 #include <algorithm>
 
 #include "communication/derive/tensor_policy.hpp"
+#include "cost/kernels/compute_cost.hpp"
 #include "cost/kernels/kernel_shape.hpp"
-#include "cost/kernels/weight_expansion.hpp"
 #include "plan/stages/layer_distribution.hpp"
 #include "workload/operator_traits.hpp"
 

@@ -4,7 +4,7 @@
 #include <tuple>
 #include <utility>
 
-#include "base/divisors.hpp"
+#include "base/checked.hpp"
 #include "evaluate/step/step_collectives.hpp"
 #include "plan/placements/ring_placements.hpp"
 #include "plansearch/error.hpp"

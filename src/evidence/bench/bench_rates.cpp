@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "evaluate/step/bound_ladder.hpp"
-#include "evidence/reproduce/alpa/stage_dp.hpp"
+#include "evidence/reproduce/alpa/alpa_planner.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/stop_token.hpp"
 #include "schedule/order/order_check.hpp"

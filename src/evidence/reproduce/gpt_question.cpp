@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <utility>
 
 #include "io/tables/csv.hpp"
 #include "plansearch/error.hpp"

@@ -6,9 +6,8 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
 
-#include "evidence/reproduce/figures.hpp"
+#include "evidence/reproduce/reproduce.hpp"
 #include "io/tables/csv.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/plan_report.hpp"

@@ -2,7 +2,6 @@
 // The communication-timing pass on fixed plans of GPT-2 XL. Its authors publish one figure, of the
 // pass and a plan made with it, on a cluster that is not named: it is printed, nothing is fitted to
 // it. The bands are the closed forms of equal stages, 2 points to both sides.
-#include "evidence/reproduce/hosoki_pass.hpp"
 
 #include <fmt/format.h>
 

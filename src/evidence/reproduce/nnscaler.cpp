@@ -2,8 +2,6 @@
 // nnScaler: its orders by themselves, in slots of one piece. Steps are rows with questions.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "evidence/reproduce/reproduce.hpp"
 #include "io/plan/blocks_document.hpp"
 #include "schedule/simulation/simulator.hpp"

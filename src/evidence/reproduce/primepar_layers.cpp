@@ -10,7 +10,6 @@
 #include "plan/stages/layer_distribution.hpp"
 #include "plansearch/load_problem.hpp"
 #include "search/strategies/partition/group_degrees.hpp"
-#include "search/strategies/partition/partition_planner.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch {

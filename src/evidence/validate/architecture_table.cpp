@@ -160,13 +160,6 @@ bool holds(const ArchitectureEntry& entry, const RunRecord& run) {
   return !entry.like || same_sizes(run, *entry.like);
 }
 
-std::string trimmed(std::string text) {
-  const auto space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
-  while (!text.empty() && space(text.back())) text.pop_back();
-  text.erase(text.begin(), std::find_if_not(text.begin(), text.end(), space));
-  return text;
-}
-
 /// Lower case, without what stands in brackets, at commas and semicolons.
 std::vector<std::string> parts_of(std::string_view text) {
   std::vector<std::string> parts(1);
@@ -182,7 +175,7 @@ std::vector<std::string> parts_of(std::string_view text) {
       parts.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     }
   }
-  for (std::string& part : parts) part = trimmed(std::move(part));
+  for (std::string& part : parts) part = std::string(trimmed(part, " \t\n\v\f\r"));
   return parts;
 }
 

@@ -44,7 +44,7 @@ struct ArchitectureEntry {
 };
 
 /// Columns of runs that entries may fill besides settings and degrees: the framework as it was then
-/// (the name of a shipped one), layers of every chunk (run_case.hpp), whether forwards run
+/// (the name of a shipped one), layers of every chunk (run_prediction.hpp), whether forwards run
 /// beside backwards, whose memory was read.
 inline constexpr std::array<std::string_view, 4> kOtherColumns{"release", "stage_layers",
                                                                "expert_overlap", "mem_rank"};

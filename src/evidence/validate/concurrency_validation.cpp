@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "cost/kernels/concurrency.hpp"
+#include "cost/kernels/compute_cost.hpp"
 #include "evidence/validate/lookup.hpp"
 
 namespace plansearch {
@@ -142,24 +142,12 @@ std::vector<KernelRow> predict_concurrent(const io::CsvTable& table,
   Lookup<ConcurrencyRates> rates([&](std::string_view gpu) {
     return concurrency_rates(profiles.accelerator(gpu).concurrency);
   });
-  std::vector<KernelRow> rows;
-  rows.reserve(table.rows().size());
-  for (const io::CsvRow& cells : table.rows()) {
-    KernelRow row;
-    row.line = cells.line;
-    row.cells = table.cells(cells);
+  return kernel_rows(table, [&](const io::CsvRow& cells, KernelRow& row) {
     const auto parts = parts_of(table, cells);
     row.cells["parts"] = names_of(parts);
     row.measured = Seconds(cell(table, cells, "time_ms") * kMillisecond);
-    try {
-      row.predicted = predict(parts, alone, rates, table.text(cells, "gpu"));
-    } catch (const InputError& error) {
-      if (!is_of_row(error)) throw;
-      row.reason = error.what();
-    }
-    rows.push_back(std::move(row));
-  }
-  return rows;
+    row.predicted = predict(parts, alone, rates, table.text(cells, "gpu"));
+  });
 }
 
 }  // namespace plansearch

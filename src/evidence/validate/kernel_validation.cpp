@@ -270,10 +270,8 @@ TableKind recognise_table(const io::CsvTable& table) {
       "k, gpu_to_gpu_mb, cpu_to_gpu_mb, gpu_to_cpu_mb, time_ms");
 }
 
-std::vector<KernelRow> predict_kernels(const io::CsvTable& table, TableKind kind,
-                                       const KernelProfiles& profiles) {
-  if (kind == TableKind::Concurrency) return predict_concurrent(table, profiles);
-  Predictor predictor(table, profiles);
+std::vector<KernelRow> kernel_rows(const io::CsvTable& table,
+                                   const std::function<void(const io::CsvRow&, KernelRow&)>& fill) {
   std::vector<KernelRow> rows;
   rows.reserve(table.rows().size());
   for (const io::CsvRow& cells : table.rows()) {
@@ -281,10 +279,7 @@ std::vector<KernelRow> predict_kernels(const io::CsvTable& table, TableKind kind
     row.line = cells.line;
     row.cells = table.cells(cells);
     try {
-      if (kind == TableKind::Matmul) row.cells["shape"] = shape_class(table, cells);
-      row.measured = predictor.measured(cells, kind);
-      row.predicted = (predictor.*row_of(kind).time)(cells);
-      if (!row.measured) row.reason = "neither time nor bus bandwidth is published";
+      fill(cells, row);
     } catch (const InputError& error) {
       if (!is_of_row(error)) throw;  // a malformed cell, not a missing rate
       row.reason = error.what();
@@ -292,6 +287,18 @@ std::vector<KernelRow> predict_kernels(const io::CsvTable& table, TableKind kind
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+std::vector<KernelRow> predict_kernels(const io::CsvTable& table, TableKind kind,
+                                       const KernelProfiles& profiles) {
+  if (kind == TableKind::Concurrency) return predict_concurrent(table, profiles);
+  Predictor predictor(table, profiles);
+  return kernel_rows(table, [&](const io::CsvRow& cells, KernelRow& row) {
+    if (kind == TableKind::Matmul) row.cells["shape"] = shape_class(table, cells);
+    row.measured = predictor.measured(cells, kind);
+    row.predicted = (predictor.*row_of(kind).time)(cells);
+    if (!row.measured) row.reason = "neither time nor bus bandwidth is published";
+  });
 }
 
 }  // namespace plansearch

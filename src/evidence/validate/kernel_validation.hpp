@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "evidence/validate/error_summary.hpp"
+#include "evidence/validate/statistics.hpp"
 #include "io/tables/csv.hpp"
 #include "plansearch/cluster.hpp"
 #include "plansearch/quantity.hpp"
@@ -37,6 +37,10 @@ struct KernelRow {
   std::string reason;  ///< why nothing is predicted or compared
   std::map<std::string, std::string, std::less<>> cells;
 };
+
+/// One a row of the table, as `fill` completes it; what it refuses is the row's reason.
+[[nodiscard]] std::vector<KernelRow> kernel_rows(
+    const io::CsvTable& table, const std::function<void(const io::CsvRow&, KernelRow&)>& fill);
 
 /// InputError for missing columns and malformed cells.
 [[nodiscard]] std::vector<KernelRow> predict_kernels(const io::CsvTable& table, TableKind kind,

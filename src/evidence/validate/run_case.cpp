@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Experts of a width that is not given are as wide as the MLP.
-#include "evidence/validate/run_case.hpp"
+#include "evidence/validate/run_prediction.hpp"
 
 #include <fmt/format.h>
 

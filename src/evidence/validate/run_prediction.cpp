@@ -7,15 +7,12 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <utility>
 
-#include "base/divisors.hpp"
+#include "base/checked.hpp"
 #include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "evaluate/answer/open_switches.hpp"
-#include "evidence/validate/run_case.hpp"
-#include "evidence/validate/run_problems.hpp"
-#include "evidence/validate/run_sites.hpp"
+#include "evidence/validate/site_fit.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "evidence/validate/run_problems.hpp"
+#include "evidence/validate/run_prediction.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -106,7 +106,7 @@ class Preparation {
     question.model = run_case.model.name;
     question.framework = files.framework->name;
     question.gpus = static_cast<int>(run.gpus);
-    question.site = "tuned";  // sites are factors on what is priced here (run_sites.hpp)
+    question.site = "tuned";  // sites are factors on what is priced here (site_fit.hpp)
     const std::string key = problem_key(run, question);
     auto known = group_of_.find(key);
     if (known == group_of_.end()) {

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "evidence/validate/run_record.hpp"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <utility>
 
 #include "io/model/model_sections.hpp"
 #include "plansearch/degree_table.hpp"
-#include "plansearch/error.hpp"
 #include "plansearch/setting_table.hpp"
 
 namespace plansearch {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/units.hpp"
-#include "evidence/validate/run_report.hpp"
+#include "evidence/validate/run_summary.hpp"
 #include "report/columns.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_fields.hpp"

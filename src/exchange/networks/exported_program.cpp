@@ -9,7 +9,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "base/printable.hpp"
+#include "base/names.hpp"
 #include "exchange/networks/zip_archive.hpp"
 #include "io/document/raw_value.hpp"
 

@@ -8,7 +8,6 @@
 #include <fstream>
 
 #include "base/names.hpp"
-#include "base/printable.hpp"
 #include "base/ranges.hpp"
 #include "exchange/networks/graph_text.hpp"
 #include "exchange/networks/lowering.hpp"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/printable.hpp"
+#include "base/names.hpp"
 
 namespace plansearch::io {
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "base/printable.hpp"
+#include "base/names.hpp"
 #include "exchange/networks/wire_reader.hpp"
 
 namespace plansearch::io {

@@ -5,7 +5,6 @@
 #include <charconv>
 
 #include "base/names.hpp"
-#include "base/printable.hpp"
 #include "base/ranges.hpp"
 #include "io/document/document.hpp"
 #include "io/document/raw_value.hpp"

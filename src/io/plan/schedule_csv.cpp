@@ -60,12 +60,7 @@ constexpr std::array kActionWords{ActionWord{"WAIT_REDUCE_GRAD", Act::Other},
                                   ActionWord{"I", Act::Input},
                                   ActionWord{"W", Act::Weight}};
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r";
-  const std::size_t first = text.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
-}
+constexpr std::string_view kBlanks = " \t\r";
 
 /// Cells and what they say; nothing about the order yet.
 class Parser {
@@ -78,7 +73,7 @@ class Parser {
       auto& cells = rows.emplace_back();
       for (const CsvCell& cell : row.cells) {
         where_ = {file_, cell.line, cell.column};
-        const std::string_view word = trimmed(cell.text);
+        const std::string_view word = trimmed(cell.text, kBlanks);
         if (!word.empty()) cells.push_back({actions(word), where_});
       }
     }
@@ -93,7 +88,7 @@ class Parser {
     if (close == std::string_view::npos || word.substr(close + 1) != kOverlapWord) refuse(word);
     std::vector<Action> result;
     for (const std::string& part : split(word.substr(1, close - 1), ";")) {
-      result.push_back(action(trimmed(part)));
+      result.push_back(action(trimmed(part, kBlanks)));
     }
     const bool pair = result.size() == 2 && result[0].act == Act::Forward &&
                       (result[1].act == Act::Full || result[1].act == Act::Input);
@@ -335,7 +330,7 @@ ComputeOrder read_schedule(const std::filesystem::path& path) {
 }
 
 std::optional<ScheduleId> find_or_read_schedule(std::string_view word) {
-  const std::string name(trimmed(word));
+  const std::string name(trimmed(word, kBlanks));
   const bool file = name.find('/') != std::string::npos || name.ends_with(".csv");
   if (!file || name.find('\0') != std::string::npos) return find_schedule(word);
   return given_schedule(name, read_schedule(name));

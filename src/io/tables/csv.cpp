@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/names.hpp"
-#include "base/printable.hpp"
 #include "base/ranges.hpp"
 #include "base/units.hpp"
 #include "io/document/file.hpp"

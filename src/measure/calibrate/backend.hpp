@@ -2,6 +2,9 @@
 // Where probes run: a processor, an accelerator, a model with known truth, or recorded tables.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,6 +16,7 @@
 
 #include "io/tables/sample_file.hpp"
 #include "measure/calibrate/probe.hpp"
+#include "measure/calibrate/processes/processes.hpp"
 #include "plansearch/shipped_data.hpp"
 
 namespace plansearch::calibrate {
@@ -91,5 +95,37 @@ struct BackendRow {
 [[nodiscard]] std::unique_ptr<Backend> make_backend(std::string_view name,
                                                     const BackendOptions& options,
                                                     const ShippedData& data);
+
+/// Operands move on with every call, through more memory than the caches hold.
+class Rotation {
+ public:
+  /// Sets of `footprint` bytes: twice the cache, within `most`.
+  Rotation(double footprint, double cache, double most) {
+    constexpr double kMostSets = 4096.0;
+    const double wanted = footprint <= 0.0 ? 1.0 : std::ceil(2.0 * cache / footprint);
+    sets_ = static_cast<std::size_t>(
+        std::clamp(std::min(wanted, std::floor(most / std::max(footprint, 1.0))), 1.0, kMostSets));
+  }
+  [[nodiscard]] std::size_t sets() const { return sets_; }
+  std::size_t next() { return turn_++ % sets_; }
+
+ private:
+  std::size_t sets_ = 1;
+  std::size_t turn_ = 0;
+};
+
+// The functions of the rows of `backends()`.
+[[nodiscard]] std::unique_ptr<Backend> make_cpu(const BackendOptions& options,
+                                                const ShippedData& data);
+[[nodiscard]] std::unique_ptr<Backend> make_cuda(const BackendOptions& options,
+                                                 const ShippedData& data);
+[[nodiscard]] std::unique_ptr<Backend> make_synthetic(const BackendOptions& options,
+                                                      const ShippedData& data);
+[[nodiscard]] std::unique_ptr<Backend> make_replay(const BackendOptions& options,
+                                                   const ShippedData& data);
+
+/// `own` measures on this process. What only one process cannot measure, none does.
+[[nodiscard]] std::unique_ptr<Backend> together(std::shared_ptr<Processes> processes,
+                                                std::unique_ptr<Backend> own);
 
 }  // namespace plansearch::calibrate

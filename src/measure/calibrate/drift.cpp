@@ -4,7 +4,7 @@
 // Assumes: a class drifts as a whole; single points scatter as they did when it was fitted.
 // Units: logarithms of ratios.
 // Checked by: tests/unit/measure/calibrate/drift_test.cpp
-#include "measure/calibrate/drift.hpp"
+#include "measure/calibrate/session.hpp"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include <cmath>
 #include <map>
 
-#include "evidence/validate/statistics.hpp"
+#include "evidence/evidence.hpp"
 #include "measure/fit/fit_tables.hpp"
 
 namespace plansearch::calibrate {

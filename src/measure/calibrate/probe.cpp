@@ -9,7 +9,6 @@
 
 #include "base/names.hpp"
 #include "base/units.hpp"
-#include "measure/calibrate/probes/probe_rows.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/network.hpp"
 #include "plansearch/transformer_builder.hpp"

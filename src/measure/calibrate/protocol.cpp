@@ -4,14 +4,14 @@
 // Assumes: blocks of one point are alike; those beyond five robust deviations are flagged and kept.
 // Units: seconds inside, microseconds in samples.
 // Checked by: tests/unit/measure/calibrate/protocol_test.cpp
-#include "measure/calibrate/protocol.hpp"
+#include "measure/calibrate/session.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "evidence/validate/statistics.hpp"
+#include "evidence/evidence.hpp"
 #include "plansearch/stop_token.hpp"
 
 namespace plansearch::calibrate {

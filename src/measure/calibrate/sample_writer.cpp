@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/calibrate/sample_writer.hpp"
+#include "measure/calibrate/session.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

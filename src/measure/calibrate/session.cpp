@@ -13,8 +13,6 @@
 
 #include "base/names.hpp"
 #include "base/units.hpp"
-#include "measure/calibrate/protocol.hpp"
-#include "measure/calibrate/sample_writer.hpp"
 
 namespace plansearch::calibrate {
 namespace {

@@ -7,10 +7,14 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "io/document/file.hpp"
+#include "io/tables/sample_file.hpp"
 #include "measure/calibrate/backend.hpp"
 #include "measure/calibrate/probe.hpp"
+#include "plansearch/cluster.hpp"
 #include "plansearch/stop_token.hpp"
 
 namespace plansearch::calibrate {
@@ -70,5 +74,66 @@ struct SessionSummary {
 /// so many are shuffled, so that drift of the machine is not taken for a trend of the sweep.
 [[nodiscard]] std::vector<Point> informative_order(const std::vector<std::vector<Point>>& probes,
                                                    std::uint64_t seed);
+
+/// How one point is measured: warm-up until times agree, then blocks of calls.
+struct Protocol {
+  double longest_warm_up = 0.5;  ///< seconds
+  double block = 0.1;            ///< seconds that the calls of a block should take
+  int blocks = 7;
+  [[nodiscard]] static Protocol quick() { return {0.1, 0.02, 5}; }
+  /// Seconds for a point whose call takes so long.
+  [[nodiscard]] double cost(double call) const;
+};
+
+/// The median of the blocks. A backend that returns nothing usable gives a sample with `failed`.
+[[nodiscard]] io::Sample measure(Backend& backend, const Point& point, const Protocol& protocol);
+
+/// Adds lines to a file of samples, each by one write.
+class SampleWriter {
+ public:
+  /// Opens or makes the file. What a killed run left of its last line is cut off; a file of another
+  /// machine or back end is an InputError, and so is one that cannot be written.
+  SampleWriter(std::string path, const io::SampledMachine& machine, std::string_view date);
+
+  /// Samples of earlier runs.
+  [[nodiscard]] const std::vector<io::Sample>& before() const { return old_.samples; }
+  void add(const io::Sample& sample);
+
+ private:
+  void write(std::string_view line);
+
+  std::string path_;
+  io::SampleFile old_;
+  io::Descriptor file_;
+};
+
+/// Samples of today against a profile: one class of operations.
+struct Drift {
+  std::string part;
+  std::size_t points = 0;
+  double ratio = 1.0;     ///< measured over predicted, median
+  double expected = 1.0;  ///< the same when the profile was fitted
+  double band = 0.0;      ///< of ln(ratio / expected), beyond which the part has drifted
+  [[nodiscard]] bool drifted() const;
+};
+
+/// A rank that others wait for.
+struct SlowRank {
+  std::string part;  ///< "kernels": of its own; "messages": of its group
+  std::size_t rank = 0;
+  std::string where{};     ///< host and GPU, as the machine says
+  double ratio = 1.0;      ///< its time over that of the middle rank, median
+  std::size_t points = 0;  ///< in which it was the slowest
+};
+
+/// The process that was the slowest in most points of the samples, by more than a tenth.
+[[nodiscard]] std::vector<SlowRank> slow_ranks(const io::SampledMachine& machine,
+                                               const std::vector<io::Sample>& samples);
+
+/// By format of products, by direction of attention, by passes over memory, by kind and group of
+/// collectives. Samples that the profile cannot predict are left out.
+[[nodiscard]] std::vector<Drift> drifts(const io::SampledMachine& machine,
+                                        const std::vector<io::Sample>& samples,
+                                        const Cluster& profile);
 
 }  // namespace plansearch::calibrate

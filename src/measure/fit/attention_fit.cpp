@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: share of the peak, rate of exponentials and start of a block of fused attention.
-// Source: least squares of studies/fit/curve_fit on cost/kernels/attention_time.
+// Source: least squares of measure/fit/curve_fit on cost/kernels/attention_time.
 // Assumes: backward is fitted by itself; bytes are moved as the base moves them; how long a call
 //          takes to start belongs to the benchmark where there is a base.
 // Units: logarithms of ratios; constants in their own.
@@ -13,8 +13,6 @@
 #include <cmath>
 #include <set>
 #include <utility>
-
-#include "measure/fit/kernel_group.hpp"
 
 namespace plansearch {
 namespace {

@@ -14,9 +14,6 @@
 #include "io/hardware/profile_reader.hpp"
 #include "io/plan/plan_document.hpp"
 #include "io/tables/sample_file.hpp"
-#include "measure/fit/fit_report.hpp"
-#include "measure/fit/fit_tables.hpp"
-#include "measure/fit/kernel_fit.hpp"
 #include "measure/fit/profile_sections.hpp"
 #include "plansearch/error.hpp"
 

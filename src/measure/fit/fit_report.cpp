@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/fit/fit_report.hpp"
+#include "measure/fit/fit_profile.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -273,16 +273,6 @@ std::string site_summary(const FitFindings& findings) {
       "known to {:.1f} %; single runs differ by {:.1f} %",
       findings.site->kept.size(), findings.runs.runs.size(), own.factor, findings.typical.factor,
       100.0 * own.spread, 100.0 * own.scatter);
-}
-
-std::string group_summary(const KernelGroupFit& group) {
-  std::string text = fmt::format(
-      "{}: {} of {} rows, off by {:.1f} % (median) before, {:.1f} % now; single rows scatter by "
-      "{:.1f} %",
-      group.part, group.rows, group.rows + group.outliers.size(), 100.0 * group.error_before,
-      100.0 * group.error_after, 100.0 * group.scatter);
-  if (!group.held_out) return text;
-  return text + fmt::format("; rows left out are off by {:.1f} %", 100.0 * group.held_out->error);
 }
 
 std::string fit_plot(const KernelFit& fit) {

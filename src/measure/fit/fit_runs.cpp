@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/fit/fit_runs.hpp"
+#include "measure/fit/fit_profile.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,10 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "evidence/validate/architecture_table.hpp"
-#include "evidence/validate/kernel_validation.hpp"
-#include "evidence/validate/run_prediction.hpp"
-#include "evidence/validate/statistics.hpp"
+#include "evidence/evidence.hpp"
 #include "io/tables/csv.hpp"
 #include "plansearch/error.hpp"
 

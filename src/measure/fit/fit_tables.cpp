@@ -10,10 +10,8 @@
 #include <set>
 #include <utility>
 
-#include "evidence/validate/statistics.hpp"
 #include "io/document/file.hpp"
 #include "io/tables/nccl_log.hpp"
-#include "io/tables/sample_file.hpp"
 #include "plansearch/error.hpp"
 #include "report/csv_text.hpp"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "evidence/validate/kernel_validation.hpp"
+#include "evidence/evidence.hpp"
 #include "io/tables/csv.hpp"
 #include "io/tables/sample_file.hpp"
 #include "plansearch/cluster.hpp"

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,6 +46,9 @@ struct KernelGroupFit {
   std::vector<std::string> outliers;  ///< places of rows that contradict the others
   std::vector<SeenRow> seen{};        ///< the rows that it rests on
 };
+
+/// A sentence that the provenance of the profile and the report both have.
+[[nodiscard]] std::string group_summary(const KernelGroupFit& group);
 
 struct KernelFit {
   Cluster cluster;  ///< the base with what was fitted
@@ -88,5 +93,42 @@ void fit_overlap(const std::vector<io::Sample>& samples, KernelFit& fit);
 
 /// "  concurrency: {...}" of an accelerator; empty where nothing was measured.
 [[nodiscard]] std::string concurrency_section(const KernelFit& fit);
+
+/// Tenth and ninetieth percentile of a normal distribution in standard deviations.
+inline constexpr double kTenth = 1.2816;
+inline constexpr double kLeastScatter = 0.05;
+/// Times so far from what is predicted are another accelerator's, or in other units.
+inline constexpr double kOtherKernels = 2.0;
+inline constexpr double kOtherLinks = 10.0;
+
+/// Constants of a curve that rows move.
+struct GroupProblem {
+  std::string part;
+  const KernelSample& sample;
+  std::size_t parameters = 0;
+  std::function<Cluster(std::span<const double>)> apply;  ///< the base with its constants moved
+  double usual = 0.0;                                     ///< scatter of a row
+  double between = 0.0;                                   ///< spread between machines
+  double other = 0.0;  ///< the ratio of times from which they are another machine's
+  Carried carried = Carried::Rates;
+};
+
+struct GroupFit {
+  CurveFit curve;
+  KernelGroupFit group;  ///< without its changes
+};
+
+/// Throws FitRefusal.
+[[nodiscard]] GroupFit fit_group(const GroupProblem& problem);
+
+/// Shares of what the data sheet promises end at all of it.
+[[nodiscard]] double moved_share(double base, double log);
+[[nodiscard]] double usual_scatter(const std::optional<Residual>& residual, const Cluster& base);
+/// Rows that scatter widely widen the residual of their curve.
+void widen(std::optional<Residual>& residual, double scatter, double usual);
+
+/// Tables by collective and ranks for the innermost tier, with the error of sizes left out; false
+/// where none has three sizes inside one node.
+[[nodiscard]] bool keep_measured_times(const std::vector<KernelTable>& tables, KernelFit& fit);
 
 }  // namespace plansearch

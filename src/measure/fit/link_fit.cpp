@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: rates of link tiers (bandwidth, latency) that bring prices of messages to measured
 //           times.
-// Source: studies/curve_fit; prices of cost/collective, as studies/kernel_validation asks for them.
+// Source: measure/fit/curve_fit; prices of cost/collective, as evidence/validate/kernel_validation asks for them.
 // Assumes: constants of one kind move together; flags of small messages between nodes are no matter
 //          of the cards; no share of a datasheet rate above one.
 // Units: logarithms of ratios; constants in their own.
@@ -13,12 +13,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "base/units.hpp"
-#include "evidence/validate/site_fit.hpp"
-#include "measure/fit/kernel_group.hpp"
+#include "evidence/evidence.hpp"
 
 namespace plansearch {
 namespace {

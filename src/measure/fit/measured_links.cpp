@@ -5,7 +5,7 @@
 // Assumes: sizes of one collective and group are measured once each.
 // Units: logarithms of seconds and bytes.
 // Checked by: tests/unit/measure/fit/measured_links_test.cpp
-#include "measure/fit/kernel_group.hpp"
+#include "measure/fit/kernel_fit.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -13,8 +13,8 @@
 
 #include "base/names.hpp"
 #include "base/units.hpp"
-#include "cost/collective/measured_time.hpp"
-#include "evidence/validate/statistics.hpp"
+#include "cost/collective/collective_cost.hpp"
+#include "evidence/evidence.hpp"
 
 namespace plansearch {
 namespace {

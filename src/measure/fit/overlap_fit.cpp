@@ -16,8 +16,8 @@
 #include <map>
 #include <optional>
 
-#include "cost/kernels/concurrency.hpp"
-#include "evidence/validate/statistics.hpp"
+#include "cost/kernels/compute_cost.hpp"
+#include "evidence/evidence.hpp"
 
 namespace plansearch {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "io/hardware/profile_reader.hpp"
 #include "io/plan/plan_document.hpp"
-#include "measure/fit/fit_report.hpp"
+#include "measure/fit/fit_profile.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "base/divisors.hpp"
+#include "base/checked.hpp"
 #include "plan/legality/legality.hpp"
 #include "plansearch/data_type.hpp"
 #include "plansearch/degrees.hpp"

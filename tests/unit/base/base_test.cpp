@@ -12,7 +12,6 @@
 #include "base/hash.hpp"
 #include "base/names.hpp"
 #include "base/parallel.hpp"
-#include "base/printable.hpp"
 #include "plansearch/data_type.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/provenance.hpp"

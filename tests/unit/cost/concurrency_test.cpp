@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cost/kernels/concurrency.hpp"
+#include "cost/kernels/compute_cost.hpp"
 
 #include <doctest/doctest.h>
 

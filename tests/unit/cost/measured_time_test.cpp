@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cost/collective/measured_time.hpp"
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 // Traffic, memory and launches of weights that are expanded in front of their products, by hand.
 #include <doctest/doctest.h>
 
-#include "cost/kernels/weight_expansion.hpp"
+#include "cost/kernels/compute_cost.hpp"
 
 namespace plansearch::weight_expansion_test {
 

@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "cost/collective/collective_cost.hpp"
-#include "evidence/reproduce/figures.hpp"
+#include "evidence/reproduce/reproduce.hpp"
 
 namespace plansearch::grid_model_test {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fixed plans of GPT-2 XL on three machines, before and after all passes over Alpa's lists.
-#include "evidence/reproduce/hosoki_pass.hpp"
+#include "evidence/reproduce/reproduce.hpp"
 
 #include <doctest/doctest.h>
 

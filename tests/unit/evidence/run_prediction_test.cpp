@@ -8,7 +8,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "evidence/validate/run_report.hpp"
+#include "evidence/validate/run_summary.hpp"
 #include "run_tables.hpp"
 #include "support/schedules.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "evidence/validate/run_sites.hpp"
+#include "evidence/validate/site_fit.hpp"
 
 #include <doctest/doctest.h>
 

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "measure/fit/fit_runs.hpp"
+#include "measure/fit/fit_profile.hpp"
 #include "unit/evidence/run_tables.hpp"
 
 namespace plansearch::site_fit_test {

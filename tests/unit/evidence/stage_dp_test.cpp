@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "evidence/reproduce/alpa/stage_dp.hpp"
+#include "evidence/reproduce/alpa/alpa_planner.hpp"
 #include "support/rounds.hpp"
 
 #include <doctest/doctest.h>

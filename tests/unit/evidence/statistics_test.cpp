@@ -6,8 +6,6 @@
 #include <cmath>
 #include <vector>
 
-#include "evidence/validate/error_summary.hpp"
-
 namespace plansearch::statistics_test {
 
 TEST_SUITE("unit") {

@@ -6,7 +6,7 @@
 #include <random>
 #include <set>
 
-#include "base/divisors.hpp"
+#include "base/checked.hpp"
 #include "support/schedules.hpp"
 #include "support/spaces.hpp"
 #include "support/toy_problem.hpp"

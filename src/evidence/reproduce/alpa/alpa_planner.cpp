@@ -16,12 +16,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <limits>
 #include <numeric>
 #include <tuple>
 
-#include "evidence/reproduce/alpa/stage_dp.hpp"
 #include "plan/stages/expand.hpp"
 #include "plansearch/error.hpp"
 #include "search/strategies/uneven/stage_catalog.hpp"

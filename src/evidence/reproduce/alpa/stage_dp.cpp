@@ -6,7 +6,7 @@
 //          than stages follow it.
 // Units: seconds of one micro-batch, devices.
 // Checked by: tests/unit/evidence/stage_dp_test.cpp (Alpa's own test tensor; brute force).
-#include "evidence/reproduce/alpa/stage_dp.hpp"
+#include "evidence/reproduce/alpa/alpa_planner.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -8,11 +8,9 @@
 #include <string>
 
 #include "measure/calibrate/backend.hpp"
-#include "measure/calibrate/backends/backend_rows.hpp"
-#include "measure/calibrate/backends/cpu_attention.hpp"
 #include "measure/calibrate/backends/cpu_trials.hpp"
-#include "measure/calibrate/probes/probe_rows.hpp"
-#include "measure/calibrate/processes/mpi.hpp"
+#include "measure/calibrate/probe.hpp"
+#include "measure/calibrate/processes/processes.hpp"
 
 namespace plansearch::calibrate {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/calibrate/backends/cpu_attention.hpp"
+#include "measure/calibrate/backends/cpu_trials.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "measure/calibrate/backends/cpu_loops.hpp"
-#include "measure/calibrate/probes/probe_rows.hpp"
+#include "measure/calibrate/probe.hpp"
 
 namespace plansearch::calibrate {
 namespace {

@@ -8,11 +8,10 @@
 #include <array>
 #include <cstdlib>
 #include <optional>
-#include <string>
 
 #include "base/parallel.hpp"
 #include "measure/calibrate/backends/cpu_loops.hpp"
-#include "measure/calibrate/probes/probe_rows.hpp"
+#include "measure/calibrate/probe.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch::calibrate {

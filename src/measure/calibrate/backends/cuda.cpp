@@ -9,12 +9,9 @@
 #include <vector>
 
 #include "measure/calibrate/backend.hpp"
-#include "measure/calibrate/backends/backend_rows.hpp"
 #include "measure/calibrate/backends/cuda_calls.hpp"
 #include "measure/calibrate/backends/cuda_kernels.hpp"
 #include "measure/calibrate/backends/cuda_library.hpp"
-#include "measure/calibrate/backends/cudnn_attention.hpp"
-#include "measure/calibrate/backends/nccl.hpp"
 #include "measure/calibrate/backends/nvml.hpp"
 
 namespace plansearch::calibrate {

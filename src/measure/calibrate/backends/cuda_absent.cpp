@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/calibrate/backends/backend_rows.hpp"
+#include "measure/calibrate/backend.hpp"
 
 namespace plansearch::calibrate {
 

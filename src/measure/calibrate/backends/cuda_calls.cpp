@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
-#include <vector>
 
 #include "measure/calibrate/backends/cuda_kernels.hpp"
 

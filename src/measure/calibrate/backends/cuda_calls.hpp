@@ -11,8 +11,8 @@
 
 #include "measure/calibrate/backend.hpp"
 #include "measure/calibrate/backends/cuda_library.hpp"
-#include "measure/calibrate/backends/rotation.hpp"
-#include "measure/calibrate/probes/probe_rows.hpp"
+#include "measure/calibrate/probe.hpp"
+#include "measure/calibrate/processes/processes.hpp"
 
 namespace plansearch::calibrate {
 
@@ -106,5 +106,44 @@ struct CudaPlace {
                                                 std::unique_ptr<DeviceCall> call,
                                                 std::unique_ptr<DeviceCall> beside,
                                                 std::function<double(double)> agree);
+
+/// Messages among GPUs by NCCL: all of a node in one process, or one GPU a process over many nodes.
+class Messages {
+ public:
+  Messages() = default;
+  virtual ~Messages() = default;
+  Messages(const Messages&) = delete;
+  Messages& operator=(const Messages&) = delete;
+  [[nodiscard]] virtual std::string version() const = 0;
+  /// Ranks of all processes.
+  [[nodiscard]] virtual int ranks() const = 0;
+  [[nodiscard]] virtual std::unique_ptr<DeviceCall> prepare(const Point& point) = 0;
+};
+
+/// Messages of the devices of this process; `processes` is null where there is one. Throws
+/// Unmeasurable with what is missing: the header when this was built, the library, a second GPU.
+[[nodiscard]] std::unique_ptr<Messages> make_messages(const CudaLibrary& cuda,
+                                                      const std::vector<int>& devices,
+                                                      Processes* processes);
+
+/// Fused attention by cuDNN's graph interface: the patterns that it takes for flash attention.
+class FusedAttention {
+ public:
+  FusedAttention() = default;
+  virtual ~FusedAttention() = default;
+  FusedAttention(const FusedAttention&) = delete;
+  FusedAttention& operator=(const FusedAttention&) = delete;
+  [[nodiscard]] virtual std::string version() const = 0;
+  /// Throws Unmeasurable for formats that are not of 16 bits and where cuDNN has no kernel.
+  [[nodiscard]] virtual std::unique_ptr<DeviceCall> prepare(const CudaPlace& place,
+                                                            const Point& point) = 0;
+};
+
+/// Throws Unmeasurable with what is missing: the header when this was built, or the library.
+[[nodiscard]] std::unique_ptr<FusedAttention> make_attention();
+
+/// Builds the graph of a point without a device; throws Unmeasurable where cuDNN takes it for
+/// wrong.
+void check_attention_graph(const Point& point);
 
 }  // namespace plansearch::calibrate

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "measure/calibrate/backends/cuda_library.hpp"
 
-#include <dlfcn.h>
-#include <fmt/format.h>
-
 #include <cstdlib>
-
-#include "measure/calibrate/backend.hpp"
 
 namespace plansearch::calibrate {
 namespace {

@@ -99,8 +99,6 @@ class ProductCall final : public DeviceCall {
     for (cublasLtMatrixLayout_t layout : {first_, second_, result_}) cuda_.layout_destroy(layout);
     cuda_.matmul_destroy(product_);
   }
-  ProductCall(const ProductCall&) = delete;
-  ProductCall& operator=(const ProductCall&) = delete;
 
   void issue(cudaStream_t stream) override {
     const float one = 1.0F;

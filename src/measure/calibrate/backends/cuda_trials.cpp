@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls timed by events: one after the other, in a graph, or beside another call.
 #include <algorithm>
-#include <cmath>
 
 #include "measure/calibrate/backends/cuda_calls.hpp"
 
@@ -90,8 +89,6 @@ class GraphTrial final : public Trial {
     cuda_.check(made, "a graph");
   }
   ~GraphTrial() override { static_cast<void>(cuda_.graph_exec_destroy(graph_)); }
-  GraphTrial(const GraphTrial&) = delete;
-  GraphTrial& operator=(const GraphTrial&) = delete;
 
   double run(int calls) override {
     const int graphs = (calls + kCaptured - 1) / kCaptured;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/calibrate/backends/cudnn_attention.hpp"
+#include "measure/calibrate/backends/cuda_calls.hpp"
 
 namespace plansearch::calibrate {
 

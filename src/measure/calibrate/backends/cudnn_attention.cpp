@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forward: scores, mask, softmax with its statistics, context. Backward: scores again from the
 // statistics, then the gradients of values, scores, queries and keys.
-#include "measure/calibrate/backends/cudnn_attention.hpp"
+#include "measure/calibrate/backends/cuda_calls.hpp"
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -260,8 +259,6 @@ class CudnnAttention final : public FusedAttention {
  public:
   CudnnAttention() { cudnn_.check(cudnn_.create(&handle_), "a handle"); }
   ~CudnnAttention() override { static_cast<void>(cudnn_.destroy(handle_)); }
-  CudnnAttention(const CudnnAttention&) = delete;
-  CudnnAttention& operator=(const CudnnAttention&) = delete;
 
   [[nodiscard]] std::string version() const override { return fmt::format("{}", cudnn_.version()); }
   [[nodiscard]] std::unique_ptr<DeviceCall> prepare(const CudaPlace& place,

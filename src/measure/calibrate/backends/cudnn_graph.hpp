@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <string>
 #include <vector>
 
 namespace plansearch::calibrate {

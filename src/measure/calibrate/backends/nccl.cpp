@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/calibrate/backends/nccl.hpp"
+#include "measure/calibrate/backends/cuda_calls.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -191,8 +191,6 @@ class NcclMessages final : public Messages {
       for (const ncclComm_t comm : comms) static_cast<void>(nccl_.destroy(comm));
     }
   }
-  NcclMessages(const NcclMessages&) = delete;
-  NcclMessages& operator=(const NcclMessages&) = delete;
 
   [[nodiscard]] std::string version() const override {
     int number = 0;

@@ -9,9 +9,9 @@
 #include <set>
 
 #include "base/names.hpp"
-#include "evidence/validate/kernel_validation.hpp"
+#include "evidence/evidence.hpp"
 #include "io/tables/csv.hpp"
-#include "measure/calibrate/backends/backend_rows.hpp"
+#include "measure/calibrate/backend.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch::calibrate {

@@ -8,9 +8,8 @@
 #include "base/hash.hpp"
 #include "cost/collective/collective_cost.hpp"
 #include "cost/kernels/compute_cost.hpp"
-#include "cost/kernels/concurrency.hpp"
-#include "measure/calibrate/backends/backend_rows.hpp"
-#include "measure/calibrate/probes/probe_rows.hpp"
+#include "measure/calibrate/backend.hpp"
+#include "measure/calibrate/probe.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch::calibrate {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "measure/calibrate/probes/probe_rows.hpp"
+#include "measure/calibrate/probe.hpp"
 
 namespace plansearch::calibrate {
 namespace {

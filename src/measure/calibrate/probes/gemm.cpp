@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "measure/calibrate/probes/probe_rows.hpp"
+#include "measure/calibrate/probe.hpp"
 #include "plansearch/data_type.hpp"
 
 namespace plansearch::calibrate {

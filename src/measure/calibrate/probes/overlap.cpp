@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "measure/calibrate/probes/probe_rows.hpp"
+#include "measure/calibrate/probe.hpp"
 
 namespace plansearch::calibrate {
 namespace {

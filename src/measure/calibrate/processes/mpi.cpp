@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/calibrate/processes/mpi.hpp"
+#include "measure/calibrate/processes/processes.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

@@ -8,7 +8,6 @@
 #include <cstdlib>
 
 #include "base/units.hpp"
-#include "measure/calibrate/processes/mpi.hpp"
 
 namespace plansearch::calibrate {
 namespace {

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "io/document/file.hpp"
+
 namespace plansearch::calibrate {
 
 /// Every function but the first few is called by all processes in the same order.
@@ -102,5 +104,46 @@ struct ProcessLost {
 /// Waits for all of them, at most so many seconds; throws Unmeasurable that names who is missing.
 [[nodiscard]] std::unique_ptr<Processes> join_store(
     const Launch& launch, const std::function<void(const std::string&)>& on_loss, double seconds);
+
+/// The processes that mpirun started together, by Open MPI, loaded at run time.
+class MpiProcesses final : public Processes {
+ public:
+  /// Null where this process was not started by Open MPI's mpirun, or alone. Throws Unmeasurable
+  /// where its library is not found.
+  [[nodiscard]] static std::unique_ptr<MpiProcesses> join();
+  ~MpiProcesses() override;
+
+  [[nodiscard]] int rank() const override;
+  [[nodiscard]] int size() const override;
+  [[nodiscard]] int size_of_node() const override;
+  [[nodiscard]] int place_in_node() const override;
+  [[nodiscard]] std::string launcher() const override;
+  [[nodiscard]] double max(double value) override;
+  [[nodiscard]] std::vector<std::string> texts(const std::string& own) override;
+  void wait_for_all() override;
+  /// One call in the group of this rank. `bytes` as nccl-tests counts them; both buffers hold as
+  /// many. False: there is no such collective.
+  bool communicate(const std::string& kind, const MessageGroup& group, float* from, float* to,
+                   double bytes);
+
+ private:
+  struct Library;
+  explicit MpiProcesses(std::unique_ptr<Library> library);
+  std::unique_ptr<Library> library_;
+};
+
+// Messages of bytes over TCP.
+
+/// Waits on every address of this machine; throws Unmeasurable where the port is taken.
+[[nodiscard]] io::Descriptor listen_on(int port);
+/// Not valid after so many seconds without anybody.
+[[nodiscard]] io::Descriptor accept_within(const io::Descriptor& listening, double seconds);
+/// Tries for so many seconds; not valid: nobody answered.
+[[nodiscard]] io::Descriptor connect_within(const std::string& host, int port, double seconds);
+
+/// False: the other side is gone.
+[[nodiscard]] bool send_text(const io::Descriptor& socket, const std::string& text);
+/// Nothing: the other side is gone. At most 64 MiB.
+[[nodiscard]] std::optional<std::string> receive_text(const io::Descriptor& socket);
 
 }  // namespace plansearch::calibrate

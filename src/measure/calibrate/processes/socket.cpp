@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/calibrate/processes/socket.hpp"
+#include "measure/calibrate/processes/processes.hpp"
 
 #include <fmt/format.h>
 #include <netdb.h>

@@ -7,7 +7,6 @@
 #include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -19,7 +18,6 @@
 
 #include "base/units.hpp"
 #include "measure/calibrate/backend.hpp"
-#include "measure/calibrate/processes/socket.hpp"
 
 namespace plansearch::calibrate {
 namespace {
@@ -62,8 +60,6 @@ class StoreProcesses final : public Processes {
     ended_ = true;
     watcher_.join();
   }
-  StoreProcesses(const StoreProcesses&) = delete;
-  StoreProcesses& operator=(const StoreProcesses&) = delete;
 
   [[nodiscard]] int rank() const override { return launch_.rank; }
   [[nodiscard]] int size() const override { return launch_.size; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/calibrate/backends/cpu_attention.hpp"
+#include "measure/calibrate/backends/cpu_trials.hpp"
 
 #include <doctest/doctest.h>
 

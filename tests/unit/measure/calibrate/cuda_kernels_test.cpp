@@ -9,7 +9,6 @@
 #include "measure/calibrate/backend.hpp"
 #include "measure/calibrate/backends/cuda_calls.hpp"
 #include "measure/calibrate/backends/cuda_library.hpp"
-#include "measure/calibrate/backends/cudnn_attention.hpp"
 
 namespace plansearch::calibrate::cuda_kernels_test {
 

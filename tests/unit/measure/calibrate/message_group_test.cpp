@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "measure/calibrate/probes/probe_rows.hpp"
+#include "measure/calibrate/probe.hpp"
 
 namespace plansearch::calibrate::message_group_test {
 

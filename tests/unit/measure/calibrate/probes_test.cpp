@@ -4,8 +4,8 @@
 #include <set>
 
 #include "measure/calibrate/backends/nvml.hpp"
-#include "measure/calibrate/drift.hpp"
-#include "measure/calibrate/probes/probe_rows.hpp"
+#include "measure/calibrate/probe.hpp"
+#include "measure/calibrate/session.hpp"
 
 namespace plansearch::calibrate::probes_test {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/calibrate/protocol.hpp"
+#include "measure/calibrate/session.hpp"
 
 #include <doctest/doctest.h>
 

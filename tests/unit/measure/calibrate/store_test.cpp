@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "measure/calibrate/backend.hpp"
-#include "measure/calibrate/processes/socket.hpp"
 
 namespace plansearch::calibrate::store_test {
 namespace {
