@@ -7,7 +7,6 @@
 #include "cost/kernels/kernel_shape.hpp"
 #include "plansearch/cluster.hpp"
 #include "plansearch/concurrency.hpp"
-#include "plansearch/cluster.hpp"
 #include "plansearch/data_type.hpp"
 #include "plansearch/quantity.hpp"
 

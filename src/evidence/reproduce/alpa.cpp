@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Megatron's step times on Alpa's machine, and Alpa's own sanity check. What planners find there
-// are rows with questions.
+// Megatron's step times on Alpa's machine, and Alpa's own sanity check. Plans that planners find
+// there are rows with questions.
 #include <fmt/format.h>
 
 #include <map>

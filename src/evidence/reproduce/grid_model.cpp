@@ -24,7 +24,7 @@ bool is_product(const PricedCommunication& line) {
   });
 }
 
-/// Launches and skew are no part of a closed form; neither is what hides what.
+/// Launches and skew are outside of a closed form, and so is overlap.
 Problem bare(Problem problem, DataType reduction) {
   Framework framework = *problem.framework;
   FrameworkConstants& c = framework.constants;

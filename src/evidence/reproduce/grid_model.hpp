@@ -70,8 +70,8 @@ inline constexpr BlockWeights kScriptWeights{12.0, 16.0, 3.0};
 
 /// Messages of the four products of every layer, in time, of plans that run the
 /// batch in one piece: derived, priced as any plan's, calls and launches of the
-/// framework taken off. What a network of twice the layers sends beyond one of
-/// these is theirs: ends are the same.
+/// framework taken off. The difference
+/// between a network of twice the layers and one of these is theirs: ends are the same.
 class DerivedGrid {
  public:
   struct Question {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Communication timing of pipelines on GPT-2 XL (Hosoki et al., IPSJ SIG-HPC 194, 2024): an
-// optimization pass over Alpa's runtime, and a planner that counts communication. Of the paper only
-// the abstract is public: its machine, batch and plan are not known, so that its gain is printed as
+// optimization pass over Alpa's runtime, and a planner that counts communication. Only the
+// abstract of the paper is public: its machine, batch and plan are not known, so that its gain is printed as
 // published and compared with nothing.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -22,7 +22,7 @@ namespace {
 constexpr double kMicrosecond = 1e-6;
 constexpr double kManyRanks = 1e6;
 
-/// An empty cell is unknown, which is no fault of the table.
+/// An empty cell is unknown, which is not an error of the table.
 double positive(const io::CsvTable& table, const io::CsvRow& row, std::string_view column) {
   const auto value = table.number(row, column, 0.0);
   if (!value) throw refusal(fmt::format("column {} is empty", column));

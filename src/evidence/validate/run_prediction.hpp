@@ -40,7 +40,7 @@ struct RunCase {
   /// them are the first one's until the plan is priced.
   std::vector<Degree> open_degrees{};
   int open_ranks = 1;
-  /// Degrees that are 1, and data parallelism over all ranks, as nobody says otherwise; where no
+  /// Degrees that are 1, and data parallelism over all ranks, as the row says nothing else; where no
   /// such plan fits they are open too.
   std::vector<Degree> assumed_degrees{};
   std::vector<std::int64_t> stage_layers{};  ///< of every chunk; empty: the framework's rule
@@ -99,7 +99,7 @@ struct RunPrediction {
   Verdict verdict = Verdict::Inexpressible;
   std::string reason;                  ///< empty when feasible
   std::vector<std::string> filled{};   ///< values that the columns do not give
-  bool chosen_micro_batch = false;     ///< by the prediction: nobody says it
+  bool chosen_micro_batch = false;     ///< by the prediction: the row leaves it out
   std::optional<PlanDegrees> plan{};   ///< absent where the row is inexpressible
   std::vector<std::string> regimes{};  ///< reasons why the run is hard to predict (regimes_of)
   /// Absent for plans that no framework could run; a rule of the framework does not hinder it.

@@ -68,7 +68,7 @@ struct RunReport {
   std::vector<SummarySet> sets{};
 };
 
-/// Tables of up to this many rows are shown row by row, without groups that nobody named.
+/// Tables of up to this many rows are shown row by row, without groups that were not named.
 inline constexpr std::size_t kFewRows = 40;
 
 /// Json and JsonLines (one line per row) hold every row; Table holds the summary and the rows that

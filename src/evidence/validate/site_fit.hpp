@@ -40,7 +40,7 @@ struct SiteFitRefusal {
 
 /// Whose run a measured row is: its column `site`, else the measured site that its source is of.
 struct RowSites {
-  std::string name;               ///< empty: the row does not say and nobody listed its source
+  std::string name;               ///< empty: the row does not say and its source is not listed
   std::optional<SiteEffect> own;  ///< where the site was measured
   SiteEffect typical;
   SiteEffect left_out;  ///< typical of all laboratories but the row's own

@@ -124,7 +124,7 @@ class Rotation {
 [[nodiscard]] std::unique_ptr<Backend> make_replay(const BackendOptions& options,
                                                    const ShippedData& data);
 
-/// `own` measures on this process. What only one process cannot measure, none does.
+/// `own` measures on this process. A probe that one process cannot measure is measured by none.
 [[nodiscard]] std::unique_ptr<Backend> together(std::shared_ptr<Processes> processes,
                                                 std::unique_ptr<Backend> own);
 

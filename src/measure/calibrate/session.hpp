@@ -91,7 +91,7 @@ struct Protocol {
 /// Adds lines to a file of samples, each by one write.
 class SampleWriter {
  public:
-  /// Opens or makes the file. What a killed run left of its last line is cut off; a file of another
+  /// Opens or makes the file. The rest of a line that a killed run left is cut off; a file of another
   /// machine or back end is an InputError, and so is one that cannot be written.
   SampleWriter(std::string path, const io::SampledMachine& machine, std::string_view date);
 

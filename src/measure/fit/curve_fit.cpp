@@ -6,7 +6,7 @@
 //         / (k + 1/2) of their mean; a start that is a guess weighs less. Rows that scatter s times
 //         more than usual weigh s^2 less. A parameter on which no row depends stays.
 // Assumes: log-normal scatter; rows further than six robust standard deviations from the median,
-//          about a robust fit (Huber), are no part of it (as in evidence/validate/site_fit).
+//          about a robust fit (Huber), stay out of it (as in evidence/validate/site_fit).
 // Units: logarithms of ratios.
 // Checked by: tests/unit/measure/fit/curve_fit_test.cpp
 //

@@ -133,7 +133,7 @@ std::string separating_column(const std::vector<FitRun>& runs) {
   for (const FitRun& fit : runs) logs.push_back(fit.log);
   const auto count = static_cast<double>(runs.size());
   const double all = squares_about_mean(logs) / (count - 1.0);
-  double best = 0.3;  // of the variance: less is no separation
+  double best = 0.3;  // of the variance: less does not separate
   std::string text;
   for (const auto& [column, unused] : runs.front().run.cells) {
     if (is_remark(column)) continue;

@@ -36,7 +36,7 @@ struct KernelTable {
 struct FitTables {
   std::vector<std::string> runs;  ///< paths
   std::vector<KernelTable> kernels;
-  std::vector<io::Sample> singles{};  ///< of probes that are no table: launches, overlap
+  std::vector<io::Sample> singles{};  ///< of probes without a table: launches, overlap
   std::vector<std::string> remarks;   ///< what could not be checked
   std::optional<FitRefusal> mixed;    ///< nothing may be fitted
 };

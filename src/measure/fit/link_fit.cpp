@@ -2,8 +2,8 @@
 // Computes: rates of link tiers (bandwidth, latency) that bring prices of messages to measured
 //           times.
 // Source: measure/fit/curve_fit; prices of cost/collective, as evidence/validate/kernel_validation asks for them.
-// Assumes: constants of one kind move together; flags of small messages between nodes are no matter
-//          of the cards; no share of a datasheet rate above one.
+// Assumes: constants of one kind move together; flags of small messages between nodes do not depend
+//          on the cards; no share of a datasheet rate above one.
 // Units: logarithms of ratios; constants in their own.
 // Checked by: tests/unit/measure/fit/kernel_fit_test.cpp
 #include "measure/fit/kernel_fit.hpp"

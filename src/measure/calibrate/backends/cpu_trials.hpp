@@ -64,7 +64,7 @@ struct CpuPlace {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// Causal attention on this processor, a block of queries at a time as fused kernels do. One head: rows of `size` features, scores scaled by 1 / sqrt(size), every query looks at the
+/// Causal attention on this processor, a block of queries at a time as fused kernels do. One head: rows of `size` features, scores scaled by 1 / sqrt(size), every query reads the
 /// keys up to its own place (at all of them where `causal` is false).
 struct HeadShape {
   int length = 0;

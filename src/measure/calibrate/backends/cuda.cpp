@@ -257,7 +257,7 @@ class CudaBackend final : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> make_cuda(const BackendOptions& options, const ShippedData& /*data*/) {
-  static_cast<void>(CudaLibrary());  // without a driver there is nobody to wait for
+  static_cast<void>(CudaLibrary());  // without a driver there is no process to wait for
   const std::shared_ptr<Processes> processes = join_processes(options.on_loss);
   auto own = std::make_unique<CudaBackend>(options, processes);
   if (!processes) return own;

@@ -110,7 +110,7 @@ struct Nvml::Library {
     return about + fmt::format(", {} NVLinks", links(device));
   }
 
-  /// "0-1 NV18, 0-2 SYS": by NVLink where both have links, else the way over PCI.
+  /// "0-1 NV18, 0-2 SYS": by NVLink where both have links, else the PCI path.
   [[nodiscard]] std::string topology() const {
     std::vector<std::string> pairs;
     for (std::size_t one = 0; one < devices.size(); ++one) {

@@ -138,7 +138,7 @@ class MpiProcesses final : public Processes {
 [[nodiscard]] io::Descriptor listen_on(int port);
 /// Not valid after so many seconds without anybody.
 [[nodiscard]] io::Descriptor accept_within(const io::Descriptor& listening, double seconds);
-/// Tries for so many seconds; not valid: nobody answered.
+/// Tries for so many seconds; not valid: no answer.
 [[nodiscard]] io::Descriptor connect_within(const std::string& host, int port, double seconds);
 
 /// False: the other side is gone.
