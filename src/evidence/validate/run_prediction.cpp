@@ -15,7 +15,6 @@
 #include "evidence/validate/site_fit.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
-#include "plansearch/evaluator.hpp"
 #include "question/degrees.hpp"
 
 namespace plansearch {

@@ -156,6 +156,15 @@ Sample read_sample(const Line& line, const Json& json) {
 
 }  // namespace
 
+std::string word_in(const SampleCells& cells, std::string_view name) {
+  const auto cell = cells.find(name);
+  return cell == cells.end() ? std::string() : cell->second;
+}
+
+double number_in(const SampleCells& cells, std::string_view name) {
+  return parse_number(word_in(cells, name)).value_or(1.0);
+}
+
 bool is_sample_file(std::string_view text) {
   const std::string_view first = text.substr(0, text.find('\n'));
   return first.starts_with('{') && first.find("plansearch/samples/") != std::string_view::npos;

@@ -15,6 +15,10 @@ inline constexpr std::size_t kLargestSampleFile = std::size_t{64} << 20U;
 
 /// A measured point, by the columns of the tables of `validate`: "m" -> "1024".
 using SampleCells = std::map<std::string, std::string, std::less<>>;
+/// Empty where there is no such cell.
+[[nodiscard]] std::string word_in(const SampleCells& cells, std::string_view name);
+/// 1 where there is no such cell, or another text in it.
+[[nodiscard]] double number_in(const SampleCells& cells, std::string_view name);
 
 /// The origin of the samples.
 struct SampledMachine {

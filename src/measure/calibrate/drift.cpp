@@ -20,22 +20,18 @@ namespace {
 
 constexpr double kLeastBand = 0.1;
 
-std::string cell_of(const KernelRow& row, const std::string& name) {
-  const auto cell = row.cells.find(name);
-  return cell == row.cells.end() ? std::string() : cell->second;
-}
-
 std::string part_of(TableKind kind, const KernelRow& row) {
-  if (kind == TableKind::Matmul) return "matmul " + cell_of(row, "dtype");
+  if (kind == TableKind::Matmul) return "matmul " + io::word_in(row.cells, "dtype");
   if (kind == TableKind::Stream) return "passes over memory";
-  if (kind == TableKind::Attention) return "attention " + cell_of(row, "direction");
-  return fmt::format("{} over {} ranks", cell_of(row, "collective"), cell_of(row, "gpus"));
+  if (kind == TableKind::Attention) return "attention " + io::word_in(row.cells, "direction");
+  return fmt::format("{} over {} ranks", io::word_in(row.cells, "collective"),
+                     io::word_in(row.cells, "gpus"));
 }
 
 /// Residual of a class in the profile; nothing: not measured.
 std::optional<Residual> residual_of(TableKind kind, const KernelRow& row, const Cluster& profile) {
   if (kind == TableKind::Matmul) {
-    const auto type = parse_data_type(cell_of(row, "dtype"));
+    const auto type = parse_data_type(io::word_in(row.cells, "dtype"));
     if (!type) return std::nullopt;
     const auto& curve = profile.accelerator.kernels.matmul.at(static_cast<std::size_t>(*type));
     return curve ? curve->residual : std::nullopt;

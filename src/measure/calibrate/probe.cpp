@@ -32,16 +32,6 @@ std::vector<double> extents_of(const Network& network, std::int64_t ranks) {
 
 }  // namespace
 
-double Point::number(std::string_view name) const {
-  const auto cell = cells.find(name);
-  return cell == cells.end() ? 1.0 : parse_number(cell->second).value_or(1.0);
-}
-
-std::string Point::word(std::string_view name) const {
-  const auto cell = cells.find(name);
-  return cell == cells.end() ? std::string() : cell->second;
-}
-
 std::span<const Probe> probes() {
   static constexpr std::array kProbes{
       Probe{"gemm", "matrix products in the three layouts of a training step", gemm_points,

@@ -19,10 +19,8 @@ struct Point {
   std::string_view probe;
   io::SampleCells cells;
 
-  /// 1 where the point has no such cell.
-  [[nodiscard]] double number(std::string_view name) const;
-  /// Empty where the point has no such cell.
-  [[nodiscard]] std::string word(std::string_view name) const;
+  [[nodiscard]] double number(std::string_view name) const { return io::number_in(cells, name); }
+  [[nodiscard]] std::string word(std::string_view name) const { return io::word_in(cells, name); }
   [[nodiscard]] std::string key() const { return io::sample_key(probe, cells); }
 };
 

@@ -32,13 +32,8 @@ struct AttentionPart {
   auto operator<=>(const AttentionPart&) const = default;
 };
 
-std::string cell(const KernelRow& row, std::string_view name) {
-  const auto found = row.cells.find(name);
-  return found == row.cells.end() ? std::string() : found->second;
-}
-
 AttentionPart part_of(const KernelRow& row) {
-  return {cell(row, "kernel"), cell(row, "direction") == kBackward};
+  return {io::word_in(row.cells, "kernel"), io::word_in(row.cells, "direction") == kBackward};
 }
 
 std::set<AttentionPart> parts_of(const std::vector<KernelTable>& tables) {

@@ -41,10 +41,9 @@ MatmulCurve& matmul_curve(Accelerator& chip, const std::string& format) {
 }
 
 std::string format_of(const KernelRow& row) {
-  const auto dtype = row.cells.find("dtype");
-  if (dtype == row.cells.end()) return {};
-  const auto type = parse_data_type(dtype->second);
-  return type ? std::string(to_text(*type)) : dtype->second;
+  const std::string dtype = io::word_in(row.cells, "dtype");
+  const auto type = parse_data_type(dtype);
+  return type ? std::string(to_text(*type)) : dtype;
 }
 
 /// The constants of a curve of products in the order of the parameters.

@@ -21,16 +21,6 @@ constexpr double kAbove = 1.1;
 constexpr double kMicrosecond = 1e-6;
 constexpr std::string_view kAboveFastest = "a tenth above the fastest sample";
 
-double count(const io::Sample& sample, std::string_view cell) {
-  const auto found = sample.cells.find(cell);
-  return found == sample.cells.end() ? 1.0 : parse_number(found->second).value_or(1.0);
-}
-
-std::string word(const io::Sample& sample, std::string_view cell) {
-  const auto found = sample.cells.find(cell);
-  return found == sample.cells.end() ? std::string() : found->second;
-}
-
 /// The fastest of each class but for one in twenty, which may be a wild sample.
 class Fastest {
  public:
@@ -49,24 +39,26 @@ class Fastest {
 };
 
 double bus_bytes(const io::Sample& sample) {
-  const double ranks = count(sample, "ranks");
-  const std::string kind = word(sample, "collective");
-  if (kind == "send_recv") return count(sample, "bytes");
-  return (kind == "all_reduce" ? 2.0 : 1.0) * (ranks - 1.0) / ranks * count(sample, "bytes");
+  const double ranks = io::number_in(sample.cells, "ranks");
+  const std::string kind = io::word_in(sample.cells, "collective");
+  if (kind == "send_recv") return io::number_in(sample.cells, "bytes");
+  return (kind == "all_reduce" ? 2.0 : 1.0) * (ranks - 1.0) / ranks *
+         io::number_in(sample.cells, "bytes");
 }
 
 void read_sample(const io::Sample& sample, Fastest& products, Fastest& passes, Fastest& messages,
                  Fastest& copies) {
   const double time = sample.time_us.value() * kMicrosecond;
-  if (sample.probe == "gemm" && parse_data_type(word(sample, "dtype"))) {
-    products.add(std::string(to_text(*parse_data_type(word(sample, "dtype")))),
-                 2.0 * count(sample, "m") * count(sample, "n") * count(sample, "k") / time);
+  if (sample.probe == "gemm" && parse_data_type(io::word_in(sample.cells, "dtype"))) {
+    products.add(std::string(to_text(*parse_data_type(io::word_in(sample.cells, "dtype")))),
+                 2.0 * io::number_in(sample.cells, "m") * io::number_in(sample.cells, "n") *
+                     io::number_in(sample.cells, "k") / time);
   } else if (sample.probe == "stream") {
-    passes.add("memory", count(sample, "bytes") / time);
+    passes.add("memory", io::number_in(sample.cells, "bytes") / time);
   } else if (sample.probe == "collective") {
     messages.add("link", bus_bytes(sample) / time);
   } else if (sample.probe == "host_copy") {
-    copies.add(word(sample, "direction"), count(sample, "bytes") / time);
+    copies.add(io::word_in(sample.cells, "direction"), io::number_in(sample.cells, "bytes") / time);
   }
 }
 

@@ -32,10 +32,8 @@ constexpr std::array kActivities{
 constexpr double kMostKept = 0.9;  // of the multiprocessors, as profiles may say
 
 std::optional<Activity> activity_of(const io::Sample& sample, std::string_view cell) {
-  const auto found = sample.cells.find(cell);
-  if (found == sample.cells.end()) return std::nullopt;
   for (const ActivityRow& row : kActivities) {
-    if (row.word == found->second) return row.activity;
+    if (row.word == io::word_in(sample.cells, cell)) return row.activity;
   }
   return std::nullopt;
 }
@@ -92,9 +90,8 @@ std::optional<double> path_share(const Slowdowns& slowdowns, const ActivityPair&
 void fit_launch(const std::vector<io::Sample>& samples, KernelFit& fit) {
   constexpr double kMicrosecond = 1e-6;
   for (const io::Sample& sample : samples) {
-    const auto kernel = sample.cells.find("kernel");
-    if (sample.probe != "launch" || !sample.time_us || kernel == sample.cells.end()) continue;
-    if (kernel->second != "graph") continue;
+    const bool graph = io::word_in(sample.cells, "kernel") == "graph";
+    if (sample.probe != "launch" || !sample.time_us || !graph) continue;
     fit.cluster.accelerator.kernels.stream.graph_launch = Seconds(*sample.time_us * kMicrosecond);
   }
 }

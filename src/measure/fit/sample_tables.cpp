@@ -43,11 +43,8 @@ const std::array kKinds{KindRow{"gemm", TableKind::Matmul, "gpu", kMatmul},
 
 /// Prices are of all groups at once, and of kinds that plans use.
 bool is_priced(const io::Sample& sample) {
-  const auto is = [&](std::string_view cell, std::string_view word) {
-    const auto found = sample.cells.find(cell);
-    return found != sample.cells.end() && found->second == word;
-  };
-  return !is("groups", "one") && !is("collective", "broadcast");
+  return io::word_in(sample.cells, "groups") != "one" &&
+         io::word_in(sample.cells, "collective") != "broadcast";
 }
 
 KernelTable table_of(const io::SampleFile& samples, const std::string& machine,

@@ -17,27 +17,25 @@
 namespace plansearch::calibrate {
 namespace {
 
-/// A cell of a sample, and the columns that hold it, the first that a table has.
 struct CellRow {
   std::string_view cell;
-  std::array<std::string_view, 2> columns;
-  std::string_view otherwise;  ///< empty: the row is left out
+  std::string_view otherwise{};  ///< empty: the row is left out
+  /// Hold it, the first that a table has; none: the column of its name.
+  std::array<std::string_view, 2> columns{};
 };
-constexpr std::array kGemm{CellRow{"dtype", {"dtype", ""}, "bf16"}, CellRow{"m", {"m", ""}, ""},
-                           CellRow{"n", {"n", ""}, ""}, CellRow{"k", {"k", ""}, ""}};
-constexpr std::array kAttention{CellRow{"direction", {"direction", ""}, "forward"},
-                                CellRow{"mask", {"mask", ""}, "causal"},
-                                CellRow{"dtype", {"dtype", ""}, "bf16"},
-                                CellRow{"batch", {"batch", ""}, ""},
-                                CellRow{"seq_len", {"seq_len", ""}, ""},
-                                CellRow{"heads", {"heads", ""}, ""},
-                                CellRow{"kv_heads", {"kv_heads", ""}, ""},
-                                CellRow{"head_dim", {"head_dim", ""}, ""}};
-constexpr std::array kStream{CellRow{"pass", {"pass", ""}, ""},
-                             CellRow{"bytes", {"bytes", ""}, ""}};
-constexpr std::array kCollective{
-    CellRow{"collective", {"collective", ""}, ""}, CellRow{"ranks", {"ranks", "gpus"}, ""},
-    CellRow{"nodes", {"nodes", ""}, "1"}, CellRow{"bytes", {"message_bytes", "bytes"}, ""}};
+constexpr std::array kGemm{CellRow{"dtype", "bf16"}, CellRow{"m"}, CellRow{"n"}, CellRow{"k"}};
+constexpr std::array kAttention{CellRow{"direction", "forward"},
+                                CellRow{"mask", "causal"},
+                                CellRow{"dtype", "bf16"},
+                                CellRow{"batch"},
+                                CellRow{"seq_len"},
+                                CellRow{"heads"},
+                                CellRow{"kv_heads"},
+                                CellRow{"head_dim"}};
+constexpr std::array kStream{CellRow{"pass"}, CellRow{"bytes"}};
+constexpr std::array kCollective{CellRow{"collective"}, CellRow{"ranks", "", {"ranks", "gpus"}},
+                                 CellRow{"nodes", "1"},
+                                 CellRow{"bytes", "", {"message_bytes", "bytes"}}};
 
 struct ReplayKind {
   TableKind table;
@@ -59,7 +57,8 @@ class ReplayTrial final : public Trial {
 };
 
 std::string cell_of(const io::CsvTable& table, const io::CsvRow& row, const CellRow& cell) {
-  for (const std::string_view column : cell.columns) {
+  const std::array own{cell.cell, std::string_view()};
+  for (const std::string_view column : cell.columns.front().empty() ? own : cell.columns) {
     if (column.empty() || !table.has(column)) continue;
     std::string text = table.text(row, column);
     if (cell.cell == "collective") {
