@@ -227,12 +227,12 @@ page::Curve row_points(const KernelGroupFit& group, double (*height)(const SeenR
   return points;
 }
 
-page::Figure rows_figure(const KernelGroupFit& group, std::string alt, std::string y_name,
+page::Figure rows_figure(const KernelGroupFit& group, std::string_view alt, std::string_view y_name,
                          std::vector<page::Curve> curves, page::NumberText y_text) {
-  return page::curves({.alt = group.part + ": " + alt,
+  return page::curves({.alt = fmt::format("{}: {}", group.part, alt),
                        .curves = std::move(curves),
                        .x_name = "predicted",
-                       .y_name = std::move(y_name),
+                       .y_name = fmt::format("{}: {}", group.part, y_name),
                        .x_text = [](double x) { return to_text(Seconds(x)); },
                        .y_text = std::move(y_text),
                        .scale = page::Scale::Logarithmic});
