@@ -14,14 +14,11 @@
 #include <limits>
 #include <numeric>
 
+#include "base/ranges.hpp"
 #include "base/rows.hpp"
 
 namespace plansearch {
 namespace {
-
-bool contains(const std::vector<std::size_t>& nodes, std::size_t node) {
-  return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
-}
 
 /// How far apart the options of a node lie in a table; 0 where it is none of its nodes.
 std::size_t stride(const CostTable& table, std::size_t node,

@@ -26,10 +26,6 @@ std::span<const CommandRow> exchange_commands() {
 
 namespace plansearch {
 
-bool io::is_import(const std::filesystem::path& path) {
-  return path.extension() == ".pt2" || path.extension() == ".onnx";
-}
-
 io::Document io::read_import(const std::filesystem::path& path,
                              const std::filesystem::path& /*stubs*/) {
   refuse_left_out(path.string(), "exchange");

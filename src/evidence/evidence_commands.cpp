@@ -202,7 +202,7 @@ int run_reproduce(const Options& o, const std::string& seed) {
 }
 
 int run_bench(const Options& o) {
-  const Output output(o);  // checked before anything is predicted
+  const Output output(o);  // checked before anything is measured
   output.write(render_bench(plansearch::run_bench(threads_of(o)), format_of(o)));
   return kExitOk;
 }

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/ranges.hpp"
 #include "plan/primitives/recompute.hpp"
 
 namespace plansearch {
@@ -31,10 +32,6 @@ std::vector<std::uint32_t> key_of(const OperandUse& touch) {
   }
   if (touch.leaving) numbers.push_back(touch.leaving->number);
   return numbers;
-}
-
-bool contains(const std::vector<std::size_t>& list, std::size_t value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
 }
 
 /// The ways of one node, `make` called by option.

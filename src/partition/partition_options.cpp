@@ -16,6 +16,7 @@
 #include <bit>
 #include <optional>
 
+#include "base/ranges.hpp"
 #include "communication/derive/partition_sequence.hpp"
 #include "plan/placements/check_placements.hpp"
 #include "plansearch/device_mesh.hpp"
@@ -25,10 +26,6 @@ namespace plansearch {
 namespace {
 
 using Kind = SequencePart::Kind;
-
-bool has(const std::vector<DimId>& dims, DimId dim) {
-  return std::find(dims.begin(), dims.end(), dim) != dims.end();
-}
 
 /// Dimensions of one operator by the letter of a sequence; squares come on top.
 using Letters = std::array<std::optional<DimId>, 4>;
@@ -45,7 +42,7 @@ Letters letters_of(const Network& network, const Block& block, const Operator& o
     if (role == DimRole::Batch) letters[letter(Kind::Batch)] = dim;
     if (role == DimRole::Sequence) letters[letter(Kind::Rows)] = dim;
     if (!is_feature(role)) continue;
-    const bool contracted = linear && !has(block.tensor(op.outputs.front()).dims, dim);
+    const bool contracted = linear && !contains(block.tensor(op.outputs.front()).dims, dim);
     auto& place = letters[letter(contracted ? Kind::Contraction : Kind::Columns)];
     // Norms of queries have heads outside what they normalise.
     if (!place) place = dim;

@@ -5,6 +5,7 @@
 // Assumes: readers of one tensor that ask for it again in backward do so for one reason.
 // Units: seconds per micro-batch and copy; lengths in elements.
 // Checked by: tests/unit/evaluate/choice_tables_test.cpp (random choices against whole plans)
+#include "base/ranges.hpp"
 #include "partition/choice_tables.hpp"
 
 #include <algorithm>
@@ -55,10 +56,6 @@ void for_each_way(const Ways& ways, std::uint32_t layout, Visit visit) {
   auto found = std::lower_bound(ways.begin(), ways.end(), layout,
                                 [](const auto& one, auto number) { return one.layout < number; });
   for (; found != ways.end() && found->layout == layout; ++found) visit(found->way);
-}
-
-bool contains(const std::vector<std::uint32_t>& list, std::uint32_t number) {
-  return std::find(list.begin(), list.end(), number) != list.end();
 }
 
 }  // namespace

@@ -132,10 +132,6 @@ class Importer {
 
 }  // namespace
 
-bool is_import(const std::filesystem::path& path) {
-  return path.extension() == ".pt2" || path.extension() == ".onnx";
-}
-
 Document read_import(const std::filesystem::path& path, const std::filesystem::path& stub_file) {
   const ImportedStubs stubs =
       stub_file.empty() ? ImportedStubs() : read_stubs(Document::read(stub_file));

@@ -114,6 +114,10 @@ ModelFile read_imported(const std::filesystem::path& path, const std::string& na
 
 }  // namespace
 
+bool is_import(const std::filesystem::path& path) {
+  return path.extension() == ".pt2" || path.extension() == ".onnx";
+}
+
 ModelFile read_model(const Document& document, const std::string& fallback_name,
                      const std::filesystem::path& families) {
   const Node root = document.root();

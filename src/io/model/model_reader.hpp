@@ -62,14 +62,12 @@ struct HfModel {
 [[nodiscard]] HfModel read_hf_config(const Node& root, const std::string& name,
                                      const std::filesystem::path& families);
 
-// Networks of other programs (.pt2, .onnx). Defined by the wing `exchange`; where a build leaves it out, by
-// src/absent/exchange.cpp, which says how to build it.
-
-/// Whether the name of a file says that it holds a network of another program.
+/// Whether the name of a file says that it holds a network of another program (.pt2, .onnx).
 [[nodiscard]] bool is_import(const std::filesystem::path& path);
 
 /// The network of a `.pt2` or `.onnx` file as a document plansearch/graph/v1. `stubs` is a file plansearch/stubs/v1 or
-/// empty. Operators that have no row, and whatever else cannot be read, are InputErrors.
+/// empty. Operators that have no row, and whatever else cannot be read, are InputErrors. Defined by the wing `exchange`;
+/// where a build leaves it out, by src/absent/exchange.cpp, which says how to build it.
 [[nodiscard]] Document read_import(const std::filesystem::path& path,
                                    const std::filesystem::path& stubs);
 

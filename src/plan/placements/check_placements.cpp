@@ -238,9 +238,10 @@ Result check_shape(const Block& block, const Operator& op, const SquareCut& squa
   const auto& weight = block.parameter(op.parameters.front()).dims;
   const auto& input = block.tensor(op.inputs.front()).dims;
   const auto& output = block.tensor(op.outputs.front()).dims;
-  const bool fits = has(input, square.m) && has(output, square.m) && !has(weight, square.m) &&
-                    has(input, square.n) && !has(output, square.n) && has(weight, square.n) &&
-                    !has(input, square.k) && has(output, square.k) && has(weight, square.k);
+  const bool fits =
+      contains(input, square.m) && contains(output, square.m) && !contains(weight, square.m) &&
+      contains(input, square.n) && !contains(output, square.n) && contains(weight, square.n) &&
+      !contains(input, square.k) && contains(output, square.k) && contains(weight, square.k);
   if (fits) return std::nullopt;
   return broken(
       fmt::format("{}: m is of its input and its output, n of its input and its weight, "
@@ -294,7 +295,8 @@ std::vector<std::string> cuttable(const Network& network, const Operator& op,
   for (const DimId dim : op.loop) {
     const Dimension& dimension = network.dimension(dim);
     const bool reduced = check_reduced(network, op, {dim, {0}}).has_value();
-    if (may_be_cut(dimension.role) && !reduced && !has(but, dim)) names.push_back(dimension.name);
+    if (may_be_cut(dimension.role) && !reduced && !contains(but, dim))
+      names.push_back(dimension.name);
   }
   return names;
 }
@@ -396,21 +398,21 @@ std::optional<Infeasible> check_ring(const Network& network, const Block& block,
   const auto& weight = block.parameter(op.parameters.front()).dims;
   const auto& input = block.tensor(op.inputs.front()).dims;
   const auto& output = block.tensor(op.outputs.front()).dims;
-  if (!has(input, ring.rows) || !has(output, ring.rows) || has(weight, ring.rows)) {
+  if (!contains(input, ring.rows) || !contains(output, ring.rows) || contains(weight, ring.rows)) {
     return broken(fmt::format("{}: rows of a ring are of its input and its output", op.name));
   }
   DimensionCut rows{ring.rows, {}};
   const DimensionCut* features = nullptr;
   for (const DimensionCut& cut : cuts) {
     if (cut.dim == ring.rows) rows.factors = cut.factors;
-    if (has(weight, cut.dim) && cut.factors == ring.factors) features = &cut;
+    if (contains(weight, cut.dim) && cut.factors == ring.factors) features = &cut;
   }
   if (features == nullptr || product_of(ring.factors, plan) < 2) {
     return broken(
         fmt::format("{}: no dimension of its weight is cut over the factors of the ring", op.name));
   }
   for (const std::uint8_t factor : ring.factors) {
-    if (has(std::vector(rows.factors.begin(), rows.factors.end()), factor)) {
+    if (contains(std::vector(rows.factors.begin(), rows.factors.end()), factor)) {
       return broken(
           fmt::format("{}: its rows are cut over factor t{} of the ring", op.name, factor));
     }
@@ -434,7 +436,7 @@ std::optional<Infeasible> check_edge(const Network& network, const Block& block,
     for (const TensorId id : *ports) {
       std::bitset<32> used;
       for (const DimensionCut& cut : cuts) {
-        if (!has(block.tensor(id).dims, cut.dim)) continue;
+        if (!contains(block.tensor(id).dims, cut.dim)) continue;
         if (auto bad = check_list(cut.factors, plan, used, what)) return bad;
       }
     }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/ranges.hpp"
 #include "plansearch/degrees.hpp"
 #include "plansearch/framework.hpp"
 #include "plansearch/infeasible.hpp"
@@ -15,11 +16,6 @@
 #include "plansearch/placements.hpp"
 
 namespace plansearch {
-
-template <typename T>
-[[nodiscard]] bool has(const std::vector<T>& list, const T& value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
 
 /// Cuts of one dimension over axes and factors of all kinds.
 inline constexpr std::size_t kMostCutsOfDimension = 8;

@@ -43,13 +43,13 @@ class RegionChecker {
   }
 
  private:
-  [[nodiscard]] bool inside(std::size_t op) const { return has(region_.operators, op); }
+  [[nodiscard]] bool inside(std::size_t op) const { return contains(region_.operators, op); }
   [[nodiscard]] const std::string& name(DimId dim) const { return network_.dimension(dim).name; }
 
   /// The dimension of the region that an operator carries.
   [[nodiscard]] const DimId* own(const Operator& op) const {
     const auto dim = std::find_if(region_.dims.begin(), region_.dims.end(),
-                                  [&](DimId id) { return has(op.loop, id); });
+                                  [&](DimId id) { return contains(op.loop, id); });
     return dim == region_.dims.end() ? nullptr : &*dim;
   }
 
@@ -93,7 +93,7 @@ class RegionChecker {
 
   [[nodiscard]] std::optional<std::size_t> maker(TensorId id) const {
     for (std::size_t i = 0; i < block_.operators.size(); ++i) {
-      if (has(block_.operators[i].outputs, id)) return i;
+      if (contains(block_.operators[i].outputs, id)) return i;
     }
     return std::nullopt;
   }
@@ -106,7 +106,7 @@ class RegionChecker {
       const auto made = maker(op.inputs[k]);
       if (!made || !inside(*made)) continue;
       const auto place = std::find_if(tensor.dims.begin(), tensor.dims.end(),
-                                      [&](DimId dim) { return has(region_.dims, dim); });
+                                      [&](DimId dim) { return contains(region_.dims, dim); });
       if (place == tensor.dims.end()) {
         return broken(fmt::format("{} reads the whole of {}, of which a piece of {} makes a part",
                                   op.name, tensor.name, block_.operators[*made].name));
@@ -114,7 +114,7 @@ class RegionChecker {
       const auto d = static_cast<std::size_t>(place - tensor.dims.begin());
       if (k >= op.reads.size() || op.reads[k].empty()) continue;
       const IndexExpression& read = op.reads[k][d];
-      if (read.plain() && has(region_.dims, read.terms.front().dim)) continue;
+      if (read.plain() && contains(region_.dims, read.terms.front().dim)) continue;
       return broken(fmt::format("{} reads places of other pieces along {} of {}", op.name,
                                 name(*place), tensor.name));
     }
@@ -177,7 +177,7 @@ using Result = std::optional<Infeasible>;
 
 /// A dimension that an index sums up besides the one that moves its window.
 bool is_tap(const Block& block, const Operator& op, DimId dim) {
-  if (has(block.tensor(op.outputs.front()).dims, dim)) return false;
+  if (contains(block.tensor(op.outputs.front()).dims, dim)) return false;
   const auto counts = [&](const IndexExpression& index) {
     return !index.plain() && !index.terms.empty() && moving_dimension(block, op, index) != dim &&
            std::any_of(index.terms.begin(), index.terms.end(),

@@ -4,6 +4,7 @@
 // Assumes: dimensions and operators of a block have names of their own.
 // Units: layers, numbers of factors.
 // Checked by: tests/unit/evaluate/placed_plan_test.cpp
+#include "base/ranges.hpp"
 #include "plansearch/placements.hpp"
 
 #include <fmt/format.h>
@@ -19,11 +20,6 @@ namespace plansearch {
 namespace {
 
 using Fault = std::optional<PlacementFault>;
-
-template <typename T>
-bool contains(const std::vector<T>& list, const T& value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
 
 /// Every copy of every block, and the number of the layer it is.
 struct Copy {

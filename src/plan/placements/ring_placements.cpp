@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/ranges.hpp"
 #include "plan/legality/legality_parts.hpp"
 #include "plan/placements/check_placements.hpp"
 #include "plan/stages/layer_distribution.hpp"
@@ -116,10 +117,6 @@ namespace {
 constexpr std::uint8_t kColumns = 0;
 constexpr std::uint8_t kRows = 1;
 constexpr std::uint8_t kRest = 2;
-
-bool contains(const std::vector<DimId>& dims, DimId dim) {
-  return std::find(dims.begin(), dims.end(), dim) != dims.end();
-}
 
 class Squares {
  public:

@@ -104,7 +104,7 @@ class Lowering {
     if (is_value(b)) return beside_value_.contains(a);
     const auto both = [&](const std::vector<DimId>& dims) {
       const std::vector<std::string> names = names_of(dims);
-      return has(names, a) && has(names, b);
+      return contains(names, a) && contains(names, b);
     };
     return std::any_of(network_.blocks.begin(), network_.blocks.end(), [&](const Block& block) {
       return std::any_of(block.operators.begin(), block.operators.end(),
@@ -146,7 +146,7 @@ class Lowering {
   [[nodiscard]] std::optional<EntryFault> check_dimension(const std::string& dimension) const {
     std::vector<std::string> known;
     for (const Dimension& own : network_.dimensions) known.push_back(own.name);
-    if (has(known, dimension)) return std::nullopt;
+    if (contains(known, dimension)) return std::nullopt;
     std::string hint = did_you_mean(dimension, known);
     if (hint.empty()) hint = fmt::format("its dimensions are {}", fmt::join(known, ", "));
     return EntryFault{fmt::format("{} has no dimension '{}'", network_.name, dimension),
@@ -156,7 +156,7 @@ class Lowering {
   /// Finds the factor that splits a dimension, or makes one.
   std::optional<EntryFault> join(const NamedSplit& split) {
     for (const Group& group : groups_) {
-      if (!has(group.dimensions, split.dimension)) continue;
+      if (!contains(group.dimensions, split.dimension)) continue;
       if (group.parts == split.parts) return std::nullopt;
       return EntryFault{
           fmt::format("{} is split into {} and into {}", split.dimension, group.parts, split.parts),
@@ -178,9 +178,9 @@ class Lowering {
                                               const std::vector<std::string>& had) const {
     std::vector<NamedCut> cuts;
     for (const NamedSplit& split : entry.split) {
-      if (!has(had, split.dimension)) continue;
+      if (!contains(had, split.dimension)) continue;
       const auto group = std::find_if(groups_.begin(), groups_.end(), [&](const Group& known) {
-        return has(known.dimensions, split.dimension);
+        return contains(known.dimensions, split.dimension);
       });
       FactorList factors;
       factors.push_back(static_cast<std::uint8_t>(group - groups_.begin()));
@@ -222,17 +222,17 @@ class Lowering {
         if (!selects(entry.what.of, block, op)) continue;
         const std::vector<std::string> had = names_of(op.loop);
         if (std::any_of(entry.pieces.begin(), entry.pieces.end(),
-                        [&](const NamedSplit& split) { return has(had, split.dimension); })) {
+                        [&](const NamedSplit& split) { return contains(had, split.dimension); })) {
           region.push_back(op.name);
         }
         std::vector<std::string> splits = had;
-        if (!has(had, std::string(kValueWord))) splits.emplace_back(kValueWord);
+        if (!contains(had, std::string(kValueWord))) splits.emplace_back(kValueWord);
         std::vector<NamedCut> cuts = cuts_of(entry, splits);
         if (cuts.empty()) continue;
         for (const TensorId id : op.outputs) {
-          if (!has(block.outputs, id)) continue;
+          if (!contains(block.outputs, id)) continue;
           for (NamedCut& cut : cuts_of(entry, names_of(block.tensor(id).dims))) {
-            if (!has(leaving, cut)) leaving.push_back(std::move(cut));
+            if (!contains(leaving, cut)) leaving.push_back(std::move(cut));
           }
         }
         add(names_.operators, op.name, block, entry, std::move(cuts));
