@@ -27,8 +27,5 @@ if(NOT PLANSEARCH_STATIC)  # a static executable comes alone: its libraries are 
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/plansearch DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library)
 endif()
 
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/hardware_profiles ${PROJECT_SOURCE_DIR}/models
-                  ${PROJECT_SOURCE_DIR}/frameworks ${PROJECT_SOURCE_DIR}/recipes ${PROJECT_SOURCE_DIR}/constraints
-                  ${PROJECT_SOURCE_DIR}/validation
-        DESTINATION ${CMAKE_INSTALL_DATADIR}/plansearch COMPONENT program)
+plansearch_install_data(${CMAKE_INSTALL_DATADIR}/plansearch COMPONENT program)
 include(Package)

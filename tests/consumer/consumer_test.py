@@ -48,6 +48,12 @@ class InstalledPackage(unittest.TestCase):
     def test_executable_reads_the_installed_data(self):
         self.assertIn("here-only", self.installed("list", "hw", "--format", "csv"))
 
+    def test_summary_of_a_table_stands_beside_the_data(self):
+        data = self.prefix / "share" / "plansearch"
+        table = run(sys.executable, data / "tools" / "validation_summary.py", data / "validation" / "published_runs.csv",
+                    "--binary", self.prefix / "bin" / "plansearch", "--by", "source", cwd=self.root)
+        self.assertIn("ranking", table.lower())
+
     def test_program_prices_plans_as_the_executable_does(self):
         build = self.root / "build"
         run(CMAKE, "-S", HERE, "-B", build, "-G", GENERATOR,
