@@ -8,9 +8,7 @@
 #include "plansearch/space.hpp"
 
 #include <algorithm>
-#include <utility>
 
-#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -37,9 +35,7 @@ PlanDegrees only(DegreeSet kept, const PlanDegrees& plan) {
 }  // namespace
 
 const SpaceDimension& SearchSpace::dimension(Degree degree) const {
-  const auto found =
-      std::find_if(dimensions.begin(), dimensions.end(),
-                   [&](const SpaceDimension& dimension) { return dimension.degree == degree; });
+  const auto found = std::ranges::find(dimensions, degree, &SpaceDimension::degree);
   PLANSEARCH_CHECK(found != dimensions.end());
   return *found;
 }
@@ -98,8 +94,8 @@ bool SpaceWalk::decide(std::size_t level, PlanDegrees& plan, int value) const {
     const std::int64_t parts = std::int64_t{1} * plan.data * plan.tensor_depth * plan.micro_batch;
     plan.micro_batches = static_cast<int>(space_.global_batch / parts);
   }
-  return std::all_of(asked_[level].begin(), asked_[level].end(),
-                     [&](const PlanPredicate& admits) { return admits(plan); });
+  return std::ranges::all_of(asked_[level],
+                             [&](const PlanPredicate& admits) { return admits(plan); });
 }
 
 std::int64_t SpaceCounter::below(std::size_t level, const PlanDegrees& plan) {

@@ -5,7 +5,6 @@
 // Units: bytes.
 // Checked by: tests/unit/search/search_test.cpp (equal to pricing every plan).
 #include <algorithm>
-#include <memory>
 #include <tuple>
 #include <utility>
 

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "answer/make_report.hpp"
+#include "base/ranges.hpp"
 #include "base/units.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/search.hpp"
@@ -192,8 +193,7 @@ std::vector<std::string> products_of(const Network& network, std::size_t dimensi
   std::vector<std::string> names;
   for (const Block& block : network.blocks) {
     for (const Operator& op : block.operators) {
-      const bool carries =
-          std::find(op.loop.begin(), op.loop.end(), static_cast<DimId>(dimension)) != op.loop.end();
+      const bool carries = contains(op.loop, static_cast<DimId>(dimension));
       if (carries && traits(op).is_product()) {
         names.push_back(fmt::format("{}: {}", block.name, op.name));
       }

@@ -253,7 +253,7 @@ CapacityReport plan_capacity(const ProblemRequest& request, const CapacityQuesti
   const bool asked =
       request.gpus || request.nodes || !request.gpu_list.empty() || !request.node_list.empty();
   const auto runs = [](const CapacityRow& row) { return row.runs(); };
-  if (!asked && std::any_of(report.rows.begin(), report.rows.end(), runs)) {
+  if (!asked && std::ranges::any_of(report.rows, runs)) {
     std::erase_if(report.rows, [&](const CapacityRow& row) { return !runs(row); });
   }
   fill_efficiency(report.rows);
@@ -280,7 +280,7 @@ std::string unmet_step(const CapacityReport& report) {
 
 std::string unmet(const CapacityReport& report) {
   const auto within = [](const CapacityRow& row) { return row.runs() && row.beyond.empty(); };
-  if (std::any_of(report.rows.begin(), report.rows.end(), within)) return {};
+  if (std::ranges::any_of(report.rows, within)) return {};
   const CapacityRow* nearest = nullptr;
   for (const CapacityRow& row : report.rows) {
     if (!row.affordable_tokens) continue;

@@ -15,6 +15,7 @@
 #include "answer/unstated.hpp"
 #include "base/names.hpp"
 #include "base/overrides.hpp"
+#include "base/ranges.hpp"
 #include "evaluate/answer/interval.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/search.hpp"
@@ -58,10 +59,8 @@ double sigma_of(const PlanReport& plan) {
 bool are_relatives(const Cluster& a, const Cluster& b) {
   std::vector<std::string> names = b.like;
   names.push_back(b.name);
-  const auto among = [&](const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  return among(a.name) || std::any_of(a.like.begin(), a.like.end(), among);
+  const auto among = [&](const std::string& name) { return contains(names, name); };
+  return among(a.name) || std::ranges::any_of(a.like, among);
 }
 
 /// Whether times on both rest on the same measured curves, as on a machine and one that is like it
@@ -126,7 +125,7 @@ class Comparison {
  private:
   static void add_new(const std::vector<std::string>& lines, std::vector<std::string>& known) {
     for (const std::string& line : lines) {
-      if (std::find(known.begin(), known.end(), line) == known.end()) known.push_back(line);
+      if (!contains(known, line)) known.push_back(line);
     }
   }
   /// Speed over the first row, and how sure it is.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ranges.hpp"
 #include "base/units.hpp"
 #include "exporters/export_plan.hpp"
 #include "plansearch/degree_table.hpp"
@@ -235,14 +236,11 @@ constexpr std::array kListings{
 }  // namespace
 
 std::vector<std::string> listing_names() {
-  std::vector<std::string> names;
-  for (const ListingRow& row : kListings) names.emplace_back(row.name);
-  return names;
+  return transformed<std::string>(kListings, &ListingRow::name);
 }
 
 std::string list_shipped(std::string_view what, Format format, int columns) {
-  const auto row = std::find_if(kListings.begin(), kListings.end(),
-                                [&](const ListingRow& known) { return known.name == what; });
+  const auto row = std::ranges::find(kListings, what, &ListingRow::name);
   PLANSEARCH_CHECK(row != kListings.end());
   const Listing listing = row->list();
   auto items = nlohmann::ordered_json::array();

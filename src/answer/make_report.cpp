@@ -8,7 +8,6 @@
 
 #include "evaluate/answer/interval.hpp"
 #include "plansearch/error.hpp"
-#include "plansearch/search.hpp"
 #include "plansearch/stop_token.hpp"
 #include "question/gpu_count.hpp"
 
@@ -68,7 +67,7 @@ std::vector<PlanReport> front_reports(const PlanEvaluator& evaluator,
              report.estimate.step.total() < best.step.total() * tie &&
              report.estimate.memory.total() > best.memory.total() * (1.0 - kSameMemory);
     };
-    const auto leader = std::find_if(reports.begin(), reports.end(), leads);
+    const auto leader = std::ranges::find_if(reports, leads);
     if (leader != reports.end()) {
       report.variant_of = static_cast<int>(leader - reports.begin()) + 1;
       leader->variants.push_back(member.plan);
@@ -122,8 +121,8 @@ CountsReport counts_report(const SearchResult& result) {
     if (counts.rejected[i] == 0) continue;
     report.rejected.emplace_back(to_text(static_cast<Obstacle>(i)), counts.rejected[i]);
   }
-  std::stable_sort(report.rejected.begin(), report.rejected.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::stable_sort(report.rejected,
+                           [](const auto& a, const auto& b) { return a.second > b.second; });
   return report;
 }
 

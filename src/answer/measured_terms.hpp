@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <optional>
 
 #include "io/tables/kernel_profile/step_profile.hpp"
 #include "plansearch/network.hpp"

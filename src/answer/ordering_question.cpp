@@ -100,7 +100,7 @@ std::variant<OrderingReport, NoWindow> answer(const OrderingQuestion& question) 
     report.order.peaks = peaks_of(report.plan, report.order.starts);
     report.order.makespan_bound = least_makespan(report.plan, report.micro_batches);
     const auto work = work_of_devices(report.plan);
-    report.order.period_bound = *std::max_element(work.begin(), work.end());
+    report.order.period_bound = *std::ranges::max_element(work);
     report.too_full = too_full(report.caps, report.order.peaks);
     return report;
   }

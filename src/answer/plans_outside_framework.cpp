@@ -34,7 +34,7 @@ std::vector<PlanDegrees> other_orders(const PlanDegrees& plan, const Framework& 
   for (const ScheduleId id : all_schedules()) {
     const Schedule& row = schedule_row(id);
     if (!suits(id, network)) continue;
-    if (row.tuned || std::find(listed.begin(), listed.end(), id) != listed.end()) continue;
+    if (row.tuned || std::ranges::find(listed, id) != listed.end()) continue;
     PlanDegrees other = plan;
     other.schedule = id;
     if (!row.chunks.contains(other.chunks)) other.chunks = row.chunks.fewest;
@@ -62,8 +62,8 @@ std::vector<BeyondReport> beyond_framework(const PlanEvaluator& evaluator,
   for (const PlanCandidate& candidate : ranked.first(std::min(kLooked, ranked.size()))) {
     for (const PlanDegrees& plan : other_orders(candidate.plan, *evaluator.problem().framework,
                                                 *evaluator.problem().network)) {
-      const bool known = std::any_of(found.begin(), found.end(),
-                                     [&](const PlanCandidate& f) { return f.plan == plan; });
+      const bool known =
+          std::ranges::any_of(found, [&](const PlanCandidate& f) { return f.plan == plan; });
       if (known || beyond.obstacle(plan)) continue;
       if (ladder.bound(Rung::EndStages, plan).memory > beyond.memory_limit()) continue;
       const Estimate estimate = beyond.simulate(*beyond.profile(plan), plan, *workspace);
@@ -71,7 +71,7 @@ std::vector<BeyondReport> beyond_framework(const PlanEvaluator& evaluator,
       found.push_back({plan, estimate});
     }
   }
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+  std::ranges::stable_sort(found, [](const auto& a, const auto& b) {
     return a.estimate.step.total() < b.estimate.step.total();
   });
   const double sigma = problem.framework->constants.paired_sigma;

@@ -6,10 +6,8 @@
 
 #include <algorithm>
 #include <memory>
-#include <string>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "answer/advice.hpp"
 #include "answer/export_question.hpp"
@@ -21,7 +19,6 @@
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/setting_table.hpp"
-#include "plansearch/shipped_data.hpp"
 #include "plansearch/space.hpp"
 #include "report/plan_cells.hpp"
 
@@ -37,8 +34,7 @@ struct Variant {
 /// The best of several variants, and how the next ones do; `whole` were searched to the end.
 std::string variants_text(std::vector<Variant> found, std::size_t whole, std::size_t all) {
   constexpr std::size_t kNamed = 3;
-  std::stable_sort(found.begin(), found.end(),
-                   [](const Variant& a, const Variant& b) { return a.order < b.order; });
+  std::ranges::stable_sort(found, {}, &Variant::order);
   std::vector<std::string> next;
   for (std::size_t i = 1; i < found.size() && next.size() < kNamed; ++i) {
     const auto& [admitted, step] = found[i].order;
@@ -144,8 +140,8 @@ ResolvedQuestion refusing(const ResolvedQuestion& asked, const std::vector<PlanF
   ResolvedQuestion changed = asked;
   Framework framework = *asked.problem.framework;
   for (const FrameworkFeature& one : asked.problem.framework->features) {
-    const bool has = std::any_of(features.begin(), features.end(),
-                                 [&](const PlanFeature& f) { return f.name == one.name; });
+    const bool has =
+        std::ranges::any_of(features, [&](const PlanFeature& f) { return f.name == one.name; });
     if (has) framework.rules.push_back(one.without);
   }
   changed.problem.framework = std::make_shared<const Framework>(std::move(framework));
@@ -159,9 +155,9 @@ bool asks_for_them(const ProblemRequest& request, const Problem& problem) {
         .has_value();
   };
   if (breaks(request.degrees)) return true;
-  return std::any_of(degree_table().begin(), degree_table().end(), [&](const DegreeRow& row) {
+  return std::ranges::any_of(degree_table(), [&](const DegreeRow& row) {
     const std::vector<int>& listed = request.limits.listed(row.degree);
-    return !listed.empty() && std::all_of(listed.begin(), listed.end(), [&](int value) {
+    return !listed.empty() && std::ranges::all_of(listed, [&](int value) {
       PinnedDegrees one;
       one.pin(row.degree, value);
       return breaks(one);
@@ -185,8 +181,8 @@ std::optional<WithoutReport> without_features(const ResolvedQuestion& asked,
     without.over_first = step / first.estimate.step.total() - 1.0;
   };
   // Ranked plans are the best of all, in order.
-  const auto ranked = std::find_if(report.plans.begin(), report.plans.end(),
-                                   [](const PlanReport& plan) { return plan.features.empty(); });
+  const auto ranked = std::ranges::find_if(
+      report.plans, [](const PlanReport& plan) { return plan.features.empty(); });
   if (ranked != report.plans.end()) {
     take(ranked->plan, ranked->estimate.step.total());
     return without;
@@ -258,9 +254,8 @@ PublishedReport priced(const Recipe& recipe, const ProblemRequest& request,
 
 void set_beside(const std::vector<PlanReport>& plans, PublishedReport& published) {
   if (plans.empty() || !published.reason.empty()) return;
-  const auto slower = std::find_if(plans.begin(), plans.end(), [&](const PlanReport& plan) {
-    return plan.estimate.step.total() >= published.step;
-  });
+  const auto slower = std::ranges::find_if(
+      plans, [&](const PlanReport& plan) { return plan.estimate.step.total() >= published.step; });
   const bool ranks = published.fits && slower != plans.end();
   published.rank = ranks ? static_cast<std::size_t>(slower - plans.begin()) + 1 : 0;
   published.over_first = published.step / plans.front().estimate.step.total() - 1.0;
@@ -280,8 +275,7 @@ std::vector<PublishedReport> published_plans(const std::vector<Recipe>& recipes,
   const auto order = [](const PublishedReport& p) {
     return std::tuple(!p.reason.empty(), !p.fits, p.step);
   };
-  std::stable_sort(all.begin(), all.end(),
-                   [&](const auto& a, const auto& b) { return order(a) < order(b); });
+  std::ranges::stable_sort(all, [&](const auto& a, const auto& b) { return order(a) < order(b); });
   return all;
 }
 

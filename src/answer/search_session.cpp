@@ -7,7 +7,6 @@
 
 #include "answer/plan_file.hpp"
 #include "plansearch/error.hpp"
-#include "plansearch/search.hpp"
 #include "plansearch/stop_token.hpp"
 #include "question/degrees.hpp"
 #include "search/strategies/strategy.hpp"

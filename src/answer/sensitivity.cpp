@@ -7,12 +7,10 @@
 #include <array>
 #include <cmath>
 #include <functional>
-#include <optional>
 #include <utility>
 #include <variant>
 
 #include "answer/make_report.hpp"
-#include "base/names.hpp"
 #include "base/overrides.hpp"
 #include "base/parallel.hpp"
 #include "io/document/name_resolver.hpp"
@@ -175,7 +173,7 @@ SensitivityReport sensitivity_of(const ResolvedQuestion& asked, const Problem& p
       report.rows.push_back(std::move(row));
     }
   }
-  std::stable_sort(report.rows.begin(), report.rows.end(), [](const auto& a, const auto& b) {
+  std::ranges::stable_sort(report.rows, [](const auto& a, const auto& b) {
     return std::abs(a.step_change) > std::abs(b.step_change);
   });
   return report;

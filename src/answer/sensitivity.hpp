@@ -4,7 +4,6 @@
 #pragma once
 
 #include <optional>
-#include <vector>
 
 #include "plansearch/load_problem.hpp"
 #include "plansearch/plan.hpp"

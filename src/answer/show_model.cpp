@@ -3,7 +3,6 @@
 
 #include "answer/show.hpp"
 #include "answer/shown_rows.hpp"
-#include "io/model/model_reader.hpp"
 #include "io/model/model_writer.hpp"
 #include "plansearch/shipped_data.hpp"
 #include "plansearch/transformer_builder.hpp"

@@ -4,11 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <system_error>
 #include <utility>
 
 #include "answer/sweep_files.hpp"
@@ -35,8 +32,8 @@ void check_spaces(const std::vector<io::TableQuestion>& questions) {
   const auto& spaces = named_spaces();
   for (const io::TableQuestion& question : questions) {
     const std::string& name = question.request.space;
-    const bool known = name.empty() || std::any_of(spaces.begin(), spaces.end(),
-                                                   [&](const auto& s) { return s.name == name; });
+    const bool known =
+        name.empty() || std::ranges::any_of(spaces, [&](const auto& s) { return s.name == name; });
     if (!known) {
       throw InputError(question.where, fmt::format("there is no space '{}'", name),
                        "plansearch list spaces");

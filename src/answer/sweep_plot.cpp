@@ -68,8 +68,8 @@ std::map<std::string, bool> varied_keys(const std::vector<Point>& points) {
   std::map<std::string, bool> varied;
   for (const auto& [key, texts] : values) {
     if (texts.size() < 2) continue;
-    varied[key] = std::all_of(texts.begin(), texts.end(),
-                              [](const std::string& text) { return number_in(text).has_value(); });
+    varied[key] = std::ranges::all_of(
+        texts, [](const std::string& text) { return number_in(text).has_value(); });
   }
   return varied;
 }
@@ -107,8 +107,7 @@ page::Figure figure_of(const AnswerTable& rows) {
     const auto x = point.asked.find(axis);
     if (x == point.asked.end()) continue;
     const std::string name = name_of(point.asked, varied, axis);
-    auto curve = std::find_if(curves.begin(), curves.end(),
-                              [&](const page::Curve& known) { return known.name == name; });
+    auto curve = std::ranges::find(curves, name, &page::Curve::name);
     if (curve == curves.end() && curves.size() == kMostCurves) {
       left_out.insert(name);
       continue;
@@ -119,8 +118,7 @@ page::Figure figure_of(const AnswerTable& rows) {
                                          name, to_text(Seconds(point.seconds)))});
   }
   for (page::Curve& curve : curves)
-    std::sort(curve.points.begin(), curve.points.end(),
-              [](const auto& a, const auto& b) { return a.x < b.x; });
+    std::ranges::sort(curve.points, [](const auto& a, const auto& b) { return a.x < b.x; });
   page::CurvePicture picture;
   picture.alt =
       fmt::format("Step time over {}, both axes logarithmic.{}", axis,

@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <variant>
 
 #include "answer/sensitivity.hpp"
 #include "evaluate/answer/plan_details.hpp"
@@ -62,8 +61,7 @@ std::unique_ptr<const Drawn> drawn(const ResolvedQuestion& asked, const SearchRe
 
 const page::PlotRow* plot_named(std::string_view name) {
   const auto rows = page::plots();
-  const auto found =
-      std::find_if(rows.begin(), rows.end(), [&](const auto& row) { return row.name == name; });
+  const auto found = std::ranges::find_if(rows, [&](const auto& row) { return row.name == name; });
   return found == rows.end() ? nullptr : &*found;
 }
 

@@ -107,12 +107,11 @@ std::vector<std::string> nearest_names(std::string_view name, std::span<const st
     }
     scored.push_back({distance, &candidate});
   }
-  std::stable_sort(scored.begin(), scored.end(),
-                   [](const Scored& a, const Scored& b) { return a.distance < b.distance; });
+  std::ranges::stable_sort(scored, {}, &Scored::distance);
   std::vector<std::string> nearest;
   for (const Scored& s : scored) {
     if (nearest.size() == count || s.distance > scored.front().distance + 2) break;
-    if (std::find(nearest.begin(), nearest.end(), *s.name) == nearest.end()) {
+    if (std::ranges::find(nearest, *s.name) == nearest.end()) {
       nearest.push_back(*s.name);
     }
   }

@@ -10,6 +10,7 @@
 #include <set>
 #include <vector>
 
+#include "base/ranges.hpp"
 #include "cli/options.hpp"
 
 namespace plansearch::cli {
@@ -95,9 +96,7 @@ std::string value_text(const Word& word, const ValueTexts& texts) {
 }
 
 std::vector<std::string> names(const std::vector<Word>& words) {
-  std::vector<std::string> result;
-  for (const Word& word : words) result.push_back(word.name);
-  return result;
+  return transformed(words, &Word::name);
 }
 
 std::string bash(const CommandWords& top, const std::vector<CommandWords>& commands) {
@@ -121,8 +120,7 @@ std::string bash(const CommandWords& top, const std::vector<CommandWords>& comma
     }
     by_command += " ;;\n";
   }
-  std::vector<std::string> command_names;
-  for (const CommandWords& command : commands) command_names.push_back(command.name);
+  std::vector<std::string> command_names = transformed(commands, &CommandWords::name);
   return fmt::format(R"(# plansearch completion for bash: source <(plansearch completion bash)
 _plansearch() {{
   local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} command= own= word

@@ -15,9 +15,8 @@ namespace {
 
 /// Text that stays on the line it is written to.
 std::string line_problem(const std::string& text) {
-  const bool broken = std::any_of(text.begin(), text.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-  });
+  const bool broken = std::ranges::any_of(
+      text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
   if (broken) return "a line break or control character is in it";
   return text.empty() ? "it is empty" : std::string();
 }

@@ -50,7 +50,7 @@ void take_setting(ProblemRequest& request, const SettingRow& row, const std::str
 void restrict_to(CLI::Option* option, const Choices& choices) {
   option->type_name(fmt::format("{}", fmt::join(choices, "|")));
   option->check([choices](const std::string& text) {
-    if (std::find(choices.begin(), choices.end(), text) != choices.end()) return std::string();
+    if (std::ranges::find(choices, text) != choices.end()) return std::string();
     const std::string guess = did_you_mean(text, choices);
     return fmt::format("'{}' is none of {}{}{}", text, fmt::join(choices, ", "),
                        guess.empty() ? "" : "; ", guess);

@@ -7,14 +7,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <memory>
-#include <system_error>
-#include <utility>
 
 #include "answer/listings.hpp"
 #include "answer/write_page.hpp"
-#include "base/names.hpp"
 #include "base/units.hpp"
 #include "cli/command_row.hpp"
 #include "cli/commands.hpp"
@@ -26,7 +22,6 @@
 #include "plansearch/error.hpp"
 #include "plansearch/setting_table.hpp"
 #include "plansearch/space.hpp"
-#include "question/number_list.hpp"
 
 namespace plansearch::cli {
 namespace {

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "base/parallel.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
 #include "answer/plan_file.hpp"
 #include "answer/search_session.hpp"

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "answer/unstated.hpp"
+#include "base/ranges.hpp"
 #include "base/units.hpp"
 #include "cli/command_row.hpp"
 #include "cli/commands.hpp"
@@ -65,11 +66,9 @@ class TableProfiles {
     return data_.accelerator(file(name));
   }
   [[nodiscard]] std::vector<Cluster> clusters() const {
-    std::vector<Cluster> clusters;
-    for (const ShippedFile& shipped : data_.clusters()) {
-      clusters.push_back(data_.cluster(shipped.path.string()));
-    }
-    return clusters;
+    return transformed(data_.clusters(), [&](const ShippedFile& shipped) {
+      return data_.cluster(shipped.path.string());
+    });
   }
 
  private:

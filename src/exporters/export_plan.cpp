@@ -180,7 +180,7 @@ const std::vector<std::string>& launcher_names() {
 
 Launcher find_launcher(std::string_view name) {
   const auto& names = launcher_names();
-  const auto found = std::find(names.begin(), names.end(), name);
+  const auto found = std::ranges::find(names, name);
   return found == names.end() ? Launcher::None : static_cast<Launcher>(found - names.begin() + 1);
 }
 

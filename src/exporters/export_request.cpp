@@ -8,10 +8,8 @@
 #include <array>
 #include <set>
 
-#include "base/names.hpp"
 #include "base/overrides.hpp"
 #include "plan/stages/layer_distribution.hpp"
-#include "plansearch/degree_table.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch::exporters {
@@ -43,7 +41,7 @@ const SettingRow* chosen_row(Setting setting) {
 }
 
 bool chosen_matters(const SettingRow& row, const ExportRequest& h) {
-  const auto* other = std::find(kSaidOtherwise.begin(), kSaidOtherwise.end(), row.setting);
+  const auto* other = std::ranges::find(kSaidOtherwise, row.setting);
   const auto value = row.get(h.chosen);
   if (!value || row.effect != SettingEffect::Price || other != kSaidOtherwise.end()) return false;
   // Another machine is priced, and another model exported; only what the program does is not its.
@@ -191,8 +189,7 @@ void find_differences(PlanStages& found) {
   const auto has_first = [&](const PlanDegrees& d) {
     return d.micro_batch == found.positions.front().micro_batch;
   };
-  if (!std::all_of(found.positions.begin(), found.positions.end(), has_first))
-    found.differ.insert(Degree::MicroBatch);
+  if (!std::ranges::all_of(found.positions, has_first)) found.differ.insert(Degree::MicroBatch);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ template <typename T>
   return said ? Value(value) : Value();
 }
 [[nodiscard]] inline bool has_precision(H h, std::initializer_list<DataType> types) {
-  return std::find(types.begin(), types.end(), h.problem.precision) != types.end();
+  return std::ranges::find(types, h.problem.precision) != types.end();
 }
 
 /// Fields of the network: `reader(r).*Field` where it is read.

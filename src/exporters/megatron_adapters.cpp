@@ -15,6 +15,8 @@
 #include <span>
 #include <string_view>
 
+#include "base/ranges.hpp"
+
 namespace plansearch::exporters {
 namespace {
 
@@ -43,9 +45,8 @@ std::span<const Module> attention_of(const ModelDescription& model) {
 /// Whether all modules of one kind of attention and both of the MLP are among the words.
 bool is_everything(const std::vector<std::string>& words) {
   const auto all = [&](std::span<const Module> modules) {
-    return std::all_of(modules.begin(), modules.end(), [&](const Module& module) {
-      return std::find(words.begin(), words.end(), module.name) != words.end();
-    });
+    return std::ranges::all_of(modules,
+                               [&](const Module& module) { return contains(words, module.name); });
   };
   return all(kMlp) && (all(kFusedAttention) || all(kPlainQueries) || all(kCompressedQueries));
 }
@@ -75,9 +76,7 @@ Value adapter_rank(const ExportRequest& h) {
 Value megatron_adapters(const ExportRequest& h) {
   const auto& lora = h.model().training.lora;
   if (!lora) return {};
-  const auto names = [&](const char* word) {
-    return std::find(lora->targets.begin(), lora->targets.end(), word) != lora->targets.end();
-  };
+  const auto names = [&](const char* word) { return contains(lora->targets, word); };
   if (names("all-linear")) return Value("all-linear");
   Value modules = Value::array();
   if (names("attention")) append_names(attention_of(h.model()), modules);
@@ -104,8 +103,7 @@ void read_megatron_adapters(Reading& r) {
         word == "all-linear" ? std::optional<std::string_view>(word) : matrices_of(word);
     if (!matrices)
       throw WrongValue(fmt::format("'{}' is not a module that is known (--lora-targets)", word));
-    if (std::find(targets.begin(), targets.end(), *matrices) == targets.end())
-      targets.emplace_back(*matrices);
+    if (!contains(targets, *matrices)) targets.emplace_back(*matrices);
   }
   // Under any name that the model gives them.
   if (words.empty() || is_everything(words)) targets = {"all-linear"};

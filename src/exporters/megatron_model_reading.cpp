@@ -93,7 +93,7 @@ void read_expert_layers(Reading& r, const Value& v) {
       experts.insert(experts.end(), part.begin(), part.end());
     if (i < text.size() && text[i] == '+') ++i;
   }
-  const auto first = std::find(experts.begin(), experts.end(), true);
+  const auto first = std::ranges::find(experts, true);
   r.experts().leading_dense = first - experts.begin();
   for (auto layer = first; layer != experts.end(); ++layer) {
     if (!*layer) r.experts().dense_layers.push_back(layer - experts.begin());

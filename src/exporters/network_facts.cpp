@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "base/names.hpp"
 #include "exporters/fact_rows.hpp"
 #include "exporters/megatron_reading.hpp"
 

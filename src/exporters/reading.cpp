@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/names.hpp"
+#include "base/ranges.hpp"
 #include "io/document/raw_value.hpp"
 
 namespace plansearch::exporters {
@@ -109,9 +110,7 @@ void read_shard_offload(Reading& reading, const Value& value) {
 
 std::vector<std::string> texts_in(const Value& value) {
   if (!value.is_array()) return {text_in(value)};
-  std::vector<std::string> texts;
-  for (const Value& one : value) texts.push_back(text_in(one));
-  return texts;
+  return transformed(value, [&](const Value& one) { return text_in(one); });
 }
 
 Value plain_value(std::string_view text) {

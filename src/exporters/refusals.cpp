@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/names.hpp"
+#include "base/ranges.hpp"
 #include "exporters/export_plan.hpp"
 
 namespace plansearch::exporters {
@@ -14,9 +15,7 @@ namespace {
 bool same_order(std::string_view offered, std::string_view wanted) {
   const auto axes = words_of(wanted, "-");
   std::vector<std::string> kept = words_of(offered, "-");
-  std::erase_if(kept, [&](const std::string& word) {
-    return std::find(axes.begin(), axes.end(), word) == axes.end();
-  });
+  std::erase_if(kept, [&](const std::string& word) { return !contains(axes, word); });
   return kept == axes;
 }
 
@@ -30,7 +29,7 @@ bool is_value(Setting setting, std::string_view offered, const ExportRequest& re
 
 bool takes(const Accepts& accepts, const ExportRequest& request) {
   if (accepts.values.empty()) return true;
-  return std::any_of(accepts.values.begin(), accepts.values.end(), [&](std::string_view offered) {
+  return std::ranges::any_of(accepts.values, [&](std::string_view offered) {
     return is_value(accepts.setting, offered, request);
   });
 }

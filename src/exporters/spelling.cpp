@@ -33,8 +33,8 @@ bool same(const Value& word, const Value& value) {
 }
 
 const Value* find_word(const Spelling& spelling, std::string_view value) {
-  const auto found = std::find_if(spelling.words.begin(), spelling.words.end(),
-                                  [&](const auto& word) { return word.first == value; });
+  const auto found =
+      std::ranges::find_if(spelling.words, [&](const auto& word) { return word.first == value; });
   return found == spelling.words.end() ? nullptr : &found->second;
 }
 
@@ -97,10 +97,10 @@ void read_spelled(const Fact& fact, const Spelling& spelling, Reading& reading,
                   const Value& value) {
   Value found = spelling.list.empty() ? value : list_in(value);
   const auto stands = [&](const auto& word) { return same(word.second, value); };
-  auto word = std::find_if(spelling.words.begin(), spelling.words.end(), stands);
+  auto word = std::ranges::find_if(spelling.words, stands);
   bool known = word != spelling.words.end();
   if (!known) {
-    word = std::find_if(spelling.read_as.begin(), spelling.read_as.end(), stands);
+    word = std::ranges::find_if(spelling.read_as, stands);
     known = word != spelling.read_as.end();
   }
   const Value* on = find_word(spelling, kTrue);

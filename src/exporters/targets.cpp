@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ranges.hpp"
 #include "exporters/exporter.hpp"
 
 namespace plansearch::exporters {
@@ -54,8 +55,7 @@ constexpr std::array kRows{Row{"megatron", true},
                            Row{"chakra", false, chakra_exporter}};
 
 const Row* find_row(std::string_view name) {
-  const auto* found =
-      std::find_if(kRows.begin(), kRows.end(), [&](const Row& row) { return row.name == name; });
+  const auto* found = std::ranges::find(kRows, name, &Row::name);
   return found == kRows.end() ? nullptr : found;
 }
 
@@ -68,9 +68,8 @@ std::vector<std::string> Targets::names() const {
     const std::string name = entry.path().stem().string();
     if (entry.path().extension() == ".yaml" && find_row(name) == nullptr) further.push_back(name);
   }
-  std::sort(further.begin(), further.end());
-  std::vector<std::string> names;
-  for (const Row& row : kRows) names.emplace_back(row.name);
+  std::ranges::sort(further);
+  std::vector<std::string> names = transformed<std::string>(kRows, &Row::name);
   names.insert(names.end(), further.begin(), further.end());
   return names;
 }
@@ -87,7 +86,7 @@ std::vector<std::string> Targets::readable_names() const {
 const Exporter* Targets::find(std::string_view name) const {
   if (const auto found = made_.find(name); found != made_.end()) return &found->second;
   const auto all = names();
-  if (std::find(all.begin(), all.end(), name) == all.end()) return nullptr;
+  if (std::ranges::find(all, name) == all.end()) return nullptr;
   const Row* row = find_row(name);
   Exporter made = row != nullptr && row->make != nullptr
                       ? row->make()
@@ -98,9 +97,7 @@ const Exporter* Targets::find(std::string_view name) const {
 }
 
 std::vector<const Exporter*> Targets::all() const {
-  std::vector<const Exporter*> exporters;
-  for (const std::string& name : names()) exporters.push_back(find(name));
-  return exporters;
+  return transformed(names(), [&](const std::string& name) { return find(name); });
 }
 
 bool Targets::has_key(std::string_view name) const {
@@ -114,8 +111,7 @@ bool Targets::has_key(std::string_view name) const {
 }
 
 const Accepts* find_accepts(const Exporter& exporter, Setting setting) {
-  const auto found = std::find_if(exporter.accepts.begin(), exporter.accepts.end(),
-                                  [&](const Accepts& a) { return a.setting == setting; });
+  const auto found = std::ranges::find(exporter.accepts, setting, &Accepts::setting);
   return found == exporter.accepts.end() ? nullptr : &*found;
 }
 

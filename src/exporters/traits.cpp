@@ -4,9 +4,6 @@
 // targets name theirs.
 #include "exporters/traits.hpp"
 
-#include <algorithm>
-#include <array>
-
 namespace plansearch::exporters {
 namespace {
 

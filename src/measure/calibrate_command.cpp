@@ -214,9 +214,9 @@ int check(calibrate::Backend& backend, calibrate::SessionRequest request, const 
     Output(shown).write(format_of(options) == Format::Json ? drift_json(all, slow, name)
                                                            : drift_text(all, slow));
   }
-  const bool same =
-      slow.empty() && std::none_of(all.begin(), all.end(),
-                                   [](const calibrate::Drift& drift) { return drift.drifted(); });
+  const bool same = slow.empty() && std::ranges::none_of(all, [](const calibrate::Drift& drift) {
+                      return drift.drifted();
+                    });
   if (!same && backend.is_first()) {
     print_note("the machine has drifted from " + name + ": measure again, or look for the cause",
                options);

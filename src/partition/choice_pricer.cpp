@@ -257,7 +257,7 @@ ByRecompute<double> ChoicePricer::saved(const std::vector<std::size_t>& operator
   for (std::size_t reader = 0; reader < block_.operators.size(); ++reader) {
     for (const Saved& saved : block_.operators[reader].saved) {
       const std::size_t maker = index_.producers[static_cast<std::size_t>(saved.tensor)];
-      if (std::find(operators.begin(), operators.end(), maker) == operators.end()) continue;
+      if (std::ranges::find(operators, maker) == operators.end()) continue;
       add_saved(reader, saved, sizes.tensor(maker, saved.tensor), bytes);
     }
   }

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
-#include <string>
 #include <vector>
 
 #include "base/checked.hpp"
@@ -18,7 +17,6 @@
 #include "plan/legality/legality.hpp"
 #include "plan/placements/ring_placements.hpp"
 #include "plan/stages/pipeline_shape.hpp"
-#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "question/resolve_plan.hpp"
 #include "schedule/table.hpp"
@@ -295,8 +293,7 @@ PlanDegrees whole_degrees(const PlanRequest& asked, bool placed, const ResolvedQ
   const PlacementNames* names = asked.placements ? &asked.placements->names : nullptr;
   const bool by_role = names != nullptr && names->operators.empty() && names->edges.empty();
   if (placed && !by_role && !pinned.has(Degree::SequenceParallel)) {
-    const bool over_rings =
-        names != nullptr && std::any_of(names->operators.begin(), names->operators.end(), rings);
+    const bool over_rings = names != nullptr && std::ranges::any_of(names->operators, rings);
     pinned.pin(Degree::SequenceParallel, over_rings ? 1 : 0);
   }
   // A plan that a target cannot express is an answer of its own (judge).

@@ -58,8 +58,8 @@ std::string value_of(Degree degree, const ParallelPlan& plan) {
     const PlanDegrees& degrees = plan.transform_at(p).degrees;
     values.push_back(std::string(value_text(degree, degree_value(degrees, degree))));
   }
-  const bool alike = std::all_of(values.begin(), values.end(),
-                                 [&](const std::string& text) { return text == values.front(); });
+  const bool alike =
+      std::ranges::all_of(values, [&](const std::string& text) { return text == values.front(); });
   return alike ? values.front() : fmt::format("{}", fmt::join(values, "/"));
 }
 
@@ -68,13 +68,12 @@ bool is_left_open(Degree degree, const PlanRequest& asked) {
   if (degree == Degree::Schedule) return !asked.stages->schedule;
   if (kOfPipeline.contains(degree)) return false;
   const auto& stages = asked.stages->stages;
-  return std::any_of(stages.begin(), stages.end(),
-                     [&](const io::StageEntry& stage) { return is_open(degree, stage.degrees); });
+  return std::ranges::any_of(
+      stages, [&](const io::StageEntry& stage) { return is_open(degree, stage.degrees); });
 }
 
 bool places_all(const PlacementNames& names) {
-  return names.operators.empty() ||
-         std::any_of(names.operators.begin(), names.operators.end(), [](const auto& entry) {
+  return names.operators.empty() || std::ranges::any_of(names.operators, [](const auto& entry) {
            return entry.operators == std::vector<std::string>{"others"};
          });
 }

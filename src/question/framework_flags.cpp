@@ -48,7 +48,7 @@ const AxisName& axis_name(const std::string& word) {
 }
 
 std::size_t overlap_index(std::string_view word) {
-  const auto found = std::find(kOverlapNames.begin(), kOverlapNames.end(), word);
+  const auto found = std::ranges::find(kOverlapNames, word);
   if (found == kOverlapNames.end()) {
     refuse_word("--overlap", word, {kOverlapNames.begin(), kOverlapNames.end()});
   }
@@ -114,7 +114,7 @@ void take_asked_orders(Framework& framework, const ProblemRequest& request,
   std::vector<int> asked = listed;
   if (const auto pinned = request.degrees.get(Degree::Schedule)) asked = {*pinned};
   const auto lists = [](const std::vector<std::string>& orders, std::string_view order) {
-    return std::find(orders.begin(), orders.end(), order) != orders.end();
+    return std::ranges::find(orders, order) != orders.end();
   };
   const auto runs = [&](const Framework& one, std::string_view order) {
     return lists(one.schedules, order) || lists(one.paired_schedules, order);
@@ -131,8 +131,8 @@ void take_asked_orders(Framework& framework, const ProblemRequest& request,
   if (missing.empty()) return;
   const std::string orders = fmt::format("{}", fmt::join(missing, ", "));
   const std::string others = frameworks_that([&](const Framework& other) {
-    return std::any_of(missing.begin(), missing.end(),
-                       [&](const std::string& order) { return runs(other, order); });
+    return std::ranges::any_of(missing,
+                               [&](const std::string& order) { return runs(other, order); });
   });
   const std::string hint = others.empty() ? others : fmt::format(" ({} would)", others);
   if (listed.empty() && request.target.empty()) {
@@ -163,7 +163,7 @@ void apply_rank_order(Framework& framework, std::string_view text) {
   std::vector<Axis> order;
   for (const std::string& word : split(text, commas ? "," : "-")) {
     for (const Axis axis : axis_name(word).axes) {
-      if (std::find(order.begin(), order.end(), axis) != order.end()) {
+      if (std::ranges::find(order, axis) != order.end()) {
         throw InputError({}, fmt::format("--rank-order names {} twice", word));
       }
       order.push_back(axis);
@@ -171,7 +171,7 @@ void apply_rank_order(Framework& framework, std::string_view text) {
   }
   for (const AxisName& name : axis_names()) {
     for (const Axis axis : name.axes) {
-      if (std::find(order.begin(), order.end(), axis) == order.end()) order.push_back(axis);
+      if (std::ranges::find(order, axis) == order.end()) order.push_back(axis);
     }
   }
   framework.rank_order = std::move(order);
@@ -244,9 +244,8 @@ const RoutingKind& find_kind(const Framework& framework, std::string_view word,
   std::vector<std::string> known;
   for (const RoutingKind& kind : framework.routings) {
     known.push_back(kind.name);
-    const bool alias =
-        std::any_of(kind.aliases.begin(), kind.aliases.end(),
-                    [&](const std::string& other) { return canonical_name(other) == name; });
+    const bool alias = std::ranges::any_of(
+        kind.aliases, [&](const std::string& other) { return canonical_name(other) == name; });
     if (alias || canonical_name(kind.name) == name) return kind;
   }
   const std::string guess = did_you_mean(word, known);

@@ -14,7 +14,6 @@
 #include "base/names.hpp"
 #include "base/units.hpp"
 #include "io/model/model_sections.hpp"
-#include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/setting_table.hpp"
 #include "plansearch/transformer_builder.hpp"

@@ -18,7 +18,7 @@ std::string other_names(const Cluster& machine, const std::vector<std::string>& 
   std::vector<std::string> names;
   for (const LinkTier& tier : machine.tiers) {
     if (tier.is_fabric() != fabric) continue;
-    const bool known = std::any_of(asked.begin(), asked.end(), [&](const std::string& name) {
+    const bool known = std::ranges::any_of(asked, [&](const std::string& name) {
       return canonical_name(name) == canonical_name(tier.name);
     });
     // Links inside a node join all of it; narrower ones do not reach its other devices.

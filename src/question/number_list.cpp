@@ -58,7 +58,7 @@ std::variant<std::vector<std::int64_t>, std::string> read_numbers(std::string_vi
     numbers = powers_of_two(numbers.front(), std::get<std::int64_t>(high));
     if (numbers.empty()) return fmt::format("no power of two is in {}", text);
   }
-  std::sort(numbers.begin(), numbers.end());
+  std::ranges::sort(numbers);
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
   if (numbers.size() > kMost) return fmt::format("more than {} values", kMost);
   return numbers;

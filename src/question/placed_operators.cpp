@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "plan/placements/check_placements.hpp"
 #include "plan/placements/ring_placements.hpp"
 #include "plansearch/error.hpp"

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "base/ranges.hpp"
 #include "io/document/document.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
@@ -66,8 +67,7 @@ io::PlanDocument read_plan(const io::Node& root, std::size_t rank) {
 /// Not a name with a dot in it.
 bool reads_as_file(const fs::path& path) {
   constexpr std::array<std::string_view, 4> kExtensions{".yaml", ".json", ".pt2", ".onnx"};
-  return path.has_parent_path() &&
-         std::find(kExtensions.begin(), kExtensions.end(), path.extension()) != kExtensions.end();
+  return path.has_parent_path() && contains(kExtensions, path.extension());
 }
 
 /// Paths are relative to the plan that names them; those of written answers to where they were

@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include "plan/legality/legality.hpp"
-#include "plan/placements/ring_placements.hpp"
 #include "plan/stages/expand.hpp"
 #include "plansearch/degree_table.hpp"
 #include "question/degrees.hpp"

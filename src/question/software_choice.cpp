@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <utility>
 
 #include "base/names.hpp"
+#include "base/ranges.hpp"
 #include "plan/primitives/offload.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/passes/pass.hpp"
@@ -27,7 +27,7 @@ constexpr std::array<std::pair<std::string_view, Fp8Recipe>, 5> kRecipes{
 
 void apply_set(Framework& framework, const std::string& set) {
   const auto& sets = implementation_sets();
-  if (std::find(sets.begin(), sets.end(), set) == sets.end()) {
+  if (std::ranges::find(sets, set) == sets.end()) {
     refuse_word("--implementation", set, {sets.begin(), sets.end()});
   }
   choose_set(framework.operators, set);
@@ -86,8 +86,8 @@ void apply_base(Framework& framework, const std::string& text) {
 }
 
 void apply_recipe(Framework& framework, const std::string& text) {
-  const auto found = std::find_if(kRecipes.begin(), kRecipes.end(),
-                                  [&](const auto& recipe) { return recipe.first == text; });
+  const auto found =
+      std::ranges::find_if(kRecipes, [&](const auto& recipe) { return recipe.first == text; });
   if (found == kRecipes.end()) {
     refuse_word("--fp8-recipe", text, {"tensorwise", "rowwise", "delayed", "block", "mxfp8"});
   }
@@ -137,7 +137,7 @@ void apply_switch(Framework& framework, const Switch& row, const std::string& te
 void apply_operators(Framework& framework, const std::optional<std::string>& set,
                      const std::optional<std::string>& kernels) {
   const std::vector<std::string> words = words_of(kernels.value_or(""), " ,+");
-  const bool losses = std::all_of(words.begin(), words.end(), [](const std::string& word) {
+  const bool losses = std::ranges::all_of(words, [](const std::string& word) {
     return word == "chunked-loss" || word == "fused-linear-loss";
   });
   if (set) {
@@ -276,19 +276,17 @@ void check_dispatcher(const Framework& framework, const ModelDescription& model,
                      "leave it out");
   }
   const auto knows = [&](const Framework& other) {
-    return std::any_of(other.dispatchers.begin(), other.dispatchers.end(),
-                       [&](const TokenDispatcher& one) { return one.id == asked; });
+    return std::ranges::any_of(other.dispatchers,
+                               [&](const TokenDispatcher& one) { return one.id == asked; });
   };
-  const auto own = std::find_if(framework.dispatchers.begin(), framework.dispatchers.end(),
-                                [&](const TokenDispatcher& one) { return one.id == asked; });
+  const auto own = std::ranges::find(framework.dispatchers, asked, &TokenDispatcher::id);
   if (own != framework.dispatchers.end()) {
     const auto unmet = unmet_need(own->needs, machine);
     if (!unmet) return;
     throw InputError({}, fmt::format("{} {}: {}", kFlag, to_text(asked), *unmet),
                      "use another --dispatcher, such as all-to-all");
   }
-  std::vector<std::string_view> names;
-  for (const TokenDispatcher& one : framework.dispatchers) names.push_back(one.name);
+  const std::vector<std::string> names = transformed(framework.dispatchers, &TokenDispatcher::name);
   const std::string others = frameworks_that(knows);
   throw InputError(
       {}, fmt::format("{} {}: {} has no such dispatcher", kFlag, to_text(asked), framework.name),
@@ -323,11 +321,10 @@ void apply_software(Framework& framework, const SoftwareStack& machine,
 PassSet read_passes(const std::string& text) {
   if (text == "all") return all_passes();
   if (text == "none") return 0;
-  std::vector<std::string> names;
-  for (const ProgramPass& pass : program_passes()) names.emplace_back(pass.name);
+  std::vector<std::string> names = transformed<std::string>(program_passes(), &ProgramPass::name);
   PassSet set = 0;
   for (const std::string& word : split(text, ", ")) {
-    const auto found = std::find(names.begin(), names.end(), word);
+    const auto found = std::ranges::find(names, word);
     if (found == names.end()) {
       const std::string guess = did_you_mean(word, names);
       throw InputError({}, fmt::format("--passes: unknown pass '{}'", word),

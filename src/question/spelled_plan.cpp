@@ -148,11 +148,11 @@ class SpelledPlan {
     std::vector<std::string> names;
     for (const Block& block : problem_.network->blocks) {
       std::string name = plain_block_name(block.name);
-      if (std::find(names.begin(), names.end(), name) == names.end()) {
+      if (std::ranges::find(names, name) == names.end()) {
         names.push_back(std::move(name));
       }
     }
-    const bool known = std::find(names.begin(), names.end(), named.block) != names.end();
+    const bool known = std::ranges::find(names, named.block) != names.end();
     throw InputError(where,
                      known
                          ? fmt::format("{} has fewer copies of '{}' than the stages name",
@@ -167,7 +167,7 @@ class SpelledPlan {
       const io::StageEntry& stage = document_.stages[s];
       if (stage.devices.empty()) continue;
       std::vector<int> ranks = ranks_of(plan, static_cast<int>(s));
-      std::sort(ranks.begin(), ranks.end());
+      std::ranges::sort(ranks);
       if (ranks == stage.devices) continue;
       const PlanDegrees& degrees = stages_[s].degrees;
       std::string message =

@@ -16,8 +16,7 @@ namespace {
 /// The value of a setting, in the words of the answer.
 const SettingReport* report_of(const ResolvedPlan& given, const SettingRow& row) {
   const auto& settings = given.asked.settings;
-  const auto found = std::find_if(settings.begin(), settings.end(),
-                                  [&](const SettingReport& one) { return one.key == row.key; });
+  const auto found = std::ranges::find(settings, row.key, &SettingReport::key);
   return found == settings.end() ? nullptr : &*found;
 }
 

@@ -130,7 +130,7 @@ struct Choice {
 /// By price where every row has one: GPU-hours of different machines are not comparable.
 std::array<Choice, 4> choices_of(const CapacityReport& report) {
   const auto priced = [](SizeRow row) { return !row.runs() || row.price_usd.has_value(); };
-  const bool all = std::all_of(report.rows.begin(), report.rows.end(), priced);
+  const bool all = std::ranges::all_of(report.rows, priced);
   return {{{"fastest", "fastest", wall_of},
            all ? Choice{"cheapest", "cheapest", price_of}
                : Choice{"cheapest", "fewest GPU-hours", gpu_hours_of},
@@ -153,8 +153,8 @@ std::string choice_lines(const CapacityReport& report) {
     // The smallest size asked about says nothing where steps may take any time.
     const bool idle = choice.measure == gpus_of && !report.limits.step_time;
     if (row == nullptr || idle) continue;
-    const auto same = std::find_if(lines.begin(), lines.end(),
-                                   [&](const auto& line) { return line.first == row; });
+    const auto same =
+        std::ranges::find_if(lines, [&](const auto& line) { return line.first == row; });
     if (same == lines.end()) {
       lines.emplace_back(row, choice.what);
     } else {

@@ -13,7 +13,6 @@
 #include "report/json_text.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_fields.hpp"
-#include "report/text_table.hpp"
 
 namespace plansearch {
 namespace {

@@ -36,9 +36,8 @@ std::string name_of(const HiddenMessage& m) {
 std::set<std::size_t> shown_of(const std::vector<Redistribution>& all) {
   std::vector<std::size_t> order(all.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return all[a].in_step() > all[b].in_step();
-  });
+  std::ranges::stable_sort(
+      order, [&](std::size_t a, std::size_t b) { return all[a].in_step() > all[b].in_step(); });
   order.resize(std::min(order.size(), kShownRedistributions));
   return {order.begin(), order.end()};
 }

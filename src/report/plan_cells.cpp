@@ -38,13 +38,13 @@ std::string across_stages(const PlanSummary& plan,
                           const std::function<std::string(const PlanDegrees&)>& cell) {
   std::vector<std::string> cells;
   for (const PlanDegrees& stage : plan.stages) cells.push_back(cell(stage));
-  const bool alike = std::all_of(cells.begin(), cells.end(),
-                                 [&](const std::string& text) { return text == cells.front(); });
+  const bool alike =
+      std::ranges::all_of(cells, [&](const std::string& text) { return text == cells.front(); });
   return alike ? cell(plan.degrees) : by_stage(cells);
 }
 
 bool any_stage(const PlanSummary& plan, const std::function<bool(const PlanDegrees&)>& holds) {
-  return holds(plan.degrees) || std::any_of(plan.stages.begin(), plan.stages.end(), holds);
+  return holds(plan.degrees) || std::ranges::any_of(plan.stages, holds);
 }
 
 std::string recompute_cell(const PlanDegrees& plan) {

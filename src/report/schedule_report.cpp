@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
-#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -87,7 +86,7 @@ PipelineDurations durations_of(const PipelineShape& shape, const UniformTimes& w
 std::string too_full(const ScheduleReport& report, const PipelineDurations& times) {
   const PipelineShape& shape = report.shape;
   const auto& peaks = report.summary.peak_activations;
-  if (!shape.memory_cap || *std::max_element(peaks.begin(), peaks.end()) <= *shape.memory_cap) {
+  if (!shape.memory_cap || *std::ranges::max_element(peaks) <= *shape.memory_cap) {
     return {};
   }
   const ComputeOrder order = order_of(shape);
@@ -107,7 +106,7 @@ std::string too_full(const ScheduleReport& report, const PipelineDurations& time
 /// Characters between the beginnings of two cells: the fewest with a space in front of every cell.
 std::size_t cell_stride(const std::vector<std::string_view>& rows, std::size_t name) {
   for (std::size_t stride = 2;; ++stride) {
-    const bool begins = std::all_of(rows.begin(), rows.end(), [&](std::string_view row) {
+    const bool begins = std::ranges::all_of(rows, [&](std::string_view row) {
       for (std::size_t at = name; at < row.size(); at += stride) {
         if (row[at] != ' ') return false;
       }

@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 /// The place of a source among those that were named, from 1.
 std::size_t number_of(std::vector<std::string>& sources, const std::string& source) {
-  const auto found = std::find(sources.begin(), sources.end(), source);
+  const auto found = std::ranges::find(sources, source);
   if (found != sources.end()) return static_cast<std::size_t>(found - sources.begin()) + 1;
   sources.push_back(source);
   return sources.size();

@@ -9,12 +9,8 @@
 // Checked by: tests/unit/search/uneven_search_test.cpp
 #include "search/strategies/uneven/stage_catalog.hpp"
 
-#include <algorithm>
-#include <limits>
 #include <numeric>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 #include "base/parallel.hpp"
 #include "plansearch/stop_token.hpp"

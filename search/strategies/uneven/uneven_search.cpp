@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
-#include <map>
 #include <memory>
 #include <queue>
 #include <utility>

@@ -146,8 +146,8 @@ class TensorDeriver {
   }
 
   [[nodiscard]] bool is_available(const NumberedLayout& layout) const {
-    return std::any_of(available_.begin(), available_.end(),
-                       [&](const NumberedLayout* other) { return *other == layout; });
+    return std::ranges::any_of(available_,
+                               [&](const NumberedLayout* other) { return *other == layout; });
   }
 
   /// Brings the tensor into the layout of a consumer, from the nearest layout that exists.

@@ -165,8 +165,7 @@ bool travels_already(const Context& context, std::size_t op, const TileMove& mov
   const Operator& before = context.op(op - 1);
   const std::string& key = context.op(op).fused_key;
   if (key.empty() || key != before.fused_key) return false;
-  return std::find(before.inputs.begin(), before.inputs.end(), static_cast<TensorId>(move.index)) !=
-         before.inputs.end();
+  return std::ranges::find(before.inputs, static_cast<TensorId>(move.index)) != before.inputs.end();
 }
 
 /// Adds to a message that is sent several times, or is the first one of its kind.

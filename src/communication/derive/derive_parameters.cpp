@@ -160,7 +160,7 @@ class ParameterDeriver {
     const std::vector<DimId>& dims = context_.block.tensor(output).dims;
     AxisSet axes;
     for (std::size_t i = 0; i < dims.size(); ++i) {
-      if (std::find(own.begin(), own.end(), dims[i]) == own.end()) axes = axes | slices[i].axes();
+      if (std::ranges::find(own, dims[i]) == own.end()) axes = axes | slices[i].axes();
     }
     const AxisSet parts = partial_axes(context_, op_, OperatorPhase::Forward, ~summed) | value();
     return axes & kFactorAxes & parts;
@@ -174,7 +174,7 @@ class ParameterDeriver {
     if (deferred.empty()) return result;
     for (std::size_t i = op_ + 1; i < context_.block.operators.size(); ++i) {
       for (const TensorId id : context_.op(i).inputs) {
-        if (std::find(op.outputs.begin(), op.outputs.end(), id) == op.outputs.end()) continue;
+        if (std::ranges::find(op.outputs, id) == op.outputs.end()) continue;
         result = result | partial_axes(context_, i, OperatorPhase::InputGradient,
                                        carried_positions(context_, i, id));
       }

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <span>
 #include <vector>
 
+#include "base/ranges.hpp"
 #include "communication/slices/block_index.hpp"
 #include "communication/slices/layout.hpp"
 #include "communication/slices/slice_map.hpp"
@@ -70,9 +70,7 @@ struct OperatorPlacement {
     const auto& own = overrides[static_cast<std::size_t>(phase)];
     return own.empty() ? loop : own;
   }
-  [[nodiscard]] bool stays(TensorId tensor) const {
-    return std::find(resident.begin(), resident.end(), tensor) != resident.end();
-  }
+  [[nodiscard]] bool stays(TensorId tensor) const { return contains(resident, tensor); }
 };
 
 struct BlockPlacement {

@@ -95,7 +95,7 @@ LayoutGraph::LayoutGraph(const RedistributionPattern& shape) : shape_(shape) {
   shape_.start = shape_.goal = {};
   shape_.elements = 1.0;
   shape_.start_slices = 1;
-  std::sort(shape_.parts.begin(), shape_.parts.end());
+  std::ranges::sort(shape_.parts);
   LayoutState none;
   add_states(none, 0, shape.start.partial);
   set(shape_, Landing::Anywhere);
@@ -144,8 +144,7 @@ std::uint32_t LayoutGraph::number(const LayoutState& state) const {
 }
 
 void LayoutGraph::reach(const WayMove& move, const LayoutState& after) {
-  const auto size =
-      static_cast<std::uint32_t>(std::find(sizes_.begin(), sizes_.end(), local_) - sizes_.begin());
+  const auto size = static_cast<std::uint32_t>(std::ranges::find(sizes_, local_) - sizes_.begin());
   if (size == sizes_.size()) sizes_.push_back(local_);
   const std::uint32_t price =
       (size << shape_.units | move.units) << kKindBits | static_cast<std::uint32_t>(move.kind);

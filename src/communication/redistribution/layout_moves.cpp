@@ -203,7 +203,7 @@ void LayoutMoves::push(const WayMove& move) {
     after.dims[dim] = here_.dims[dim];
     for (const int unit : order) after.dims[dim].push_back(unit);
     reach(move, after);
-  } while (std::next_permutation(order.begin(), order.end()));
+  } while (std::ranges::next_permutation(order).found);
 }
 
 }  // namespace plansearch

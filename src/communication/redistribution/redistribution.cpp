@@ -11,7 +11,6 @@
 #include "communication/redistribution/redistribution.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "base/hash.hpp"
 #include "communication/redistribution/redistribution_search.hpp"
@@ -24,8 +23,7 @@ namespace {
 using Cut = SliceDigits;
 
 bool is_plain(const Layout& layout) {
-  return std::all_of(layout.dims.begin(), layout.dims.end(),
-                     [](const SliceMap& map) { return map.plain(); });
+  return std::ranges::all_of(layout.dims, [](const SliceMap& map) { return map.plain(); });
 }
 
 Layout straightened(const Layout& layout, const DeviceMesh& mesh, AxisSet taken) {

@@ -10,8 +10,6 @@
 //             costs without the bound)
 #include "communication/redistribution/redistribution_pattern.hpp"
 
-#include <algorithm>
-
 #include "base/hash.hpp"
 
 namespace plansearch {

@@ -11,7 +11,6 @@
 #include "communication/redistribution/redistribution_search.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 
 #include "plansearch/error.hpp"
@@ -90,7 +89,7 @@ void RedistributionSearcher::run(const RedistributionPattern& pattern, Moves& mo
   for (std::uint32_t node = find_goal(); node != 0; node = nodes_[node].parent) {
     moves.push_back({nodes_[node].move, nodes_[node].state});
   }
-  std::reverse(moves.begin(), moves.end());
+  std::ranges::reverse(moves);
 }
 
 std::uint32_t RedistributionSearcher::find_goal() {

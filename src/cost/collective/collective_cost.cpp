@@ -72,7 +72,7 @@ CollectiveCost exchange_cost(const Cluster& cluster, Bytes message, const Proces
 Seconds time_of(const MeasuredTimes& table, Bytes message) {
   if (message <= table.sizes.front()) return table.times.front();
   if (message >= table.sizes.back()) return table.times.back() * (message / table.sizes.back());
-  const auto above = std::lower_bound(table.sizes.begin(), table.sizes.end(), message);
+  const auto above = std::ranges::lower_bound(table.sizes, message);
   const auto i = static_cast<std::size_t>(above - table.sizes.begin());
   const double share =
       std::log(message / table.sizes[i - 1]) / std::log(table.sizes[i] / table.sizes[i - 1]);

@@ -15,7 +15,7 @@ namespace plansearch {
 namespace {
 
 bool carries(const std::vector<DimId>& dims, DimId dim) {
-  return std::find(dims.begin(), dims.end(), dim) != dims.end();
+  return std::ranges::find(dims, dim) != dims.end();
 }
 
 double extent(LocalExtents extents, DimId dim) {
@@ -49,11 +49,9 @@ bool reads_along(const Block& block, const Operator& op, std::size_t input, DimI
   if (input >= op.reads.size() || op.reads[input].empty()) {
     return carries(block.tensor(op.inputs[input]).dims, dim);
   }
-  return std::any_of(op.reads[input].begin(), op.reads[input].end(),
-                     [&](const IndexExpression& index) {
-                       return std::any_of(index.terms.begin(), index.terms.end(),
-                                          [&](const IndexTerm& term) { return term.dim == dim; });
-                     });
+  return std::ranges::any_of(op.reads[input], [&](const IndexExpression& index) {
+    return std::ranges::any_of(index.terms, [&](const IndexTerm& term) { return term.dim == dim; });
+  });
 }
 
 /// Two activations whose reads are written out: what all three tensors carry is a product each.

@@ -18,8 +18,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
-#include <string>
 #include <utility>
 #include <variant>
 
@@ -31,7 +29,6 @@
 #include "plan/stages/expand.hpp"
 #include "plan/stages/gangs.hpp"
 #include "plansearch/error.hpp"
-#include "plansearch/plan_stages.hpp"
 
 namespace plansearch {
 namespace {

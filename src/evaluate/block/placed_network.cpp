@@ -15,7 +15,6 @@
 #include <span>
 #include <utility>
 
-#include "evaluate/block/phase_message.hpp"
 #include "plan/primitives/recompute.hpp"
 
 namespace plansearch {

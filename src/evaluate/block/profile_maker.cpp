@@ -7,7 +7,6 @@
 #include "evaluate/block/profile_maker.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <iterator>
 #include <utility>
 

@@ -7,7 +7,6 @@
 // Units: bytes, elements.
 // Checked by: tests/unit/evaluate/block_memory_test.cpp; docs/validation.md (allocator peaks)
 #include <algorithm>
-#include <optional>
 #include <span>
 
 #include "cost/kernels/kernel_shape.hpp"

@@ -19,7 +19,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "cost/kernels/kernel_shape.hpp"
 #include "evaluate/step/windowed_step.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/table.hpp"

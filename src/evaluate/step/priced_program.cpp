@@ -14,7 +14,6 @@
 #include "evaluate/memory/memory_model.hpp"
 #include "evaluate/step/group_pass.hpp"
 #include "evaluate/step/step_collectives.hpp"
-#include "evaluate/step/step_model.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/table.hpp"

@@ -6,7 +6,6 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
-#include <variant>
 
 #include "base/hash.hpp"
 #include "base/parallel.hpp"

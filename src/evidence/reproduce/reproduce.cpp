@@ -48,7 +48,7 @@ bool set_band(std::string_view text, ReproducedRow& row) {
 
 FigureKind read_kind(const io::CsvTable& table, const io::CsvRow& row) {
   const std::string& word = table.text(row, "kind");
-  const auto* found = std::find(kFigureKinds.begin(), kFigureKinds.end(), word);
+  const auto* found = std::ranges::find(kFigureKinds, word);
   if (found == kFigureKinds.end()) {
     table.fail(row, "kind", fmt::format("\"{}\" is not a kind of figure", word),
                fmt::format("one of {}", fmt::join(kFigureKinds, ", ")));

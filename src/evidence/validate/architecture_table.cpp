@@ -8,7 +8,6 @@
 
 #include "base/names.hpp"
 #include "io/model/model_sections.hpp"
-#include "plansearch/degree_table.hpp"
 
 namespace plansearch {
 namespace {
@@ -80,11 +79,8 @@ std::vector<std::string> words(const Node& node, std::string_view key) {
 void read_settings(const Node& node, ArchitectureEntry& entry) {
   for (const Node::Entry& column : node.entries()) {
     const std::string text = column.value.text();
-    const auto setting =
-        std::find_if(setting_table().begin(), setting_table().end(),
-                     [&](const SettingRow& row) { return row.column == column.key; });
-    const auto degree = std::find_if(degree_table().begin(), degree_table().end(),
-                                     [&](const DegreeRow& row) { return row.key == column.key; });
+    const auto setting = std::ranges::find(setting_table(), column.key, &SettingRow::column);
+    const auto degree = std::ranges::find(degree_table(), column.key, &DegreeRow::key);
     if (setting != setting_table().end()) {
       const std::string problem = setting_problem(*setting, text);
       if (!problem.empty()) column.value.fail(problem);
@@ -93,8 +89,7 @@ void read_settings(const Node& node, ArchitectureEntry& entry) {
       const auto value = parse_value(degree->degree, text);
       if (!value) column.value.fail("must be " + legal_text(degree->degree));
       entry.degrees.pin(degree->degree, *value);
-    } else if (std::find(kOtherColumns.begin(), kOtherColumns.end(), column.key) !=
-               kOtherColumns.end()) {
+    } else if (std::ranges::find(kOtherColumns, column.key) != kOtherColumns.end()) {
       entry.others[column.key] = text;
     } else {
       throw InputError(column.where,
@@ -149,14 +144,13 @@ bool same_sizes(const RunRecord& run, const ModelDescription& model) {
 
 bool holds(const ArchitectureEntry& entry, const RunRecord& run) {
   for (const auto& [column, values] : entry.columns) {
-    if (std::find(values.begin(), values.end(), run.cell(column)) == values.end()) return false;
+    if (std::ranges::find(values, run.cell(column)) == values.end()) return false;
   }
   const auto in_label = [&](const std::string& part) { return contains(run.model, part); };
-  if (!entry.label_has.empty() &&
-      std::none_of(entry.label_has.begin(), entry.label_has.end(), in_label)) {
+  if (!entry.label_has.empty() && std::ranges::none_of(entry.label_has, in_label)) {
     return false;
   }
-  if (std::any_of(entry.label_lacks.begin(), entry.label_lacks.end(), in_label)) return false;
+  if (std::ranges::any_of(entry.label_lacks, in_label)) return false;
   return !entry.like || same_sizes(run, *entry.like);
 }
 

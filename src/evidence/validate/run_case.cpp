@@ -42,8 +42,7 @@ void take_sizes(const RunRecord& run, const ArchitectureTable& table, ModelDescr
   model.attention.head_size =
       run.head_size.value_or(std::max<std::int64_t>(1, run.hidden / run.heads));
   model.embedding.vocab = run.vocab.value_or(table.default_vocab);
-  const auto* mlp = std::find_if(kMlps.begin(), kMlps.end(),
-                                 [&](const MlpWord& known) { return known.word == run.mlp; });
+  const auto* mlp = std::ranges::find(kMlps, run.mlp, &MlpWord::word);
   if (mlp == kMlps.end()) {
     throw refusal(fmt::format("mlp \"{}\" is none of gelu, gated, squared-relu", run.mlp));
   }

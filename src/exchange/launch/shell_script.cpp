@@ -218,8 +218,7 @@ class ScriptReader {
   }
 
   [[nodiscard]] std::optional<bool> status(const ShellCommand& found) const {
-    std::vector<std::string> words;
-    for (const MarkedText& word : found.words) words.push_back(word.text);
+    std::vector<std::string> words = transformed(found.words, &MarkedText::text);
     bool negated = false;
     if (words.front() == "!" && words.size() > 1) {
       words.erase(words.begin());

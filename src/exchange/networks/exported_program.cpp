@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "base/names.hpp"
+#include "base/ranges.hpp"
 #include "exchange/networks/zip_archive.hpp"
 #include "io/document/raw_value.hpp"
 
@@ -248,14 +249,10 @@ class ProgramReader {
     if (kind == "as_string") return inner.text;
     if (kind == "as_float") return number(inner);
     if (kind == "as_ints") {
-      std::vector<std::int64_t> list;
-      for (const RawValue& item : inner.items) list.push_back(integer(item));
-      return list;
+      return transformed(inner.items, [&](const RawValue& item) { return integer(item); });
     }
     if (kind == "as_floats") {
-      std::vector<double> list;
-      for (const RawValue& item : inner.items) list.push_back(number(item));
-      return list;
+      return transformed(inner.items, [&](const RawValue& item) { return number(item); });
     }
     if (kind == "as_sym_int" || kind == "as_sym_ints") {
       return symbols(inner);

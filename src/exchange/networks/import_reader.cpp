@@ -83,8 +83,7 @@ class Importer {
 
   /// Refuses stubs that match no operator: a misspelled name would have no effect otherwise.
   void refuse_idle_stubs() const {
-    std::vector<std::string> targets;
-    for (const ImportedNode& node : graph_.nodes) targets.push_back(node.target);
+    std::vector<std::string> targets = transformed(graph_.nodes, &ImportedNode::target);
     std::vector<InputError> errors;
     for (const auto& [name, stub] : stubs_) {
       if (contains(targets, name)) continue;

@@ -210,18 +210,13 @@ std::vector<Node> Node::items() const {
     report(fmt::format("expected a list, found {}", kind_text(value_->kind)));
     return {};
   }
-  std::vector<Node> result;
-  result.reserve(value_->items.size());
-  for (const RawValue& item : value_->items) {
-    result.push_back(child(item, fmt::format("{}[{}]", path_, result.size())));
-  }
-  return result;
+  return transformed(value_->items, [&, i = 0](const RawValue& item) mutable {
+    return child(item, fmt::format("{}[{}]", path_, i++));
+  });
 }
 
 std::vector<std::string> Node::texts() const {
-  std::vector<std::string> texts;
-  for (const Node& item : items()) texts.push_back(item.text());
-  return texts;
+  return transformed(items(), [&](const Node& item) { return item.text(); });
 }
 
 std::optional<std::string_view> Node::plain_scalar(std::string_view expected) const {

@@ -9,7 +9,6 @@
 #include "base/names.hpp"
 #include "base/ranges.hpp"
 #include "io/document/fields.hpp"
-#include "plan/legality/legality.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/schedule_id.hpp"
 
@@ -112,8 +111,7 @@ void read_constants(const Node& map, Framework& framework, FieldLog& log) {
     const auto found =
         std::ranges::find_if(known, [&](const auto& row) { return row.name == entry.key; });
     if (found == known.end()) {
-      std::vector<std::string> names;
-      for (const ConstantRow& row : known) names.emplace_back(row.name);
+      std::vector<std::string> names = transformed<std::string>(known, &ConstantRow::name);
       throw InputError(entry.where, fmt::format("unknown constant '{}'", entry.key),
                        did_you_mean(entry.key, names));
     }

@@ -325,10 +325,9 @@ class LinkWriter {
   }
   void slow_mode(std::string_view key, const std::optional<SlowMode>& mode) {
     if (!mode) return;
-    std::vector<std::string> shares;
-    for (const SlowShare& share : mode->shares) {
-      shares.push_back(fmt::format("{{nodes: {:.6g}, share: {:.6g}}}", share.nodes, share.share));
-    }
+    std::vector<std::string> shares = transformed(mode->shares, [&](const SlowShare& share) {
+      return fmt::format("{{nodes: {:.6g}, share: {:.6g}}}", share.nodes, share.share);
+    });
     add(key, fmt::format("{{excess: {:.6g} us, shares: [{}]}}", mode->excess.value() * 1e6,
                          fmt::join(shares, ", ")));
   }

@@ -6,6 +6,8 @@
 
 #include <charconv>
 
+#include "base/ranges.hpp"
+
 namespace plansearch::io {
 namespace {
 
@@ -183,12 +185,10 @@ std::string entry_text(const PlacementEntry& entry, bool edge) {
   std::vector<std::string> cuts;
   for (const NamedCut& cut : entry.cut) cuts.push_back(cut_yaml(cut));
   parts.push_back(fmt::format("cut: {{{}}}", fmt::join(cuts, ", ")));
-  std::vector<std::string> squares;
-  for (const NamedSquare& square : entry.squares) {
-    squares.push_back(fmt::format("{{rows: {}, columns: {}, m: {}, n: {}, k: {}}}",
-                                  factors_yaml(square.rows), factors_yaml(square.columns), square.m,
-                                  square.n, square.k));
-  }
+  std::vector<std::string> squares = transformed(entry.squares, [&](const NamedSquare& square) {
+    return fmt::format("{{rows: {}, columns: {}, m: {}, n: {}, k: {}}}", factors_yaml(square.rows),
+                       factors_yaml(square.columns), square.m, square.n, square.k);
+  });
   if (squares.size() == 1) parts.push_back("square: " + squares.front());
   if (squares.size() > 1) parts.push_back(fmt::format("square: [{}]", fmt::join(squares, ", ")));
   if (entry.ring) {
@@ -202,9 +202,7 @@ std::string entry_text(const PlacementEntry& entry, bool edge) {
 
 std::vector<LayerRange> read_layers(const Node& node) {
   if (node.is_scalar()) return {read_layer_range(node)};
-  std::vector<LayerRange> ranges;
-  for (const Node& item : node.items()) ranges.push_back(read_layer_range(item));
-  return ranges;
+  return transformed(node.items(), [&](const Node& item) { return read_layer_range(item); });
 }
 
 const SourceLocation& PlacementsDocument::where(const PlacementFault& fault) const {

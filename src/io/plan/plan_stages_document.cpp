@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/ranges.hpp"
 #include "io/plan/plan_document.hpp"
 #include "plan/stages/layer_distribution.hpp"
 #include "plansearch/degree_table.hpp"
@@ -71,10 +72,9 @@ bool layers_suffice(const ParallelPlan& plan, const Network& network) {
 
 std::string to_yaml(const ChunkEntry& chunk) {
   if (chunk.layers) return fmt::format("layers: {}", *chunk.layers);
-  std::vector<std::string> blocks;
-  for (const NamedBlocks& run : chunk.blocks) {
-    blocks.push_back(fmt::format("{{block: {}, count: {}}}", in_quotes(run.block), run.count));
-  }
+  std::vector<std::string> blocks = transformed(chunk.blocks, [&](const NamedBlocks& run) {
+    return fmt::format("{{block: {}, count: {}}}", in_quotes(run.block), run.count);
+  });
   return fmt::format("blocks: [{}]", fmt::join(blocks, ", "));
 }
 
@@ -83,10 +83,9 @@ std::string to_yaml(const StageEntry& stage) {
   if (stage.chunks.size() == 1) {
     parts.push_back(to_yaml(stage.chunks.front()));
   } else {
-    std::vector<std::string> chunks;
-    for (const ChunkEntry& chunk : stage.chunks) {
-      chunks.push_back(fmt::format("{{{}}}", to_yaml(chunk)));
-    }
+    std::vector<std::string> chunks = transformed(stage.chunks, [&](const ChunkEntry& chunk) {
+      return fmt::format("{{{}}}", to_yaml(chunk));
+    });
     parts.push_back(fmt::format("chunks: [{}]", fmt::join(chunks, ", ")));
   }
   if (stage.first_rank) parts.push_back(fmt::format("first_rank: {}", *stage.first_rank));

@@ -64,9 +64,7 @@ class Line {
 
   [[nodiscard]] std::vector<std::string> texts(const std::string& key, const Json& value) const {
     if (!value.is_array()) fail(fmt::format("{} is not a list", key));
-    std::vector<std::string> all;
-    for (const Json& item : value) all.push_back(text(key, item));
-    return all;
+    return transformed(value, [&](const Json& item) { return text(key, item); });
   }
 
  private:

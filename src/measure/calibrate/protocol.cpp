@@ -51,8 +51,8 @@ void summarise(io::Sample& sample) {
   sample.time_us = scatter.middle;
   sample.spread = scatter.deviation / scatter.middle;
   const double far = kFar * std::max(scatter.deviation, kAgreement * scatter.middle);
-  const auto outliers = std::count_if(scatter.distances.begin(), scatter.distances.end(),
-                                      [&](double distance) { return distance > far; });
+  const auto outliers =
+      std::ranges::count_if(scatter.distances, [&](double distance) { return distance > far; });
   if (outliers > 0) sample.flags.push_back(fmt::format("outliers {}", outliers));
   if (sample.spread > kUnstable) sample.flags.emplace_back("unstable");
   for (const std::string& reason : sample.state.slowed) sample.flags.push_back("slowed: " + reason);
@@ -77,8 +77,8 @@ io::Sample measure(Backend& backend, const Point& point, const Protocol& protoco
       sample.blocks_us.push_back(trial->run(calls) / calls * kMicro);
     }
     if (usable) sample.state = backend.state();
-    const bool whole = std::all_of(sample.blocks_us.begin(), sample.blocks_us.end(),
-                                   [](double time) { return std::isfinite(time) && time > 0.0; });
+    const bool whole = std::ranges::all_of(
+        sample.blocks_us, [](double time) { return std::isfinite(time) && time > 0.0; });
     if (usable && whole) {
       summarise(sample);
     } else {

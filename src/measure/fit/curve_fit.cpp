@@ -23,6 +23,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/ranges.hpp"
 #include "evidence/evidence.hpp"
 
 namespace plansearch {
@@ -205,9 +206,7 @@ CurveProblem part_of(const CurveProblem& whole, std::vector<std::size_t> rows) {
   for (const std::size_t row : rows) part.measured.push_back(whole.measured[row]);
   part.predict = [&whole, rows = std::move(rows)](std::span<const double> logs) {
     const std::vector<double> all = whole.predict(logs);
-    std::vector<double> some;
-    for (const std::size_t row : rows) some.push_back(all[row]);
-    return some;
+    return transformed(rows, [&](const std::size_t row) { return all[row]; });
   };
   return part;
 }
@@ -273,9 +272,8 @@ std::optional<HeldOut> held_out(const CurveProblem& problem, std::span<const std
       left.push_back(problem.measured[kept[i]] - predicted[kept[i]]);
     }
   }
-  std::sort(left.begin(), left.end());
-  std::vector<double> errors;
-  for (const double log : left) errors.push_back(std::abs(log));
+  std::ranges::sort(left);
+  std::vector<double> errors = transformed(left, [&](const double log) { return std::abs(log); });
   return HeldOut{median(errors), {quantile(left, 0.1), quantile(left, 0.5), quantile(left, 0.9)}};
 }
 

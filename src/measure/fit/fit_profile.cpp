@@ -11,7 +11,6 @@
 
 #include "evaluate/answer/site_population.hpp"
 #include "io/document/file.hpp"
-#include "io/hardware/profile_reader.hpp"
 #include "io/plan/plan_document.hpp"
 #include "io/tables/sample_file.hpp"
 #include "measure/fit/profile_sections.hpp"
@@ -83,8 +82,8 @@ std::string changed_profile_text(const FitRequest& request, const FitFindings& f
   std::vector<std::string> own;
   const KernelFit& kernels = findings.kernels;
   const auto fitted = [&](std::string_view part) {
-    return std::any_of(kernels.groups.begin(), kernels.groups.end(),
-                       [&](const KernelGroupFit& group) { return group.part == part; });
+    return std::ranges::any_of(kernels.groups,
+                               [&](const KernelGroupFit& group) { return group.part == part; });
   };
   if (!kernels.formats.empty()) own.emplace_back("matrix products");
   if (!kernels.attentions.empty()) own.emplace_back("attention");
@@ -129,7 +128,7 @@ std::string nearest_link(const NewMachine& machine, const FitRequest& request,
   for (const auto& file : fs::directory_iterator(data.directory() / "hardware_profiles/links")) {
     if (file.path().extension() == ".yaml") names.push_back(file.path().stem().string());
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   for (const std::string& name : names) {
     NewMachine tried = machine;
     tried.link = name;

@@ -28,7 +28,7 @@ class Fastest {
   [[nodiscard]] std::map<std::string, double> all() const {
     std::map<std::string, double> fastest;
     for (auto [what, rates] : rates_) {
-      std::sort(rates.begin(), rates.end());
+      std::ranges::sort(rates);
       fastest[what] = kAbove * rates[(rates.size() - 1) - rates.size() / 20];
     }
     return fastest;

@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <system_error>
 
@@ -30,7 +29,7 @@ const std::vector<std::string>& list_of() {
 
 template <const auto& Names>
 std::optional<int> find_in(std::string_view word) {
-  const auto found = std::find(Names.begin(), Names.end(), word);
+  const auto found = std::ranges::find(Names, word);
   if (found == Names.end()) return std::nullopt;
   return static_cast<int>(found - Names.begin());
 }
@@ -215,7 +214,7 @@ const DegreeRow& row_of(Degree degree) {
 
 std::string flag_of(std::string_view key) {
   std::string flag = fmt::format("--{}", key);
-  std::replace(flag.begin(), flag.end(), '_', '-');
+  std::ranges::replace(flag, '_', '-');
   return flag;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "base/ranges.hpp"
 #include "plan/legality/legality_parts.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "schedule/table.hpp"
@@ -52,18 +53,16 @@ bool ulysses_divides_kv_heads(const RuleCase& c) {
 }
 
 bool has_odd_heads(const RuleCase& c) {
-  return std::any_of(
-      c.network.dimensions.begin(), c.network.dimensions.end(), [&](const Dimension& d) {
-        const bool heads = d.role == DimRole::Head || d.role == DimRole::KvHead;
-        return heads && std::max<std::int64_t>(1, d.extent / c.plan.tensor_out) % 2 != 0;
-      });
+  return std::ranges::any_of(c.network.dimensions, [&](const Dimension& d) {
+    const bool heads = d.role == DimRole::Head || d.role == DimRole::KvHead;
+    return heads && std::max<std::int64_t>(1, d.extent / c.plan.tensor_out) % 2 != 0;
+  });
 }
 
 bool whole_kv_heads(const RuleCase& c) {
-  return std::all_of(c.network.dimensions.begin(), c.network.dimensions.end(),
-                     [&](const Dimension& d) {
-                       return d.role != DimRole::KvHead || d.extent % c.plan.tensor_out == 0;
-                     });
+  return std::ranges::all_of(c.network.dimensions, [&](const Dimension& d) {
+    return d.role != DimRole::KvHead || d.extent % c.plan.tensor_out == 0;
+  });
 }
 
 bool whole_operand_blocks(const RuleCase& c) {
@@ -89,8 +88,7 @@ bool is_moe(const RuleCase& c) {
 /// Under an order of its own: others are priced as if it ran them.
 bool joins(const RuleCase& c) {
   const auto& own = c.framework.paired_schedules;
-  return schedule_row(c.plan.schedule).joins &&
-         std::find(own.begin(), own.end(), to_text(c.plan.schedule)) != own.end();
+  return schedule_row(c.plan.schedule).joins && contains(own, to_text(c.plan.schedule));
 }
 
 /// The whole layer, or its router, exchanges and experts by name.
@@ -396,9 +394,7 @@ std::vector<const FrameworkFeature*> features_of(const PlanDegrees& plan, const 
 
 const std::vector<RuleDescription>& framework_rules() {
   static const std::vector<RuleDescription> kDescriptions = [] {
-    std::vector<RuleDescription> result;
-    for (const legality::Rule& rule : legality::kRules) result.push_back(rule.description);
-    return result;
+    return transformed(legality::kRules, &legality::Rule::description);
   }();
   return kDescriptions;
 }

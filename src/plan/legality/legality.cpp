@@ -10,7 +10,6 @@
 #include "plan/placements/check_placements.hpp"
 #include "plan/placements/ring_placements.hpp"
 #include "plan/stages/layer_distribution.hpp"
-#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -30,8 +29,7 @@ Result check_product(const PlanCase& c, Wording wording) {
                            c.plan.tensor_in,   c.plan.tensor_out,    c.plan.tensor_depth,
                            c.plan.context,     c.plan.expert,        c.plan.expert_tensor,
                            c.plan.micro_batch, c.plan.micro_batches, c.plan.pieces};
-  const bool positive =
-      std::all_of(degrees.begin(), degrees.end(), [](int degree) { return degree >= 1; });
+  const bool positive = std::ranges::all_of(degrees, [](int degree) { return degree >= 1; });
   if (!positive || c.plan.shard_group < 0) {
     return refuse(wording, Obstacle::DegreesDoNotMultiply, 1, 0,
                   [&] { return std::string("every degree must be at least 1"); });
@@ -49,7 +47,7 @@ Result check_product(const PlanCase& c, Wording wording) {
 /// A degree above one needs an axis in the framework's rank order.
 Result check_axis(const Framework& framework, Axis axis, int degree, Wording wording) {
   const auto& order = framework.rank_order;
-  if (degree == 1 || std::find(order.begin(), order.end(), axis) != order.end()) {
+  if (degree == 1 || std::ranges::find(order, axis) != order.end()) {
     return std::nullopt;
   }
   return refuse(wording, Obstacle::NoSuchFeature, degree, 1, [&] {
@@ -163,8 +161,8 @@ Result check_expert_order(const PlanCase& c, Wording wording) {
   const int group = c.plan.expert_ranks();
   if (group == 1) return std::nullopt;
   const auto& order = c.framework.rank_order;
-  const auto pipeline = std::find(order.begin(), order.end(), Axis::Pipeline);
-  const bool inside = pipeline < std::find(order.begin(), order.end(), Axis::Data);
+  const auto pipeline = std::ranges::find(order, Axis::Pipeline);
+  const bool inside = pipeline < std::ranges::find(order, Axis::Data);
   if (inside && c.plan.pipeline > 1 && c.plan.data > 1 &&
       group != c.plan.context * c.plan.tensor()) {
     return refuse(
@@ -253,8 +251,8 @@ Result check_dispatcher(const PlanCase& c, Wording wording) {
   if (id == kOwnDispatcher) return std::nullopt;
   if (id == kAnyDispatcher) return left_to_search("dispatcher any", wording);
   const auto& known = c.framework.dispatchers;
-  const bool has = std::any_of(known.begin(), known.end(),
-                               [&](const TokenDispatcher& one) { return one.id == id; });
+  const bool has =
+      std::ranges::any_of(known, [&](const TokenDispatcher& one) { return one.id == id; });
   const bool routes = c.network.routing.has_value();
   if (has && routes) return std::nullopt;
   return refuse(wording, routes ? Obstacle::FrameworkForbids : Obstacle::NoSuchFeature, 0, 0, [&] {

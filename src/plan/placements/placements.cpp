@@ -25,7 +25,7 @@ struct Kind {
 };
 
 std::size_t kind_of(const LayerChoice& copy, std::size_t layer, std::vector<Kind>& kinds) {
-  const auto known = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& kind) {
+  const auto known = std::ranges::find_if(kinds, [&](const Kind& kind) {
     return kind.block == copy.block && kind.choice == copy.choice;
   });
   if (known != kinds.end()) return static_cast<std::size_t>(known - kinds.begin());
@@ -48,10 +48,9 @@ std::optional<FactorCuts> entering(const Network& network, const std::vector<Lay
     const std::vector<DimId>& dims = maker.tensor(maker.outputs[edge.output]).dims;
     if (!cuts) cuts = FactorCuts{};
     for (const DimensionCut& cut : *from.choice.leaving) {
-      const bool known = std::any_of(cuts->begin(), cuts->end(), [&](const DimensionCut& other) {
-        return other.dim == cut.dim;
-      });
-      const bool carried = std::find(dims.begin(), dims.end(), cut.dim) != dims.end();
+      const bool known = std::ranges::any_of(
+          *cuts, [&](const DimensionCut& other) { return other.dim == cut.dim; });
+      const bool carried = std::ranges::find(dims, cut.dim) != dims.end();
       if (carried && !known) cuts->push_back(cut);
     }
   }
@@ -120,31 +119,28 @@ void merge(Placements& placements, std::uint8_t factor) {
 
 bool BlockChoice::by_role() const {
   return !entering && !leaving && regions.empty() &&
-         std::none_of(operators.begin(), operators.end(),
-                      [](const auto& cuts) { return cuts.has_value(); });
+         std::ranges::none_of(operators, [](const auto& cuts) { return cuts.has_value(); });
 }
 
 bool Placements::over_squares() const {
-  return std::any_of(blocks.begin(), blocks.end(), [](const BlockChoice& block) {
-    return std::any_of(block.squares.begin(), block.squares.end(),
-                       [](const auto& squares) { return !squares.empty(); });
+  return std::ranges::any_of(blocks, [](const BlockChoice& block) {
+    return std::ranges::any_of(block.squares, [](const auto& squares) { return !squares.empty(); });
   });
 }
 
 bool Placements::over_rings() const {
-  return std::any_of(blocks.begin(), blocks.end(), [](const BlockChoice& block) {
-    return std::any_of(block.rings.begin(), block.rings.end(),
-                       [](const auto& ring) { return ring.has_value(); });
+  return std::ranges::any_of(blocks, [](const BlockChoice& block) {
+    return std::ranges::any_of(block.rings, [](const auto& ring) { return ring.has_value(); });
   });
 }
 
 bool Placements::in_pieces() const {
-  return std::any_of(blocks.begin(), blocks.end(),
-                     [](const BlockChoice& block) { return !block.regions.empty(); });
+  return std::ranges::any_of(blocks,
+                             [](const BlockChoice& block) { return !block.regions.empty(); });
 }
 
 bool Placements::by_role() const {
-  return std::all_of(blocks.begin(), blocks.end(), [](BlockChoice block) {
+  return std::ranges::all_of(blocks, [](BlockChoice block) {
     block.regions.clear();
     return block.by_role();
   });
@@ -170,7 +166,7 @@ DistinguishedNetwork distinguish_layers(const Network& network, std::vector<int>
   for (const Kind& kind : kinds) {
     Block block = network.blocks[kind.block];
     const auto of_block = [&](const Kind& other) { return other.block == kind.block; };
-    if (std::count_if(kinds.begin(), kinds.end(), of_block) > 1) {
+    if (std::ranges::count_if(kinds, of_block) > 1) {
       block.name += fmt::format("@{}", kind.first_layer);
     }
     made->blocks.push_back(std::move(block));

@@ -259,8 +259,7 @@ std::string flag_of(const SettingRow& row) {
 }
 
 const SettingRow* find_setting(std::string_view key) {
-  const auto* found = std::find_if(kTable.begin(), kTable.end(),
-                                   [&](const SettingRow& row) { return row.key == key; });
+  const auto* found = std::ranges::find(kTable, key, &SettingRow::key);
   return found == kTable.end() ? nullptr : found;
 }
 
@@ -289,7 +288,7 @@ std::string setting_problem(const SettingRow& row, std::string_view text) {
       const auto format =
           row.kind == SettingKind::Format ? parse_stored_type(text) : std::optional<DataType>();
       const std::string_view word = format ? to_text(*format) : text;
-      if (std::find(words.begin(), words.end(), word) != words.end()) return {};
+      if (std::ranges::find(words, word) != words.end()) return {};
       const std::string guess = did_you_mean(text, words);
       return fmt::format("'{}' is none of {}{}{}", text, fmt::join(words, ", "),
                          guess.empty() ? "" : "; ", guess);

@@ -40,7 +40,7 @@ std::vector<ScheduleId> schedules_of(const Framework& framework) {
   const auto& listed = framework.schedules;
   std::vector<ScheduleId> result;
   for (const ScheduleId id : all_schedules()) {
-    if (std::find(listed.begin(), listed.end(), to_text(id)) != listed.end()) result.push_back(id);
+    if (std::ranges::find(listed, to_text(id)) != listed.end()) result.push_back(id);
   }
   return result;
 }
@@ -73,12 +73,11 @@ ScheduleId default_schedule(const Framework& framework, const Network& network, 
   if (stages == 1 && fits(kDefaultSchedule)) return kDefaultSchedule;
   const auto takes = [&](ScheduleId id) { return fits(id) && suits(id, network); };
   std::vector<ScheduleId> candidates = schedules_of(framework);
-  const auto plain = std::find(candidates.begin(), candidates.end(), kDefaultSchedule);
+  const auto plain = std::ranges::find(candidates, kDefaultSchedule);
   if (plain != candidates.end()) std::rotate(candidates.begin(), plain, plain + 1);
   candidates.insert(candidates.end(), all_schedules().begin(), all_schedules().end());
-  const auto best = std::find_if(candidates.begin(), candidates.end(), takes);
-  return best != candidates.end() ? *best
-                                  : *std::find_if(candidates.begin(), candidates.end(), fits);
+  const auto best = std::ranges::find_if(candidates, takes);
+  return best != candidates.end() ? *best : *std::ranges::find_if(candidates, fits);
 }
 
 }  // namespace plansearch

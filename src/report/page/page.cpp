@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/units.hpp"
-#include "report/page/pictures.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_fields.hpp"
 #include "report/plan_tables.hpp"

@@ -11,7 +11,6 @@
 #include "plansearch/device_mesh.hpp"
 #include "report/page/pictures.hpp"
 #include "report/plan_cells.hpp"
-#include "report/plan_tables.hpp"
 
 namespace plansearch::page {
 namespace {
@@ -178,8 +177,7 @@ Figure pareto_plot(const PageContent& content) {
                             fmt::format("{}: {}, {}", short_plan(plan.plan),
                                         to_text(e.step.total()), to_text(e.memory.total()))});
   }
-  std::sort(front.points.begin(), front.points.end(),
-            [](const CurvePoint& a, const CurvePoint& b) { return a.x < b.x; });
+  std::ranges::sort(front.points, {}, &CurvePoint::x);
   picture.curves = {std::move(front)};
   picture.alt = "Pareto front: no plan beats one of these in both step time and memory.";
   picture.x_name = "memory";

@@ -4,7 +4,6 @@
 // Assumes:    nothing; it changes no time.
 // Units:      none.
 // Checked by: tests/unit/schedule/passes_test.cpp
-#include <algorithm>
 
 #include "schedule/passes/edit.hpp"
 #include "schedule/passes/pass.hpp"
