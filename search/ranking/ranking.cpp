@@ -20,7 +20,6 @@
 #include "plansearch/error.hpp"
 
 namespace plansearch {
-
 namespace {
 
 /// Keys of the rank of a candidate, its sums added up once.

@@ -163,9 +163,7 @@ ChoiceGraph restricted(const ChoiceGraph& graph, const Kept& kept) {
     ChoiceNode& node = result.nodes.emplace_back();
     for (const std::size_t option : kept[n]) node.costs.push_back(graph.nodes[n].costs[option]);
   }
-  for (const ChoiceEdge& edge : graph.edges) {
-    result.edges.push_back(restricted(edge, graph, kept));
-  }
+  for (const ChoiceEdge& edge : graph.edges) result.edges.push_back(restricted(edge, graph, kept));
   return result;
 }
 

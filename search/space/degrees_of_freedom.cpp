@@ -47,9 +47,7 @@ std::vector<int> context_kinds(const Framework& framework) {
   std::vector<int> kinds = numbers(ContextKind::Ring, ContextKind::Ulysses);
   const auto natural = framework.natural_degrees.find("cp_kind");
   if (natural == framework.natural_degrees.end()) return kinds;
-  if (!contains(kinds, natural->second)) {
-    kinds.push_back(natural->second);
-  }
+  if (!contains(kinds, natural->second)) kinds.push_back(natural->second);
   return kinds;
 }
 

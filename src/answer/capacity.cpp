@@ -14,7 +14,7 @@
 #include "io/hardware/profile_reader.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/shipped_data.hpp"
-#include "question/number_list.hpp"
+#include "question/gpu_count.hpp"
 #include "report/plan_cells.hpp"
 #include "report/training.hpp"
 
@@ -122,7 +122,6 @@ struct Measured {
   std::optional<double> value, limit;
 };
 
-/// Each limited quantity with its limit.
 std::vector<Measured> measured(const CapacityRow& row, const CapacityLimits& limits) {
   return {{"deadline", row.wall.value(),
            limits.deadline ? std::optional(limits.deadline->value()) : std::nullopt},
@@ -211,6 +210,20 @@ Reliability reliability_for(const CapacityQuestion& question) {
   return reliability;
 }
 
+/// No size has a step as short as asked for.
+std::string unmet_step(const CapacityReport& report) {
+  const CapacityRow* fastest = nullptr;
+  const auto step_of = [](const CapacityRow& row) { return row.plan.plan->estimate.step.total(); };
+  for (const CapacityRow& row : report.rows) {
+    if (!row.runs()) continue;
+    if (fastest == nullptr || step_of(row) < step_of(*fastest)) fastest = &row;
+  }
+  if (fastest == nullptr) return "no plan fits on any of these machines";
+  return fmt::format("no size is within the limits; the fastest step: {} on {} x {}, {}",
+                     to_text(step_of(*fastest)), grouped(fastest->plan.question.gpus),
+                     fastest->plan.question.hardware, fastest->beyond);
+}
+
 }  // namespace
 
 CapacityLimits read_limits(const CapacityQuestion& question) {
@@ -259,24 +272,6 @@ CapacityReport plan_capacity(const ProblemRequest& request, const CapacityQuesti
   fill_efficiency(report.rows);
   return report;
 }
-
-namespace {
-
-/// No size has a step as short as asked for.
-std::string unmet_step(const CapacityReport& report) {
-  const CapacityRow* fastest = nullptr;
-  const auto step_of = [](const CapacityRow& row) { return row.plan.plan->estimate.step.total(); };
-  for (const CapacityRow& row : report.rows) {
-    if (!row.runs()) continue;
-    if (fastest == nullptr || step_of(row) < step_of(*fastest)) fastest = &row;
-  }
-  if (fastest == nullptr) return "no plan fits on any of these machines";
-  return fmt::format("no size is within the limits; the fastest step: {} on {} x {}, {}",
-                     to_text(step_of(*fastest)), grouped(fastest->plan.question.gpus),
-                     fastest->plan.question.hardware, fastest->beyond);
-}
-
-}  // namespace
 
 std::string unmet(const CapacityReport& report) {
   const auto within = [](const CapacityRow& row) { return row.runs() && row.beyond.empty(); };

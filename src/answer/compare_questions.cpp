@@ -10,9 +10,8 @@
 #include <utility>
 #include <variant>
 
-#include "answer/advice.hpp"
 #include "answer/make_report.hpp"
-#include "answer/unstated.hpp"
+#include "answer/search_answer.hpp"
 #include "base/names.hpp"
 #include "base/overrides.hpp"
 #include "base/ranges.hpp"
@@ -20,8 +19,8 @@
 #include "plansearch/error.hpp"
 #include "plansearch/search.hpp"
 #include "plansearch/shipped_data.hpp"
-#include "question/evidence.hpp"
 #include "question/resolve_plan.hpp"
+#include "report/plan_cells.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch {
@@ -35,13 +34,13 @@ std::vector<std::string> names_of(const std::string& text) {
   return words_of(text, ",");
 }
 
-/// Every question so far, once for each value.
-template <typename T, typename Set>
-void vary(std::vector<ProblemRequest>& questions, const std::vector<T>& values, const Set& set) {
+/// Every question so far, once for each value of a member.
+template <typename T, typename Member>
+void vary(std::vector<ProblemRequest>& questions, const std::vector<T>& values, Member member) {
   if (values.empty()) return;
   std::vector<ProblemRequest> varied;
   for (const ProblemRequest& question : questions) {
-    for (const T& value : values) set(varied.emplace_back(question), value);
+    for (const T& value : values) varied.emplace_back(question).*member = value;
   }
   if (varied.size() > kMostQuestions) {
     throw InputError({}, fmt::format("more than {} questions to compare", kMostQuestions),
@@ -243,28 +242,24 @@ std::vector<ProblemRequest> separate_questions(const ProblemRequest& request) {
   one.batch_list.clear();
   one.seq_len_list.clear();
   std::vector<ProblemRequest> questions{one};
-  using Request = ProblemRequest;
-  vary(questions, names_of(request.hardware),
-       [](Request& r, const std::string& v) { r.hardware = v; });
-  vary(questions, names_of(request.model), [](Request& r, const std::string& v) { r.model = v; });
-  vary(questions, names_of(request.framework),
-       [](Request& r, const std::string& v) { r.framework = v; });
-  if (request.precision) {
-    vary(questions, names_of(*request.precision),
-         [](Request& r, const std::string& v) { r.precision = v; });
+  using R = ProblemRequest;
+  vary(questions, names_of(request.hardware), &R::hardware);
+  vary(questions, names_of(request.model), &R::model);
+  vary(questions, names_of(request.framework), &R::framework);
+  if (request.precision) vary(questions, names_of(*request.precision), &R::precision);
+  if (request.set) vary(questions, override_combinations(*request.set), &R::set);
+  vary(questions, request.seq_len_list, &R::seq_len);
+  vary(questions, request.gpu_list, &R::gpus);
+  vary(questions, request.node_list, &R::nodes);
+  vary(questions, request.batch_list, &R::batch);
+  std::vector<PinnedDegrees> orders;
+  for (const int order : request.limits.listed(Degree::Schedule)) {
+    orders.emplace_back(request.degrees).pin(Degree::Schedule, order);
   }
-  if (request.set) {
-    vary(questions, override_combinations(*request.set),
-         [](Request& r, const std::string& v) { r.set = v; });
+  vary(questions, orders, &R::degrees);
+  if (!orders.empty()) {
+    for (R& question : questions) question.limits.release(Degree::Schedule);
   }
-  vary(questions, request.seq_len_list, [](Request& r, std::int64_t v) { r.seq_len = v; });
-  vary(questions, request.gpu_list, [](Request& r, int v) { r.gpus = v; });
-  vary(questions, request.node_list, [](Request& r, int v) { r.nodes = v; });
-  vary(questions, request.batch_list, [](Request& r, std::int64_t v) { r.batch = v; });
-  vary(questions, request.limits.listed(Degree::Schedule), [](Request& r, int v) {
-    r.limits.release(Degree::Schedule);
-    r.degrees.pin(Degree::Schedule, v);
-  });
   return questions;
 }
 

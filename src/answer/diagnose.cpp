@@ -14,9 +14,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "answer/causes.hpp"
 #include "answer/make_report.hpp"
-#include "answer/measured_terms.hpp"
 #include "evaluate/answer/interval.hpp"
 #include "plansearch/error.hpp"
 

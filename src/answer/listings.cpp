@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "answer/listings.hpp"
+#include "answer/show.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,7 +22,6 @@
 namespace plansearch {
 namespace {
 
-/// Rows of text.
 struct Listing {
   std::vector<TextColumn> columns;
   std::vector<std::string> keys;  ///< of JSON and CSV, by column
@@ -197,7 +196,6 @@ std::string degrees_text(const PinnedDegrees& degrees) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-/// Plans that were published.
 Listing list_recipes(const ShippedData& data) {
   Listing listing{{{"recipe", Align::Left},
                    {"model", Align::Left},

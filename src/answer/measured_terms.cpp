@@ -6,7 +6,7 @@
 //          are independent, log-normal for large ones and a fiftieth of the step for small ones.
 // Units: seconds of one step.
 // Checked by: tests/unit/question/measured_terms_test.cpp
-#include "answer/measured_terms.hpp"
+#include "answer/diagnose.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -45,50 +45,6 @@ std::vector<PlanDegrees> other_orders(const PlanDegrees& plan, const Framework& 
   return plans;
 }
 
-}  // namespace
-
-std::vector<BeyondReport> beyond_framework(const PlanEvaluator& evaluator,
-                                           std::span<const PlanCandidate> ranked) {
-  std::vector<BeyondReport> reports;
-  if (ranked.empty()) return reports;
-  Problem problem = evaluator.problem();
-  Framework wider = *problem.framework;
-  wider.schedules = schedule_names();
-  problem.framework = std::make_shared<const Framework>(std::move(wider));
-  const PlanEvaluator beyond(problem);
-  const auto workspace = PlanEvaluator::make_workspace();
-  BoundLadder ladder(beyond, *workspace);
-  std::vector<PlanCandidate> found;
-  for (const PlanCandidate& candidate : ranked.first(std::min(kLooked, ranked.size()))) {
-    for (const PlanDegrees& plan : other_orders(candidate.plan, *evaluator.problem().framework,
-                                                *evaluator.problem().network)) {
-      const bool known =
-          std::ranges::any_of(found, [&](const PlanCandidate& f) { return f.plan == plan; });
-      if (known || beyond.obstacle(plan)) continue;
-      if (ladder.bound(Rung::EndStages, plan).memory > beyond.memory_limit()) continue;
-      const Estimate estimate = beyond.simulate(*beyond.profile(plan), plan, *workspace);
-      if (beyond.memory_fit(estimate.memory.total()) != MemoryFit::Fits) continue;
-      found.push_back({plan, estimate});
-    }
-  }
-  std::ranges::stable_sort(found, [](const auto& a, const auto& b) {
-    return a.estimate.step.total() < b.estimate.step.total();
-  });
-  const double sigma = problem.framework->constants.paired_sigma;
-  const Seconds best = ranked.front().estimate.step.total();
-  std::set<ScheduleId> shown;  // the best plan of each order
-  for (const PlanCandidate& plan : found) {
-    const double surely = probability_faster(plan.estimate.step.total(), best, sigma);
-    if (surely < kTieProbability || shown.size() == kShown) break;
-    if (!shown.insert(plan.plan.schedule).second) continue;
-    reports.push_back(
-        {"orders that it does not run", report_plan(beyond, plan.plan, plan.estimate)});
-  }
-  return reports;
-}
-
-namespace {
-
 /// Degrees that make sense together alone.
 constexpr std::array kParts{
     DegreeSet{Degree::TensorIn, Degree::TensorOut, Degree::TensorDepth, Degree::SequenceParallel},
@@ -146,6 +102,46 @@ bool runs(const PlanCandidate& candidate, const Problem& problem, const Framewor
 }
 
 }  // namespace
+
+std::vector<BeyondReport> beyond_framework(const PlanEvaluator& evaluator,
+                                           std::span<const PlanCandidate> ranked) {
+  std::vector<BeyondReport> reports;
+  if (ranked.empty()) return reports;
+  Problem problem = evaluator.problem();
+  Framework wider = *problem.framework;
+  wider.schedules = schedule_names();
+  problem.framework = std::make_shared<const Framework>(std::move(wider));
+  const PlanEvaluator beyond(problem);
+  const auto workspace = PlanEvaluator::make_workspace();
+  BoundLadder ladder(beyond, *workspace);
+  std::vector<PlanCandidate> found;
+  for (const PlanCandidate& candidate : ranked.first(std::min(kLooked, ranked.size()))) {
+    for (const PlanDegrees& plan : other_orders(candidate.plan, *evaluator.problem().framework,
+                                                *evaluator.problem().network)) {
+      const bool known =
+          std::ranges::any_of(found, [&](const PlanCandidate& f) { return f.plan == plan; });
+      if (known || beyond.obstacle(plan)) continue;
+      if (ladder.bound(Rung::EndStages, plan).memory > beyond.memory_limit()) continue;
+      const Estimate estimate = beyond.simulate(*beyond.profile(plan), plan, *workspace);
+      if (beyond.memory_fit(estimate.memory.total()) != MemoryFit::Fits) continue;
+      found.push_back({plan, estimate});
+    }
+  }
+  std::ranges::stable_sort(found, [](const auto& a, const auto& b) {
+    return a.estimate.step.total() < b.estimate.step.total();
+  });
+  const double sigma = problem.framework->constants.paired_sigma;
+  const Seconds best = ranked.front().estimate.step.total();
+  std::set<ScheduleId> shown;  // the best plan of each order
+  for (const PlanCandidate& plan : found) {
+    const double surely = probability_faster(plan.estimate.step.total(), best, sigma);
+    if (surely < kTieProbability || shown.size() == kShown) break;
+    if (!shown.insert(plan.plan.schedule).second) continue;
+    reports.push_back(
+        {"orders that it does not run", report_plan(beyond, plan.plan, plan.estimate)});
+  }
+  return reports;
+}
 
 std::string programs_for(const Problem& problem, const PlanCandidate& first) {
   const std::vector<Framework> all = shipped_programs();

@@ -9,7 +9,6 @@
 #include <tuple>
 #include <utility>
 
-#include "answer/advice.hpp"
 #include "answer/export_question.hpp"
 #include "base/names.hpp"
 #include "base/units.hpp"
@@ -123,18 +122,6 @@ void decorate(SearchAnswer& answer, SearchSession& session, const std::string& v
   }
 }
 
-}  // namespace
-
-SearchAnswer answer_search(const std::vector<OpenQuestion>& variants, SearchSession& session,
-                           const std::string& version) {
-  SearchAnswer answer = searched(variants, session);
-  answer.cut_short = session.stopped();
-  decorate(answer, session, version);
-  return answer;
-}
-
-namespace {
-
 /// The question on a framework that refuses the features.
 ResolvedQuestion refusing(const ResolvedQuestion& asked, const std::vector<PlanFeature>& features) {
   ResolvedQuestion changed = asked;
@@ -164,39 +151,6 @@ bool asks_for_them(const ProblemRequest& request, const Problem& problem) {
     });
   });
 }
-
-}  // namespace
-
-std::optional<WithoutReport> without_features(const ResolvedQuestion& asked,
-                                              const SearchReport& report, SearchSession& session) {
-  if (report.plans.empty() || report.plans.front().features.empty()) return std::nullopt;
-  const PlanReport& first = report.plans.front();
-  std::vector<std::string> names;
-  for (const PlanFeature& feature : first.features) names.push_back(feature.name);
-  WithoutReport without;
-  without.features = fmt::format("{}", fmt::join(names, ", "));
-  const auto take = [&](PlanSummary plan, Seconds step) {
-    without.plan = std::move(plan);
-    without.step = step;
-    without.over_first = step / first.estimate.step.total() - 1.0;
-  };
-  // Ranked plans are the best of all, in order.
-  const auto ranked = std::ranges::find_if(
-      report.plans, [](const PlanReport& plan) { return plan.features.empty(); });
-  if (ranked != report.plans.end()) {
-    take(ranked->plan, ranked->estimate.step.total());
-    return without;
-  }
-  const ResolvedQuestion changed = refusing(asked, first.features);
-  const Problem& problem = changed.problem;
-  if (asks_for_them(changed.request, problem)) return std::nullopt;
-  const auto best = session.best(changed, report.question.gpus,
-                                 fmt::format("without {}", without.features), OfVariants::Shown);
-  if (best) take(PlanSummary(best->plan), best->estimate.step.total());
-  return without;
-}
-
-namespace {
 
 bool is_about(const Recipe& recipe, const ResolvedQuestion& asked, int gpus) {
   const auto same = [](const std::string& a, const std::string& b) {
@@ -262,6 +216,43 @@ void set_beside(const std::vector<PlanReport>& plans, PublishedReport& published
 }
 
 }  // namespace
+
+SearchAnswer answer_search(const std::vector<OpenQuestion>& variants, SearchSession& session,
+                           const std::string& version) {
+  SearchAnswer answer = searched(variants, session);
+  answer.cut_short = session.stopped();
+  decorate(answer, session, version);
+  return answer;
+}
+
+std::optional<WithoutReport> without_features(const ResolvedQuestion& asked,
+                                              const SearchReport& report, SearchSession& session) {
+  if (report.plans.empty() || report.plans.front().features.empty()) return std::nullopt;
+  const PlanReport& first = report.plans.front();
+  std::vector<std::string> names;
+  for (const PlanFeature& feature : first.features) names.push_back(feature.name);
+  WithoutReport without;
+  without.features = fmt::format("{}", fmt::join(names, ", "));
+  const auto take = [&](PlanSummary plan, Seconds step) {
+    without.plan = std::move(plan);
+    without.step = step;
+    without.over_first = step / first.estimate.step.total() - 1.0;
+  };
+  // Ranked plans are the best of all, in order.
+  const auto ranked = std::ranges::find_if(
+      report.plans, [](const PlanReport& plan) { return plan.features.empty(); });
+  if (ranked != report.plans.end()) {
+    take(ranked->plan, ranked->estimate.step.total());
+    return without;
+  }
+  const ResolvedQuestion changed = refusing(asked, first.features);
+  const Problem& problem = changed.problem;
+  if (asks_for_them(changed.request, problem)) return std::nullopt;
+  const auto best = session.best(changed, report.question.gpus,
+                                 fmt::format("without {}", without.features), OfVariants::Shown);
+  if (best) take(PlanSummary(best->plan), best->estimate.step.total());
+  return without;
+}
 
 std::vector<PublishedReport> published_plans(const std::vector<Recipe>& recipes,
                                              const ResolvedQuestion& asked,

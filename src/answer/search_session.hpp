@@ -2,14 +2,18 @@
 // Several searches on behalf of one question, and its side questions.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
 #include "answer/make_report.hpp"
+#include "io/document/file.hpp"
+#include "plansearch/evaluator.hpp"
 #include "plansearch/load_problem.hpp"
 #include "plansearch/report.hpp"
 #include "plansearch/search.hpp"
@@ -63,6 +67,29 @@ class SearchSession {
   bool stopped_ = false;
   FrontShown front_ = FrontShown::No;
   PlanFile* all_ = nullptr;
+};
+
+/// One flat row per plan, CSV or JSON lines by the ending of the name. Rows come in the order of
+/// the space, the same for any number of threads.
+class PlanFile {
+ public:
+  /// InputError for another ending, and when the file cannot be written.
+  PlanFile(const std::filesystem::path& path, int threads);
+
+  void write(const QuestionReport& question, const PlanEvaluator& evaluator,
+             std::span<const PlanCandidate> plans);
+  void add(const SearchCounts& counts);
+
+  /// Puts the file in its place; says what is in it, and what is not.
+  [[nodiscard]] std::string conclude();
+
+ private:
+  std::string name_;
+  io::NewFile file_;
+  Format format_;
+  int threads_;
+  SearchCounts counts_;
+  bool begun_ = false;
 };
 
 }  // namespace plansearch

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "answer/sensitivity.hpp"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "answer/show.hpp"
-#include "answer/shown_rows.hpp"
 #include "exporters/exporter.hpp"
 #include "plan/legality/legality.hpp"
 #include "plansearch/degree_table.hpp"
@@ -102,9 +101,7 @@ std::vector<std::string_view> keys_saying(const exporters::Exporter& exporter,
   for (const exporters::Document& document : exporter.documents) {
     for (const exporters::Key& key : document.keys) {
       const bool says = std::ranges::find(key.says, setting) != key.says.end();
-      if (says && std::ranges::find(names, key.name) == names.end()) {
-        names.push_back(key.name);
-      }
+      if (says && std::ranges::find(names, key.name) == names.end()) names.push_back(key.name);
     }
   }
   return names;

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "answer/show.hpp"
-#include "answer/shown_rows.hpp"
 #include "io/model/model_writer.hpp"
 #include "plansearch/shipped_data.hpp"
 #include "plansearch/transformer_builder.hpp"

@@ -5,17 +5,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
 #include "base/names.hpp"
+#include "base/parse_as.hpp"
 #include "base/units.hpp"
 #include "io/document/file.hpp"
 #include "plansearch/error.hpp"
-#include "report/page/pictures.hpp"
+#include "report/page/page.hpp"
 
 namespace plansearch {
 namespace {
@@ -54,10 +54,8 @@ std::vector<Point> points_of(const AnswerTable& rows) {
 }
 
 std::optional<double> number_in(const std::string& text) {
-  double number = 0.0;
-  const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = end.ec == std::errc() && end.ptr == text.data() + text.size();
-  return whole && number > 0.0 ? std::optional(number) : std::nullopt;
+  const auto number = parse_as<double>(text);
+  return number && *number > 0.0 ? number : std::nullopt;
 }
 
 /// Keys that differ between points, and whether all their values are numbers.

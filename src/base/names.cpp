@@ -111,9 +111,7 @@ std::vector<std::string> nearest_names(std::string_view name, std::span<const st
   std::vector<std::string> nearest;
   for (const Scored& s : scored) {
     if (nearest.size() == count || s.distance > scored.front().distance + 2) break;
-    if (std::ranges::find(nearest, *s.name) == nearest.end()) {
-      nearest.push_back(*s.name);
-    }
+    if (std::ranges::find(nearest, *s.name) == nearest.end()) nearest.push_back(*s.name);
   }
   return nearest;
 }

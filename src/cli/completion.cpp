@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/completion.hpp"
-
+// Completion scripts, generated from the command line itself so that they cannot fall behind it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,7 +10,8 @@
 #include <vector>
 
 #include "base/ranges.hpp"
-#include "cli/options.hpp"
+#include "cli/commands.hpp"
+#include "cli/output.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -237,8 +237,6 @@ std::string fish(const CommandWords& top, const std::vector<CommandWords>& comma
   return text;
 }
 
-}  // namespace
-
 std::string completion_script(std::string_view shell) {
   Options options;
   CLI::App app("", "plansearch");
@@ -252,6 +250,14 @@ std::string completion_script(std::string_view shell) {
   if (shell == "bash") return bash(top, commands);
   if (shell == "zsh") return zsh(top, commands);
   return fish(top, commands);
+}
+
+}  // namespace
+
+int run_completion(const Options& options) {
+  const Output output(options);
+  output.write(completion_script(options.argument));
+  return kExitOk;
 }
 
 }  // namespace plansearch::cli

@@ -5,11 +5,9 @@
 #include <optional>
 #include <utility>
 
-#include "answer/advice.hpp"
-#include "answer/sensitivity.hpp"
-#include "answer/unstated.hpp"
+#include "answer/make_report.hpp"
+#include "answer/search_answer.hpp"
 #include "answer/write_page.hpp"
-#include "answer/write_trace.hpp"
 #include "base/units.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"

@@ -6,11 +6,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/names.hpp"
 #include "cli/command_row.hpp"
-#include "cli/help.hpp"
+#include "cli/commands.hpp"
+#include "cli/option_kinds.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 
@@ -176,6 +179,14 @@ void refuse_one_dash(int argc, char** argv) {
   }
 }
 
+std::variant<Options, Help> parse(std::vector<std::string> words) {
+  words.insert(words.begin(), "plansearch");
+  std::vector<char*> arguments;
+  arguments.reserve(words.size());
+  for (std::string& word : words) arguments.push_back(word.data());
+  return parse_command_line(static_cast<int>(arguments.size()), arguments.data());
+}
+
 }  // namespace
 
 std::variant<Options, Help> parse_command_line(int argc, char** argv) {
@@ -203,6 +214,25 @@ std::variant<Options, Help> parse_command_line(int argc, char** argv) {
     throw InputError({}, error.what(), help_of(app, error.what()));
   }
   return options;
+}
+
+Options parse_words(const std::vector<std::string>& words, Caller& caller) {
+  auto parsed = parse(words);
+  if (std::holds_alternative<Help>(parsed)) throw InputError({}, "no question was asked");
+  Options options = std::get<Options>(std::move(parsed));
+  options.caller = &caller;
+  return options;
+}
+
+int run_words(const std::vector<std::string>& words, Caller& caller) {
+  auto parsed = parse(words);
+  if (const Help* help = std::get_if<Help>(&parsed)) {
+    caller.answer = help->text;
+    return kExitOk;
+  }
+  Options& options = std::get<Options>(parsed);
+  options.caller = &caller;
+  return run_command(options);
 }
 
 }  // namespace plansearch::cli

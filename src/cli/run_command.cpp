@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "cli/commands.hpp"
-#include "cli/stopping.hpp"
+#include "cli/progress.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/stop_token.hpp"
 

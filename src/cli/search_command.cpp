@@ -4,7 +4,6 @@
 #include "answer/compare_questions.hpp"
 #include "answer/search_answer.hpp"
 #include "answer/write_page.hpp"
-#include "answer/write_trace.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"

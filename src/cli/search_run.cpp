@@ -6,7 +6,7 @@
 #include "base/parallel.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
-#include "cli/stopping.hpp"
+#include "cli/progress.hpp"
 
 namespace plansearch::cli {
 namespace {

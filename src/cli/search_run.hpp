@@ -4,7 +4,6 @@
 
 #include <optional>
 
-#include "answer/plan_file.hpp"
 #include "answer/search_session.hpp"
 #include "cli/options.hpp"
 #include "cli/progress.hpp"

@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "answer/unstated.hpp"
+#include "answer/make_report.hpp"
 #include "base/ranges.hpp"
 #include "base/units.hpp"
 #include "cli/command_row.hpp"
@@ -39,10 +39,8 @@ void add_validate(CLI::App& app, Options& shared, ValidateOptions& o) {
   app.add_option("--by", o.group_by, "summarise by these columns")->delimiter(',');
   add_setting(app, shared, Setting::Site);
   add_set(app, shared);
-  app.add_option("--suspect", o.suspects, "CSV (id, why) of rows to report apart")
-      ->type_name("FILE");
-  app.add_option("--min-mfu", o.min_mfu, "leave slower steps out of step-time errors")
-      ->type_name("SHARE")
+  add_typed(app, "FILE", "--suspect", o.suspects, "CSV (id, why) of rows to report apart");
+  add_typed(app, "SHARE", "--min-mfu", o.min_mfu, "leave slower steps out of step-time errors")
       ->check([](const std::string& text) {
         const auto value = parse_number(text);
         if (value && *value >= 0.0 && *value <= 1.0) return std::string();

@@ -270,12 +270,6 @@ ImportResult import_question(const ImportQuestion& question, const ProblemReques
   return result;
 }
 
-}  // namespace
-}  // namespace plansearch
-
-namespace plansearch::cli {
-namespace {
-
 struct ImportOptions {
   std::vector<std::string> files;
   std::string from;                      ///< a framework
@@ -305,25 +299,26 @@ int run_import(const Options& options, const ImportOptions& own) {
 }
 
 void add_import(CLI::App& app, Options& /*shared*/, ImportOptions& o) {
-  app.add_option("files", o.files, "launch scripts and configurations of one run; - for a pipe")
-      ->type_name("FILE")
+  add_typed(app, "FILE", "files", o.files,
+            "launch scripts and configurations of one run; - for a pipe")
       ->required();
   restrict_to(app.add_option("--from", o.from, "the framework (default: told by the keys)"),
               import_names());
-  app.add_option("--define", o.definitions,
-                 "a variable of a script, or a key that no file has (vocab-size=32000)")
-      ->type_name("NAME=VALUE")
+  add_typed(app, "NAME=VALUE", "--define", o.definitions,
+            "a variable of a script, or a key that no file has (vocab-size=32000)")
       ->check([](const std::string& text) {
         return text.find('=') == std::string::npos || text.front() == '='
                    ? fmt::format("'{}' is not NAME=VALUE", text)
                    : std::string();
       });
-  app.add_option("--write-model", o.write_model,
-                 "where the network goes when none that ships is the same (default: beside --out)")
-      ->type_name("FILE");
+  add_typed(app, "FILE", "--write-model", o.write_model,
+            "where the network goes when none that ships is the same (default: beside --out)");
 }
 
 }  // namespace
+}  // namespace plansearch
+
+namespace plansearch::cli {
 
 std::span<const CommandRow> exchange_commands() {
   static constexpr std::array kRows{

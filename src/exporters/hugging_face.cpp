@@ -12,7 +12,7 @@
 
 #include "base/names.hpp"
 #include "base/ranges.hpp"
-#include "exporters/fact_rows.hpp"
+#include "exporters/fact.hpp"
 #include "plansearch/transformer_builder.hpp"
 
 namespace plansearch::exporters {
@@ -155,7 +155,6 @@ void read_optimizer_name(Reading& r, const Value& v) {
   }
 }
 
-/// Whether FSDP shards something.
 bool fully_shards(H h) {
   return h.sharded() && h.degrees.zero >= ZeroStage::Gradients;
 }

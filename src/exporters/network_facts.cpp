@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "exporters/fact_rows.hpp"
+#include "exporters/fact.hpp"
 #include "exporters/megatron_reading.hpp"
 
 namespace plansearch::exporters {

@@ -8,7 +8,6 @@
 #include "base/ranges.hpp"
 #include "exporters/readers.hpp"
 #include "exporters/spelling.hpp"
-#include "exporters/traits.hpp"
 #include "io/document/raw_value.hpp"
 #include "io/hardware/profile_parts.hpp"
 

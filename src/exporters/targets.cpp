@@ -1,19 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "base/ranges.hpp"
 #include "exporters/exporter.hpp"
+#include "exporters/fact.hpp"
 
 namespace plansearch::exporters {
 
-// Those that C++ writes: each is made in its own file.
-Exporter galvatron_exporter();
-Exporter pytorch_csv_exporter();
-Exporter alpa_exporter();
-Exporter chakra_exporter();
-
 namespace {
+
+const std::map<std::string, Fact, std::less<>>& fact_table() {
+  static const auto kFacts = [] {
+    std::map<std::string, Fact, std::less<>> facts;
+    for (const auto part :
+         {plan_facts, network_facts, megatron_facts, verl_facts, deepspeed_facts, trainer_facts,
+          torchtitan_facts, nanotron_facts, maxtext_facts, axonn_facts}) {
+      for (Fact& fact : part()) {
+        std::string name = fact.name;
+        facts.try_emplace(std::move(name), std::move(fact));
+      }
+    }
+    return facts;
+  }();
+  return kFacts;
+}
 
 /// The target takes each setting that a key says, any value of it where no line restricts them.
 void take_what_keys_say(Exporter& exporter) {
@@ -60,6 +72,12 @@ const Row* find_row(std::string_view name) {
 }
 
 }  // namespace
+
+// Those that C++ writes: each is made in its own file.
+Exporter galvatron_exporter();
+Exporter pytorch_csv_exporter();
+Exporter alpa_exporter();
+Exporter chakra_exporter();
 
 std::vector<std::string> Targets::names() const {
   std::vector<std::string> further;
@@ -113,6 +131,21 @@ bool Targets::has_key(std::string_view name) const {
 const Accepts* find_accepts(const Exporter& exporter, Setting setting) {
   const auto found = std::ranges::find(exporter.accepts, setting, &Accepts::setting);
   return found == exporter.accepts.end() ? nullptr : &*found;
+}
+
+const Fact* find_fact(std::string_view name) {
+  const auto found = fact_table().find(name);
+  return found == fact_table().end() ? nullptr : &found->second;
+}
+
+std::vector<std::string> fact_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, fact] : fact_table()) names.push_back(name);
+  return names;
+}
+
+bool holds(const Fact& fact, const ExportRequest& request) {
+  return fact.write && is_on(fact.write(request));
 }
 
 }  // namespace plansearch::exporters

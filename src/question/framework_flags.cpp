@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "base/names.hpp"
 #include "base/units.hpp"
@@ -16,6 +17,7 @@
 #include "schedule/table.hpp"
 
 namespace plansearch {
+
 namespace {
 
 struct AxisName {
@@ -71,6 +73,87 @@ void apply_overlap_kinds(Framework& framework, std::string_view text) {
     if (value == "0") rule = {};
     if (value == "1" && !rule.hides()) rule.share = 1.0;
   }
+}
+
+/// "pcie and network" where none of the tiers of the kind has a name that is asked for.
+std::string other_names(const Cluster& machine, const std::vector<std::string>& asked,
+                        bool fabric) {
+  std::vector<std::string> names;
+  for (const LinkTier& tier : machine.tiers) {
+    if (tier.is_fabric() != fabric) continue;
+    const bool known = std::ranges::any_of(asked, [&](const std::string& name) {
+      return canonical_name(name) == canonical_name(tier.name);
+    });
+    // Links inside a node join all of it; narrower ones do not reach its other devices.
+    if (known && (fabric || tier.size >= machine.accelerators_per_node)) return {};
+    names.push_back(tier.name);
+  }
+  return fmt::format("{}", fmt::join(names, " and "));
+}
+
+/// The parts that the machine has in place of the needed ones; empty: nothing is missing.
+std::string missing(const MachineNeed& need, const Cluster& machine) {
+  if (!need.links.empty() && machine.accelerators_per_node > 1) {
+    const std::string names = other_names(machine, need.links, false);
+    if (!names.empty()) {
+      return fmt::format("needs {} inside a node, {} has {}", fmt::join(need.links, " or "),
+                         machine.name, names);
+    }
+  }
+  if (!need.fabrics.empty()) {
+    const std::string names = other_names(machine, need.fabrics, true);
+    if (!names.empty()) {
+      return fmt::format("needs {} between nodes, {} has {}", fmt::join(need.fabrics, " or "),
+                         machine.name, names);
+    }
+  }
+  int linked = 1;
+  for (const LinkTier& tier : machine.tiers) {
+    if (!tier.is_fabric()) linked = std::max(linked, tier.size);
+  }
+  if (need.most_linked && linked > *need.most_linked) {
+    return fmt::format("links of {} join {} accelerators, more than {}", machine.name, linked,
+                       *need.most_linked);
+  }
+  if (need.format && !machine.accelerator.peak_of(*need.format)) {
+    return fmt::format("{} has no {}", machine.accelerator.name, to_text(*need.format));
+  }
+  return {};
+}
+
+constexpr std::string_view kRoutingFlag = "--routing";
+constexpr std::string_view kCapacity = "capacity factor";
+constexpr std::string_view kRoutingHint =
+    "write a kind such as balanced, or the tokens of the fullest rank over the mean, such as 1.3; "
+    "behind it \", capacity factor 2\" where tokens beyond it are dropped";
+
+[[noreturn]] void refuse(std::string_view text, std::string_view why) {
+  throw InputError({}, fmt::format("{} {}: {}", kRoutingFlag, text, why),
+                   std::string(kRoutingHint));
+}
+
+/// "capacity factor 2"
+double read_capacity(std::string_view part, std::string_view text) {
+  if (!part.starts_with(kCapacity))
+    refuse(text, fmt::format("'{}' is not a capacity factor", part));
+  const auto value = parse_number(std::string(trimmed(part.substr(kCapacity.size()))));
+  if (!value || !(*value > 0.0)) refuse(text, "a capacity factor is a number above 0");
+  return *value;
+}
+
+const RoutingKind& find_kind(const Framework& framework, std::string_view word,
+                             std::string_view text) {
+  const std::string name = canonical_name(word);
+  std::vector<std::string> known;
+  for (const RoutingKind& kind : framework.routings) {
+    known.push_back(kind.name);
+    const bool alias = std::ranges::any_of(
+        kind.aliases, [&](const std::string& other) { return canonical_name(other) == name; });
+    if (alias || canonical_name(kind.name) == name) return kind;
+  }
+  const std::string guess = did_you_mean(word, known);
+  refuse(text, fmt::format("'{}' is none of {}, nor a number{}{}", word, fmt::join(known, ", "),
+                           guess.empty() ? "" : "; ", guess));
 }
 
 }  // namespace
@@ -216,45 +299,6 @@ std::string overlap_text(const Framework& framework) {
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, "+"));
 }
 
-namespace {
-
-constexpr std::string_view kRoutingFlag = "--routing";
-constexpr std::string_view kCapacity = "capacity factor";
-constexpr std::string_view kRoutingHint =
-    "write a kind such as balanced, or the tokens of the fullest rank over the mean, such as 1.3; "
-    "behind it \", capacity factor 2\" where tokens beyond it are dropped";
-
-[[noreturn]] void refuse(std::string_view text, std::string_view why) {
-  throw InputError({}, fmt::format("{} {}: {}", kRoutingFlag, text, why),
-                   std::string(kRoutingHint));
-}
-
-/// "capacity factor 2"
-double read_capacity(std::string_view part, std::string_view text) {
-  if (!part.starts_with(kCapacity))
-    refuse(text, fmt::format("'{}' is not a capacity factor", part));
-  const auto value = parse_number(std::string(trimmed(part.substr(kCapacity.size()))));
-  if (!value || !(*value > 0.0)) refuse(text, "a capacity factor is a number above 0");
-  return *value;
-}
-
-const RoutingKind& find_kind(const Framework& framework, std::string_view word,
-                             std::string_view text) {
-  const std::string name = canonical_name(word);
-  std::vector<std::string> known;
-  for (const RoutingKind& kind : framework.routings) {
-    known.push_back(kind.name);
-    const bool alias = std::ranges::any_of(
-        kind.aliases, [&](const std::string& other) { return canonical_name(other) == name; });
-    if (alias || canonical_name(kind.name) == name) return kind;
-  }
-  const std::string guess = did_you_mean(word, known);
-  refuse(text, fmt::format("'{}' is none of {}, nor a number{}{}", word, fmt::join(known, ", "),
-                           guess.empty() ? "" : "; ", guess));
-}
-
-}  // namespace
-
 void apply_routing(Framework& framework, const ModelDescription& model, Network& network,
                    const std::string& text) {
   if (!network.routing) {
@@ -297,6 +341,14 @@ std::string routing_text(const Framework& framework, const Network& network) {
   }
   if (routing.most) text += fmt::format(", {} {}", kCapacity, *routing.most);
   return text;
+}
+
+std::optional<std::string> unmet_need(std::span<const MachineNeed> needs, const Cluster& machine) {
+  for (const MachineNeed& need : needs) {
+    const std::string what = missing(need, machine);
+    if (!what.empty()) return fmt::format("{} ({})", what, need.message);
+  }
+  return std::nullopt;
 }
 
 }  // namespace plansearch

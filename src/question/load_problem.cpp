@@ -18,11 +18,10 @@
 #include "plansearch/setting_table.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "question/chosen.hpp"
-#include "question/evidence.hpp"
 #include "question/framework_flags.hpp"
 #include "question/gpu_count.hpp"
-#include "question/number_list.hpp"
 #include "question/training_task.hpp"
+#include "report/plan_cells.hpp"
 #include "schedule/table.hpp"
 #include "workload/network_edges.hpp"
 #include "workload/operator_traits.hpp"
@@ -167,9 +166,7 @@ class QuestionResolver {
     std::error_code error;
     const std::filesystem::path path(given);
     const bool names_file = path.has_parent_path() || path.has_extension();
-    if (names_file && std::filesystem::exists(path, error)) {
-      note(key, given, request_.origin(key));
-    }
+    if (names_file && std::filesystem::exists(path, error)) note(key, given, request_.origin(key));
   }
 
   void settle_passes() {

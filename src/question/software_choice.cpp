@@ -149,6 +149,12 @@ void apply_operators(Framework& framework, const std::optional<std::string>& set
   if (set || kernels) take_kept_tensors(framework);
 }
 
+[[noreturn]] void refuse_without_host(const Cluster& machine, const std::string& asked) {
+  throw InputError({}, fmt::format("{}: {} says nothing of its hosts", asked, machine.name),
+                   "add host: {memory, memory_bandwidth, to_device, from_device} to the profile "
+                   "(docs/hardware_profiles.md)");
+}
+
 }  // namespace
 
 void refuse_contradictions(const ProblemRequest& choice, std::string_view attention,
@@ -184,16 +190,6 @@ void refuse_contradictions(const ProblemRequest& choice, std::string_view attent
   }
 }
 
-namespace {
-
-[[noreturn]] void refuse_without_host(const Cluster& machine, const std::string& asked) {
-  throw InputError({}, fmt::format("{}: {} says nothing of its hosts", asked, machine.name),
-                   "add host: {memory, memory_bandwidth, to_device, from_device} to the profile "
-                   "(docs/hardware_profiles.md)");
-}
-
-}  // namespace
-
 void check_offload(const Framework& framework, const Cluster& machine, HostBits asked) {
   for (unsigned bit = 1; bit <= asked; bit <<= 1U) {
     const auto one = static_cast<HostBits>(asked & bit);
@@ -211,9 +207,7 @@ void check_offload(const Framework& framework, const Cluster& machine, HostBits 
 }
 
 void take_offloads(Framework& framework, const Cluster& machine, const std::vector<int>& asked) {
-  for (const int tensors : asked) {
-    check_offload(framework, machine, static_cast<HostBits>(tensors));
-  }
+  for (const int tensors : asked) check_offload(framework, machine, static_cast<HostBits>(tensors));
   if (machine.host) return;
   framework.optimizer_offload.reset();
   framework.offloads = {};

@@ -9,8 +9,7 @@
 #include <utility>
 
 #include "report/columns.hpp"
-#include "report/compared.hpp"
-#include "report/json_text.hpp"
+#include "report/comparison.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_fields.hpp"
 #include "report/text_table.hpp"

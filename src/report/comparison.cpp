@@ -10,7 +10,6 @@
 
 #include "base/units.hpp"
 #include "report/columns.hpp"
-#include "report/json_text.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_fields.hpp"
 

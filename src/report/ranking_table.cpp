@@ -11,7 +11,6 @@
 #include "base/units.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_fields.hpp"
-#include "report/plan_tables.hpp"
 #include "report/text_table.hpp"
 #include "report/training.hpp"
 #include "schedule/table.hpp"

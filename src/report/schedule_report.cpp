@@ -13,7 +13,6 @@
 #include "base/names.hpp"
 #include "plansearch/error.hpp"
 #include "report/columns.hpp"
-#include "report/json_text.hpp"
 #include "report/plan_timeline.hpp"
 #include "report/text_table.hpp"
 #include "schedule/order/order_check.hpp"
@@ -86,9 +85,7 @@ PipelineDurations durations_of(const PipelineShape& shape, const UniformTimes& w
 std::string too_full(const ScheduleReport& report, const PipelineDurations& times) {
   const PipelineShape& shape = report.shape;
   const auto& peaks = report.summary.peak_activations;
-  if (!shape.memory_cap || *std::ranges::max_element(peaks) <= *shape.memory_cap) {
-    return {};
-  }
+  if (!shape.memory_cap || *std::ranges::max_element(peaks) <= *shape.memory_cap) return {};
   const ComputeOrder order = order_of(shape);
   const auto simulated = simulate_order(order, times.view());
   const auto* timeline = std::get_if<Timeline>(&simulated);
@@ -297,14 +294,8 @@ SimulatedProgram simulated_schedule(const ScheduleReport& report) {
 
 std::string to_text(const ScheduleReport& report, Format format, int columns) {
   const Text text(report, columns);
-  switch (format) {
-    case Format::Json:
-      return json_text(text.json(), 2) + "\n";
-    case Format::JsonLines:
-      return json_text(text.json()) + "\n";
-    default:
-      return text.table();
-  }
+  if (format != Format::Json && format != Format::JsonLines) return text.table();
+  return json_text(text.json(), format == Format::Json ? 2 : -1) + "\n";
 }
 
 }  // namespace plansearch

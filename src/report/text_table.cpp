@@ -272,9 +272,7 @@ class TableLayout {
     };
     append_row([&](std::size_t c) { return columns_[c].title; });
     append_line([&](std::size_t c) { return std::string(widths[c], '-'); });
-    for (std::size_t r = 0; r < rows_; ++r) {
-      append_row([&](std::size_t c) { return cells_[c][r]; });
-    }
+    for (std::size_t r = 0; r < rows_; ++r) append_row([&](std::size_t c) { return cells_[c][r]; });
   }
 
   const std::vector<TextColumn>& columns_;

@@ -343,9 +343,7 @@ ReaderLayouts reader_layouts(const DerivationInput& input, std::size_t op, Tenso
 
 double length_of(const Path& path) {
   double sum = 0.0;
-  for (const PathStep& step : path) {
-    sum += step.length;
-  }
+  for (const PathStep& step : path) sum += step.length;
   return sum;
 }
 

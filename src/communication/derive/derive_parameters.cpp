@@ -106,9 +106,7 @@ class ParameterDeriver {
   /// Pieces of the first `count` groups of a cut.
   [[nodiscard]] double tiles(const FlatCut& cut, std::size_t count) const {
     double product = 1.0;
-    for (std::size_t i = 0; i < count; ++i) {
-      product *= context_.mesh().size(without(cut[i], used_));
-    }
+    for (std::size_t i = 0; i < count; ++i) product *= context_.mesh().size(without(cut[i], used_));
     return product;
   }
 

@@ -245,9 +245,7 @@ void place_operator(const Block& block, const BlockIndex& index, const Placement
   const std::span<const SquareCut> squares = placement.choice->squares_of(i);
   if (!squares.empty()) place_squares(op, rules, squares, placed);
   const RingCut* ring = placement.choice->ring(i);
-  if (ring != nullptr) {
-    place_ring(block, op, rules, *placement.choice->operators[i], *ring, placed);
-  }
+  if (ring != nullptr) place_ring(block, op, rules, *placement.choice->operators[i], *ring, placed);
 }
 
 void place_block(const Block& block, const BlockIndex& index, const PlacementRules& rules,

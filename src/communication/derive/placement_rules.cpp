@@ -116,9 +116,7 @@ class RuleBuilder {
     }
     if (plan_.context_kind == ContextKind::AllGather) return plain(dimension);
     if (dimension.role == DimRole::Sequence) return {};
-    if (dimension.role == DimRole::Head) {
-      return SliceMap::shard(mesh_, {Axis::Out, Axis::Context});
-    }
+    if (dimension.role == DimRole::Head) return SliceMap::shard(mesh_, {Axis::Out, Axis::Context});
     if (dimension.role == DimRole::KvHead) {
       return shard_repeating(mesh_, {Axis::Out, Axis::Context}, dimension.extent);
     }

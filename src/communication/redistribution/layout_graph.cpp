@@ -5,7 +5,7 @@
 //          is not sliced over.
 // Units: shares of the tensor that a device sends, by their rates, and a small charge per step.
 // Checked by: tests/unit/communication/layout_paths_test.cpp (all sequences of steps)
-#include "communication/redistribution/layout_graph.hpp"
+#include "communication/redistribution/redistribution_search.hpp"
 
 #include <algorithm>
 #include <bit>

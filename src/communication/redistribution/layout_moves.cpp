@@ -4,7 +4,7 @@
 // Assumes: the innermost cuts of a dimension leave first, what comes lands inside those there.
 // Units: numbers of units.
 // Checked by: tests/unit/communication/layout_paths_test.cpp (all of them)
-#include "communication/redistribution/layout_moves.hpp"
+#include "communication/redistribution/redistribution_search.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -17,7 +17,6 @@
 #include "plansearch/error.hpp"
 
 namespace plansearch {
-
 namespace {
 
 using Cut = SliceDigits;

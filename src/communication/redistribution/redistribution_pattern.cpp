@@ -13,7 +13,6 @@
 #include "base/hash.hpp"
 
 namespace plansearch {
-
 namespace {
 
 bool power_of_two(int value) {

@@ -2,16 +2,137 @@
 // The cheapest sequence of single collectives between two layouts of plain cuts; not installed.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "communication/redistribution/layout_graph.hpp"
 #include "communication/redistribution/redistribution.hpp"
+#include "communication/redistribution/redistribution_pattern.hpp"
 #include "communication/redistribution/redistribution_units.hpp"
 
 namespace plansearch {
+
+/// Where cuts and parts of a sum go: to where the goal has them, those it begins with stay; or
+/// anywhere.
+enum class Landing : std::uint8_t { AtGoal, Anywhere };
+
+/// Shows every layout that one step makes of another.
+class LayoutMoves {
+ public:
+  LayoutMoves() = default;
+  LayoutMoves(const LayoutMoves&) = delete;
+  LayoutMoves& operator=(const LayoutMoves&) = delete;
+
+ protected:
+  ~LayoutMoves() = default;
+  /// The pattern must outlive the calls below.
+  void set(const RedistributionPattern& pattern, Landing landing);
+  void expand(const LayoutState& here);
+
+ private:
+  virtual void reach(const WayMove& move, const LayoutState& after) = 0;
+
+  [[nodiscard]] std::uint32_t landing(std::size_t dim) const;
+  void reduce_partials();
+  void reduce(std::uint32_t units);
+  void remove_cuts(std::size_t dim);
+  void remove_cuts(std::size_t dim, int count);
+  void slice(std::size_t dim);
+  void permute();
+  [[nodiscard]] bool is_blocked() const;
+  void put_in_order();
+  [[nodiscard]] int loose_slices(std::size_t dim) const;
+  void rearrange(LayoutState& state, std::size_t dim, int left, std::uint32_t loose);
+  void push_permutation(const LayoutState& after);
+  void push(const WayMove& move);
+
+  const RedistributionPattern* pattern_ = nullptr;
+  bool directed_ = false;
+  LayoutState here_;
+  std::uint32_t held_ = 0;  ///< units that cut it
+  LayoutState kept_;        ///< what stays of it
+};
+
+/// For all patterns of one shape: the same units in the same number of dimensions, the same parts.
+class LayoutGraph : private LayoutMoves {
+ public:
+  /// A charge per step breaks ties toward fewer; far below what any real message sends. A share of
+  /// the tensor.
+  static constexpr double kStepCharge = 1e-12;
+
+  /// Whether the graph is small enough: more units or dimensions have too many layouts.
+  [[nodiscard]] static bool covers(const RedistributionPattern& pattern);
+  /// The content of the graph, as bytes.
+  static void put_shape(const RedistributionPattern& pattern, std::string& bytes);
+
+  explicit LayoutGraph(const RedistributionPattern& shape);
+  ~LayoutGraph();
+
+  /// The least costs of bringing every layout to the goal, by number: shares of the tensor that a
+  /// device sends, at their rates, with the charges.
+  void find_distances(const LayoutState& goal, const UnitRates& rates,
+                      std::vector<double>& distances);
+  /// The cheapest steps by such distances, of equal ones the first.
+  void find_path(const LayoutState& start, const LayoutState& goal, const UnitRates& rates,
+                 const std::vector<double>& distances, std::vector<WayStep>& steps) const;
+  [[nodiscard]] std::size_t steps() const { return steps_.size(); }
+  [[nodiscard]] std::uint32_t number(const LayoutState& state) const;
+
+ private:
+  struct Step {
+    std::uint32_t to = 0;
+    std::uint32_t price = 0;  ///< a number for the kind, the units, and the size of a tile before
+    WayMove move;
+  };
+  struct HashOfState {
+    std::size_t operator()(const LayoutState& state) const { return state.hash(); }
+  };
+  struct Backward;  ///< the same steps from their ends
+  static constexpr std::uint32_t kKindBits = 3;
+
+  void reach(const WayMove& move, const LayoutState& after) override;
+  void add_states(LayoutState& state, std::size_t unit, std::uint32_t parts);
+  [[nodiscard]] double price(std::uint32_t number, std::uint32_t wanted,
+                             const UnitRates& rates) const;
+
+  RedistributionPattern shape_;
+  std::vector<LayoutState> states_;
+  std::unordered_map<LayoutState, std::uint32_t, HashOfState> numbers_;
+  std::vector<Step> steps_;           ///< by the layout they start from
+  std::vector<std::uint32_t> first_;  ///< the first of a layout
+  std::unique_ptr<const Backward> back_;
+  std::vector<double> sizes_;   ///< of tiles: shares of the tensor
+  std::vector<double> prices_;  ///< by number
+  std::uint32_t here_ = 0;
+  double local_ = 0.0;
+};
+
+/// Graphs by shape; with `Remember::Yes` distances to goals too, which then have the same rates in
+/// every call.
+class LayoutGraphs {
+ public:
+  explicit LayoutGraphs(Remember remember) : remember_(remember) {}
+
+  /// The cheapest steps from the start of a pattern, which a graph covers, to its goal.
+  void find_path(const RedistributionPattern& pattern, const UnitRates& rates,
+                 std::vector<WayStep>& steps);
+
+ private:
+  struct Known {
+    std::unique_ptr<LayoutGraph> graph;
+    std::unordered_map<std::string, std::vector<double>> distances;  ///< by goal and rates
+  };
+  [[nodiscard]] Known& known(const RedistributionPattern& pattern);
+
+  Remember remember_;
+  std::unordered_map<std::string, Known> graphs_;
+  std::size_t steps_ = 0;  ///< of all graphs
+  std::string key_;
+  std::vector<double> distances_;
+};
 
 /// Whether digits may take part in one collective: one digit, or factors of one tensor group.
 [[nodiscard]] bool one_group(const SliceDigit* first, const SliceDigit* last);

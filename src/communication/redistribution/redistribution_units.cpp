@@ -14,7 +14,6 @@
 #include "plansearch/error.hpp"
 
 namespace plansearch {
-
 namespace {
 
 /// The elements that a device starts with where paths do not depend on it.
@@ -127,9 +126,7 @@ void RedistributionUnits::add_part(Axis axis, std::array<int, 2>& together) {
   if (cut != units_.end()) {
     const auto number = static_cast<std::uint8_t>(cut - units_.begin());
     const auto& parts = pattern_.parts;
-    if (std::ranges::find(parts, number) == parts.end()) {
-      pattern_.parts.push_back(number);
-    }
+    if (std::ranges::find(parts, number) == parts.end()) pattern_.parts.push_back(number);
     return;
   }
   const bool factor = factors_ == WayFactors::Many && kFactorAxes.contains(axis);

@@ -14,7 +14,6 @@
 #include "plansearch/search.hpp"
 #include "plansearch/stop_token.hpp"
 #include "report/columns.hpp"
-#include "report/json_text.hpp"
 
 namespace plansearch {
 namespace {

@@ -101,7 +101,6 @@ Planned planned(const Problem& problem, const SearchRequest& request,
   return *best;
 }
 
-/// The three plans of one machine.
 struct ThreePlans {
   std::string first_plan;
   std::string last_plan;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "evidence/validate/architecture_table.hpp"
+#include "evidence/validate/run_prediction.hpp"
 
 #include <fmt/format.h>
 
@@ -147,9 +147,7 @@ bool holds(const ArchitectureEntry& entry, const RunRecord& run) {
     if (std::ranges::find(values, run.cell(column)) == values.end()) return false;
   }
   const auto in_label = [&](const std::string& part) { return contains(run.model, part); };
-  if (!entry.label_has.empty() && std::ranges::none_of(entry.label_has, in_label)) {
-    return false;
-  }
+  if (!entry.label_has.empty() && std::ranges::none_of(entry.label_has, in_label)) return false;
   if (std::ranges::any_of(entry.label_lacks, in_label)) return false;
   return !entry.like || same_sizes(run, *entry.like);
 }

@@ -133,9 +133,7 @@ void pin_word(Degree degree, const std::string& column, const std::string& word,
               PinnedDegrees& pinned) {
   if (word.empty()) return;
   const auto value = parse_value(degree, word);
-  if (!value) {
-    throw refusal(fmt::format("{} \"{}\" is not {}", column, word, legal_text(degree)));
-  }
+  if (!value) throw refusal(fmt::format("{} \"{}\" is not {}", column, word, legal_text(degree)));
   pinned.pin(degree, *value);
 }
 

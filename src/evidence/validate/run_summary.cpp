@@ -12,7 +12,6 @@
 
 #include "base/names.hpp"
 #include "report/columns.hpp"
-#include "report/json_text.hpp"
 
 namespace plansearch {
 namespace {
@@ -263,7 +262,6 @@ Json feasibility_json(const FeasibilitySummary& f) {
           {"failed_called_feasible", f.failed_called_feasible}};
 }
 
-/// One entry of summary[].
 Json summary_json(const std::string& set, const GroupSummary& group) {
   Json memory = Json::object();
   for (std::size_t kind = 0; kind < kMemoryKindCount; ++kind) {

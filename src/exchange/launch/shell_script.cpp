@@ -9,7 +9,6 @@
 namespace plansearch::importers {
 namespace {
 
-/// Whether commands run.
 enum class Runs { Yes, Maybe, No };
 
 Runs both(Runs a, Runs b) {

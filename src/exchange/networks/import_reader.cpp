@@ -140,9 +140,7 @@ Document read_import(const std::filesystem::path& path, const std::filesystem::p
     return graph_document(graph, stubs);
   }
   auto in = std::make_unique<std::ifstream>(path, std::ios::binary);
-  if (!*in) {
-    throw InputError({path.string(), 0, 0}, "the file cannot be opened", "check the path");
-  }
+  if (!*in) throw InputError({path.string(), 0, 0}, "the file cannot be opened", "check the path");
   ImportedGraph graph = read_exported_program(std::move(in), path.string());
   graph.name = path.stem().string();
   return graph_document(graph, stubs);

@@ -134,10 +134,6 @@ void add_curve(const LinkTier& tier, std::vector<FileQuantity>& found) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// "450 GB/s" as a number and its unit.
 std::pair<double, std::string> parts_of(const std::string& value) {
   const std::size_t end = value.find_first_not_of("0123456789.+-eE");

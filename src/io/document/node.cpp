@@ -45,9 +45,7 @@ const RawEntry* find_entry(const RawValue& map, std::string_view key) {
 }
 
 void note_asked(const RawValue& map, std::string_view key) {
-  if (!contains(map.asked, key)) {
-    map.asked.emplace_back(key);
-  }
+  if (!contains(map.asked, key)) map.asked.emplace_back(key);
 }
 
 void mark_all(const RawValue& value) {

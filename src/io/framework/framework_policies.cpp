@@ -59,6 +59,10 @@ PrecisionPolicy read_policy(const Node& node, const Framework& framework) {
   return policy;
 }
 
+constexpr std::array<Choice<UpdateShards>, 3> kShards{{{"replicated", UpdateShards::Replicated},
+                                                       {"whole", UpdateShards::Whole},
+                                                       {"cut", UpdateShards::Cut}}};
+
 }  // namespace
 
 void read_precision(const Node& map, Framework& framework) {
@@ -132,14 +136,6 @@ void read_sharding(const Node& map, ShardingRules& rules) {
   fields.take("recompute_gather", rules.recompute_gather,
               {{"shared", RecomputeGather::Shared}, {"repeated", RecomputeGather::Repeated}});
 }
-
-namespace {
-
-constexpr std::array<Choice<UpdateShards>, 3> kShards{{{"replicated", UpdateShards::Replicated},
-                                                       {"whole", UpdateShards::Whole},
-                                                       {"cut", UpdateShards::Cut}}};
-
-}  // namespace
 
 FrameworkRule read_rule(const Node& node) {
   FrameworkRule rule;

@@ -47,9 +47,7 @@ std::vector<Axis> read_rank_order(const Node& list) {
       item.fail(fmt::format("'{}' is not an axis of a rank order", text),
                 "the axes are in, out, depth, context, data and pipeline, the fastest first");
     }
-    if (contains(order, *axis)) {
-      item.fail(fmt::format("'{}' is named twice", text));
-    }
+    if (contains(order, *axis)) item.fail(fmt::format("'{}' is named twice", text));
     order.push_back(*axis);
   }
   if (order.empty()) list.fail("name at least one axis");
@@ -237,9 +235,7 @@ class Reader {
     OptimizerOffload offload;
     offload.gradients = node.at("gradients").choice<GradientsToHost>(kGradientsToHost);
     offload.extra_bytes = number_or(node, "extra_bytes", nullptr, 0.0, 1000.0);
-    if (const auto sums = node.find("sums")) {
-      offload.sums_in_fp32 = sums->choice<bool>(kSums);
-    }
+    if (const auto sums = node.find("sums")) offload.sums_in_fp32 = sums->choice<bool>(kSums);
     return offload;
   }
 
@@ -298,9 +294,7 @@ class Reader {
     LayerModules modules;
     for (const Node& item : node.items()) {
       const auto module = find_layer_module(item.text());
-      if (!module) {
-        item.fail("unknown module; known: " + to_text(~LayerModules(), ", "));
-      }
+      if (!module) item.fail("unknown module; known: " + to_text(~LayerModules(), ", "));
       modules |= bit_of(*module);
     }
     return modules;

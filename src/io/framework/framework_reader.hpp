@@ -33,7 +33,6 @@ void read_precision(const Node& map, Framework& framework);
 /// `sharding:`, when sharded parameters are gathered and gradients summed.
 void read_sharding(const Node& map, ShardingRules& rules);
 
-/// A line of `rules:`.
 [[nodiscard]] FrameworkRule read_rule(const Node& node);
 /// `matrix_updates:`, how Muon runs; `none` where it does not.
 [[nodiscard]] std::optional<MatrixUpdates> read_matrix_updates(const Node& node);

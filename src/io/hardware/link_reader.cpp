@@ -270,34 +270,6 @@ auto read_tier_curve(const Node& tier_node, const LinkTier& tier, ProfileLibrary
   return decltype(load({}, tier, library, {})){curve, stated_provenance(*given, base)};
 }
 
-}  // namespace
-
-CurveAndSource<LocalLinkCurve> read_link_curve(const Node& tier_node, const LinkTier& tier,
-                                               ProfileLibrary& library) {
-  return read_tier_curve(tier_node, tier, library, "link", &Defaults::links, load_link);
-}
-
-CurveAndSource<FabricCurve> read_fabric_curve(const Node& tier_node, const LinkTier& tier,
-                                              ProfileLibrary& library) {
-  return read_tier_curve(tier_node, tier, library, "fabric", &Defaults::fabrics, load_fabric);
-}
-
-LinkTier device_tier(ProfileLibrary& library, const SourceLocation& where) {
-  const Defaults& defaults = library.defaults();
-  LinkTier tier;
-  tier.name = "device";
-  tier.kind = TierKind::Switch;
-  tier.size = 1;
-  tier.bandwidth = defaults.device_bandwidth;
-  const auto found = load_link(defaults.device_curve, tier, library, where);
-  tier.curve = found.curve;
-  tier.provenance["curve"] = by_default(found.from);
-  tier.provenance["bandwidth"] = {Evidence::Assumed, "default path to the network cards"};
-  return tier;
-}
-
-namespace {
-
 class LinkWriter {
  public:
   void number(std::string_view key, double value, double /*low*/, double /*high*/,
@@ -364,6 +336,30 @@ class LinkWriter {
 };
 
 }  // namespace
+
+CurveAndSource<LocalLinkCurve> read_link_curve(const Node& tier_node, const LinkTier& tier,
+                                               ProfileLibrary& library) {
+  return read_tier_curve(tier_node, tier, library, "link", &Defaults::links, load_link);
+}
+
+CurveAndSource<FabricCurve> read_fabric_curve(const Node& tier_node, const LinkTier& tier,
+                                              ProfileLibrary& library) {
+  return read_tier_curve(tier_node, tier, library, "fabric", &Defaults::fabrics, load_fabric);
+}
+
+LinkTier device_tier(ProfileLibrary& library, const SourceLocation& where) {
+  const Defaults& defaults = library.defaults();
+  LinkTier tier;
+  tier.name = "device";
+  tier.kind = TierKind::Switch;
+  tier.size = 1;
+  tier.bandwidth = defaults.device_bandwidth;
+  const auto found = load_link(defaults.device_curve, tier, library, where);
+  tier.curve = found.curve;
+  tier.provenance["curve"] = by_default(found.from);
+  tier.provenance["bandwidth"] = {Evidence::Assumed, "default path to the network cards"};
+  return tier;
+}
 
 std::string curve_text(const LinkCurve& curve) {
   LinkWriter writer;

@@ -55,6 +55,75 @@ MeasuredSite read_site(const Node& node) {
   return site;
 }
 
+constexpr std::array kSwitches{Degree::Recompute, Degree::MicroBatch};
+constexpr int kMostRuns = 1'000'000;
+
+Degree switch_of(const Node& node) {
+  const std::string key = node.text();
+  const auto* found =
+      std::ranges::find_if(kSwitches, [&](Degree degree) { return row_of(degree).key == key; });
+  if (found == kSwitches.end()) {
+    node.fail(fmt::format("{} is not a switch with a prior", key), "recompute and micro_batch are");
+  }
+  return *found;
+}
+
+constexpr double kDay = 86400.0;
+constexpr int kMostGpus = 10'000'000;
+
+double above_zero(const Node& node) {
+  const double value = node.number();
+  if (!(value > 0.0)) node.fail("must be above zero");
+  return value;
+}
+
+ReliabilityRecord read_record(const Node& node) {
+  ReliabilityRecord record;
+  record.name = node.at("name").text();
+  if (const auto machine = node.find("machine")) record.machine = machine->text();
+  const int gpus = node.at("gpus").count(1, kMostGpus);
+  record.gpu_time_s = gpus * above_zero(node.at("days")) * kDay;
+  record.interruptions = above_zero(node.at("interruptions"));
+  if (const auto restart = node.find("restart")) record.restart = restart->positive<Seconds>();
+  record.source = node.at("source").text();
+  return record;
+}
+
+template <typename Quantity>
+Quantity sourced(const Node& node, std::string_view key) {
+  (void)node.at("source").text();
+  return node.at(key).positive<Quantity>();
+}
+
+std::vector<TierRule> read_tier_rules(const Node& list) {
+  std::vector<TierRule> rules;
+  for (const Node& item : list.items()) {
+    TierRule rule;
+    Fields(item).take("kind", rule.kind, read_tier_kind);
+    Fields(item).take("min_bandwidth", rule.min_bandwidth, &Node::positive<Bandwidth>);
+    rule.curve = item.at("curve").text();
+    rules.push_back(std::move(rule));
+  }
+  return rules;
+}
+
+std::vector<KernelRule> read_kernel_rules(const Node& list) {
+  std::vector<KernelRule> rules;
+  for (const Node& item : list.items()) {
+    KernelRule rule;
+    Fields(item).take("min_peak", rule.min_peak, &Node::positive<FlopRate>);
+    rule.like = item.at("like").text();
+    rules.push_back(std::move(rule));
+  }
+  return rules;
+}
+
+DataType data_type(const Node& node, const std::string& text) {
+  const auto type = parse_data_type(text);
+  if (!type) node.fail("unknown number format '" + text + "'");
+  return *type;
+}
+
 }  // namespace
 
 SiteTable read_sites(const std::filesystem::path& path) {
@@ -89,23 +158,6 @@ FittedSite read_fitted_site(const Node& node) {
   return site;
 }
 
-namespace {
-
-constexpr std::array kSwitches{Degree::Recompute, Degree::MicroBatch};
-constexpr int kMostRuns = 1'000'000;
-
-Degree switch_of(const Node& node) {
-  const std::string key = node.text();
-  const auto* found =
-      std::ranges::find_if(kSwitches, [&](Degree degree) { return row_of(degree).key == key; });
-  if (found == kSwitches.end()) {
-    node.fail(fmt::format("{} is not a switch with a prior", key), "recompute and micro_batch are");
-  }
-  return *found;
-}
-
-}  // namespace
-
 SwitchPriors read_switch_priors(const std::filesystem::path& path) {
   const Document document = Document::read(path);
   const Node root = document.root();
@@ -135,38 +187,6 @@ SwitchPriors read_switch_priors(const std::filesystem::path& path) {
   return priors;
 }
 
-namespace {
-
-constexpr double kDay = 86400.0;
-constexpr int kMostGpus = 10'000'000;
-
-double above_zero(const Node& node) {
-  const double value = node.number();
-  if (!(value > 0.0)) node.fail("must be above zero");
-  return value;
-}
-
-ReliabilityRecord read_record(const Node& node) {
-  ReliabilityRecord record;
-  record.name = node.at("name").text();
-  if (const auto machine = node.find("machine")) record.machine = machine->text();
-  const int gpus = node.at("gpus").count(1, kMostGpus);
-  record.gpu_time_s = gpus * above_zero(node.at("days")) * kDay;
-  record.interruptions = above_zero(node.at("interruptions"));
-  if (const auto restart = node.find("restart")) record.restart = restart->positive<Seconds>();
-  record.source = node.at("source").text();
-  return record;
-}
-
-/// A value with its source.
-template <typename Quantity>
-Quantity sourced(const Node& node, std::string_view key) {
-  (void)node.at("source").text();
-  return node.at(key).positive<Quantity>();
-}
-
-}  // namespace
-
 Reliability read_reliability(const std::filesystem::path& path) {
   const Document document = Document::read(path);
   const Node root = document.root();
@@ -181,39 +201,6 @@ Reliability read_reliability(const std::filesystem::path& path) {
   root.finish();
   return with_rate_of(std::move(records), rest);
 }
-
-namespace {
-
-std::vector<TierRule> read_tier_rules(const Node& list) {
-  std::vector<TierRule> rules;
-  for (const Node& item : list.items()) {
-    TierRule rule;
-    Fields(item).take("kind", rule.kind, read_tier_kind);
-    Fields(item).take("min_bandwidth", rule.min_bandwidth, &Node::positive<Bandwidth>);
-    rule.curve = item.at("curve").text();
-    rules.push_back(std::move(rule));
-  }
-  return rules;
-}
-
-std::vector<KernelRule> read_kernel_rules(const Node& list) {
-  std::vector<KernelRule> rules;
-  for (const Node& item : list.items()) {
-    KernelRule rule;
-    Fields(item).take("min_peak", rule.min_peak, &Node::positive<FlopRate>);
-    rule.like = item.at("like").text();
-    rules.push_back(std::move(rule));
-  }
-  return rules;
-}
-
-DataType data_type(const Node& node, const std::string& text) {
-  const auto type = parse_data_type(text);
-  if (!type) node.fail("unknown number format '" + text + "'");
-  return *type;
-}
-
-}  // namespace
 
 TierKind read_tier_kind(const Node& node) {
   return node.choice<TierKind>(choices_of<TierKind, 6>());

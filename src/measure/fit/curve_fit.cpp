@@ -15,7 +15,7 @@
 // Assumes: rows lie in no order that repeats every five.
 // Units: logarithms of ratios.
 // Checked by: tests/unit/measure/fit/held_out_test.cpp
-#include "measure/fit/curve_fit.hpp"
+#include "measure/fit/kernel_fit.hpp"
 
 #include <fmt/format.h>
 

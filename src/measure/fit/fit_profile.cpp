@@ -12,8 +12,7 @@
 #include "evaluate/answer/site_population.hpp"
 #include "io/document/file.hpp"
 #include "io/plan/plan_document.hpp"
-#include "io/tables/sample_file.hpp"
-#include "measure/fit/profile_sections.hpp"
+#include "measure/sample_file.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {

@@ -11,8 +11,7 @@
 #include "base/units.hpp"
 #include "plansearch/error.hpp"
 #include "report/columns.hpp"
-#include "report/json_text.hpp"
-#include "report/page/pictures.hpp"
+#include "report/page/page.hpp"
 
 namespace plansearch {
 namespace {

@@ -12,9 +12,9 @@
 
 #include "base/ranges.hpp"
 #include "io/document/file.hpp"
-#include "io/tables/nccl_log.hpp"
+#include "measure/fit/nccl_log.hpp"
 #include "plansearch/error.hpp"
-#include "report/csv_text.hpp"
+#include "report/columns.hpp"
 
 namespace plansearch {
 namespace {

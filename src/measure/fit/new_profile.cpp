@@ -9,9 +9,9 @@
 #include "base/units.hpp"
 #include "io/hardware/profile_reader.hpp"
 #include "io/plan/plan_document.hpp"
+#include "measure/fit/fit_profile.hpp"
 #include "measure/fit/fit_tables.hpp"
 #include "measure/fit/kernel_fit.hpp"
-#include "measure/fit/profile_sections.hpp"
 
 namespace plansearch {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/fit/profile_sections.hpp"
+#include "measure/fit/fit_profile.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -14,7 +14,6 @@
 
 namespace plansearch {
 namespace legality {
-
 namespace {
 
 using Result = std::optional<Infeasible>;
@@ -47,9 +46,7 @@ Result check_product(const PlanCase& c, Wording wording) {
 /// A degree above one needs an axis in the framework's rank order.
 Result check_axis(const Framework& framework, Axis axis, int degree, Wording wording) {
   const auto& order = framework.rank_order;
-  if (degree == 1 || std::ranges::find(order, axis) != order.end()) {
-    return std::nullopt;
-  }
+  if (degree == 1 || std::ranges::find(order, axis) != order.end()) return std::nullopt;
   return refuse(wording, Obstacle::NoSuchFeature, degree, 1, [&] {
     return fmt::format("{} has no {} axis (degree {})", framework.name, to_text(axis), degree);
   });
@@ -282,11 +279,6 @@ Result check_interleaving(const PlanCase& c, Wording wording) {
   });
 }
 
-/// Tensors in memory of the host.
-Result check_offload(const PlanCase& c, Wording wording) {
-  return check_kept_on_host(c, wording);
-}
-
 /// Gradients of a micro-batch are gone when the next one makes its own.
 Result check_updates(const PlanCase& c, Wording wording) {
   if (!c.framework.optimizer_in_backward || c.plan.micro_batches == 1) return std::nullopt;
@@ -296,12 +288,10 @@ Result check_updates(const PlanCase& c, Wording wording) {
   });
 }
 
-Result check_listed(const PlanCase& c, Wording wording) {
-  return check_order_listed(c, wording);
-}
-
-Result check_schedule(const PlanCase& c, Wording wording) {
-  return check_order_runs(c, wording);
+/// A check that asks no devices.
+template <auto Check>
+Result by_rule(const PlanCase& c, Wording wording) {
+  return Check(c, wording);
 }
 
 struct Condition {
@@ -361,14 +351,14 @@ constexpr std::array kConditions{
               check_recompute_layers},
     Condition{{Degree::Recompute, Degree::RecomputeModules}, check_modules},
     Condition{{Degree::Dispatcher}, check_dispatcher},
-    Condition{{Degree::Zero, Degree::Offload}, check_offload},
+    Condition{{Degree::Zero, Degree::Offload}, by_rule<check_kept_on_host>},
     Condition{kBatchDegrees, check_updates},
-    Condition{{Degree::MicroBatch}, [](const PlanCase& c, Wording w) { return check_pairs(c, w); }},
+    Condition{{Degree::MicroBatch}, by_rule<check_pairs>},
     Condition{{Degree::Pieces}, check_interleaving},
     Condition{{Degree::MicroBatch, Degree::Pieces}, check_pieces},
-    Condition{{Degree::Pipeline, Degree::Schedule}, check_listed},
+    Condition{{Degree::Pipeline, Degree::Schedule}, by_rule<check_order_listed>},
     Condition{kBatchDegrees | DegreeSet{Degree::Pipeline, Degree::Chunks, Degree::Schedule},
-              check_schedule},
+              by_rule<check_order_runs>},
     Condition{{Degree::Pipeline, Degree::Chunks}, [](const PlanCase& c, Wording w) {
                 return check_layers(c.plan, c.network, c.framework, w);
               }}};
@@ -427,7 +417,7 @@ std::optional<Infeasible> check_transform(const PlanDegrees& degrees, const Netw
     if (auto bad = check_placements(*placements, network, alone, framework)) return bad;
   }
   const legality::PlanCase whole{{degrees, network, framework, precision}, degrees.devices()};
-  if (auto bad = legality::check_listed(whole, legality::Wording::Full)) return bad;
+  if (auto bad = legality::check_order_listed(whole, legality::Wording::Full)) return bad;
   for (const FrameworkRule& rule : framework.rules) {
     if (auto bad = legality::check_rule(rule, whole, legality::Wording::Full)) {
       // Which heads go where is what the placements say.

@@ -91,9 +91,7 @@ StageMeshes meshes_of(std::span<const StageDescription> stages, const Framework&
     const DeviceMesh mesh = make_device_mesh(whole, framework.rank_order);
     std::ranges::fill(result.meshes, mesh);
     const int stride = mesh.neighbour_distance(Axis::Pipeline);
-    for (std::size_t s = 0; s < stages.size(); ++s) {
-      result.first[s] = static_cast<int>(s) * stride;
-    }
+    for (std::size_t s = 0; s < stages.size(); ++s) result.first[s] = static_cast<int>(s) * stride;
   }
   for (DeviceMesh& mesh : result.meshes) mesh.ranks = next;
   return result;
@@ -132,9 +130,7 @@ std::variant<ParallelPlan, Infeasible> plan_of_stages(std::span<const StageDescr
     return refuse(Obstacle::DegreesDoNotMultiply, 1, 0, 0, "a plan has stages and micro-batches");
   }
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    if (auto bad = check_stage(stages, s, order, batch, framework, network)) {
-      return *std::move(bad);
-    }
+    if (auto bad = check_stage(stages, s, order, batch, framework, network)) return *std::move(bad);
   }
   StageMeshes placed = meshes_of(stages, framework);
   ParallelPlan plan;

@@ -10,7 +10,6 @@
 #include "base/units.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_fields.hpp"
-#include "report/plan_tables.hpp"
 #include "report/training.hpp"
 
 namespace plansearch::page {

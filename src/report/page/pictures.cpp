@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/page/pictures.hpp"
 
 #include <fmt/format.h>
 
@@ -67,9 +66,7 @@ std::vector<std::string> part_names(const std::vector<Bar>& bars) {
   for (const Bar& bar : bars) {
     for (const BarPart& part : bar.parts) {
       if (part.value <= 0.0) continue;
-      if (std::ranges::find(names, part.name) == names.end()) {
-        names.push_back(part.name);
-      }
+      if (std::ranges::find(names, part.name) == names.end()) names.push_back(part.name);
     }
   }
   return names;
@@ -106,9 +103,7 @@ std::string path_of(const Curve& curve, const PlotAxis& x, const PlotAxis& y,
 std::vector<int> shown_stages(int stages) {
   std::vector<int> shown;
   const int count = std::min(stages, kMostStages);
-  for (int i = 0; i < count; ++i) {
-    shown.push_back(count == 1 ? 0 : i * (stages - 1) / (count - 1));
-  }
+  for (int i = 0; i < count; ++i) shown.push_back(count == 1 ? 0 : i * (stages - 1) / (count - 1));
   return shown;
 }
 

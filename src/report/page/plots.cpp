@@ -9,7 +9,6 @@
 
 #include "base/units.hpp"
 #include "plansearch/device_mesh.hpp"
-#include "report/page/pictures.hpp"
 #include "report/plan_cells.hpp"
 
 namespace plansearch::page {
@@ -62,9 +61,7 @@ struct Place {
 Place place_of(const DeviceMesh& mesh, int rank, AxisSet axes) {
   std::uint32_t factors = 0;
   for (std::size_t axis = 0; axis < kAxisCount; ++axis) {
-    if (axes.contains(static_cast<Axis>(axis))) {
-      factors |= mesh[static_cast<Axis>(axis)].factors;
-    }
+    if (axes.contains(static_cast<Axis>(axis))) factors |= mesh[static_cast<Axis>(axis)].factors;
   }
   Place place;
   int along = 1;

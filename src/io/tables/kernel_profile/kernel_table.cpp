@@ -76,35 +76,6 @@ std::string from_header(std::string_view text) {
   return std::string(line == std::string_view::npos ? text : text.substr(line + 1));
 }
 
-}  // namespace
-
-StepProfile read_kernel_table(std::string_view text, const std::string& file) {
-  const CsvTable table = CsvTable::parse(from_header(text), file);
-  for (const TableForm& form : kForms) {
-    if (table.has(form.name) && table.has(form.time)) return read_sums(table, form);
-  }
-  if (table.has("step") && table.has("time_s")) return read_steps(table);
-  table.fail_header("is not a table of kernels or steps",
-                    "nsys stats -r cuda_gpu_kern_sum --format csv writes one; or columns name and "
-                    "time_us, or step and time_s");
-}
-
-StepProfile read_profile(const std::filesystem::path& path) {
-  const std::string text = read_file(path, kLargestProfile);
-  const std::string file = path.string();
-  if (text.substr(0, 2) == "\x1f\x8b") {
-    throw InputError({file, 0, 0}, "is compressed", fmt::format("gunzip {}", file));
-  }
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string::npos) throw InputError({file, 0, 0}, "is empty");
-  const bool json = text[first] == '{' || text[first] == '[';
-  return json ? read_chrome_trace(text, file) : read_kernel_table(text, file);
-}
-
-// Names of kernels and what they do: the first row whose text the name holds, in lower case.
-
-namespace {
-
 struct NameRow {
   std::string_view text;
   ProfileTerm term;
@@ -170,6 +141,31 @@ constexpr std::array<std::string_view, kProfileTerms> kWords{"matrix products",
                                                              "copies to and from the host"};
 
 }  // namespace
+
+StepProfile read_kernel_table(std::string_view text, const std::string& file) {
+  const CsvTable table = CsvTable::parse(from_header(text), file);
+  for (const TableForm& form : kForms) {
+    if (table.has(form.name) && table.has(form.time)) return read_sums(table, form);
+  }
+  if (table.has("step") && table.has("time_s")) return read_steps(table);
+  table.fail_header("is not a table of kernels or steps",
+                    "nsys stats -r cuda_gpu_kern_sum --format csv writes one; or columns name and "
+                    "time_us, or step and time_s");
+}
+
+StepProfile read_profile(const std::filesystem::path& path) {
+  const std::string text = read_file(path, kLargestProfile);
+  const std::string file = path.string();
+  if (text.substr(0, 2) == "\x1f\x8b") {
+    throw InputError({file, 0, 0}, "is compressed", fmt::format("gunzip {}", file));
+  }
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos) throw InputError({file, 0, 0}, "is empty");
+  const bool json = text[first] == '{' || text[first] == '[';
+  return json ? read_chrome_trace(text, file) : read_kernel_table(text, file);
+}
+
+// Names of kernels and what they do: the first row whose text the name holds, in lower case.
 
 std::string_view to_text(ProfileTerm term) {
   return kWords[static_cast<std::size_t>(term)];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/tables/nccl_log.hpp"
+#include "measure/fit/nccl_log.hpp"
 
 #include <doctest/doctest.h>
 

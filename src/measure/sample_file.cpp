@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/tables/sample_file.hpp"
+#include "measure/sample_file.hpp"
 
 #include <fmt/format.h>
 

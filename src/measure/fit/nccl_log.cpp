@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/tables/nccl_log.hpp"
+#include "measure/fit/nccl_log.hpp"
 
 #include <fmt/format.h>
 
@@ -148,9 +148,7 @@ class Reader {
 
   void row(const std::vector<std::string>& words) {
     const std::size_t time = time_column(words.size());
-    if (words.size() < time + 4) {
-      fail("the row is cut", "give the whole log of the test");
-    }
+    if (words.size() < time + 4) fail("the row is cut", "give the whole log of the test");
     const auto bytes = parse_number(words[0]);
     const auto microseconds = parse_number(words[time]);
     const auto bandwidth = parse_number(words[time + 1]);
