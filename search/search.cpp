@@ -73,7 +73,7 @@ class SearchPass {
     }
     const std::size_t first = ranking_.part_of_first();
     {
-      const StopPoll none_is_lost;
+      const LastMoment moment;
       ranking_.conclude(result_);
     }
     if (result_.completeness == Completeness::Optimal && !result_.ranked.empty()) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "plansearch/error.hpp"
+#include "plansearch/stop_token.hpp"
 
 namespace plansearch {
 namespace {
@@ -206,18 +207,32 @@ void PlanRanking::note_recomputing(const RankedCandidate& contender) {
 }
 
 std::vector<PlanCandidate> PlanRanking::simulated(std::vector<PlanCandidate> plans) {
+  bool late = false;
   std::erase_if(plans, [&](PlanCandidate& member) {
     if (member.written) return false;
-    auto candidate = simulated(member.plan);
-    if (candidate) member = *std::move(candidate);
-    return !candidate.has_value();
+    late = late || stop_reason() != StopReason::None;
+    if (late) return true;
+    try {
+      auto candidate = simulated(member.plan);
+      if (candidate) member = *std::move(candidate);
+      return !candidate.has_value();
+    } catch (const Stopped&) {
+      late = true;
+      return true;
+    }
   });
   return plans;
 }
 
 void PlanRanking::conclude(SearchResult& result) {
   result.counts.simulated += simulations_;
-  result.front = pareto_front(simulated(std::move(thresholds_.front)));
+  if (thresholds_.keeps_front) {
+    std::vector<PlanCandidate> front = simulated(std::move(thresholds_.front));
+    if (stop_reason() != StopReason::None) {  // and those that are simulated anyway
+      for (const Ranked& ranked : best_) front.push_back(ranked.candidate);
+    }
+    result.front = pareto_front(std::move(front));
+  }
   std::vector<PlanCandidate> recomputing;
   for (RecomputingPlan& known : thresholds_.recomputing) {
     const bool may_rank = !thresholds_.time || known.fewer * kExact <= *thresholds_.time;

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "evaluate/answer/interval.hpp"
+#include "evaluate/step/priced_program.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/search.hpp"
 #include "plansearch/stop_token.hpp"
@@ -15,10 +16,21 @@
 namespace plansearch {
 namespace {
 
+/// Without details where there is no time to simulate the plan once more.
+PlanReport described(const PlanEvaluator& evaluator, const PlanCandidate& candidate) {
+  const ParallelPlan plan = whole_plan(evaluator, candidate);
+  try {
+    check_stop();
+    return report_plan(evaluator, plan, candidate.estimate);
+  } catch (const Stopped&) {
+    return rate_plan(evaluator, plan, candidate.estimate);
+  }
+}
+
 /// The plans that stand for a group first, in ranks 1 and on; their variants behind them.
 std::vector<PlanReport> ranked_reports(const PlanEvaluator& evaluator,
-                                       const std::vector<PlanCandidate>& ranked, std::size_t top,
-                                       const StopPoll& poll) {
+                                       const std::vector<PlanCandidate>& ranked,
+                                       std::size_t top) {
   const double sigma = evaluator.problem().framework->constants.paired_sigma;
   const auto ties_with = [&](const PlanReport& better, const PlanReport& report) {
     return probability_faster(better.estimate.step.total(), report.estimate.step.total(), sigma) <
@@ -27,10 +39,14 @@ std::vector<PlanReport> ranked_reports(const PlanEvaluator& evaluator,
   std::vector<PlanGroup> groups = grouped_variants(ranked, sigma, top);
   std::vector<PlanReport> reports;
   constexpr std::size_t kInAnyTime = 10;  // plans
-  const auto is_late = [&] { return reports.size() >= kInAnyTime && poll.is_late(); };
+  const auto is_late = [&] {
+    return reports.size() >= kInAnyTime && stop_reason() != StopReason::None;
+  };
+  const bool quick = !is_listed(evaluator.problem());  // milliseconds a plan
   const auto add = [&](const PlanCandidate& candidate) -> PlanReport& {
-    PlanReport report =
-        report_plan(evaluator, whole_plan(evaluator, candidate), candidate.estimate);
+    const bool in_any_time = quick && reports.size() < kInAnyTime;
+    const StopScope scope(in_any_time ? nullptr : stop_token());
+    PlanReport report = described(evaluator, candidate);
     report.rank = static_cast<int>(reports.size()) + 1;
     if (!reports.empty()) {
       report.ties = {ties_with(reports.back(), report), ties_with(reports.front(), report)};
@@ -60,7 +76,7 @@ std::vector<PlanReport> front_reports(const PlanEvaluator& evaluator,
   const double tie = tied_ratio(evaluator.problem().framework->constants.paired_sigma);
   std::vector<PlanReport> reports;
   for (const PlanCandidate& member : front) {
-    PlanReport report = report_plan(evaluator, whole_plan(evaluator, member), member.estimate);
+    PlanReport report = described(evaluator, member);
     const auto leads = [&](const PlanReport& faster) {
       const Estimate& best = faster.estimate;
       return !member.written && faster.plan.written.empty() && !faster.variant_of &&
@@ -96,13 +112,15 @@ std::optional<PlanReport> faster_tight(const PlanEvaluator& evaluator, const Sea
   const double surely =
       probability_faster(result.tight->estimate.step.total(), first.estimate.step.total(), sigma);
   if (surely < kTieProbability) return std::nullopt;
-  return report_plan(evaluator, whole_plan(evaluator, *result.tight), result.tight->estimate);
+  return described(evaluator, *result.tight);
 }
 
 void advise_padding(SearchReport& report, const PlanEvaluator& evaluator, const ParallelPlan& plan,
                     const Estimate& estimate) {
-  if (auto text = padding_advice(evaluator.problem(), plan, estimate.step.total())) {
-    report.advice.push_back(*std::move(text));
+  try {
+    auto text = padding_advice(evaluator.problem(), plan, estimate.step.total());
+    if (text) report.advice.push_back(*std::move(text));
+  } catch (const Stopped&) {  // what was found is shown without advice
   }
 }
 
@@ -188,10 +206,10 @@ QuestionReport question_report(const ResolvedQuestion& asked, const Problem& pro
 
 SearchReport make_report(const ResolvedQuestion& asked, const PlanEvaluator& evaluator,
                          const SearchResult& result, std::size_t top, FrontShown front) {
-  const StopPoll poll;
+  const LastMoment moment;
   SearchReport report;
   report.question = question_report(asked, evaluator.problem());
-  report.plans = ranked_reports(evaluator, result.ranked, top, poll);
+  report.plans = ranked_reports(evaluator, result.ranked, top);
   if (front == FrontShown::Yes) report.front = front_reports(evaluator, result.front);
   for (const NearMiss& miss : result.misses) {
     if (!evaluator.host_fits(miss.estimate)) continue;  // device memory is not the limit
@@ -200,11 +218,12 @@ SearchReport make_report(const ResolvedQuestion& asked, const PlanEvaluator& eva
   report.admitted = result.admitted;
   report.faster_tight = faster_tight(evaluator, result);
   report.counts = counts_report(result);
-  if (!result.ranked.empty()) {
+  if (!result.ranked.empty() && stop_reason() == StopReason::None) {
     const PlanCandidate& first = result.ranked.front();
     advise_padding(report, evaluator, whole_plan(evaluator, first), first.estimate);
   }
-  report.stopped = result.completeness == Completeness::Stopped;
+  report.stopped =  // the search, or the report before all plans had their details
+      result.completeness == Completeness::Stopped || stop_reason() != StopReason::None;
   report.optimality = optimality(result);
   report.evidence =
       evidence_text(asked, report.question) + narrowing_text(evaluator.problem(), report.plans);

@@ -17,6 +17,7 @@
 #include "plan/stages/expand.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
+#include "plansearch/stop_token.hpp"
 #include "report/page/page.hpp"
 #include "report/plan_timeline.hpp"
 
@@ -51,8 +52,10 @@ std::unique_ptr<const Drawn> drawn(const ResolvedQuestion& asked, const SearchRe
   const PlanDegrees& degrees = first.plan.transform_at(0).degrees;
   const int shown = drawn_micro_batches(degrees, *first.problem.framework, *first.problem.network);
   if (!first.plan.order.window) {
-    drawn->program = program_of(PlanEvaluator(first.problem), first.plan,
-                                {std::min(shown, degrees.micro_batches)});
+    drawn->program = unless_stopped([&] {
+      return program_of(PlanEvaluator(first.problem), first.plan,
+                        {std::min(shown, degrees.micro_batches)});
+    });
     content.program = drawn->program.get();
   }
   content.micro_batches = degrees.micro_batches;
@@ -88,8 +91,10 @@ void write_page(const std::string& file, const ResolvedQuestion& asked, const Se
   page::PageContent content = made->content;
   std::optional<SensitivityReport> sensitivity;
   if (made->first) {
-    sensitivity = sensitivity_of(asked, made->first->problem, made->first->plan, threads);
-    content.sensitivity = &*sensitivity;
+    sensitivity = unless_stopped([&] {
+      return std::optional(sensitivity_of(asked, made->first->problem, made->first->plan, threads));
+    });
+    if (sensitivity) content.sensitivity = &*sensitivity;
   }
   io::write_file(file, page::search_page(content));
 }
@@ -102,6 +107,7 @@ void write_plots(const std::vector<std::string>& plots, const ResolvedQuestion& 
     const std::size_t equals = plot.find('=');
     const page::PlotRow& row = *plot_named(plot.substr(0, equals));
     const page::Figure figure = row.draw(content->content);
+    if (figure.content.empty() && stop_reason() != StopReason::None) continue;
     if (figure.content.empty()) {
       throw InputError({}, fmt::format("--plot {}: this answer has nothing to draw", plot),
                        fmt::format("it takes {}", row.needs));

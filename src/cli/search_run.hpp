@@ -27,6 +27,10 @@ class SearchRun {
   SearchSession session_;
 };
 
+/// Writes the trace that the options name, with a note instead where there is no time.
+void write_trace_unless_stopped(const Problem& problem, const ParallelPlan& plan,
+                                const Options& options);
+
 /// A search that was cut short with nothing at hand has not shown that nothing fits.
 [[nodiscard]] int code_of(bool found, bool stopped);
 

@@ -55,6 +55,7 @@ std::string_view to_text(StopReason reason) {
       return "the memory limit is reached";
     case StopReason::Signal:
       return "interrupted";
+    case StopReason::WorkLimit:
     case StopReason::None:
       break;
   }

@@ -149,10 +149,10 @@ double layers_in(const PricingInput& view, int position) {
 
 std::vector<PricedCommunication> communication_of(const ProfileMaker& profiles,
                                                   const PricingInput& view,
+                                                  const std::optional<PricedProgram>& program,
                                                   EvaluationWorkspace& workspace) {
   std::vector<PricedCommunication> lines;
-  const StepResult result =
-      step_time(view, MakespanMethod::Simulation, workspace, listed_program(view, workspace));
+  const StepResult result = step_time(view, MakespanMethod::Simulation, workspace, program);
   append_passes(profiles, view, result.busiest, lines);
   if (view.joins()) share_out(result.step.exposed, lines);
   std::vector<PricedCommunication> collectives =
@@ -285,10 +285,11 @@ std::vector<OperatorReport> operators_at(const ProfileMaker& profiles, const Pri
 }
 
 PlanDetails details_of(const ProfileMaker& profiles, const PricingInput& view,
+                       const std::optional<PricedProgram>& program,
                        EvaluationWorkspace& workspace) {
   const int busiest = step_time(view, MakespanMethod::Simulation, workspace).busiest;
-  PlanDetails details{communication_of(profiles, view, workspace), stages_of_view(view, workspace),
-                      operators_at(profiles, view, busiest), hidden_at(profiles, view, busiest),
+  PlanDetails details{communication_of(profiles, view, program, workspace),
+                      stages_of_view(view, workspace), operators_at(profiles, view, busiest), hidden_at(profiles, view, busiest),
                       held_at_peak(profiles, view, workspace)};
   if (view.order.window) details.order = found_order(view, workspace);
   return details;
