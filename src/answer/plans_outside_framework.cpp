@@ -15,6 +15,7 @@
 #include "plan/stages/gangs.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/degree_table.hpp"
+#include "plansearch/stop_token.hpp"
 #include "question/framework_flags.hpp"
 #include "schedule/table.hpp"
 
@@ -69,6 +70,7 @@ std::vector<BeyondReport> beyond_framework(const PlanEvaluator& evaluator,
       const Estimate estimate = beyond.simulate(*beyond.profile(plan), plan, *workspace);
       if (beyond.memory_fit(estimate.memory.total()) != MemoryFit::Fits) continue;
       found.push_back({plan, estimate});
+      check_work();
     }
   }
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
@@ -148,7 +150,7 @@ bool runs(const PlanCandidate& candidate, const Problem& problem, const Framewor
 }  // namespace
 
 std::string programs_for(const Problem& problem, const PlanCandidate& first) {
-  const std::vector<Framework> all = shipped_programs();
+  const std::vector<Framework>& all = shipped_programs();
   const Network& network = *problem.network;
   const std::string whole =
       names_of(all, [&](const Framework& program) { return runs(first, problem, program); });

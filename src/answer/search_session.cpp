@@ -42,8 +42,8 @@ SearchSession::SearchSession(SearchOptions options,
 
 void SearchSession::ask_aside(std::vector<std::string>& findings, std::string_view what,
                               const std::function<void()>& question) {
-  constexpr std::chrono::seconds kLongest{1};
-  const StopToken token({.time = kLongest}, stop_token());
+  constexpr std::int64_t kMostSteps = 200'000'000;  // about a second
+  const StopToken token({.work = kMostSteps}, stop_token());
   try {
     const StopScope scope(&token);
     question();
@@ -98,6 +98,7 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
   if (all_ != nullptr) all_->add(result.counts);
   const bool fewest = layers_open && add_fewest_layers(evaluator, result) > 0;
   SearchReport report = make_report(asked, evaluator, result, options_.top, front_);
+  stopped_ = stopped_ || report.stopped;
   if (fewest) {
     report.counts.left_out.emplace_back(
         "partial recompute of plans dominated by a fully recomputed plan");
@@ -128,6 +129,7 @@ std::optional<PlanCandidate> SearchSession::best(const ResolvedQuestion& asked, 
       run(evaluator, request_of(asked), is_staged(space) ? kUsualSpace : space, wanted, label);
   const auto* result = std::get_if<SearchResult>(&found);
   check_stop();
+  check_work();
   if (result == nullptr || result->ranked.empty()) return std::nullopt;
   PlanCandidate best = result->ranked.front();
   if (which == OfVariants::Shown) {

@@ -46,8 +46,11 @@ class SearchSession {
   void write_all_to(PlanFile& file) { all_ = &file; }
   /// True when a search had to stop before its end.
   [[nodiscard]] bool stopped() const { return stopped_; }
-  /// Asks a side question for at most a second: what it has found by then has to do. Afterwards
-  /// `findings` ends with a line that says so, where there was no time to try all of `what`.
+  /// Something else than a search had to stop.
+  void note_stop() { stopped_ = true; }
+  /// Asks a side question for as much work as a second has room for, counted so that the answer does
+  /// not depend on the machine. Afterwards `findings` ends with a line that says so, where that was
+  /// too little for all of `what`.
   void ask_aside(std::vector<std::string>& findings, std::string_view what,
                  const std::function<void()>& question);
 
