@@ -15,6 +15,7 @@
 #include "cost/kernels/compute_cost.hpp"
 #include "evidence/validate/lookup.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/stop_token.hpp"
 
 namespace plansearch {
 namespace {
@@ -275,6 +276,7 @@ std::vector<KernelRow> kernel_rows(const io::CsvTable& table,
   std::vector<KernelRow> rows;
   rows.reserve(table.rows().size());
   for (const io::CsvRow& cells : table.rows()) {
+    check_stop();
     KernelRow row;
     row.line = cells.line;
     row.cells = table.cells(cells);

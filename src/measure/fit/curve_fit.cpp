@@ -24,6 +24,7 @@
 #include <cmath>
 
 #include "evidence/evidence.hpp"
+#include "plansearch/stop_token.hpp"
 
 namespace plansearch {
 namespace {
@@ -74,6 +75,7 @@ class Descent {
 
  private:
   void move_to(std::vector<double> at) {
+    check_stop();
     point_.left = problem_.predict(at);
     for (std::size_t row = 0; row < point_.left.size(); ++row) {
       point_.left[row] = problem_.measured[row] - point_.left[row];
@@ -131,6 +133,7 @@ class Descent {
       left[row] = point_.left[kept_[kept]];
     }
     for (Eigen::Index i = 0; i < parameters; ++i) {
+      check_stop();
       std::vector<double> at = point_.at;
       at[static_cast<std::size_t>(i)] += kDifference;
       const std::vector<double> moved = problem_.predict(at);

@@ -16,27 +16,12 @@
 #include "io/tables/sample_file.hpp"
 #include "measure/fit/profile_sections.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/stop_token.hpp"
 
 namespace plansearch {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool same_file(const std::string& a, const std::string& b) {
-  std::error_code error;
-  return fs::equivalent(a, b, error) && !error;
-}
-
-/// Nothing that was read is written over.
-void require_new(const FitRequest& request) {
-  std::vector<std::string> inputs = request.tables;
-  if (!request.base.empty()) inputs.push_back(request.base);
-  for (const std::string& input : inputs) {
-    if (!same_file(input, request.out)) continue;
-    throw InputError({request.out, 0, 0}, "the profile would be written over what it is made from",
-                     "name another file with --out");
-  }
-}
 
 std::string accelerator_text(const KernelFit& fit, const std::string& base) {
   const std::string kernels = kernels_section(fit, WrittenKeys::Changed) + concurrency_section(fit);
@@ -131,6 +116,7 @@ std::string nearest_link(const NewMachine& machine, const FitRequest& request,
   }
   std::sort(names.begin(), names.end());
   for (const std::string& name : names) {
+    check_stop();
     NewMachine tried = machine;
     tried.link = name;
     const Cluster cluster = starting_cluster(tried, data);
@@ -206,7 +192,6 @@ void find(const FitRequest& request, const ShippedData& data, const Start& start
 }  // namespace
 
 FitAnswer fit_profile(const FitRequest& request, const ShippedData& data) {
-  require_new(request);
   FitFindings findings;
   findings.base = request.base;
   findings.files = request.tables;
