@@ -241,10 +241,10 @@ CapacityReport plan_capacity(const ProblemRequest& request, const CapacityQuesti
   ComparisonReport compared = compare_questions(questions, session, &report.reliability);
   report.evidence = std::move(compared.evidence);
   report.notes = std::move(compared.notes);
-  for (std::size_t i = 0; i < compared.rows.size(); ++i) {
+  for (ComparedRow& plan : compared.rows) {
     CapacityRow row;
-    row.plan = std::move(compared.rows[i]);
-    row.accelerators_per_node = read_problem_files(questions[i]).cluster->accelerators_per_node;
+    row.plan = std::move(plan);
+    row.accelerators_per_node = row.plan.accelerators_per_node;
     if (question.price) row.plan.question.gpu_price_usd_per_hour = question.price;
     if (row.runs()) add_job(report, row);
     report.rows.push_back(std::move(row));

@@ -12,6 +12,7 @@
 
 #include "answer/advice.hpp"
 #include "answer/make_report.hpp"
+#include "answer/sweep.hpp"
 #include "answer/unstated.hpp"
 #include "base/names.hpp"
 #include "base/overrides.hpp"
@@ -19,6 +20,7 @@
 #include "plansearch/error.hpp"
 #include "plansearch/search.hpp"
 #include "plansearch/shipped_data.hpp"
+#include "plansearch/stop_token.hpp"
 #include "question/evidence.hpp"
 #include "question/resolve_plan.hpp"
 #include "schedule/table.hpp"
@@ -200,7 +202,21 @@ ComparedRow answer_of(const ResolvedQuestion& asked, SearchSession& session,
     row.advice = fmt::format("{}", fmt::join(advice, "; "));
     row.plan = std::move(report.plans.front());
   }
+  row.accelerators_per_node = asked.problem.cluster->accelerators_per_node;
   return row;
+}
+
+/// The fields of a question whose files are not read any more.
+QuestionReport as_written(const ProblemRequest& question) {
+  QuestionReport report;
+  report.hardware = question.hardware;
+  report.model = question.model;
+  report.framework = question.framework;
+  report.precision = question.precision.value_or("-");
+  report.gpus = question.gpus.value_or(0);
+  report.global_batch = question.batch.value_or(0);
+  report.seq_len = question.seq_len.value_or(0);
+  return report;
 }
 
 /// The known fields of a question that cannot be asked.
@@ -274,20 +290,22 @@ ComparisonReport compare_questions(const std::vector<ProblemRequest>& questions,
   Comparison comparison;
   std::optional<InputError> first_refusal;
   bool any = false;
+  QuestionFiles read;  // those of equal names once
   for (const ProblemRequest& question : questions) {
-    const ProblemFiles files = read_problem_files(question);
-    const auto add_unanswered = [&](std::string why) {
+    const auto add_unanswered = [&](QuestionReport about, std::string why) {
       ComparedRow row;
-      row.question = unsettled(question, files);
+      row.question = std::move(about);
       row.schedule = asked_order(question);
       row.set = question.set.value_or("");
       row.why_none = std::move(why);
       comparison.add(std::move(row), nullptr);
     };
-    if (session.stopped()) {
-      add_unanswered("not searched: stopped early");
+    if (session.stopped() || stop_reason() != StopReason::None) {
+      session.note_stop();
+      add_unanswered(as_written(question), "not searched: stopped early");
       continue;
     }
+    const ProblemFiles files = read.of(question);
     try {
       const ResolvedQuestion asked = resolve_question(question, files);
       comparison.note(asked.notes);
@@ -296,7 +314,7 @@ ComparisonReport compare_questions(const std::vector<ProblemRequest>& questions,
       any = true;
     } catch (const InputError& refusal) {
       if (!first_refusal) first_refusal = refusal;
-      add_unanswered(refusal.what());
+      add_unanswered(unsettled(question, files), refusal.what());
     }
   }
   if (!any && first_refusal) throw InputError(*first_refusal);

@@ -81,14 +81,17 @@ void refuse_word(std::string_view flag, std::string_view word,
                    fmt::format("it takes {}", fmt::join(known, ", ")));
 }
 
-std::vector<Framework> shipped_programs() {
-  const ShippedData data = shipped_data();
-  std::vector<Framework> found;
-  for (const ShippedFile& file : data.frameworks()) {
-    Framework framework = data.framework(file.path.string());
-    if (framework.has_program) found.push_back(std::move(framework));
-  }
-  return found;
+const std::vector<Framework>& shipped_programs() {
+  static const std::vector<Framework> kPrograms = [] {
+    const ShippedData data = shipped_data();
+    std::vector<Framework> found;
+    for (const ShippedFile& file : data.frameworks()) {
+      Framework framework = data.framework(file.path.string());
+      if (framework.has_program) found.push_back(std::move(framework));
+    }
+    return found;
+  }();
+  return kPrograms;
 }
 
 std::vector<std::string> run_by(const std::function<bool(const Framework&)>& holds) {

@@ -40,7 +40,7 @@ void note_fixed_degrees(const Framework& framework, const PinnedDegrees& asked,
                         std::vector<std::string>& notes);
 
 /// The shipped frameworks that some program is.
-[[nodiscard]] std::vector<Framework> shipped_programs();
+[[nodiscard]] const std::vector<Framework>& shipped_programs();
 /// The shipped frameworks of which it holds, as flags: "--framework nnscaler".
 [[nodiscard]] std::vector<std::string> run_by(const std::function<bool(const Framework&)>& holds);
 /// The names of those that can, "deepspeed, megatron".

@@ -25,6 +25,7 @@ struct ComparedRow {
   std::optional<double> speed_p90;   ///< cancel
   bool tie_with_first = false;       ///< less than 80 % sure which of the two is faster
   bool measured = true;              ///< any number of the machine's profile
+  int accelerators_per_node = 1;     ///< of a plan's machine
   std::optional<Goodput> goodput{};  ///< of the job, where failures were asked about
   std::string advice;                ///< a batch that suits the machine better, in words
 };
