@@ -170,10 +170,8 @@ class Reader {
 
   Framework find(std::string_view name, const fs::path& beside, const SourceLocation& where,
                  int depth, std::span<const Override> overrides = {}) {
-    NamedFiles kind{"framework", {}, {".yaml"}, {}, {}, "frameworks"};
-    if (!beside.empty()) kind.directories.push_back(beside);
-    kind.directories.insert(kind.directories.end(), directories_.begin(), directories_.end());
-    const Document document = overlaid(library_.open(resolve_file(name, kind, where)), overrides);
+    const fs::path path = resolve_file(name, framework_files(directories_, beside), where);
+    const Document document = overlaid(library_.open(path), overrides);
     Framework framework =
         document.collect([&](const Node& root) { return read(document, root, depth); });
     framework.content_hash = library_.hash();
@@ -386,8 +384,16 @@ Framework load_framework(std::string_view name_or_path, std::span<const fs::path
   return Reader({directories.begin(), directories.end()}).find(name_or_path, {}, {}, 0, overrides);
 }
 
+NamedFiles framework_files(std::span<const fs::path> directories, const fs::path& beside) {
+  NamedFiles kind{"framework", {directories.begin(), directories.end()}};
+  kind.listing = "frameworks";
+  kind.schema = "plansearch/framework/v1";
+  if (!beside.empty()) kind.beside = {beside};
+  return kind;
+}
+
 std::vector<NamedFile> list_frameworks(std::span<const fs::path> directories) {
-  return list_files({"framework", {directories.begin(), directories.end()}, {".yaml"}});
+  return list_files(framework_files(directories, {}));
 }
 
 }  // namespace plansearch::io

@@ -22,6 +22,10 @@ namespace plansearch::io {
                                        std::span<const std::filesystem::path> directories,
                                        std::span<const Override> overrides = {});
 
+/// Look-up of a framework in the directories, by a file in the folder `beside` (empty: by none).
+[[nodiscard]] NamedFiles framework_files(std::span<const std::filesystem::path> directories,
+                                         const std::filesystem::path& beside);
+
 /// Names, aliases and paths of all frameworks in the directories.
 [[nodiscard]] std::vector<NamedFile> list_frameworks(
     std::span<const std::filesystem::path> directories);
