@@ -56,12 +56,10 @@ class ScriptReader {
 
  private:
   [[nodiscard]] Runs runs() const {
-    Runs all = list_;
-    for (const Block& block : blocks_) {
-      all = both(all, block.outside);
-      if (!block.condition) all = both(all, block.branch);
-    }
-    return all;
+    if (blocks_.empty()) return list_;
+    const Block& block = blocks_.back();  // `outside` is of all blocks around it
+    const Runs all = both(list_, block.outside);
+    return block.condition ? all : both(all, block.branch);
   }
 
   /// One simple command, or what separates two of them.
