@@ -9,8 +9,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// Spreadsheets run a text that begins like a formula: a ' before it makes it a text again.
+std::string text_cell(std::string text) {
+  const bool formula = text.size() > 1 && std::string_view("=+-@").find(text[0]) != std::string::npos;
+  return formula ? "'" + text : text;
+}
+
 std::string cell_text(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
+  if (value.is_string()) return text_cell(value.get<std::string>());
   if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
   if (value.is_null()) return {};
   if (!value.is_array()) return json_text(value);

@@ -254,6 +254,14 @@ std::string Node::text() const {
   return known_text().value_or(std::string());
 }
 
+std::string Node::name() const {
+  const std::string name = text();
+  if (name.find_first_of("\t\n\r") != std::string::npos) {
+    report(fmt::format("'{}' goes over several lines", excerpt(name)), "a name is one line");
+  }
+  return name;
+}
+
 // Values that are wrong and collected count as one: the least surprising of numbers to go on with.
 
 double Node::number() const {

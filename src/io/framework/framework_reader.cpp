@@ -59,7 +59,7 @@ std::vector<Axis> read_rank_order(const Node& list) {
 
 FrameworkFeature read_feature(const Node& node) {
   FrameworkFeature feature;
-  feature.name = node.at("name").text();
+  feature.name = node.at("name").name();
   feature.plans = node.at("plans").text();
   feature.without = read_rule(node.at("without"));
   return feature;
@@ -191,7 +191,7 @@ class Reader {
     }
     FieldLog log;
     const Fields unlogged(root);
-    framework.name = root.at("name").text();
+    framework.name = root.at("name").name();
     framework.aliases.clear();
     unlogged.take("aliases", framework.aliases, &Node::texts);
     unlogged.with("description", &Node::ignore);

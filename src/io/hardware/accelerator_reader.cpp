@@ -118,7 +118,7 @@ Accelerator read_accelerator(const Node& node, ProfileLibrary& library, int dept
   if (const auto name = node.find("name")) {
     accelerator.name = name->text();
   } else if (!base) {
-    accelerator.name = node.at("name").text();
+    accelerator.name = node.at("name").name();
   } else {
     accelerator.name = base->name + " (changed)";
   }

@@ -189,7 +189,7 @@ Document open_curve(std::string_view name, std::string_view what, const std::str
 /// The name of a curve file; its own origin where it is like no other.
 template <typename Curve>
 void read_names(const Node& root, Curve& curve) {
-  curve.name = root.at("name").text();
+  curve.name = root.at("name").name();
   if (curve.origin.empty()) curve.origin = curve.name;
   if (const auto text = root.find("description")) (void)text->text();
   if (const auto aliases = root.find("aliases")) aliases->ignore();

@@ -43,7 +43,7 @@ double deviation(const Node& value) {
 
 MeasuredSite read_site(const Node& node) {
   MeasuredSite site;
-  site.name = node.at("name").text();
+  site.name = node.at("name").name();
   site.laboratory = node.at("laboratory").text();
   const Fields fields(node);
   fields.take("kind", site.kind, kKinds);
@@ -83,7 +83,7 @@ FittedSite read_fitted_site(const Node& node) {
   site.effect.factor = factor_of(node);
   site.effect.spread = deviation(node.at("spread"));
   site.effect.scatter = deviation(node.at("scatter"));
-  site.effect.name = node.at("name").text();
+  site.effect.name = node.at("name").name();
   site.framework = node.at("framework").text();
   site.effect.basis = fmt::format("fitted to {} runs of your own", rows);
   return site;
@@ -148,7 +148,7 @@ double above_zero(const Node& node) {
 
 ReliabilityRecord read_record(const Node& node) {
   ReliabilityRecord record;
-  record.name = node.at("name").text();
+  record.name = node.at("name").name();
   if (const auto machine = node.find("machine")) record.machine = machine->text();
   const int gpus = node.at("gpus").count(1, kMostGpus);
   record.gpu_time_s = gpus * above_zero(node.at("days")) * kDay;

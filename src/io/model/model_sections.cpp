@@ -208,7 +208,7 @@ TrainingDefaults read_training(const Node& node, StackKind stack) {
 ModelDescription read_sections(const Node& root) {
   ModelDescription model;
   const Fields fields(root);
-  model.name = root.at("name").text();
+  model.name = root.at("name").name();
   model.source = root.at("source").text();
   fields.take("stack", model.stack, kStacks);
   model.layers = root.at("layers").integer(kLayerRange);

@@ -50,7 +50,7 @@ class BlocksReader {
           fmt::format("not a file of blocks: schema is '{}'", root_.at("schema").text()),
           fmt::format("schema: {}", kBlocksSchema));
     }
-    const std::string name = root_.at("name").text();
+    const std::string name = root_.at("name").name();
     devices_ = root_.at("devices").count(1, kMostDevices);
     read_blocks();
     read_rules();

@@ -18,7 +18,7 @@ constexpr std::string_view kPlanSchema = "plansearch/plan/v1";
 std::string read_name(const Node& node, std::string_view key, ProblemRequest& question) {
   if (node.is_scalar()) return node.text();
   if (const auto hash = node.find("hash")) question.content_hashes.emplace(key, hash->text());
-  return node.at("name").text();
+  return node.at("name").name();
 }
 
 void take_setting(const Node& node, const SettingRow& row, ProblemRequest& question) {
@@ -189,7 +189,7 @@ constexpr std::array kNeeded{Setting::Hardware, Setting::Model, Setting::Framewo
 
 Recipe read_recipe(const Node& node, const std::string& publisher) {
   Recipe recipe;
-  recipe.name = node.at("name").text();
+  recipe.name = node.at("name").name();
   recipe.publisher = publisher;
   recipe.source = node.at("source").text();
   recipe.date = read_date(node.at("date"));

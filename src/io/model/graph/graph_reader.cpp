@@ -112,7 +112,7 @@ void describe(const Network& network, ModelDescription& model) {
 ModelDescription read_graph(const Node& root) {
   ModelDescription model;
   model.stack = StackKind::Graph;
-  model.name = root.at("name").text();
+  model.name = root.at("name").name();
   Fields(root).take("source", model.source, &Node::text);
   auto network = std::make_shared<Network>();
   network->name = model.name;
