@@ -134,11 +134,18 @@ FoundKeys find_keys(const exporters::Targets& targets, const std::vector<Configu
         scripts.push_back(file);
     }
   }
+  found.file = files.empty() ? std::string() : files.front().name;
   if (scripts.empty()) return found;
-  FoundKeys said = keys_of_scripts(targets, scripts, definitions);
-  add(std::move(said.keys));
-  said.keys = std::move(found.keys);
-  return said;
+  try {
+    FoundKeys said = keys_of_scripts(targets, scripts, definitions);
+    add(std::move(said.keys));
+    said.keys = std::move(found.keys);
+    said.file = std::move(found.file);
+    return said;
+  } catch (const InputError& error) {
+    if (!error.where().file.empty()) throw;
+    throw InputError({scripts.front().name, 0, 0}, error.what(), error.hint());
+  }
 }
 
 }  // namespace plansearch::importers
