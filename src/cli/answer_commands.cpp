@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands that compute one answer and write it.
+#include <array>
 #include <functional>
 
 #include <fmt/format.h>
 
 #include "answer/listings.hpp"
 #include "answer/show.hpp"
+#include "base/overrides.hpp"
 #include "cli/commands.hpp"
 #include "cli/completion.hpp"
 #include "cli/output.hpp"
@@ -36,7 +38,24 @@ int run_list(const Options& o) {
   return write(o, [&] { return list_shipped(o.argument, format_of(o), columns_of(o)); });
 }
 
+namespace {
+
+/// A value of another file than the one shown would be looked at by nobody.
+void refuse_other_values(const Options& o) {
+  constexpr std::array kFiles{"hw", "model", "framework"};
+  for (const Override& one : parse_overrides(o.set.value_or(""))) {
+    const char* file = kFiles[static_cast<std::size_t>(one.file)];
+    if (o.argument == file) continue;
+    throw InputError({}, fmt::format("{}: show {} looks at no value of a {}", one.typed, o.argument,
+                                     one.file == OverriddenFile::Hardware ? "machine" : file),
+                     fmt::format("plansearch show {} NAME shows what it changes", file));
+  }
+}
+
+}  // namespace
+
 int run_show(const Options& o) {
+  refuse_other_values(o);
   if (o.graph) {
     if (o.argument != "model") throw InputError({}, "--graph is for show model");
     return write(o, [&] { return graph_file(o.shown, data_of(o)); });

@@ -430,7 +430,7 @@ void build_command_line(CLI::App& app, Options& o) {
   app.footer(kSeveralValues);
   add_shared(app, o, Shares::Search);
   app.option_defaults()->group("Search");
-  add_search_files(app, o);
+  add_search_command(app, o);
   o.row = &kCommands.front();
   o.run = run_search;
   for (const auto& rows : {std::span<const CommandRow>(kCommands), exchange_commands(),
