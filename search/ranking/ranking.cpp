@@ -23,6 +23,10 @@ namespace plansearch {
 
 namespace {
 
+/// Sums of the same parts in other orders differ by as much; bytes are told whole.
+constexpr double kSameSum = 1.0 - 1e-12;
+constexpr Bytes kByte{1};
+
 /// Keys of the rank of a candidate, its sums added up once.
 struct RankKey {
   Seconds time;
@@ -72,7 +76,11 @@ std::vector<PlanCandidate> pareto_front(std::vector<PlanCandidate> candidates) {
   std::vector<PlanCandidate> front;
   Bytes least;
   for (const Place& place : places) {
-    if (!front.empty() && place.key.memory >= least) continue;
+    if (!front.empty() && place.key.memory > least - kByte) continue;
+    // Times that differ by rounding are equal: the plan of more memory is beaten.
+    const bool tied =
+        !front.empty() && place.key.time * kSameSum <= front.back().estimate.step.total();
+    if (tied) front.pop_back();
     least = place.key.memory;
     front.push_back(candidates[place.index]);
   }
