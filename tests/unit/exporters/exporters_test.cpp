@@ -13,6 +13,7 @@
 #include <set>
 
 #include "exporters/export_plan.hpp"
+#include "exporters/shell.hpp"
 #include "plan/stages/expand.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
@@ -332,6 +333,23 @@ TEST_CASE("exporters: submeshes of Alpa are parts of a host, or whole hosts") {
   CHECK(value(request, "stage_option.submesh_logical_shapes") == "[[8,2],[4,2]]");
   CHECK_FALSE(mentions(refusals(alpa, request), "differ"));
   CHECK(mentions(refusals(*targets().find("megatron"), request), "the stages differ in dp: 4, 8"));
+}
+
+TEST_CASE("exporters: a Kubernetes job has one master, and workers for the other nodes") {
+  PlanDegrees d;
+  d.data = 24;
+  d.micro_batches = 1;
+  const ExportRequest request = request_of(d);  // three nodes of eight
+  const std::string job = kubernetes_job(request, {}, "run $(date) $NAME $$");
+  const std::size_t worker = job.find("Worker");
+  REQUIRE(worker != std::string::npos);
+  CHECK(job.find("replicas: 1") < worker);
+  CHECK(job.find("replicas: 2", worker) != std::string::npos);
+  CHECK(job.find("nvidia.com/gpu: 8") != std::string::npos);
+  // Kubernetes would replace $(date), and read $$ as one.
+  CHECK(job.find("run $$(date) $NAME $$$") != std::string::npos);
+  d.data = 8;
+  CHECK(kubernetes_job(request_of(d), {}, "run").find("Worker") == std::string::npos);
 }
 
 TEST_CASE("exporters: torchtitan's registered network, or none") {

@@ -89,8 +89,8 @@ TEST_SUITE("unit") {
     // half then shares the link with message 3: kernel 2 begins at 1.5 instead of 1. As in Graham's
     // anomalies of schedules (1969), every part is shorter and the whole is longer.
     const auto length = [](double speed) {
-      const StreamProgram program{{kernel(1.0 / speed), message(1, 0, 1), kernel(0.1 / speed, {{1, 0}}),
-                                   message(2, 0, 0.5, {{0, 0}})},
+      const StreamProgram program{{kernel(1.0 / speed), message(1, 0, 1),
+                                   kernel(0.1 / speed, {{1, 0}}), message(2, 0, 0.5, {{0, 0}})},
                                   3};
       return run(program, 1);
     };

@@ -50,7 +50,8 @@ TEST_CASE("shell: arithmetic from left to right, comparisons with their limits")
   CHECK(last_command("X=0\nif [ 2 -gt 2 ]; then X=1; fi\necho $X") == Words{"echo", "0"});
 }
 
-TEST_CASE("shell: default values in default values, as deep as a script can be meant to have them") {
+TEST_CASE(
+    "shell: default values in default values, as deep as a script can be meant to have them") {
   const auto nested = [](int depth) {
     std::string text = "7";
     for (int i = 0; i < depth; ++i) text = "${A:-" + text + "}";
