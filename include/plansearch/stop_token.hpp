@@ -25,8 +25,8 @@ struct StopLimits {
   std::optional<std::chrono::duration<double>> time{};  ///< from the making of the token
   std::optional<Bytes> memory{};                        ///< resident, of the whole process
   const std::atomic<bool>* signal = nullptr;            ///< set by others
-  std::chrono::milliseconds after_outer{0};  ///< how much longer than the outer token
-  std::optional<std::int64_t> work{};        ///< see check_work
+  std::chrono::milliseconds after_outer{0};             ///< how much longer than the outer token
+  std::optional<std::int64_t> work{};                   ///< see check_work
 };
 
 /// Thread-safe. A token that has said stop says so for ever.
@@ -84,8 +84,8 @@ class StopPoll {
   StopScope scope_{nullptr};
 };
 
-/// Until its end the calling thread stops a moment later than its token says: for telling what was
-/// found by then.
+/// Until its end the calling thread stops a moment later than its token says: for telling the
+/// plans that were found by then.
 class LastMoment {
  public:
   explicit LastMoment(std::chrono::milliseconds longer = std::chrono::milliseconds(200))
@@ -102,7 +102,7 @@ struct Stopped : std::exception {
   StopReason reason;
 };
 
-/// What `make` returns; nothing (nullptr, nullopt) where it was stopped: for additions to an answer.
+/// Makes an addition to an answer: the result of `make`, nullptr or nullopt where it was stopped.
 template <typename Make>
 [[nodiscard]] auto unless_stopped(Make make) -> decltype(make()) {
   try {

@@ -29,8 +29,7 @@ PlanReport described(const PlanEvaluator& evaluator, const PlanCandidate& candid
 
 /// The plans that stand for a group first, in ranks 1 and on; their variants behind them.
 std::vector<PlanReport> ranked_reports(const PlanEvaluator& evaluator,
-                                       const std::vector<PlanCandidate>& ranked,
-                                       std::size_t top) {
+                                       const std::vector<PlanCandidate>& ranked, std::size_t top) {
   const double sigma = evaluator.problem().framework->constants.paired_sigma;
   const auto ties_with = [&](const PlanReport& better, const PlanReport& report) {
     return probability_faster(better.estimate.step.total(), report.estimate.step.total(), sigma) <
@@ -120,7 +119,7 @@ void advise_padding(SearchReport& report, const PlanEvaluator& evaluator, const 
   try {
     auto text = padding_advice(evaluator.problem(), plan, estimate.step.total());
     if (text) report.advice.push_back(*std::move(text));
-  } catch (const Stopped&) {  // what was found is shown without advice
+  } catch (const Stopped&) {  // the plans are shown without advice
   }
 }
 

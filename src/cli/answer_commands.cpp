@@ -40,14 +40,15 @@ int run_list(const Options& o) {
 
 namespace {
 
-/// A value of another file than the one shown would be looked at by nobody.
+/// A value of another file than the one shown would change nothing.
 void refuse_other_values(const Options& o) {
   constexpr std::array kFiles{"hw", "model", "framework"};
   for (const Override& one : parse_overrides(o.set.value_or(""))) {
     const char* file = kFiles[static_cast<std::size_t>(one.file)];
     if (o.argument == file) continue;
-    throw InputError({}, fmt::format("{}: show {} looks at no value of a {}", one.typed, o.argument,
-                                     one.file == OverriddenFile::Hardware ? "machine" : file),
+    throw InputError({},
+                     fmt::format("{}: show {} reads no value of a {}", one.typed, o.argument,
+                                 one.file == OverriddenFile::Hardware ? "machine" : file),
                      fmt::format("plansearch show {} NAME shows what it changes", file));
   }
 }

@@ -197,7 +197,8 @@ void refuse_shared_files(const CLI::App& app) {
         }
         std::error_code error;
         const auto path = written_path(flag, value);
-        if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path)) continue;
+        if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path))
+          continue;
         const auto [first, fresh] = taken.emplace(path, flag);
         if (fresh) continue;
         throw InputError({}, fmt::format("{} and {} name one file: {}", first->second, flag, value),
@@ -210,9 +211,9 @@ void refuse_shared_files(const CLI::App& app) {
     if (!std::filesystem::is_regular_file(value, error)) continue;
     const auto same = taken.find(written_path({}, value));
     if (same == taken.end()) continue;
-    throw InputError({}, fmt::format("{} would be written over what it is made from: {}",
-                                     same->second, value),
-                     fmt::format("name another file with {}", same->second));
+    throw InputError(
+        {}, fmt::format("{} would be written over what it is made from: {}", same->second, value),
+        fmt::format("name another file with {}", same->second));
   }
 }
 

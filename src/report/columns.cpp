@@ -11,7 +11,8 @@ using Json = nlohmann::ordered_json;
 
 /// Spreadsheets run a text that begins like a formula: a ' before it makes it a text again.
 std::string text_cell(std::string text) {
-  const bool formula = text.size() > 1 && std::string_view("=+-@").find(text[0]) != std::string::npos;
+  const bool formula =
+      text.size() > 1 && std::string_view("=+-@").find(text[0]) != std::string::npos;
   return formula ? "'" + text : text;
 }
 

@@ -46,10 +46,9 @@ class HeldParts {
   /// Takes so much away from the first of these parts that has as much.
   void take(const std::vector<std::string>& names, double count, Bytes bytes) {
     for (const std::string& what : names) {
-      const auto part =
-          std::find_if(parts_.begin(), parts_.end(), [&](const HeldPart& one) {
-            return one.what == what && one.bytes >= bytes * (1.0 - kNothing);
-          });
+      const auto part = std::find_if(parts_.begin(), parts_.end(), [&](const HeldPart& one) {
+        return one.what == what && one.bytes >= bytes * (1.0 - kNothing);
+      });
       if (part == parts_.end()) continue;
       part->count -= count;
       part->bytes -= bytes;
@@ -101,18 +100,17 @@ void add_content(const ProfileMaker& profiles, const PricingInput& view,
     if (has_rest) parts.add(fmt::format("{}: {}", block, kRest), count, rest * count);
   });
   // One buffer for all copies of blocks that read a tensor of an edge, such as an encoder's output.
-  for_each_shared_edge(
-      view, content, [&](const BlockPort& at, Bytes bytes, double copies) {
-        const Block& block = view.problem.network->blocks[at.block];
-        const std::string name = plain_block_name(block.name);
-        const std::size_t inputs = block.inputs.size();
-        const TensorId id = at.port < inputs ? block.inputs[at.port] : block.outputs[at.port - inputs];
-        const double count = copies * micro_batches;
-        if (bytes * count == Bytes(0)) return;
-        parts.take({fmt::format("{}: {}", name, block.tensor(id).name),
-                    fmt::format("{}: {}", name, kRest)},
-                   count, bytes * count);
-      });
+  for_each_shared_edge(view, content, [&](const BlockPort& at, Bytes bytes, double copies) {
+    const Block& block = view.problem.network->blocks[at.block];
+    const std::string name = plain_block_name(block.name);
+    const std::size_t inputs = block.inputs.size();
+    const TensorId id = at.port < inputs ? block.inputs[at.port] : block.outputs[at.port - inputs];
+    const double count = copies * micro_batches;
+    if (bytes * count == Bytes(0)) return;
+    parts.take(
+        {fmt::format("{}: {}", name, block.tensor(id).name), fmt::format("{}: {}", name, kRest)},
+        count, bytes * count);
+  });
 }
 
 void add_activations(const ProfileMaker& profiles, const PricingInput& view, int device,

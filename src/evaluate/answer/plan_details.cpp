@@ -289,8 +289,8 @@ PlanDetails details_of(const ProfileMaker& profiles, const PricingInput& view,
                        EvaluationWorkspace& workspace) {
   const int busiest = step_time(view, MakespanMethod::Simulation, workspace).busiest;
   PlanDetails details{communication_of(profiles, view, program, workspace),
-                      stages_of_view(view, workspace), operators_at(profiles, view, busiest), hidden_at(profiles, view, busiest),
-                      held_at_peak(profiles, view, workspace)};
+                      stages_of_view(view, workspace), operators_at(profiles, view, busiest),
+                      hidden_at(profiles, view, busiest), held_at_peak(profiles, view, workspace)};
   if (view.order.window) details.order = found_order(view, workspace);
   return details;
 }

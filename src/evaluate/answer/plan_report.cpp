@@ -300,8 +300,7 @@ PlanDetails plan_details(const PlanEvaluator& evaluator, const PlanDegrees& plan
                          EvaluationWorkspace& workspace) {
   const auto profile = evaluator.profile(plan);
   return evaluator.views().with_view(*profile, plan, workspace, [&](const PricingInput& view) {
-    return details_of(evaluator.views().profiles, view, listed_program(view, workspace),
-                      workspace);
+    return details_of(evaluator.views().profiles, view, listed_program(view, workspace), workspace);
   });
 }
 

@@ -130,11 +130,10 @@ void for_each_shared_edge(
   for (const std::vector<PortHolders>& holders : content.edges.shared) {
     std::vector<Held> held;
     for (const PortHolders& holder : holders) {
-      for_each_holder(view, content, {holder},
-                      [&](const PortBytes& port, Recompute level, double copies) {
-                        held.push_back(
-                            {holder.at, port.kept[static_cast<std::size_t>(level)], copies});
-                      });
+      for_each_holder(
+          view, content, {holder}, [&](const PortBytes& port, Recompute level, double copies) {
+            held.push_back({holder.at, port.kept[static_cast<std::size_t>(level)], copies});
+          });
     }
     const auto largest = std::max_element(
         held.begin(), held.end(), [](const Held& a, const Held& b) { return a.bytes < b.bytes; });

@@ -112,8 +112,7 @@ ShellWord ShellWords::word(bool whole) {
   while (!at_end() && !ends_word(peek())) {
     const char c = peek();
     if (c == '\\') {
-      if (peek(1) != '\n' && next_ + 1 < end_)
-        put(word, source_.part(next_ + 1, 1), false);
+      if (peek(1) != '\n' && next_ + 1 < end_) put(word, source_.part(next_ + 1, 1), false);
       skip(2);
     } else if (c == '\'') {
       word.quoted = true;
@@ -207,8 +206,7 @@ void ShellWords::arithmetic(ShellWord& word) {
     if (c == '(') ++depth;
     if (c == ')' && depth-- == 0) break;
   }
-  if (end + 2 > end_ || source_.text.compare(end, 2, "))") != 0)
-    return command(word, 2, '(', ')');
+  if (end + 2 > end_ || source_.text.compare(end, 2, "))") != 0) return command(word, 2, '(', ')');
   const auto value =
       arithmetic_value(std::string_view(source_.text).substr(begin, end - begin), variables_);
   if (!value) return command(word, 2, '(', ')');
@@ -263,8 +261,10 @@ void ShellWords::braces(ShellWord& word, bool quoted, bool whole) {
     if (value && !value->empty()) return put_variable(word, name, {}, quoted, whole, where);
     const std::size_t skipped = length + (behind.front() == ':' ? 2 : 1);
     if (depth_ == kDeepest) {
-      throw InputError({}, fmt::format("default values of variables stand more than {} deep in "
-                                       "default values", kDeepest),
+      throw InputError({},
+                       fmt::format("default values of variables stand more than {} deep in "
+                                   "default values",
+                                   kDeepest),
                        "write them into variables of their own");
     }
     ShellWords inner = *this;  // in place: a copy of every level would be quadratic

@@ -196,8 +196,7 @@ std::vector<FileQuantity> framework_quantities(std::string_view name_or_path,
                                                std::span<const fs::path> directories,
                                                std::span<const Override> overrides) {
   Leaves leaves;
-  Chain chain([&](const fs::path& beside) { return framework_files(directories, beside); },
-              leaves);
+  Chain chain([&](const fs::path& beside) { return framework_files(directories, beside); }, leaves);
   chain.add(name_or_path, {}, "framework", 0, overrides);
   return leaves.take();
 }
