@@ -42,7 +42,7 @@ SearchSession::SearchSession(SearchOptions options,
 
 void SearchSession::ask_aside(std::vector<std::string>& findings, std::string_view what,
                               const std::function<void()>& question) {
-  constexpr std::int64_t kMostSteps = 200'000'000;  // about a second
+  constexpr std::int64_t kMostSteps = 200'000'000;  // some two seconds of one core
   const StopToken token({.work = kMostSteps}, stop_token());
   try {
     const StopScope scope(&token);

@@ -48,7 +48,7 @@ class SearchSession {
   [[nodiscard]] bool stopped() const { return stopped_; }
   /// Something else than a search had to stop.
   void note_stop() { stopped_ = true; }
-  /// Asks a side question for as much work as a second has room for, counted so that the answer does
+  /// Asks a side question for as much work as one core does in some two seconds, counted so that the answer does
   /// not depend on the machine. Afterwards `findings` ends with a line that says so, where that was
   /// too little for all of `what`.
   void ask_aside(std::vector<std::string>& findings, std::string_view what,

@@ -122,10 +122,12 @@ TEST_SUITE("unit") {
     REQUIRE(goodput.p10 < goodput.share);
     const double step = std::log(plan.p90 / plan.estimate.step.total());
     const double lost = std::log(goodput.share / goodput.p10);
-    CHECK(row.p90.value() == doctest::Approx(row.wall.value() * std::exp(std::hypot(step, lost))));
+    CHECK(row.p90.value() ==
+          doctest::Approx(row.wall.value() * std::exp(std::hypot(step, lost))).epsilon(1e-12));
     const double less = std::log(plan.estimate.step.total() / plan.p10);
     const double won = std::log(goodput.p90 / goodput.share);
-    CHECK(row.p10.value() == doctest::Approx(row.wall.value() * std::exp(-std::hypot(less, won))));
+    CHECK(row.p10.value() ==
+          doctest::Approx(row.wall.value() * std::exp(-std::hypot(less, won))).epsilon(1e-12));
   }
 
   TEST_CASE("capacity: GPU-hours are compared with the best size of the same machine") {
