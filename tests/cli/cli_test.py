@@ -587,7 +587,7 @@ class Overlooked(Case):
     def test_names_that_are_one_line_and_cells_that_are_no_formula(self):
         model = (SOURCE / "models" / "gpt2-xl.yaml").read_text(encoding="utf-8")
         for name in ("a\\nb", "a\\u202Eb"):
-            path = self.file("odd.yaml", re.sub(r"(?m)^name: .*$", f'name: "{name}"', model))
+            path = self.file("odd.yaml", re.sub(r"(?m)^name: .*$", lambda _, name=name: f'name: "{name}"', model))
             self.refuse("show", "model", path, expect=["odd.yaml:", "'a"])
         path = self.file("formula.yaml", re.sub(r"(?m)^name: .*$", 'name: "=1+1"', model))
         rows = list(csv.DictReader(io.StringIO(self.succeed("--hw", "perlmutter", "--model", path, "--gpus", "8",
