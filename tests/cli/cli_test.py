@@ -1784,10 +1784,10 @@ class Interruption(Case):
         self.assertTrue(svg.exists())
 
     def test_a_fit_hears_the_time_limit(self):
-        lines = ["gpu,m,n,k,format,time_us"]
-        lines += [f"a100-80g,{64 + i},4096,{128 + i % 64},bf16,{20 + i % 97}" for i in range(20000)]
+        lines = ["gpu,m,n,k,dtype,time_us"]
+        lines += [f"h100,{64 + i},4096,{128 + i % 64},bf16,{20 + i % 97}" for i in range(20000)]
         table = self.file("products.csv", "\n".join(lines) + "\n")
-        result = run("fit", table, "--base", "dgx-a100", "--out", self.directory / "mine.yaml", "--time-limit", "0.01")
+        result = run("fit", table, "--base", "dgx-h100", "--out", self.directory / "mine.yaml", "--time-limit", "0.01")
         self.assertEqual(result.returncode, 130, result.stderr)
         self.assertIn("the time limit is reached", result.stderr)
 
