@@ -122,7 +122,8 @@ TEST_SUITE("unit") {
     CHECK(given.share < best.share);
     CHECK(given.share ==
           doctest::Approx(1.0 / elapsed_over_useful(given.interval, given.write,
-                                                    Seconds(900) + given.write, given.mtbf)));
+                                                    Seconds(900) + given.write, given.mtbf))
+              .epsilon(1e-10));
   }
 
   TEST_CASE("goodput: ten of a hundred jobs are interrupted more often than p10 says") {
