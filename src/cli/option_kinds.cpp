@@ -85,17 +85,27 @@ void add_setting(CLI::App& app, Options& o, Setting setting) {
       ->check([&row](const std::string& text) { return problem_of(row, text); });
 }
 
+/// One or several values of data files more, between ';'.
+void add_overrides(Options& o, const std::string& text) {
+  o.set = o.set ? fmt::format("{}; {}", *o.set, text) : text;
+  static_cast<void>(parse_overrides(*o.set));
+}
+
 void add_set(CLI::App& app, Options& o) {
   const SettingRow& row = row_of(Setting::Set);
   app.add_option_function<std::vector<std::string>>(
          flag_of(row),
          [&o](const std::vector<std::string>& parts) {
-           o.set = fmt::format("{}", fmt::join(parts, "; "));
-           static_cast<void>(parse_overrides(*o.set));
+           add_overrides(o, fmt::format("{}", fmt::join(parts, "; ")));
          },
          std::string(row.help))
       ->type_name(std::string(row.type))
       ->allow_extra_args(false);
+  app.add_option_function<std::string>(
+         "--family",
+         [&o](const std::string& file) { add_overrides(o, fmt::format("model.family={}", file)); },
+         "file that says how a Hugging Face configuration is read: --set model.family=FILE")
+      ->type_name("FILE");
 }
 
 }  // namespace plansearch::cli

@@ -18,6 +18,7 @@
 #include "plansearch/error.hpp"
 #include "plansearch/setting_table.hpp"
 #include "plansearch/transformer_builder.hpp"
+#include "question/asked_model.hpp"
 #include "question/chosen.hpp"
 #include "question/evidence.hpp"
 #include "question/framework_flags.hpp"
@@ -26,42 +27,12 @@
 #include "question/training_task.hpp"
 #include "schedule/table.hpp"
 #include "workload/network_edges.hpp"
-#include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
 
 constexpr std::int64_t kDefaultTokensPerStep = std::int64_t{1} << 21;
 constexpr std::int64_t kDefaultSamplesPerStep = 1024;  // of networks that read no tokens
-
-/// Tokens per image: patches and the class token.
-std::int64_t tokens_of(const Network& network) {
-  std::int64_t tokens = 1;
-  for (const Dimension& dimension : network.dimensions) {
-    if (dimension.role == DimRole::Sequence) tokens = std::max(tokens, dimension.extent);
-  }
-  return tokens;
-}
-
-/// A network of a graph file has its operators already.
-void refuse_built(const ModelDescription& model, const ProblemRequest& request,
-                  const Cluster& cluster) {
-  if (request.attention) {
-    throw InputError(
-        {}, fmt::format("--attention: the graph file of {} lists its operators", model.name),
-        "change them there");
-  }
-  if (cluster.accelerator.kernels.attention_forward) return;
-  for (const Block& block : model.graph->blocks) {
-    for (const Operator& op : block.operators) {
-      if (traits(op).cost != CostClass::FusedAttention) continue;
-      throw InputError({},
-                       fmt::format("{} of {} is fused attention: no rates of such a kernel for {}",
-                                   op.name, block.name, cluster.accelerator.name),
-                       "write scores, softmax and context as operators of their own");
-    }
-  }
-}
 
 /// Collects the settings on the way to a Problem.
 class QuestionResolver {
@@ -473,7 +444,7 @@ ProblemFiles read_problem_files(const ProblemRequest& request, const ShippedData
       shipped.changed(request.set.value_or("")).with_operators(request.operators.value_or(""));
   ProblemFiles files;
   files.cluster = std::make_shared<const Cluster>(data.cluster(request.hardware));
-  files.model = std::make_shared<const ShippedModel>(data.model(request.model));
+  files.model = std::make_shared<const ShippedModel>(asked_model(request, data));
   files.framework =
       std::make_shared<const Framework>(data.framework(framework_name(request).value()));
   files.sites = std::make_shared<const SiteTable>(data.sites());

@@ -3137,6 +3137,46 @@ class Newcomers(Case):
             self.assertIn(words, message)
 
 
+class Templates(Case):
+    """Networks that are no stack of layers, by configuration, by name, in tables and in launch scripts."""
+
+    FLUX = SOURCE / "tests" / "data" / "families" / "flux.1-schnell.json"
+    ASKED = ("--hw", "dgx-h100", "--gpus", "8", "--tp", "1", "--pp", "1", "--dp", "8", "--micro-batch", "1", "--batch", "64",
+             "--framework", "fsdp2", "--zero", "3", "--recompute", "full")
+
+    def plan(self, *arguments):
+        return json.loads(self.succeed("predict", *self.ASKED, *arguments, "--format", "json"))["plans"][0]
+
+    def test_a_configuration_is_the_network_that_ships(self):
+        ours, shipped = (self.plan("--model", model) for model in (self.FLUX, "flux.1-schnell"))
+        for key in ("step_time_s", "memory", "communication"):
+            self.assertEqual(ours[key], shipped[key])
+
+    def test_sizes_of_samples(self):
+        small, large = (self.plan("--model", self.FLUX, "--set", f"model.dims.pixels={pixels}") for pixels in (256, 1024))
+        self.assertGreater(large["step_time_s"], 2 * small["step_time_s"])  # 4,352 tokens, not 512; as many weights
+        for model in (self.FLUX, "flux.1-schnell"):
+            self.refuse("predict", *self.ASKED, "--model", model, "--seq-len", "1024",
+                        expect=["tokens is text + image: its length follows from other sizes", "--set model.dims"])
+        graph = self.file("gpt2.graph.yaml", self.succeed("show", "model", "gpt2-xl", "--graph"))
+        longer, own = (self.plan("--model", model, "--seq-len", "512") for model in (graph, "gpt2-xl"))
+        ratio = longer["step_time_s"] / own["step_time_s"]
+        self.assertLess(abs(ratio - 1), 0.01)  # causal pairs are those of 1,024 tokens
+
+    def test_a_family_of_ones_own(self):
+        family = self.file("mine.yaml", "schema: plansearch/family/v1\nsource: mine\nlike: FluxTransformer2DModel\n"
+                                        "dims:\n  heads: {key: n_heads}\n")
+        config = self.FLUX.read_text().replace("FluxTransformer2DModel", "MyNet").replace("num_attention_heads", "n_heads")
+        path = self.file("config.json", config)
+        asked = ("--model", path, "--family", family)
+        self.assertEqual(self.plan(*asked)["step_time_s"], self.plan("--model", "flux.1-schnell")["step_time_s"])
+        self.assertIn("11,891,178,560", self.succeed("show", "model", path, "--family", family))
+        answer = self.file("answer.json", self.succeed("predict", *self.ASKED, *asked, "--format", "json"))
+        self.succeed("explain", f"{answer}#1")
+        self.refuse("predict", *self.ASKED, "--model", path,
+                    expect=["no family describes the class 'MyNet'", "torch.export.export", "--family FILE"])
+
+
 class Mixtures(Case):
     """What a mixture may ask for, in the words of who refuses the rest; names of a framework's parts."""
 

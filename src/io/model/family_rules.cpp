@@ -89,6 +89,7 @@ class Application {
       const auto written = keys_.written().find(entry.key);
       if (written == keys_.written().end() || written->second.is_null()) continue;
       const Node& found = written->second;
+      if (found.is_list() && found.items().empty()) continue;
       std::vector<std::string> known;
       bool understood = false;
       for (const Node& item : entry.value.items()) {
@@ -101,7 +102,7 @@ class Application {
       found.fail(fmt::format("'{}' changes the network in a way that is not understood for {}",
                              found.is_scalar() ? found.text() : "this list or map", family_),
                  fmt::format("understood: {}; or describe the model yourself (docs/models.md)",
-                             fmt::join(known, ", ")));
+                             known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
     }
   }
 
@@ -272,8 +273,11 @@ std::set<std::string> ignored_keys(const Node& rules) {
 }
 
 std::set<std::string> known_keys(const Node& rules) {
-  std::set<std::string> known = {"model_type", "_name_or_path", "text_config"};
-  collect_keys(rules.at("model"), known);
+  std::set<std::string> known = {"model_type", "_name_or_path", "text_config", "_class_name",
+                                 "dims",       "seq_len",       "family"};
+  for (const char* section : {"model", "dims", "copies"}) {
+    if (const auto fields = rules.find(section)) collect_keys(*fields, known);
+  }
   for (const char* section : {"defaults", "only"}) {
     const auto map = rules.find(section);
     if (!map) continue;
@@ -291,10 +295,12 @@ bool is_rule(const RawValue& map) {
          });
 }
 
-RawValue apply_family(const Node& rules, const HfKeys& keys, const std::string& family) {
-  const Node model = rules.at("model");
+RawValue apply_family(const Node& rules, const HfKeys& keys, const std::string& family,
+                      std::string_view section) {
+  const Node model = rules.at(section);
   const Application application(model, keys, family);
-  if (const auto only = rules.find("only")) application.require_understood(*only);
+  const auto only = rules.find("only");
+  if (only && section != "copies") application.require_understood(*only);  // once a configuration
   return application.section(model);
 }
 

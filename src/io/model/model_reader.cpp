@@ -126,7 +126,7 @@ ModelFile read_model(const Document& document, const std::string& fallback_name,
               "or a Hugging Face config.json with 'model_type'; see docs/models.md");
   }
   ModelFile file;
-  if (!root.find("schema") && root.find("model_type")) {
+  if (!root.find("schema") && (root.find("model_type") || root.find(kClassName))) {
     file.format = ModelFormat::HuggingFace;
     HfModel read = read_hf_config(root, fallback_name, families);
     file.model = std::move(read.model);
@@ -189,7 +189,8 @@ ModelFile load_model(std::string_view name_or_path,
     const std::filesystem::path config = path / "config.json";
     if (!std::filesystem::exists(config, error)) {
       throw InputError({path.string(), 0, 0}, "this directory has no config.json",
-                       "name a model file, or the folder of a Hugging Face model");
+                       "name a model file, or the folder of a Hugging Face model (of a pipeline of "
+                       "diffusers, that of its transformer)");
     }
     path = config;
   }
@@ -233,6 +234,14 @@ std::vector<std::string> other_parts(const Node& root) {
   return parts;
 }
 
+/// The user's own file (`--family`, or `--set model.family=FILE`), else the one that ships.
+Document family_document(const Node& root, const std::string& family,
+                         const std::filesystem::path& families, const Node& type) {
+  const auto own = root.find(kOwnFamily);
+  return own && is_set_place(own->where()) ? read_family_file(own->text(), families)
+                                           : read_family(family, families, type);
+}
+
 }  // namespace
 
 HfModel read_hf_config(const Node& root, const std::string& name,
@@ -240,9 +249,11 @@ HfModel read_hf_config(const Node& root, const std::string& name,
   const std::optional<Node> inner = root.find("text_config");
   const Node& config = inner.has_value() ? *inner : root;
   const std::optional<Node> own_type = config.find("model_type");
-  const Node type = own_type.has_value() ? *own_type : root.at("model_type");
+  const Node type = own_type.has_value()      ? *own_type
+                    : root.find("model_type") ? root.at("model_type")
+                                              : root.at(kClassName);
   const std::string family = type.text();
-  const Document document = read_family(family, families, type);
+  const Document document = family_document(root, family, families, type);
   const Node rules = document.root();
 
   HfModel read;
@@ -257,13 +268,16 @@ HfModel read_hf_config(const Node& root, const std::string& name,
       keys.replace("tie_word_embeddings", *tied);
     }
   }
-  RawValue sections = apply_family(rules, keys, family);
+  const bool templated = rules.find("graph").has_value();
+  RawValue sections =
+      templated ? filled_template(rules, keys, family) : apply_family(rules, keys, family);
   add_text(sections, "name", name_of(root, name));
-  add_text(sections, "source", fmt::format("Hugging Face configuration, model_type {}", family));
+  const std::string key = type.path().substr(type.path().rfind('.') + 1);
+  add_text(sections, "source", fmt::format("Hugging Face configuration, {} {}", key, family));
   const std::string file = root.where().file;
   const Document made = Document::made(std::move(sections), 0, file);
 
-  read.model = read_sections(made.root());
+  read.model = templated ? read_graph(made.root()) : read_sections(made.root());
   made.root().finish();
   read.model.training.assumed = true;
   read.left_out = other_parts(root);
