@@ -19,8 +19,12 @@ std::int64_t vocabulary_of(const Reading& r) {
   return 0;
 }
 
-/// The same arguments make another network in other programs.
-void refuse_other_programs(const Reading& r) {
+/// The same arguments make another network in other programs, and beside some keys.
+void refuse_other_networks(const Reading& r) {
+  if (r.knows("other_layers")) {
+    throw Unsettled("its layers are not all attention and MLP (state space, sparse attention)",
+                    "--model NAME; docs/models.md says how to describe a network");
+  }
   for (const char* word :
        {"bert", "t5", "vit", "vision", "retro", "ict", "mamba", "vlm", "multimodal"}) {
     if (r.program.find(word) == std::string::npos) continue;
@@ -103,7 +107,7 @@ void read_expert_layers(Reading& r, const Value& v) {
 void settle_megatron_model(Reading& r) {
   ModelDescription& m = r.model;
   if (!r.has_model || !r.asked.model.empty()) return;  // said on the command line
-  refuse_other_programs(r);
+  refuse_other_networks(r);
   AttentionDescription& a = m.attention;
   if (m.layers == 0 || m.hidden == 0 || a.heads == 0)
     throw Unsettled("nothing says all of --num-layers, --hidden-size and --num-attention-heads",

@@ -3143,6 +3143,8 @@ class Templates(Case):
     FLUX = SOURCE / "tests" / "data" / "families" / "flux.1-schnell.json"
     ASKED = ("--hw", "dgx-h100", "--gpus", "8", "--tp", "1", "--pp", "1", "--dp", "8", "--micro-batch", "1", "--batch", "64",
              "--framework", "fsdp2", "--zero", "3", "--recompute", "full")
+    SIZES = ("id,hw,framework,gpus,model,mlp,layers,hidden,ffn_hidden,heads,kv_heads,head_dim,seq_len,moe_experts,moe_topk,"
+             "moe_ffn,vocab,global_batch,micro_batch,dp,step_time_s\n")
 
     def plan(self, *arguments):
         return json.loads(self.succeed("predict", *self.ASKED, *arguments, "--format", "json"))["plans"][0]
@@ -3175,6 +3177,34 @@ class Templates(Case):
         self.succeed("explain", f"{answer}#1")
         self.refuse("predict", *self.ASKED, "--model", path,
                     expect=["no family describes the class 'MyNet'", "torch.export.export", "--family FILE"])
+
+    def test_names_that_nobody_described(self):
+        self.refuse("predict", *self.ASKED, "--model", "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B",
+                    expect=["Mamba layers", "docs/models.md"])
+        nano = "squared-relu,52,2688,1856,32,2,128,8192,128,6,1856,131072,512,4,8,13.1\n"
+        flux = "gelu,57,3072,12288,24,24,128,512,,,,,1024,32,32,0.62\n"
+        table = self.file("runs.csv", self.SIZES + "a,dgx-b200,megatron,8,Nemotron-3-Nano-30B-A3B (8k)," + nano +
+                          "b,dgx-b200,megatron,32,FLUX.1-schnell," + flux +
+                          "c,dgx-b200,megatron,32,FLUX.1-schnell," + flux.replace("57,", "40,") +
+                          "d,dgx-b200,megatron,32,FLUX.2-dev," + flux.replace("57,", "56,") +
+                          "e,dgx-b200,megatron,32,some gpt," + flux)
+        rows = {row["id"]: row for row in json.loads(self.succeed("validate", table, "--format", "json"))["rows"]}
+        self.assertEqual({key: row["expressible"] for key, row in rows.items()},
+                         {"a": False, "b": True, "c": False, "d": False, "e": True})
+        self.assertIn("Mamba layers", rows["a"]["reason"])
+        self.assertIn("other sizes than flux.1-schnell", rows["c"]["reason"])
+        self.assertIn("network of flux.1-schnell", rows["b"]["filled"])
+        self.assertNotEqual(rows["b"]["predicted_step_time_s"], rows["e"]["predicted_step_time_s"])
+
+    def test_launch_scripts(self):
+        script = ("torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 52 --hidden-size 4096 --num-attention-heads 32 "
+                  "--seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 1 --global-batch-size 128 "
+                  "--vocab-size 32000 --bf16 ")
+        plan = self.file("plan.yaml", "")
+        self.succeed("import", self.file("plain.sh", script + "\n"), "--out", plan)
+        for key in ("--hybrid-override-pattern M-M-M*-", "--experimental-attention-variant dsa"):
+            self.refuse("import", self.file("hybrid.sh", script + key + "\n"), "--out", plan,
+                        expect=["its layers are not all attention and MLP", "--model NAME"])
 
 
 class Mixtures(Case):

@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "base/names.hpp"
+#include "evidence/validate/lookup.hpp"
 #include "io/model/model_sections.hpp"
 #include "plansearch/degree_table.hpp"
 
@@ -142,7 +143,7 @@ bool same_sizes(const RunRecord& run, const ModelDescription& model) {
   if (run.heads != model.attention.heads) return false;
   const bool sparse = model.moe.has_value();
   if (run.experts.has_value() != sparse) return false;
-  if (!sparse) return !run.ffn || *run.ffn == model.mlp.width;
+  if (!sparse) return !run.ffn || model.graph || *run.ffn == model.mlp.width;
   return *run.experts == model.moe->experts && run.top_k == model.moe->top_k &&
          run.expert_width == model.moe->expert_width;
 }
@@ -227,6 +228,25 @@ ScheduleWords read_schedule_words(const io::Node& node) {
   return words;
 }
 
+std::optional<ModelDescription> ArchitectureTable::named_network(const RunRecord& run) const {
+  const std::string reason = named.reason_against(run.model);
+  if (reason.empty()) return std::nullopt;
+  const std::string name(trimmed(std::string_view(run.model).substr(0, run.model.find('('))));
+  std::optional<ModelDescription> network;
+  try {
+    if (find_model) network = find_model(name);
+  } catch (const InputError& error) {
+    if (!is_of_row(error)) throw;
+  }
+  if (!network) {
+    throw refusal(fmt::format("{} is not the network that its columns describe: {}", name, reason));
+  }
+  if (!same_sizes(run, *network)) {
+    throw refusal(fmt::format("the row has other sizes than {}", network->name));
+  }
+  return network;
+}
+
 ArchitectureTable read_architectures(const std::filesystem::path& path,
                                      const ModelFinder& find_model) {
   const io::Document document = io::Document::read(path);
@@ -250,8 +270,12 @@ ArchitectureTable read_architectures(const std::filesystem::path& path,
 }
 
 ArchitectureTable shipped_architectures(const ShippedData& data) {
-  return read_architectures(data.directory() / "validation" / "architectures.yaml",
-                            [&](std::string_view name) { return data.model(name).description; });
+  const ModelFinder find = [data](std::string_view name) { return data.model(name).description; };
+  ArchitectureTable table =
+      read_architectures(data.directory() / "validation" / "architectures.yaml", find);
+  table.named = io::NetworkNames(data.directory() / "models" / "families");
+  table.find_model = find;
+  return table;
 }
 
 }  // namespace plansearch

@@ -17,6 +17,7 @@
 
 #include "evidence/validate/run_record.hpp"
 #include "io/document/document.hpp"
+#include "io/model/network_names.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/model_description.hpp"
 #include "plansearch/schedule_id.hpp"
@@ -65,7 +66,12 @@ struct ArchitectureTable {
   std::map<std::string, MemoryRank, std::less<>> memory_figures;  ///< by framework
   std::vector<ArchitectureEntry> entries;
   ScheduleWords schedules{};
+  io::NetworkNames named{};  ///< networks that columns do not describe
+  ModelFinder find_model{};  ///< of those, the ones that ship; empty: none does
 
+  /// The network that the row's label names, where its columns do not describe it. InputError
+  /// without a place where it does not ship, or has other sizes than the row.
+  [[nodiscard]] std::optional<ModelDescription> named_network(const RunRecord& run) const;
   /// The worst stage where nothing is known of the framework.
   [[nodiscard]] MemoryRank memory_figure(std::string_view framework) const;
   /// The row's cell of one of kOtherColumns, else what the last entry that holds says of it.

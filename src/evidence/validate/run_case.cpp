@@ -106,6 +106,16 @@ ModelDescription describe(const RunRecord& run, const ArchitectureTable& table, 
     }
     return model;
   }
+  if (const auto named = table.named_network(run)) {
+    const TrainingDefaults training = model.training;
+    model = *named;
+    model.training.seq_len = training.seq_len;
+    model.training.global_batch = training.global_batch;
+    // Its operators are those of the file; a fused kernel is among them.
+    if (result.question.attention == "flash") result.question.attention.reset();
+    result.filled.push_back(fmt::format("network of {}", model.name));
+    return model;
+  }
   model.name = run.model.empty() ? run.id : run.model;
   model.source = run.cell("source");
   take_sizes(run, table, model);

@@ -11,6 +11,7 @@
 #include "io/model/graph/block_reader.hpp"
 #include "io/model/graph/graph_words.hpp"
 #include "io/model/model_sections.hpp"
+#include "io/model/network_names.hpp"
 #include "plansearch/transformer_builder.hpp"
 
 namespace plansearch::io {
@@ -178,12 +179,30 @@ ModelFile read_model(const std::filesystem::path& path, const std::filesystem::p
   return read_changed(path, families, {}, {});
 }
 
+namespace {
+
+/// The file of a name; one that is known, and that no file describes, is refused with the reason.
+std::filesystem::path file_named(std::string_view name,
+                                 std::span<const std::filesystem::path> directories,
+                                 const std::filesystem::path& families) {
+  try {
+    return resolve_file(name, model_files(directories));
+  } catch (const InputError& error) {
+    const std::string reason = NetworkNames(families).reason_against(name);
+    if (reason.empty()) throw;
+    throw InputError(error.where(), fmt::format("{}: {}", error.what(), reason),
+                     "docs/models.md says how to describe a network");
+  }
+}
+
+}  // namespace
+
 ModelFile load_model(std::string_view name_or_path,
                      std::span<const std::filesystem::path> directories,
                      std::span<const Override> overrides, const std::filesystem::path& stubs) {
   const std::filesystem::path families =
       directories.empty() ? std::filesystem::path() : directories.front() / "families";
-  std::filesystem::path path = resolve_file(name_or_path, model_files(directories));
+  std::filesystem::path path = file_named(name_or_path, directories, families);
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
     const std::filesystem::path config = path / "config.json";

@@ -9,6 +9,7 @@
 
 #include "io/model/family_file.hpp"
 #include "io/model/model_reader.hpp"
+#include "io/model/network_names.hpp"
 #include "io/tables/csv.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "support/broken_rules.hpp"
@@ -149,6 +150,23 @@ TEST_SUITE("unit") {
     CHECK(says(message, "no family describes the class 'HunyuanVideoTransformer3DModel'"));
     CHECK(says(message, "torch.export.export"));
     CHECK(says(message, "--family FILE"));
+  }
+
+  TEST_CASE("networks that sizes do not describe are known by their names") {
+    const io::NetworkNames names(kFamilies);
+    for (const char* label :
+         {"Nemotron-3-Nano-30B-A3B", "nvidia/NVIDIA-Nemotron-3-Super-120B", "GLM-5.2",
+          "Qwen3.6-35B-A3B (Qwen3.5-35B-A3B shape)", "FLUX.1-schnell", "DeepSeek-V3.2",
+          "DeepSeek_V3.2-Exp", "kimi_linear 48B"}) {
+      CAPTURE(label);
+      CHECK_FALSE(names.reason_against(label).empty());
+    }
+    for (const char* label :
+         {"DeepSeekV3", "DeepSeek-V3", "Qwen3_30B_a3B", "Nemotron-4-15B", "GLM-4.5", "Llama 3 405B",
+          "GPT-2 style 7.5B", "", "MiniMax-M2", "mixtral-8x7b"}) {
+      CAPTURE(label);
+      CHECK(names.reason_against(label).empty());
+    }
   }
 
   TEST_CASE("a class of `architectures` is described, or refused with the reason") {
