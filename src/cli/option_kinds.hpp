@@ -29,6 +29,8 @@ void positive_number(CLI::Option* option);
 void add_setting(CLI::App& app, Options& o, Setting setting);
 /// --set, as often as values are to be changed.
 void add_set(CLI::App& app, Options& o);
+/// Memory of an inference engine, in the words of --mem-reserve.
+void add_rollout(CLI::App& app, Options& o);
 
 template <typename T>
 CLI::Option* add_number(CLI::App& app, const char* name, T& field, const char* help,

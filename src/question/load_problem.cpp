@@ -24,6 +24,7 @@
 #include "question/framework_flags.hpp"
 #include "question/gpu_count.hpp"
 #include "question/number_list.hpp"
+#include "question/rollout.hpp"
 #include "question/training_task.hpp"
 #include "schedule/table.hpp"
 #include "workload/network_edges.hpp"
@@ -343,16 +344,20 @@ class QuestionResolver {
 
   void settle_reserve() {
     if (!request_.mem_reserve) return;
-    const auto reserve = parse_quantity<Bytes>(*request_.mem_reserve);
+    const Bytes device = cluster_.accelerator.memory;
+    const auto rollout =
+        read_rollout(*request_.mem_reserve, device, parameter_count(*settled_.problem.network));
+    const auto reserve = rollout ? rollout->held() : parse_quantity<Bytes>(*request_.mem_reserve);
     if (!reserve || *reserve < Bytes(0)) {
       throw InputError(
           {}, fmt::format("--mem-reserve: '{}' is not a memory size", *request_.mem_reserve),
           "write it with its unit, such as \"2 GiB\"");
     }
-    if (*reserve >= cluster_.accelerator.memory) {
+    if (*reserve >= device) {
       throw InputError({}, fmt::format("--mem-reserve: {} leaves nothing of {}", to_text(*reserve),
-                                       to_text(cluster_.accelerator.memory)));
+                                       to_text(device)));
     }
+    if (rollout) note("rollout", to_text(*rollout), request_.origin("mem_reserve"));
     settled_.problem.memory_reserve = *reserve;
     note("mem_reserve", *request_.mem_reserve, request_.origin("mem_reserve"));
   }

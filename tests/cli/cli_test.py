@@ -3196,6 +3196,20 @@ class Templates(Case):
         self.assertIn("network of flux.1-schnell", rows["b"]["filled"])
         self.assertNotEqual(rows["b"]["predicted_step_time_s"], rows["e"]["predicted_step_time_s"])
 
+    def test_an_engine_beside_the_trainer(self):
+        asked = ("--hw", "dgx-h100", "--model", "qwen3-8b", "--gpus", "8", "--tp", "2", "--dp", "4", "--pp", "1", "--batch", "32",
+                 "--micro-batch", "1", "--zero", "1", "--recompute", "full", "--mem-risk", "0.5")
+        answer = json.loads(self.succeed("predict", *asked, "--rollout", "util=0.4,tp=2,buffer=512MiB", "--format", "json"))
+        settings = {row["key"]: row["value"] for row in answer["question"]["settings"]}
+        self.assertEqual(settings["mem_reserve"], "rollout util=0.4,tp=2,buffer=512MiB")
+        self.assertIn("weights 7.6", settings["rollout"])
+        plain = json.loads(self.succeed("predict", *asked, "--format", "json"))
+        self.assertEqual(answer["plans"][0]["step_time_s"], plain["plans"][0]["step_time_s"])
+        result = run("predict", *asked, "--rollout", "util=0.9")
+        self.assertNotEqual(result.returncode, 0)
+        self.refuse("predict", *asked, "--rollout", "often", expect=["--rollout: 'often' is not a memory size", "util=0.6"])
+        self.assertNotEqual(run("predict", *asked, "--rollout", "util=0.4", "--mem-reserve", "2 GiB").returncode, 0)
+
     def test_launch_scripts(self):
         script = ("torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 52 --hidden-size 4096 --num-attention-heads 32 "
                   "--seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 1 --global-batch-size 128 "
