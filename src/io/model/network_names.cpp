@@ -60,13 +60,11 @@ NetworkNames::NetworkNames(const std::filesystem::path& families) {
   const Node reasons = root.at("families");
   for (const Node::Entry& family : names->entries()) {
     const auto unread = reasons.find(family.key);
-    std::string reason = unread
-                             ? unread->text()
-                             : fmt::format("its config.json describes it (family {})", family.key);
-    if (!unread && std::ranges::find(known, family.key) == known.end()) {
-      throw InputError(family.where,
-                       fmt::format("there is neither a family nor a reason '{}'", family.key));
-    }
+    const bool described = std::ranges::find(known, family.key) != known.end();
+    const std::string reason =
+        unread      ? unread->text()
+        : described ? fmt::format("its config.json describes it (family {})", family.key)
+                    : "layers, width and heads are not all that it is made of";
     for (const Node& name : family.value.items()) {
       entries_.emplace_back(words_of_name(name.text()), reason);
     }
