@@ -42,6 +42,15 @@ def flux_flops(c, image, text):
     return 2 * weights + 4 * tokens * tokens * d * (c["num_layers"] + c["num_single_layers"])
 
 
+def qwen_image(c):
+    """QwenImageTransformer2DModel: double blocks alone, a norm of the text, no vector of it; pixels in patches of four."""
+    size = c["attention_head_dim"]
+    d, text = c["num_attention_heads"] * size, c["joint_attention_dim"]
+    stream = linear(d, 6 * d) + 4 * linear(d, d) + 2 * size + linear(d, 4 * d) + linear(4 * d, d)
+    ends = linear(c["in_channels"], d) + text + linear(text, d) + embedder(256, d)
+    return ends + c["num_layers"] * 2 * stream + linear(d, 2 * d) + linear(d, c["patch_size"] ** 2 * c["out_channels"])
+
+
 def sd3(c):
     """SD3Transformer2DModel: joint blocks, the last of which hands out no text."""
     size, pixels = c["attention_head_dim"], c["patch_size"] ** 2
@@ -104,6 +113,7 @@ def config(name):
 CONFIGURED = {
     "flux.1-schnell": (flux, 11891178560),
     "flux.1-dev": (flux, 11901408320),
+    "qwen-image": (qwen_image, 20430401088),
     "sd3-medium": (sd3, 2028328000),
     "sd3.5-large": (sd3, 8056627520),
     "wan2.1-t2v-1.3b": (wan, 1418996800),
@@ -116,6 +126,7 @@ CONFIGURED = {
 }
 SHIPPED = {
     "flux.1-schnell": (flux, "flux.1-schnell", 11891178560),
+    "qwen-image": (qwen_image, "qwen-image", 20430401088),
     "sd3-medium": (sd3, "sd3-medium", 2028328000),
     "wan2.1-t2v-1.3b": (wan, "wan2.1-t2v-1.3b", 1418996800),
     "whisper-large-v3": (whisper, "whisper-large-v3", 1543490560),
