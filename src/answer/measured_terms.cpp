@@ -28,8 +28,10 @@ ProfileTerm term_of(CostClass cost) {
     case CostClass::Product:
     case CostClass::GroupedProduct:
     case CostClass::ActivationProduct:
+    case CostClass::Scores:
       return ProfileTerm::Product;
     case CostClass::FusedAttention:
+    case CostClass::Recurrence:
       return ProfileTerm::Attention;
     case CostClass::Loss:
     case CostClass::Stream:

@@ -57,6 +57,7 @@ PlacementVariant variant_of(const OperatorIndex& index, const PlacementRules& ru
                             const Operator& op) {
   if (index.exchanges) return PlacementVariant::TokenExchange;
   if (index.attends) return PlacementVariant::Attention;
+  if (op.whole_sequence) return PlacementVariant::WholeSequence;
   const bool spread = rules.sequence_parallel == SequenceParallel::On && !index.expert_order &&
                       !carries_out(rules, op.loop);
   return spread ? PlacementVariant::SequenceSpread : PlacementVariant::Plain;

@@ -26,8 +26,9 @@ enum class PlacementVariant : std::uint8_t {
   SequenceSpread,  ///< sequence parallelism: tokens also over Out
   Attention,       ///< attends to KeySequence: ring or Ulysses over Context
   TokenExchange,   ///< between token order and expert order
+  WholeSequence,   ///< takes all tokens in order: heads over Context too
 };
-inline constexpr std::size_t kPlacementVariantCount = 4;
+inline constexpr std::size_t kPlacementVariantCount = 5;
 
 /// Tables of one (network, plan, mesh); all blocks of the network share them.
 struct PlacementRules {

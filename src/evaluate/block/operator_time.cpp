@@ -16,6 +16,7 @@
 #include <cmath>
 
 #include "communication/derive/tensor_policy.hpp"
+#include "cost/kernels/chunk_cost.hpp"
 #include "cost/kernels/compute_cost.hpp"
 #include "cost/kernels/kernel_shape.hpp"
 #include "evaluate/block/price_memo.hpp"
@@ -141,6 +142,10 @@ class OperatorPricer {
         return attention(index, op);
       case CostClass::Loss:
         return loss(index, op);
+      case CostClass::Recurrence:
+        return recurrence(index, op);
+      case CostClass::Scores:
+        return scores(index, op);
       case CostClass::Stream:
       case CostClass::LookUp:
         return streaming(index, op);
@@ -392,12 +397,106 @@ class OperatorPricer {
     for (const TensorId id : op.inputs) inputs += bytes(index, id);
     for (const TensorId id : op.outputs) outputs += bytes(index, id);
     if (traits(op).cost == CostClass::LookUp) inputs = outputs;  // the rows that are looked up
+    if (!op.kernel.empty()) return named(index, op, inputs + outputs);
     if (traits(op).multiplies_weight()) return weighted_stream(op, inputs + outputs);
     OperatorTime time;
     time.forward =
         stream_time(chip(), inputs + outputs * (1.0 + op.extra_forward_passes), op.forward_kernels);
     time.backward = stream_time(chip(), inputs + outputs * (1.0 + op.extra_backward_passes),
                                 op.backward_kernels);
+    return time;
+  }
+
+  [[nodiscard]] Bytes moved(std::size_t index, const Operator& op) const {
+    Bytes sum;
+    for (const TensorId id : op.inputs) sum += bytes(index, id);
+    for (const TensorId id : op.outputs) sum += bytes(index, id);
+    return sum;
+  }
+
+  /// Sizes of a recurrence: features of the key stand in front of those of the value.
+  [[nodiscard]] ChunkShape chunk_shape(std::size_t index, const Operator& op) {
+    const LocalExtents extents = load(index, op);
+    ChunkShape shape;
+    double* feature = &shape.key_size;
+    for (const DimId dim : op.loop) {
+      const double extent = extents[static_cast<std::size_t>(dim)];
+      switch (network().dimension(dim).role) {
+        case DimRole::Batch:
+          shape.batch *= extent;
+          break;
+        case DimRole::Sequence:
+          shape.tokens *= extent;
+          break;
+        case DimRole::HeadSize:
+          *feature *= extent;
+          feature = &shape.value_size;
+          break;
+        default:
+          shape.heads *= extent;
+          break;
+      }
+    }
+    return shape;
+  }
+
+  /// Priced by its chunks, whatever it computes. Nothing but the first of a launch costs a launch.
+  [[nodiscard]] OperatorTime named(std::size_t index, const Operator& op, Bytes moved) {
+    const Framework& framework = *context_.problem.framework;
+    const NamedKernel* kernel =
+        find_kernel(framework.named_kernels, framework.libraries, op.kernel);
+    PLANSEARCH_CHECK(kernel != nullptr);
+    ChunkShape shape = chunk_shape(index, op);
+    shape.moved = moved;
+    shape.launched = op.forward_kernels > 0;
+    shape.key_heads = shape.heads;
+    if (traits(op).cost == CostClass::Recurrence) {
+      shape.key_heads =
+          sizes_.tensor(index, op.inputs[1]) / (shape.batch * shape.tokens * shape.key_size);
+    }
+    OperatorTime time;
+    time.forward = chunk_time(chip(), *kernel, shape, Pass::Forward);
+    time.backward = chunk_time(chip(), *kernel, shape, Pass::Backward);
+    return time;
+  }
+
+  /// States stay in the multiprocessor: inputs are read once and the result is written once.
+  OperatorTime recurrence(std::size_t index, const Operator& op) {
+    return named(index, op, moved(index, op));
+  }
+
+  /// A product with every visible key, and a pass that reads the sums over heads and keeps the best.
+  OperatorTime scores(std::size_t index, const Operator& op) {
+    const LocalExtents extents = load(index, op);
+    MatmulShape shape;
+    shape.n = op.useful_fraction;
+    double heads = 1.0;
+    for (const DimId dim : op.loop) {
+      const double extent = extents[static_cast<std::size_t>(dim)];
+      switch (network().dimension(dim).role) {
+        case DimRole::Batch:
+          shape.batch *= extent;
+          break;
+        case DimRole::Sequence:
+          shape.m *= extent;
+          break;
+        case DimRole::KeySequence:
+          shape.n *= extent;
+          break;
+        case DimRole::HeadSize:
+          shape.k *= extent;
+          break;
+        default:
+          heads *= extent;
+          break;
+      }
+    }
+    const double pairs = shape.batch * shape.m * shape.n;
+    shape.m *= heads;
+    const DataType type = activation_type();
+    OperatorTime time;
+    time.forward = matmul(type, shape, rows(type, shape)) + pass_time({.single = 2.0}, pairs, 1);
+    time.backward = 2.0 * time.forward;
     return time;
   }
 

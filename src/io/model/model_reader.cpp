@@ -81,10 +81,11 @@ NamedFiles model_files(std::span<const std::filesystem::path> directories) {
   return kind;
 }
 
-ModelFile read_own(const Node& root) {
+ModelFile read_own(const Node& root, const std::filesystem::path& families) {
   require_schema(root);
   ModelFile file;
-  file.model = root.at("schema").text() == kGraphSchema ? read_graph(root) : read_sections(root);
+  file.model =
+      root.at("schema").text() == kGraphSchema ? read_graph(root) : read_sections(root, families);
   Fields(root).take("aliases", file.aliases, &Node::texts);
   Fields(root).take("parameters", file.published_parameters, kPositive);
   root.finish();
@@ -135,7 +136,7 @@ ModelFile read_model(const Document& document, const std::string& fallback_name,
     check_sizes(root, file.model);
     static_cast<void>(checked_parameter_count(root, file.model));
   } else {
-    file = document.collect(read_own);
+    file = document.collect([&](const Node& own) { return read_own(own, families); });
   }
   file.hash = document.hash();
   return file;
@@ -263,7 +264,7 @@ HfModel read_hf_config(const Node& root, const std::string& name,
   const std::string file = root.where().file;
   const Document made = Document::made(std::move(sections), 0, file);
 
-  read.model = read_sections(made.root());
+  read.model = read_sections(made.root(), families);
   made.root().finish();
   read.model.training.assumed = true;
   read.left_out = other_parts(root);

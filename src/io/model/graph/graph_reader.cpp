@@ -187,6 +187,10 @@ void read_operator_fields(const Node& node, Operator& op) {
   number("extra_forward_passes", op.extra_forward_passes, 0.0, 1e3);
   number("extra_backward_passes", op.extra_backward_passes, 0.0, 1e3);
   fields.take("windowed", op.windowed, &Node::boolean);
+  fields.take("whole_sequence", op.whole_sequence, &Node::boolean);
+  fields.take("kernel", op.kernel, &Node::text);
+  number("selected", op.selected, 0.0, 1e9);
+  number("carries", op.carried, 0.0, 1e6);
   fields.take("fused", op.fused_key, &Node::text);
   op.backward_kernels = usual_backward_kernels(op.kind);
   const auto launches = [&](const char* key, int& field) {
