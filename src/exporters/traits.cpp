@@ -46,6 +46,15 @@ bool has_unknown_parts(M m) {
   e.width.reset();
   e.head_transform = HeadTransform::None;
   m.moe.reset();  // every field has its key or its line below
+  m.list = none.list;  // as do these
+  m.streams = none.streams;
+  a.index.reset();
+  a.pool.reset();
+  a.value_size.reset();
+  a.query_rank.reset();
+  a.gate = none.attention.gate;
+  a.value_is_key = false;
+  a.output_groups = a.output_rank = 0;
   auto& t = m.training;
   t.assumed = none.training.assumed;
   t.seq_len = t.global_batch = 0;
@@ -100,6 +109,16 @@ std::vector<TraitRow> groups() {
        {"experts by a list of layers (experts.dense_layers, .layers)", [](const M& m) { return m.moe && (!m.moe->dense_layers.empty() || !m.moe->layers.empty()); }}},
       {"beyond_decoders",
        {"parts that this export has no keys for", [](const M& m) { return has_unknown_parts(m); }}},
+      {"beyond_decoders",
+       {"layers that differ one by one, or recurrences (layer_mixers, layer_feed_forwards)", [](const M& m) { return !m.list.empty(); }}},
+      {"beyond_decoders",
+       {"attention to keys that an indexer chooses, or to pooled ones (attention.index, .pool)", [](const M& m) { return m.attention.index || m.attention.pool || m.attention.query_rank || m.attention.value_is_key || m.attention.output_groups > 0; }}},
+      {"beyond_decoders",
+       {"a gate on attention, or values narrower than keys (attention.gate, .value_size)", [](const M& m) { return m.attention.gate != OutputGate::None || m.attention.value_size.has_value(); }}},
+      {"beyond_decoders",
+       {"a residual of several streams (streams)", [](const M& m) { return m.streams > 1; }}},
+      {"beyond_decoders",
+       {"experts that work in a latent, or choices without an expert (experts.latent, .idle)", [](const M& m) { return m.moe && (m.moe->latent > 0 || m.moe->idle > 0); }}},
       {"beyond_first_decoders",
        {"latent attention (attention.latent)", [](const M& m) { return m.attention.latent.has_value(); }}},
       {"beyond_first_decoders",

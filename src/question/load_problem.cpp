@@ -63,6 +63,29 @@ void refuse_built(const ModelDescription& model, const ProblemRequest& request,
   }
 }
 
+/// Kernels of a network that are priced by curves of their own, which the framework has to name.
+void check_named_kernels(const Network& network, const Framework& framework) {
+  for (const Block& block : network.blocks) {
+    for (const Operator& op : block.operators) {
+      const auto named = [&](const NamedKernel& kernel) { return kernel.name == op.kernel; };
+      const auto& known = framework.named_kernels;
+      const bool unpriced = traits(op).cost == CostClass::Recurrence ? op.kernel.empty() : false;
+      if (!unpriced && (op.kernel.empty() || std::any_of(known.begin(), known.end(), named)))
+        continue;
+      std::string names;
+      for (const NamedKernel& kernel : known) {
+        if (names.find(kernel.name) == std::string::npos)
+          names += (names.empty() ? "" : ", ") + kernel.name;
+      }
+      throw InputError(
+          {},
+          fmt::format("{} of {} runs kernel '{}', of which {} has no rates", op.name, block.name,
+                      op.kernel, framework.name),
+          names.empty() ? "name a table in the framework file (recurrences:)" : "known: " + names);
+    }
+  }
+}
+
 /// Collects the settings on the way to a Problem.
 class QuestionResolver {
  public:
@@ -301,6 +324,7 @@ class QuestionResolver {
     }
     Network network = build_network(model_, network_options);
     if (request_.task == "dpo") add_reference(network);
+    check_named_kernels(network, framework_);
     settle_routing(network);
     settled_.problem.network = std::make_shared<const Network>(std::move(network));
     note("seq_len", fmt::format("{}", seq_len.value()), seq_len.origin());

@@ -33,14 +33,26 @@ void apply_set(Framework& framework, const std::string& set) {
   choose_set(framework.operators, set);
 }
 
-/// Attention kernels are names of the accelerator's curves.
+/// Whether a kernel of a recurrence is of that library.
+bool is_library(const Framework& framework, std::string_view word) {
+  return std::any_of(framework.named_kernels.begin(), framework.named_kernels.end(),
+                     [&](const NamedKernel& kernel) { return kernel.library == word; });
+}
+
+/// Attention kernels are names of the accelerator's curves, those of recurrences of their library.
 void apply_kernels(Framework& framework, std::string_view text) {
   for (const std::string& word : words_of(text, " ,+")) {
-    if (word.starts_with(kAttention)) {
+    if (is_library(framework, word)) {
+      framework.libraries.push_back(word);
+    } else if (word.starts_with(kAttention)) {
       framework.attention_kernel = word;
     } else if (!choose_kernel(framework.operators, word)) {
       std::vector<std::string> known{"flash1", "flash2", "flash3"};
       for (const std::string& name : operator_kernels()) known.push_back(name);
+      for (const NamedKernel& kernel : framework.named_kernels) {
+        const bool new_name = std::find(known.begin(), known.end(), kernel.library) == known.end();
+        if (new_name) known.push_back(kernel.library);
+      }
       refuse_word("--kernels", word, known);
     }
   }

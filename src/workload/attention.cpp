@@ -62,10 +62,10 @@ Heads project_heads(BlockBuilder& block, const Stack& stack, TensorId query_in, 
   Heads out;
   out.query_size = size;
   out.value_size = value_size;
+  TensorId narrow{};
   if (a.query_rank) {
     const DimId rank = block.dim(stack.prefix + "query_rank", DimRole::Latent, *a.query_rank);
-    out.latent = block.norm("query_norm", project("query_down", query_in, {rank}, fused), {rank},
-                            {rank}, false, false);
+    narrow = project("query_down", query_in, {rank}, fused);
   } else {
     out.query = project("query", query_in, {heads, size}, self ? fused : std::string());
   }
@@ -75,7 +75,11 @@ Heads project_heads(BlockBuilder& block, const Stack& stack, TensorId query_in, 
     const Dims made = a.gate == OutputGate::Full ? Dims{heads, value_size} : Dims{heads};
     out.gate = project("gate", query_in, made, fused);
   }
-  if (a.query_rank) out.query = project("query_up", *out.latent, {heads, size}, "");
+  if (a.query_rank) {
+    const Dims rank = {block.dims(narrow).back()};
+    out.latent = block.norm("query_norm", narrow, rank, rank, false, false);
+    out.query = project("query_up", *out.latent, {heads, size}, "");
+  }
   if (a.qk_norm == QkNorm::KeyWeights) {
     out.query = block.norm("query_head_norm", out.query, {}, {size}, false, false);
     out.key = block.norm("key_norm", out.key, {size}, {size}, false, false);

@@ -85,7 +85,7 @@ class RecurrenceBuilder {
                    .contracted = contracted,
                    .outputs = sizes(part.dims),
                    .bias = bias(mixer_.bias || part.bias)};
-    if (form_.one_product && !part.low_rank)
+    if (form_.one_product && !part.low_rank && !part.normed)
       product.fused_key = part.from.empty() ? "mixer_in" : "mixer_" + part.from;
     if (part.low_rank) {
       const DimId rank = size(MixerSize::Rank);

@@ -372,7 +372,7 @@ class OperatorPricer {
     const DataType type = context_.precision.activation;
     // Learned sinks enter as parameters of the operator.
     const double sinks = op.parameters.empty() ? 1.0 : context_.constants.sink_attention_factor;
-    const double slow = steps * sinks * context_.constants.attention_factor;
+    const double slow = steps * sinks * gathering(op) * context_.constants.attention_factor;
     const AttentionCurves curves = attention_curves(context_.problem);
     OperatorTime time;
     time.forward = slow * fused_attention(*curves.forward, type, shape, Pass::Forward);
@@ -384,6 +384,18 @@ class OperatorPricer {
       time.backward += pass_time(passes->backward, elements, 0);
     }
     return time;
+  }
+
+  /// Chosen keys are gathered one by one: a query starts as if it read a few more.
+  [[nodiscard]] double gathering(const Operator& op) const {
+    if (op.selected == 0.0) return 1.0;
+    const NamedKernel* kernel = find_named(op);
+    return kernel == nullptr ? 1.0 : (op.selected + kernel->tokens) / op.selected;
+  }
+
+  [[nodiscard]] const NamedKernel* find_named(const Operator& op) const {
+    const Framework& framework = *context_.problem.framework;
+    return find_kernel(framework.named_kernels, framework.libraries, op.kernel);
   }
 
   [[nodiscard]] Bytes bytes(std::size_t index, TensorId id) const {
@@ -442,9 +454,7 @@ class OperatorPricer {
 
   /// Priced by its chunks, whatever it computes. Nothing but the first of a launch costs a launch.
   [[nodiscard]] OperatorTime named(std::size_t index, const Operator& op, Bytes moved) {
-    const Framework& framework = *context_.problem.framework;
-    const NamedKernel* kernel =
-        find_kernel(framework.named_kernels, framework.libraries, op.kernel);
+    const NamedKernel* kernel = find_named(op);
     PLANSEARCH_CHECK(kernel != nullptr);
     ChunkShape shape = chunk_shape(index, op);
     shape.moved = moved;

@@ -90,6 +90,8 @@ void read_implementation(const Node& map, Implementation& kept) {
               {{"as-is", RouterInput::AsIs},
                {"fp32", RouterInput::Single},
                {"as-model", RouterInput::AsModel}});
+  fields.take("recurrence_context", kept.recurrence_context,
+              {{"heads", RecurrenceContext::Heads}, {"states", RecurrenceContext::States}});
   fields.take("norms", kept.norm_part, {{"own", NormPart::Own}, {"product", NormPart::Product}});
   fields.take("logits", kept.loss,
               {{"as-produced", LossInput::AsProduced}, {"fp32", LossInput::Single}});

@@ -202,6 +202,9 @@ class Reader {
     unlogged.take("operators", framework.operators, [&](const Node& operators) {
       return read_operators(library_.open(find_operators(document, operators)));
     });
+    unlogged.take("recurrences", framework.named_kernels, [&](const Node& table) {
+      return read_named_kernels(library_.open(find_operators(document, table)));
+    });
     read_pipeline(root, framework, log);
     const Fields fields(root, &log);
     unlogged.with("dispatchers", [&](const Node& map) {
@@ -226,8 +229,10 @@ class Reader {
       const fs::path path = place / node.text();
       if (fs::is_regular_file(path, error)) return path;
     }
-    node.fail(fmt::format("no file '{}'", node.text()),
-              "shipped are operators/passes.yaml and dispatchers.yaml, beside the frameworks");
+    node.fail(
+        fmt::format("no file '{}'", node.text()),
+        "shipped are operators/passes.yaml, dispatchers.yaml and recurrences.yaml, beside the "
+        "frameworks");
   }
 
   /// `none` where states stay on the device.

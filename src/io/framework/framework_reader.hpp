@@ -42,6 +42,8 @@ void read_sharding(const Node& map, ShardingRules& rules);
 void read_dispatchers(const Node& map, const Document& table, Framework& framework);
 
 /// A file of implementations of memory-bound operators.
+/// Curves of recurrences (frameworks/operators/recurrences.yaml).
+[[nodiscard]] std::vector<NamedKernel> read_named_kernels(const Document& document);
 [[nodiscard]] OperatorTable read_operators(const Document& document);
 /// The implementations that `implementation:` names.
 void read_operator_choices(const Node& map, OperatorTable& table);

@@ -169,8 +169,9 @@ ModelFile read_changed(const std::filesystem::path& path, const std::filesystem:
                                  stubs.string()),
                      "leave --operators out, or name a .pt2 or .onnx file");
   }
+  const std::filesystem::path beside = path.parent_path() / "families";
   return read_model(changed(Document::read(path), overrides), name.empty() ? "model" : name,
-                    families);
+                    families.empty() ? beside : families);
 }
 
 }  // namespace

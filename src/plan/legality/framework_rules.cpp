@@ -66,6 +66,30 @@ bool whole_kv_heads(const RuleCase& c) {
                      });
 }
 
+/// Groups of keys of a recurrence are not copied to several tensor ranks.
+bool whole_groups(const RuleCase& c) {
+  for (std::size_t i = 0; i < c.network.dimensions.size(); ++i) {
+    const Dimension& d = c.network.dimensions[i];
+    const bool groups = d.role == DimRole::KvHead && d.extent > 1 &&
+                        takes_whole_sequence(c.network, static_cast<DimId>(i));
+    if (groups && d.extent % c.plan.tensor_out != 0) return false;
+  }
+  return true;
+}
+
+/// Context ranks take whole heads of a recurrence, and groups that are as many, or parts of one.
+bool heads_over_context(const RuleCase& c) {
+  for (std::size_t i = 0; i < c.network.dimensions.size(); ++i) {
+    const Dimension& d = c.network.dimensions[i];
+    if (d.role != DimRole::KvHead && d.role != DimRole::Head) continue;
+    if (!takes_whole_sequence(c.network, static_cast<DimId>(i))) continue;
+    const std::int64_t local = std::max<std::int64_t>(1, d.extent / c.plan.tensor_out);
+    const bool parts = d.role == DimRole::KvHead && c.plan.context % local == 0;
+    if (local % c.plan.context != 0 && !parts) return false;
+  }
+  return true;
+}
+
 bool whole_operand_blocks(const RuleCase& c) {
   const auto policy = c.framework.precision.find(c.precision);
   if (policy == c.framework.precision.end()) return true;
@@ -355,6 +379,27 @@ constexpr Rule kRules[] = {
     {{"no-fp16", "training in fp16", false},
      {},
      [](const RuleCase& c, double) { return c.precision == DataType::Fp16; }},
+    {{"recurrence-whole-groups", "groups of a recurrence that the tensor degree does not divide",
+      false},
+     {D::TensorOut},
+     [](const RuleCase& c, double) { return c.plan.tensor_out > 1 && !whole_groups(c); }},
+    {{"recurrence-heads-over-context",
+      "context parallelism that does not divide the heads of a recurrence on a tensor rank", false},
+     {D::Context, D::TensorOut},
+     [](const RuleCase& c, double) { return c.plan.context > 1 && !heads_over_context(c); }},
+    {{"no-context-with-recurrence", "context parallelism of a network with recurrences", false},
+     {D::Context},
+     [](const RuleCase& c, double) { return c.plan.context > 1 && has_recurrence(c.network); }},
+    {{"selected-needs-gathered-context",
+      "context parallelism of attention to chosen keys that does not gather them", false},
+     {D::Context, D::ContextKind},
+     [](const RuleCase& c, double) {
+       return c.plan.context > 1 && !gathers_keys(c.plan) && selects_keys(c.network);
+     }},
+    {{"streams-without-pipeline", "several pipeline stages of a residual with several streams",
+      false},
+     {D::Pipeline},
+     [](const RuleCase& c, double) { return c.plan.pipeline > 1 && has_streams(c.network); }},
     {{"no-mixture-of-experts", "mixture-of-experts networks", false},
      {},
      [](const RuleCase& c, double) { return is_moe(c); }},

@@ -84,10 +84,11 @@ Result check_kv_heads(std::int64_t heads, std::int64_t ranks, Wording wording) {
 }
 
 Result check_dimension(const PlanDegrees& plan, const Framework& framework,
-                       const Dimension& dimension, Wording wording) {
+                       const Dimension& dimension, bool whole_sequence, Wording wording) {
   const std::int64_t out = plan.tensor_out;
   const std::int64_t extent = dimension.extent;
-  const bool ulysses = plan.context > 1 && plan.context_kind == ContextKind::Ulysses;
+  const bool ulysses =
+      plan.context > 1 && (plan.context_kind == ContextKind::Ulysses || whole_sequence);
   const std::int64_t heads_over = ulysses ? out * plan.context : out;
   switch (dimension.role) {
     case DimRole::Head:
@@ -320,9 +321,11 @@ Result axis_of(const PlanCase& c, Wording wording) {
 /// All dimensions of some roles.
 template <DimRole... Roles>
 Result cut_of(const PlanCase& c, Wording wording) {
-  for (const Dimension& dimension : c.network.dimensions) {
+  for (std::size_t i = 0; i < c.network.dimensions.size(); ++i) {
+    const Dimension& dimension = c.network.dimensions[i];
     if (!((dimension.role == Roles) || ...)) continue;
-    if (auto bad = check_dimension(c.plan, c.framework, dimension, wording)) return bad;
+    const bool whole = c.plan.context > 1 && takes_whole_sequence(c.network, static_cast<DimId>(i));
+    if (auto bad = check_dimension(c.plan, c.framework, dimension, whole, wording)) return bad;
   }
   return std::nullopt;
 }
@@ -393,7 +396,7 @@ std::optional<Obstacle> obstacle_in(const Result& result) {
 
 std::optional<Infeasible> check_by_role(const PlanDegrees& plan, const Framework& framework,
                                         const Dimension& dimension) {
-  return check_dimension(plan, framework, dimension, Wording::Full);
+  return check_dimension(plan, framework, dimension, false, Wording::Full);
 }
 
 std::optional<Infeasible> check_axes(const PlanDegrees& plan, const Framework& framework) {

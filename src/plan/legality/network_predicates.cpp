@@ -98,6 +98,30 @@ bool has_attention_bias(const Network& network) {
   });
 }
 
+bool takes_whole_sequence(const Network& network, DimId dim) {
+  return any_operator(network, [&](const Block&, const Operator& op) {
+    return op.whole_sequence && std::find(op.loop.begin(), op.loop.end(), dim) != op.loop.end();
+  });
+}
+
+bool has_recurrence(const Network& network) {
+  return any_operator(network, [](const Block&, const Operator& op) {
+    return op.whole_sequence || traits(op).cost == CostClass::Recurrence;
+  });
+}
+
+bool selects_keys(const Network& network) {
+  return any_operator(network, [](const Block&, const Operator& op) { return op.selected > 0.0; });
+}
+
+bool has_streams(const Network& network) {
+  constexpr std::size_t kOneStream = 3;  // batch, tokens, features
+  return std::any_of(network.blocks.begin(), network.blocks.end(), [&](const Block& block) {
+    return block.kind == BlockKind::Decoder && !block.inputs.empty() &&
+           block.tensor(block.inputs.front()).dims.size() > kOneStream;
+  });
+}
+
 bool has_expert_bias(const Network& network) {
   return any_operator(network, [](const Block& block, const Operator& op) {
     return traits(op).second_operand == SecondOperand::GroupedWeights &&
