@@ -65,7 +65,7 @@ enum class LossInput : std::uint8_t {
   Single,      ///< an fp32 copy that the model makes, which is kept; but of losses by chunks
 };
 
-/// What context ranks exchange for a recurrence, which takes its tokens in order.
+/// The exchange of context ranks for a recurrence, which takes its tokens in order.
 enum class RecurrenceContext : std::uint8_t {
   Heads,   ///< an all-to-all: each has some heads of the whole sequence
   States,  ///< each runs its own tokens, and takes over the state in front of them

@@ -53,6 +53,8 @@ void refuse_contradictions(const ProblemRequest& choice, std::string_view attent
 /// InputError for tensors that the framework keeps on the device, and for machines of whose hosts
 /// nothing is known.
 void check_offload(const Framework& framework, const Cluster& machine, HostBits asked);
+/// Refuses kernels that the network prices by curves of their own and the framework does not name.
+void check_named_kernels(const Network& network, const Framework& framework);
 /// InputError where states are paged and the machine says nothing of its hosts.
 void check_paged_states(const Framework& framework, const Cluster& machine);
 /// Checks several sets; from then on the framework keeps nothing on hosts of which nothing is

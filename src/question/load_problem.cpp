@@ -63,29 +63,6 @@ void refuse_built(const ModelDescription& model, const ProblemRequest& request,
   }
 }
 
-/// Kernels of a network that are priced by curves of their own, which the framework has to name.
-void check_named_kernels(const Network& network, const Framework& framework) {
-  for (const Block& block : network.blocks) {
-    for (const Operator& op : block.operators) {
-      const auto named = [&](const NamedKernel& kernel) { return kernel.name == op.kernel; };
-      const auto& known = framework.named_kernels;
-      const bool unpriced = traits(op).cost == CostClass::Recurrence ? op.kernel.empty() : false;
-      if (!unpriced && (op.kernel.empty() || std::any_of(known.begin(), known.end(), named)))
-        continue;
-      std::string names;
-      for (const NamedKernel& kernel : known) {
-        if (names.find(kernel.name) == std::string::npos)
-          names += (names.empty() ? "" : ", ") + kernel.name;
-      }
-      throw InputError(
-          {},
-          fmt::format("{} of {} runs kernel '{}', of which {} has no rates", op.name, block.name,
-                      op.kernel, framework.name),
-          names.empty() ? "name a table in the framework file (recurrences:)" : "known: " + names);
-    }
-  }
-}
-
 /// Collects the settings on the way to a Problem.
 class QuestionResolver {
  public:
@@ -299,9 +276,8 @@ class QuestionResolver {
 
   void settle_sequence() {
     const AttentionKind attention = settle_attention();
-    NetworkOptions network_options;
-    network_options.attention = attention;
-    network_options.implementation = framework_.implementation;
+    NetworkOptions network_options{.attention = attention,
+                                   .implementation = framework_.implementation};
     Chosen<std::int64_t> seq_len;
     seq_len.or_else(request_.seq_len, request_.origin("seq_len"));
     if (model_.stack == StackKind::Graph) refuse_built(model_, request_, cluster_);

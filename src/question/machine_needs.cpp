@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/names.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
@@ -66,6 +67,28 @@ std::optional<std::string> unmet_need(std::span<const MachineNeed> needs, const 
     if (!what.empty()) return fmt::format("{} ({})", what, need.message);
   }
   return std::nullopt;
+}
+
+void check_named_kernels(const Network& network, const Framework& framework) {
+  for (const Block& block : network.blocks) {
+    for (const Operator& op : block.operators) {
+      const auto named = [&](const NamedKernel& kernel) { return kernel.name == op.kernel; };
+      const auto& known = framework.named_kernels;
+      const bool unpriced = traits(op).cost == CostClass::Recurrence ? op.kernel.empty() : false;
+      if (!unpriced && (op.kernel.empty() || std::any_of(known.begin(), known.end(), named)))
+        continue;
+      std::string names;
+      for (const NamedKernel& kernel : known) {
+        if (names.find(kernel.name) == std::string::npos)
+          names += (names.empty() ? "" : ", ") + kernel.name;
+      }
+      throw InputError(
+          {},
+          fmt::format("{} of {} runs kernel '{}', of which {} has no rates", op.name, block.name,
+                      op.kernel, framework.name),
+          names.empty() ? "name a table in the framework file (recurrences:)" : "known: " + names);
+    }
+  }
 }
 
 }  // namespace plansearch

@@ -208,7 +208,7 @@ DimId head_dimension(BlockBuilder& block, const Stack& stack) {
 
 namespace {
 
-/// What attention returns, times a gate that reads what attention reads.
+/// The result of attention times a gate that reads what attention reads.
 TensorId add_output_gate(BlockBuilder& block, const Heads& heads, TensorId context) {
   if (!heads.gate) return context;
   const TensorId out =

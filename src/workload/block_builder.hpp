@@ -243,7 +243,7 @@ struct LayerVariant {
 /// The attention of that name, the model's or one laid over it; null: a recurrence, or none.
 [[nodiscard]] const AttentionDescription* attention_called(const ModelDescription& model,
                                                            const std::string& name);
-/// What a layer reads besides the stream: the memory of an encoder, or chosen keys of a layer
+/// Tensors that a layer reads besides the stream: the memory of an encoder, or chosen keys of a layer
 /// before it; and what it hands on besides it: the keys that it chose.
 struct LayerLinks {
   std::optional<TensorId> memory{};

@@ -34,7 +34,7 @@ Latents project_down(BlockBuilder& block, const Stack& stack, TensorId in, DimId
   return out;
 }
 
-/// What queries are projected from: their latent, normalised, or the stream.
+/// The tensor that queries are projected from: their latent, normalised, or the stream.
 TensorId query_source(BlockBuilder& block, TensorId in, std::optional<TensorId> compressed) {
   if (!compressed.has_value()) return in;
   const DimId rank = block.dims(*compressed).back();

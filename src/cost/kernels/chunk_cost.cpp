@@ -61,6 +61,44 @@ const NamedKernel* find_kernel(std::span<const NamedKernel> kernels,
   return first;
 }
 
+const NamedKernel& kernel_of(const Framework& framework, const Operator& op) {
+  const NamedKernel* kernel = find_kernel(framework.named_kernels, framework.libraries, op.kernel);
+  PLANSEARCH_CHECK(kernel != nullptr);
+  return *kernel;
+}
+
+double gathering(const Framework& framework, const Operator& op) {
+  if (op.selected == 0.0) return 1.0;
+  return (op.selected + kernel_of(framework, op).tokens) / op.selected;
+}
+
+ChunkShape chunk_shape(const Network& network, const Operator& op, LocalExtents extents) {
+  ChunkShape shape;
+  double* feature = &shape.key_size;
+  for (const DimId dim : op.loop) {
+    const double extent = extents[static_cast<std::size_t>(dim)];
+    switch (network.dimension(dim).role) {
+      case DimRole::Batch:
+        shape.batch *= extent;
+        break;
+      case DimRole::Sequence:
+        shape.tokens *= extent;
+        break;
+      case DimRole::HeadSize:
+        *feature *= extent;
+        feature = &shape.value_size;
+        break;
+      case DimRole::Kernel:
+        break;
+      default:
+        shape.heads *= extent;
+        break;
+    }
+  }
+  shape.key_heads = shape.heads;
+  return shape;
+}
+
 Flops chunk_flops(const NamedKernel& kernel, const ChunkShape& s) {
   const ChunkFlops& f = kernel.flops;
   const double c = kernel.tokens;

@@ -146,4 +146,33 @@ AttentionShape attention_shape(const Network& network, const Operator& op, Local
   return shape;
 }
 
+ScoresShape scores_shape(const Network& network, const Operator& op, LocalExtents extents) {
+  ScoresShape shape;
+  shape.product.n = op.useful_fraction;
+  double heads = 1.0;
+  for (const DimId dim : op.loop) {
+    const double size = extent(extents, dim);
+    switch (network.dimension(dim).role) {
+      case DimRole::Batch:
+        shape.product.batch *= size;
+        break;
+      case DimRole::Sequence:
+        shape.product.m *= size;
+        break;
+      case DimRole::KeySequence:
+        shape.product.n *= size;
+        break;
+      case DimRole::HeadSize:
+        shape.product.k *= size;
+        break;
+      default:
+        heads *= size;
+        break;
+    }
+  }
+  shape.pairs = shape.product.batch * shape.product.m * shape.product.n;
+  shape.product.m *= heads;
+  return shape;
+}
+
 }  // namespace plansearch

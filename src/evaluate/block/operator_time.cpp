@@ -28,23 +28,6 @@ namespace {
 
 constexpr double kSingle = 4.0;  // bytes of an fp32 element
 
-/// The change of another scaling of fp8 inputs to a product that was fitted with one scale a
-/// tensor, from its maximum: a 16-bit input is read for it (2 bytes an element), read again and
-/// written in both layouts.
-struct Scaling {
-  double bytes = 0.0;   ///< moved more per input element
-  bool by_row = false;  ///< kernels with a scale a row
-};
-
-/// Maxima of earlier steps save the first of these passes. Scales of rows need a transposed 16-bit
-/// copy for the second layout, written and read, and no pass for a maximum (pytorch/ao@05980129,
-/// torchao/testing/training/roofline_utils.py).
-Scaling scaling_of(std::optional<Fp8Recipe> recipe) {
-  if (recipe == Fp8Recipe::Delayed) return {.bytes = -2.0};
-  if (recipe == Fp8Recipe::Rowwise) return {.bytes = 2.0, .by_row = true};
-  return {};
-}
-
 /// Whether operands still have to be changed to the format of the product.
 enum class Operands : std::uint8_t { AsProduced, InFormat };
 
@@ -142,10 +125,9 @@ class OperatorPricer {
         return attention(index, op);
       case CostClass::Loss:
         return loss(index, op);
-      case CostClass::Recurrence:
-        return recurrence(index, op);
       case CostClass::Scores:
         return scores(index, op);
+      case CostClass::Recurrence:
       case CostClass::Stream:
       case CostClass::LookUp:
         return streaming(index, op);
@@ -372,7 +354,8 @@ class OperatorPricer {
     const DataType type = context_.precision.activation;
     // Learned sinks enter as parameters of the operator.
     const double sinks = op.parameters.empty() ? 1.0 : context_.constants.sink_attention_factor;
-    const double slow = steps * sinks * gathering(op) * context_.constants.attention_factor;
+    const double slow = steps * sinks * gathering(*context_.problem.framework, op) *
+                        context_.constants.attention_factor;
     const AttentionCurves curves = attention_curves(context_.problem);
     OperatorTime time;
     time.forward = slow * fused_attention(*curves.forward, type, shape, Pass::Forward);
@@ -384,18 +367,6 @@ class OperatorPricer {
       time.backward += pass_time(passes->backward, elements, 0);
     }
     return time;
-  }
-
-  /// Chosen keys are gathered one by one: a query starts as if it read a few more.
-  [[nodiscard]] double gathering(const Operator& op) const {
-    if (op.selected == 0.0) return 1.0;
-    const NamedKernel* kernel = find_named(op);
-    return kernel == nullptr ? 1.0 : (op.selected + kernel->tokens) / op.selected;
-  }
-
-  [[nodiscard]] const NamedKernel* find_named(const Operator& op) const {
-    const Framework& framework = *context_.problem.framework;
-    return find_kernel(framework.named_kernels, framework.libraries, op.kernel);
   }
 
   [[nodiscard]] Bytes bytes(std::size_t index, TensorId id) const {
@@ -419,93 +390,30 @@ class OperatorPricer {
     return time;
   }
 
-  [[nodiscard]] Bytes moved(std::size_t index, const Operator& op) const {
-    Bytes sum;
-    for (const TensorId id : op.inputs) sum += bytes(index, id);
-    for (const TensorId id : op.outputs) sum += bytes(index, id);
-    return sum;
-  }
-
-  /// Sizes of a recurrence: features of the key stand in front of those of the value.
-  [[nodiscard]] ChunkShape chunk_shape(std::size_t index, const Operator& op) {
-    const LocalExtents extents = load(index, op);
-    ChunkShape shape;
-    double* feature = &shape.key_size;
-    for (const DimId dim : op.loop) {
-      const double extent = extents[static_cast<std::size_t>(dim)];
-      switch (network().dimension(dim).role) {
-        case DimRole::Batch:
-          shape.batch *= extent;
-          break;
-        case DimRole::Sequence:
-          shape.tokens *= extent;
-          break;
-        case DimRole::HeadSize:
-          *feature *= extent;
-          feature = &shape.value_size;
-          break;
-        default:
-          shape.heads *= extent;
-          break;
-      }
-    }
-    return shape;
-  }
-
-  /// Priced by its chunks, whatever it computes. Nothing but the first of a launch costs a launch.
-  [[nodiscard]] OperatorTime named(std::size_t index, const Operator& op, Bytes moved) {
-    const NamedKernel* kernel = find_named(op);
-    PLANSEARCH_CHECK(kernel != nullptr);
-    ChunkShape shape = chunk_shape(index, op);
+  /// Priced by its chunks. States stay in the multiprocessor: inputs are read once and results are
+  /// written once.
+  OperatorTime named(std::size_t index, const Operator& op, Bytes moved) {
+    ChunkShape shape = chunk_shape(network(), op, load(index, op));
     shape.moved = moved;
     shape.launched = op.forward_kernels > 0;
-    shape.key_heads = shape.heads;
     if (traits(op).cost == CostClass::Recurrence) {
       shape.key_heads =
           sizes_.tensor(index, op.inputs[1]) / (shape.batch * shape.tokens * shape.key_size);
     }
+    const NamedKernel& kernel = kernel_of(*context_.problem.framework, op);
     OperatorTime time;
-    time.forward = chunk_time(chip(), *kernel, shape, Pass::Forward);
-    time.backward = chunk_time(chip(), *kernel, shape, Pass::Backward);
+    time.forward = chunk_time(chip(), kernel, shape, Pass::Forward);
+    time.backward = chunk_time(chip(), kernel, shape, Pass::Backward);
     return time;
-  }
-
-  /// States stay in the multiprocessor: inputs are read once and the result is written once.
-  OperatorTime recurrence(std::size_t index, const Operator& op) {
-    return named(index, op, moved(index, op));
   }
 
   /// A product with every visible key, and a pass that reads the sums over heads and keeps the best.
   OperatorTime scores(std::size_t index, const Operator& op) {
-    const LocalExtents extents = load(index, op);
-    MatmulShape shape;
-    shape.n = op.useful_fraction;
-    double heads = 1.0;
-    for (const DimId dim : op.loop) {
-      const double extent = extents[static_cast<std::size_t>(dim)];
-      switch (network().dimension(dim).role) {
-        case DimRole::Batch:
-          shape.batch *= extent;
-          break;
-        case DimRole::Sequence:
-          shape.m *= extent;
-          break;
-        case DimRole::KeySequence:
-          shape.n *= extent;
-          break;
-        case DimRole::HeadSize:
-          shape.k *= extent;
-          break;
-        default:
-          heads *= extent;
-          break;
-      }
-    }
-    const double pairs = shape.batch * shape.m * shape.n;
-    shape.m *= heads;
+    const ScoresShape shape = scores_shape(network(), op, load(index, op));
     const DataType type = activation_type();
     OperatorTime time;
-    time.forward = matmul(type, shape, rows(type, shape)) + pass_time({.single = 2.0}, pairs, 1);
+    time.forward = matmul(type, shape.product, rows(type, shape.product)) +
+                   pass_time({.single = 2.0}, shape.pairs, 1);
     time.backward = 2.0 * time.forward;
     return time;
   }

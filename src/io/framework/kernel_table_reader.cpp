@@ -18,7 +18,7 @@ ChunkCurve read_curve(const Node& node) {
   return curve;
 }
 
-/// So many times the forward pass: nobody has published it.
+/// So many times the forward pass, where no table is published.
 ChunkCurve times(ChunkCurve curve, double factor) {
   curve.launch = curve.launch * factor;
   curve.chunk = curve.chunk * factor;

@@ -227,7 +227,7 @@ class Application {
     return list;
   }
 
-  /// What a rule makes of every item of a list.
+  /// The results of a rule, item by item.
   [[nodiscard]] std::optional<RawValue> each(const Node& key, const Node& rule, int depth) const {
     const std::optional<Node> found = find(spellings(key));
     if (!found) return std::nullopt;

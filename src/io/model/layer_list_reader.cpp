@@ -55,10 +55,10 @@ void check_parts(const Node& node, const RecurrenceForm& form) {
   for (const MixerPart& part : form.parts) {
     for (const std::string& other : {part.from, part.times}) {
       if (!known(other))
-        node.fail(fmt::format("{} reads '{}', which is no part", part.name, other));
+        node.fail(fmt::format("{} reads '{}': there is no such part", part.name, other));
     }
   }
-  if (!known(form.gate)) node.fail(fmt::format("the gate '{}' is no part", form.gate));
+  if (!known(form.gate)) node.fail(fmt::format("there is no part '{}' to be the gate", form.gate));
   for (const char* needed : {"query", "key", "value"}) {
     if (!form.kernel.empty() && !known(needed))
       node.fail(fmt::format("a recurrence has a part '{}'", needed));
