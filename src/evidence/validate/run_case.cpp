@@ -61,6 +61,13 @@ void take_sizes(const RunRecord& run, const ArchitectureTable& table, ModelDescr
 /// Everything but sizes and training from a published model of the same sizes.
 ModelDescription switches_of(const ModelDescription& like, const ModelDescription& known) {
   ModelDescription model = known;
+  if (!like.list.empty() || like.attention.index) {  // columns cannot say the rest
+    model = like;
+    model.name = known.name;
+    model.source = known.source;
+    model.training = known.training;
+    return model;
+  }
   model.attention = like.attention;
   model.stack = like.stack;
   model.norm = like.norm;
