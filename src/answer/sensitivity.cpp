@@ -66,6 +66,12 @@ std::optional<Evidence> evidence_of(const std::string& key, const Problem& probl
   return evidence_of(problem.cluster->provenance, key);
 }
 
+/// As the question names it, which may be a file, else the one that was taken.
+std::string named_framework(const ResolvedQuestion& asked, const Problem& problem) {
+  const Chosen<std::string> named = framework_name(asked.request);
+  return named.origin() == "default" ? problem.framework->name : named.value();
+}
+
 std::vector<FileQuantity> quantities(const ResolvedQuestion& asked, const Problem& problem) {
   const std::string set = asked.request.set.value_or("");
   const std::filesystem::path directory = shipped_data().directory();
@@ -75,7 +81,7 @@ std::vector<FileQuantity> quantities(const ResolvedQuestion& asked, const Proble
       io::cluster_quantities(asked.request.hardware, hardware,
                              overrides_of(set, OverriddenFile::Hardware), *problem.cluster);
   for (FileQuantity& one :
-       io::framework_quantities(framework_name(asked.request).value(), frameworks,
+       io::framework_quantities(named_framework(asked, problem), frameworks,
                                 overrides_of(set, OverriddenFile::Framework))) {
     all.push_back(std::move(one));
   }

@@ -21,6 +21,7 @@
 #include "question/chosen.hpp"
 #include "question/evidence.hpp"
 #include "question/framework_flags.hpp"
+#include "question/usual_software.hpp"
 #include "question/gpu_count.hpp"
 #include "question/number_list.hpp"
 #include "question/training_task.hpp"
@@ -79,8 +80,9 @@ class QuestionResolver {
     compare_hash("model", model_.name, settled_.files.model->content_hash);
     note_file("hardware", request_.hardware);
     note_file("model", request_.model);
+    const bool named = !request_.framework.empty() || !request_.target.empty();
     const auto framework = framework_name(request_);
-    note("framework", framework.value(), framework.origin());
+    note("framework", named ? framework.value() : framework_.name, framework.origin());
     settle_parts();
     settled_.gpus = asked_gpus(request_, cluster_);
     refuse_wrong_values();
@@ -474,8 +476,13 @@ ProblemFiles read_problem_files(const ProblemRequest& request, const ShippedData
   ProblemFiles files;
   files.cluster = std::make_shared<const Cluster>(data.cluster(request.hardware));
   files.model = std::make_shared<const ShippedModel>(data.model(request.model));
-  files.framework =
-      std::make_shared<const Framework>(data.framework(framework_name(request).value()));
+  const ChipSoftwareTable chips = chip_software(data);
+  const ChipSoftware* chip = software_of(chips, files.cluster->accelerator.name);
+  const Chosen<std::string> named = framework_name(request);
+  const bool default_one = named.origin() == "default" && chip != nullptr && chip->framework;
+  files.framework = std::make_shared<const Framework>(
+      usual_framework(default_one ? *chip->framework : named.value(), chip,
+                      [&](std::string_view name) { return data.framework(name); }));
   files.sites = std::make_shared<const SiteTable>(data.sites());
   return files;
 }

@@ -118,6 +118,7 @@ ArchitectureEntry read_entry(const Node& node, const ModelFinder& find_model) {
       }
     }
   }
+  entry.text_has = words(node, "text_has");
   entry.label_has = words(node, "label_has");
   entry.label_lacks = words(node, "label_lacks");
   if (const auto model = node.find("model")) entry.like = find_model(model->text());
@@ -150,6 +151,14 @@ bool same_sizes(const RunRecord& run, const ModelDescription& model) {
 bool holds(const ArchitectureEntry& entry, const RunRecord& run) {
   for (const auto& [column, values] : entry.columns) {
     if (std::find(values.begin(), values.end(), run.cell(column)) == values.end()) return false;
+  }
+  const auto in_text = [&](const std::string& part) {
+    return contains(run.model, part) || contains(run.cell("source"), part) ||
+           contains(run.cell("schedule"), part);
+  };
+  if (!entry.text_has.empty() &&
+      std::none_of(entry.text_has.begin(), entry.text_has.end(), in_text)) {
+    return false;
   }
   const auto in_label = [&](const std::string& part) { return contains(run.model, part); };
   if (!entry.label_has.empty() &&

@@ -28,6 +28,7 @@ namespace plansearch {
 struct ArchitectureEntry {
   std::string name;
   std::map<std::string, std::vector<std::string>> columns;  ///< column, values it may have
+  std::vector<std::string> text_has;     ///< ... in the label, the source or the schedule
   std::vector<std::string> label_has;    ///< one of these must occur in the label
   std::vector<std::string> label_lacks;  ///< none of these may
   /// Shipped model whose remaining switches are taken when its sizes are the row's.

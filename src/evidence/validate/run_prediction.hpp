@@ -14,6 +14,7 @@
 
 #include "evidence/validate/architecture_table.hpp"
 #include "evidence/validate/run_record.hpp"
+#include "plansearch/chip_software.hpp"
 #include "plansearch/cluster.hpp"
 #include "plansearch/degrees.hpp"
 #include "plansearch/evaluation.hpp"
@@ -48,6 +49,8 @@ struct RunCase {
   std::vector<std::string> filled;  ///< values that the columns do not give, and who gave them
   /// Sequences of the row over sequences of the plan: below 1 when the last micro-batch is partial.
   double batch_share = 1.0;
+  /// Of ln(step) between the number formats that the row may mean.
+  double open_precision = 0.0;
 };
 
 /// The framework of the row as it was then: a column, an entry, else the row's own.
@@ -78,6 +81,7 @@ struct ProfileFinder {
   SiteTable sites{};      ///< measured ones; none: predictions are at factor 1
   std::string site{};     ///< of rows that name none; empty: a typical one
   SwitchPriors priors{};  ///< of switches that rows leave out; none: as the framework has them
+  ChipSoftwareTable chips{};  ///< what runs on a chip where rows do not say it
 };
 
 enum class Verdict : std::uint8_t {

@@ -13,6 +13,7 @@
 #include "plansearch/error.hpp"
 #include "plansearch/setting_table.hpp"
 #include "question/degrees.hpp"
+#include "question/usual_software.hpp"
 
 namespace plansearch {
 namespace {
@@ -69,6 +70,7 @@ class Preparation {
       : table_(table),
         clusters_(finder.cluster),
         frameworks_(finder.framework),
+        finder_(finder),
         sites_(std::make_shared<const SiteTable>(finder.sites)) {}
 
   /// Notes the reason of a row that is inexpressible.
@@ -80,9 +82,10 @@ class Preparation {
         throw refusal(fmt::format("unknown: {}", fmt::join(run.unknown, ", ")));
       }
       const auto& machine = clusters_.get(run.hardware);
-      const std::string release = release_of(run, table_);
-      const auto& framework = frameworks_.get(release);
+      const ChipSoftware* chip = software_of(finder_.chips, machine->accelerator.name);
+      const std::shared_ptr<const Framework> framework = framework_of(run, chip);
       RunCase run_case = make_case(run, table_, *framework);
+      assume_precision(chip, run.framework, run_case);
       prediction.plan = run_case.plan;
       prediction.filled = run_case.filled;
       RunGroup& group = join(run, run_case, {machine, nullptr, framework, sites_});
@@ -99,6 +102,31 @@ class Preparation {
   [[nodiscard]] std::vector<RunGroup> groups() && { return std::move(groups_); }
 
  private:
+  /// The release that the row states, else the one that runs on the chip.
+  std::shared_ptr<const Framework> framework_of(const RunRecord& run, const ChipSoftware* chip) {
+    const std::string stated = release_of(run, table_);
+    if (chip == nullptr) return frameworks_.get(stated);
+    const bool default_one = run.framework_assumed && chip->framework;
+    const std::string& named = default_one ? *chip->framework : run.framework;
+    // A release is exactly what the row says.
+    const ChipSoftware* changes = stated == run.framework ? chip : nullptr;
+    return std::make_shared<const Framework>(
+        usual_framework(stated == run.framework ? named : stated, changes,
+                        [&](std::string_view name) { return *frameworks_.get(std::string(name)); }));
+  }
+
+  /// A row without a number format ran what most runs of its framework do on the chip.
+  static void assume_precision(const ChipSoftware* chip, const std::string& framework,
+                               RunCase& run_case) {
+    if (chip == nullptr || run_case.question.precision) return;
+    const auto usual = chip->precision.find(framework);
+    if (usual == chip->precision.end()) return;
+    run_case.question.precision =
+        run_case.model.moe ? usual->second.experts : usual->second.dense;
+    run_case.open_precision = usual->second.spread;
+    run_case.filled.push_back("precision " + *run_case.question.precision);
+  }
+
   /// Settles the question of a row as that of a command line; rows that ask the same share it.
   RunGroup& join(const RunRecord& run, RunCase& run_case, ProblemFiles files) {
     ProblemRequest& question = run_case.question;
@@ -124,6 +152,7 @@ class Preparation {
   const ArchitectureTable& table_;
   Lookup<Cluster> clusters_;
   Lookup<Framework> frameworks_;
+  const ProfileFinder& finder_;
   std::shared_ptr<const SiteTable> sites_;
   std::map<std::string, std::size_t> group_of_;
   std::vector<RunGroup> groups_;
