@@ -114,6 +114,9 @@ TEST_SUITE("unit") {
 
   TEST_CASE("kernels of another architecture are wrong alike, until they are measured") {
     Problem problem = test::toy_problem();
+    Framework compared = *problem.framework;
+    compared.validation = "three steps";
+    problem.framework = std::make_shared<const Framework>(compared);
     Cluster cluster = *problem.cluster;
     cluster.foreign_sigma = 0.2;
     const auto with = [&](bool foreign, std::optional<Residual> residual) {
