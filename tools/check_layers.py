@@ -39,7 +39,7 @@ PUBLIC = {
              "layer_module", "dispatcher"],
     "hardware": ["cluster", "kernel_curves", "link_curves"],
     "workload": ["network", "model_description", "transformer_builder"],
-    "framework": ["framework", "framework_constants"],
+    "framework": ["chip_software", "framework", "framework_constants"],
     "schedule": ["schedule_id"],
     "plan": ["degree_table", "degrees", "device_mesh",
              "placements", "plan", "plan_stages", "problem_request", "setting_table",

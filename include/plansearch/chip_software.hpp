@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The software that runs on a chip where nobody says it (frameworks/operators/chips.yaml).
+// The software that runs on a chip where it is not stated (frameworks/operators/chips.yaml).
 #pragma once
 
 #include <algorithm>
@@ -19,10 +19,10 @@ struct UsualPrecision {
 };
 
 struct ChipSoftware {
-  std::vector<std::string> accelerators;      ///< names of the chips
-  std::optional<std::string> framework;       ///< where nobody names one
-  std::optional<std::string> attention_kernel;  ///< in the place of a framework's own
-  std::map<std::string, std::string> releases;  ///< of a framework, the one for these chips
+  std::vector<std::string> accelerators;            ///< names of the chips
+  std::optional<std::string> framework;             ///< where a question names none
+  std::optional<std::string> attention_kernel;      ///< in the place of a framework's own
+  std::map<std::string, std::string> releases;      ///< of a framework, the one for these chips
   std::map<std::string, UsualPrecision> precision;  ///< by framework, of runs that leave it out
 };
 

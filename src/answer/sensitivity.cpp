@@ -80,9 +80,8 @@ std::vector<FileQuantity> quantities(const ResolvedQuestion& asked, const Proble
   std::vector<FileQuantity> all =
       io::cluster_quantities(asked.request.hardware, hardware,
                              overrides_of(set, OverriddenFile::Hardware), *problem.cluster);
-  for (FileQuantity& one :
-       io::framework_quantities(named_framework(asked, problem), frameworks,
-                                overrides_of(set, OverriddenFile::Framework))) {
+  for (FileQuantity& one : io::framework_quantities(named_framework(asked, problem), frameworks,
+                                                    overrides_of(set, OverriddenFile::Framework))) {
     all.push_back(std::move(one));
   }
   return all;

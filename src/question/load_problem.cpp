@@ -18,13 +18,12 @@
 #include "plansearch/error.hpp"
 #include "plansearch/setting_table.hpp"
 #include "plansearch/transformer_builder.hpp"
-#include "question/chosen.hpp"
 #include "question/evidence.hpp"
 #include "question/framework_flags.hpp"
-#include "question/usual_software.hpp"
 #include "question/gpu_count.hpp"
 #include "question/number_list.hpp"
 #include "question/training_task.hpp"
+#include "question/usual_software.hpp"
 #include "schedule/table.hpp"
 #include "workload/network_edges.hpp"
 #include "workload/operator_traits.hpp"
@@ -80,9 +79,8 @@ class QuestionResolver {
     compare_hash("model", model_.name, settled_.files.model->content_hash);
     note_file("hardware", request_.hardware);
     note_file("model", request_.model);
-    const bool named = !request_.framework.empty() || !request_.target.empty();
-    const auto framework = framework_name(request_);
-    note("framework", named ? framework.value() : framework_.name, framework.origin());
+    const auto name = framework_name(request_);
+    note("framework", name.origin() == "default" ? framework_.name : name.value(), name.origin());
     settle_parts();
     settled_.gpus = asked_gpus(request_, cluster_);
     refuse_wrong_values();
@@ -476,13 +474,8 @@ ProblemFiles read_problem_files(const ProblemRequest& request, const ShippedData
   ProblemFiles files;
   files.cluster = std::make_shared<const Cluster>(data.cluster(request.hardware));
   files.model = std::make_shared<const ShippedModel>(data.model(request.model));
-  const ChipSoftwareTable chips = chip_software(data);
-  const ChipSoftware* chip = software_of(chips, files.cluster->accelerator.name);
-  const Chosen<std::string> named = framework_name(request);
-  const bool default_one = named.origin() == "default" && chip != nullptr && chip->framework;
-  files.framework = std::make_shared<const Framework>(
-      usual_framework(default_one ? *chip->framework : named.value(), chip,
-                      [&](std::string_view name) { return data.framework(name); }));
+  const std::string& chip = files.cluster->accelerator.name;
+  files.framework = std::make_shared<const Framework>(asked_framework(request, data, chip));
   files.sites = std::make_shared<const SiteTable>(data.sites());
   return files;
 }

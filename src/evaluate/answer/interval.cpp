@@ -59,8 +59,7 @@ double share_of(const Network& network, Counts counts) {
 /// Whether the curves of products are those of another chip, or assumed.
 bool has_inherited_products(const Accelerator& chip) {
   return std::any_of(chip.provenance.begin(), chip.provenance.end(), [](const auto& field) {
-    return field.first.starts_with("kernels.matmul") &&
-           field.second.evidence == Evidence::Assumed;
+    return field.first.starts_with("kernels.matmul") && field.second.evidence == Evidence::Assumed;
   });
 }
 

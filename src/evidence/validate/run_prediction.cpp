@@ -253,9 +253,7 @@ class GroupPricer {
     const Problem& problem = evaluator_.problem();
     const RowSites sites = sites_.of(run, *problem.cluster, *problem.framework);
     const Estimate& estimate = plans.front().estimate;
-    const auto at = [&](const SiteEffect& site) {
-      return at_site(plans, site, run_case);
-    };
+    const auto at = [&](const SiteEffect& site) { return at_site(plans, site, run_case); };
     // The factor of its own site was measured with the switches that it has.
     if (sites.own) {
       prediction.at_sites[0] = at_site({plans.front()}, *sites.own, run_case);

@@ -49,7 +49,7 @@ struct RunCase {
   std::vector<std::string> filled;  ///< values that the columns do not give, and who gave them
   /// Sequences of the row over sequences of the plan: below 1 when the last micro-batch is partial.
   double batch_share = 1.0;
-  /// Of ln(step) between the number formats that the row may mean.
+  /// Deviation of ln(step) between the number formats that the row may mean.
   double open_precision = 0.0;
 };
 
@@ -78,10 +78,10 @@ struct RunCase {
 struct ProfileFinder {
   std::function<Cluster(std::string_view)> cluster;
   std::function<Framework(std::string_view)> framework;
-  SiteTable sites{};      ///< measured ones; none: predictions are at factor 1
-  std::string site{};     ///< of rows that name none; empty: a typical one
-  SwitchPriors priors{};  ///< of switches that rows leave out; none: as the framework has them
-  ChipSoftwareTable chips{};  ///< what runs on a chip where rows do not say it
+  SiteTable sites{};          ///< measured ones; none: predictions are at factor 1
+  std::string site{};         ///< of rows that name none; empty: a typical one
+  SwitchPriors priors{};      ///< of switches that rows leave out; none: as the framework has them
+  ChipSoftwareTable chips{};  ///< the software of chips, where rows do not say it
 };
 
 enum class Verdict : std::uint8_t {

@@ -110,9 +110,9 @@ class Preparation {
     const std::string& named = default_one ? *chip->framework : run.framework;
     // A release is exactly what the row says.
     const ChipSoftware* changes = stated == run.framework ? chip : nullptr;
-    return std::make_shared<const Framework>(
-        usual_framework(stated == run.framework ? named : stated, changes,
-                        [&](std::string_view name) { return *frameworks_.get(std::string(name)); }));
+    return std::make_shared<const Framework>(usual_framework(
+        stated == run.framework ? named : stated, changes,
+        [&](std::string_view name) { return *frameworks_.get(std::string(name)); }));
   }
 
   /// A row without a number format ran what most runs of its framework do on the chip.
@@ -121,8 +121,7 @@ class Preparation {
     if (chip == nullptr || run_case.question.precision) return;
     const auto usual = chip->precision.find(framework);
     if (usual == chip->precision.end()) return;
-    run_case.question.precision =
-        run_case.model.moe ? usual->second.experts : usual->second.dense;
+    run_case.question.precision = run_case.model.moe ? usual->second.experts : usual->second.dense;
     run_case.open_precision = usual->second.spread;
     run_case.filled.push_back("precision " + *run_case.question.precision);
   }
