@@ -16,8 +16,10 @@ namespace plansearch {
 
 struct CollectiveCost {
   Seconds time;
-  Seconds transfer;  ///< part of `time` that grows with the message; the rest is latency
-  Bytes wire_bytes;  ///< sent by one device
+  Seconds transfer;          ///< part of `time` that grows with the message; the rest is latency
+  Bytes wire_bytes;          ///< sent by one device
+  double local_ranks = 1.0;  ///< of the group, in one domain of fast links
+  bool one_domain = true;    ///< all ranks are joined by fast links
   bool operator==(const CollectiveCost&) const = default;
 };
 

@@ -181,8 +181,7 @@ PipelineResult run_of(const PricingInput& view, EvaluationWorkspace& workspace) 
 std::vector<StageReport> stages_of_view(const PricingInput& view, EvaluationWorkspace& workspace) {
   fill_durations(view, workspace);
   const PipelineResult result = run_of(view, workspace);
-  const bool goes_on = optimizer_start(*view.problem.framework, view.order.schedule) ==
-                       OptimizerStart::PostValidated;
+  const bool goes_on = view.optimizer_start() == OptimizerStart::PostValidated;
   std::vector<StageReport> stages;
   for (int p = 0; p < view.assignment().stages(); ++p) {
     const PhaseLengths pass = position_lengths(view, workspace, p);

@@ -68,7 +68,7 @@ PipelineLinks links_of(const PricingInput& view) {
 
 StepEnd end_of(const PricingInput& view) {
   StepEnd end;
-  const OptimizerStart start = optimizer_start(*view.problem.framework, view.order.schedule);
+  const OptimizerStart start = view.optimizer_start();
   end.together = start == OptimizerStart::Together;
   if (just_in_time(view.problem)) end.reductions = ReductionTime::WithLastBackward;
   for (int p = 0; p < view.assignment().stages(); ++p) {

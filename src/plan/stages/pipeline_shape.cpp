@@ -54,13 +54,12 @@ OptimizerStart optimizer_start(const Framework& framework, ScheduleId schedule) 
 }
 
 bool exchange_is_joined(const Framework& framework, const Network& network) {
-  return network.routing.has_value() &&
+  return network.routing.has_value() && network.forwards == 1 &&
          framework.overlap[static_cast<std::size_t>(Overlap::ExpertAllToAll)].joined;
 }
 
 bool joins_passes(const Framework& framework, const Network& network, ScheduleId schedule) {
-  return schedule_row(schedule).joins && network.forwards == 1 &&
-         exchange_is_joined(framework, network);
+  return schedule_row(schedule).joins && exchange_is_joined(framework, network);
 }
 
 bool suits(ScheduleId schedule, const Network& network) {
