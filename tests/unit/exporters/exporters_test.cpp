@@ -210,6 +210,28 @@ TEST_CASE("exporters: a setting without a line takes its neutral value only") {
   CHECK_FALSE(mentions(found, "ep 1"));
 }
 
+TEST_CASE("exporters: a switch that the user turns off asks nothing of a target") {
+  Exporter nothing = *targets().find("megatron");
+  nothing.accepts.clear();
+  const auto found = [&](const SettingRow& row, const std::string& value) {
+    ExportRequest request = request_of(many_degrees());
+    row.set(request.chosen, value);
+    return mentions(refusals(nothing, request), fmt::format("{} {}", row.key, value));
+  };
+  int switches = 0;
+  for (const SettingRow& row : setting_table()) {
+    if (row.type != "0|1") continue;
+    CAPTURE(row.key);
+    CHECK_FALSE(found(row, "0"));
+    CHECK(found(row, "1"));
+    ++switches;
+  }
+  CHECK(switches >= 4);
+  CHECK_FALSE(found(row_of(plansearch::Setting::Task), "pretrain"));
+  CHECK_FALSE(found(row_of(plansearch::Setting::Passes), "none"));
+  CHECK(found(row_of(plansearch::Setting::Passes), "all"));
+}
+
 TEST_CASE("exporters: what makes no difference is not asked for") {
   PlanDegrees d;
   d.zero = ZeroStage::Parameters;  // of one rank
