@@ -8,7 +8,7 @@
 #include <map>
 #include <sstream>
 
-#include "io/document/raw_value.hpp"
+#include "io/document/plain_yaml.hpp"
 
 namespace plansearch::io {
 namespace {
@@ -83,6 +83,12 @@ class Events : public YAML::EventHandler {
 
 RawValue parse_yaml(std::string_view text, std::shared_ptr<const std::string> file,
                     const ParseLimits& limits) {
+  if (auto plain = parse_plain_yaml(text, file, limits)) return *std::move(plain);
+  return parse_any_yaml(text, std::move(file), limits);
+}
+
+RawValue parse_any_yaml(std::string_view text, std::shared_ptr<const std::string> file,
+                        const ParseLimits& limits) {
   TreeBuilder builder(file, limits);
   Events events(builder);
   try {
