@@ -36,13 +36,17 @@ std::map<std::string, fs::path> files_by_name(const NamedFiles& kind) {
   return found;
 }
 
+constexpr std::string_view kAliases = "aliases";
+
 /// The `aliases:` of a file; none when the file has none or is broken (loading it will say so).
 std::vector<std::string> aliases_of(const fs::path& path) {
   std::vector<std::string> aliases;
   try {
+    // Most files have none, and some are long: the word is looked for before the text is parsed.
+    if (read_file(path, ParseLimits{}.size).find(kAliases) == std::string::npos) return aliases;
     const Document document = Document::read(path);
     if (!document.root().is_map()) return aliases;
-    if (const auto list = document.root().find("aliases")) aliases = list->texts();
+    if (const auto list = document.root().find(kAliases)) aliases = list->texts();
   } catch (const InputError&) {
     aliases.clear();
   }
