@@ -148,8 +148,8 @@ void refuse_question(const Infeasible& infeasible, const std::vector<std::string
 }
 
 SearchReport report_or_refuse(const ResolvedQuestion& asked, int gpus, const std::string& label,
-                              NameMisses misses, SearchSession& session) {
-  auto found = session.report(asked, gpus, label, misses);
+                              SideQuestions beside, SearchSession& session) {
+  auto found = session.report(asked, gpus, label, beside);
   if (const auto* infeasible = std::get_if<Infeasible>(&found)) {
     refuse_question(*infeasible, near_gpu_counts(asked, gpus, session));
   }

@@ -13,7 +13,7 @@ namespace plansearch {
 /// The report of a search. InputError where the question has no plan at all, with numbers of GPUs
 /// near this one that have, and their best plans.
 [[nodiscard]] SearchReport report_or_refuse(const ResolvedQuestion& asked, int gpus,
-                                            const std::string& label, NameMisses misses,
+                                            const std::string& label, SideQuestions beside,
                                             SearchSession& session);
 /// InputError that says why there is no plan, and near which sizes there is one.
 [[noreturn]] void refuse_question(const Infeasible& infeasible,

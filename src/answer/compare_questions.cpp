@@ -179,7 +179,7 @@ ComparedRow answer_of(const ResolvedQuestion& asked, SearchSession& session,
   auto found = session.report(asked, *asked.gpus,
                               fmt::format("{} on {} {}, {}, batch {}", q.model, q.gpus, q.hardware,
                                           q.framework, q.global_batch),
-                              NameMisses::No);
+                              SideQuestions::None);
   if (const auto* none = std::get_if<Infeasible>(&found)) {
     row.why_none = none->detail;
     return row;

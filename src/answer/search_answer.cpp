@@ -64,7 +64,7 @@ SearchAnswer best_variant(const std::vector<OpenQuestion>& variants, SearchSessi
   std::size_t whole = 0;
   for (const auto& [asked, words] : variants) {
     if (session.stopped()) break;
-    SearchReport report = report_or_refuse(asked, *asked.gpus, words, NameMisses::Yes, session);
+    SearchReport report = report_or_refuse(asked, *asked.gpus, words, SideQuestions::All, session);
     whole += session.stopped() ? 0 : 1;
     const bool first = &asked == &variants.front().asked;
     bool better = first;
@@ -99,7 +99,7 @@ SearchAnswer searched(const std::vector<OpenQuestion>& variants, SearchSession& 
   if (variants.size() > 1) return best_variant(variants, session);
   const ResolvedQuestion& asked = variants.front().asked;
   if (!asked.gpus) return ladder_of(asked, session);
-  return {asked, report_or_refuse(asked, *asked.gpus, "searching", NameMisses::Yes, session)};
+  return {asked, report_or_refuse(asked, *asked.gpus, "searching", SideQuestions::All, session)};
 }
 
 /// Adds the side questions of the search: remedies or advice, and plans to compare with.

@@ -73,12 +73,12 @@ std::variant<SearchResult, Infeasible> SearchSession::run(const PlanEvaluator& e
 
 std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuestion& asked,
                                                              int gpus, const std::string& label,
-                                                             NameMisses misses) {
+                                                             SideQuestions beside) {
   const ProblemRequest& request = asked.request;
   if (!asked.decides_plans()) check_degrees_fit(request, asked.problem);
   const PlanEvaluator evaluator(with_gpus(asked, gpus));
   SearchOptions wanted = options_;
-  if (misses == NameMisses::No) wanted.misses = 0;
+  if (beside != SideQuestions::All) wanted.misses = 0;
   const bool layers_open = is_open(request, Degree::Recompute) &&
                            is_open(request, Degree::RecomputeLayers) && request.target.empty() &&
                            !asked.decides_plans();
@@ -102,6 +102,7 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
     report.counts.left_out.emplace_back(
         "partial recompute of plans dominated by a fully recomputed plan");
   }
+  if (beside == SideQuestions::None) return report;
   if (request.space.empty() && request.target.empty() && is_open(request, Degree::Schedule) &&
       !asked.decides_plans() && !stopped_) {
     ask_aside(report.advice, "orders that the framework does not run",

@@ -20,8 +20,12 @@ namespace plansearch {
 /// the fastest, or the one that tables show for all of them.
 enum class OfVariants { Fastest, Shown };
 
-/// Whether to look for the plans that exceed memory least, where nothing fits.
-enum class NameMisses { No, Yes };
+/// Questions that a report answers beside its own.
+enum class SideQuestions {
+  None,
+  OfPlans,  ///< orders that the framework does not run, frameworks for plan 1
+  All,      ///< and, where nothing fits, the plans that exceed memory least
+};
 
 class PlanFile;
 
@@ -34,7 +38,7 @@ class SearchSession {
   /// InputError for a degree that no plan of the network or the framework has.
   [[nodiscard]] std::variant<SearchReport, Infeasible> report(const ResolvedQuestion& asked,
                                                               int gpus, const std::string& label,
-                                                              NameMisses misses);
+                                                              SideQuestions beside);
   /// The best plan only, at the site asked about, without a report; nothing when none fits or there
   /// is none. Throws Stopped where there is no time to find it.
   [[nodiscard]] std::optional<PlanCandidate> best(const ResolvedQuestion& asked, int gpus,

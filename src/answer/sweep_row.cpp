@@ -57,7 +57,7 @@ Answered searched(const ProblemRequest& request, QuestionFiles& files) {
   SearchOptions options;
   options.top = 1;
   SearchSession session(options, [](const std::string&) {});
-  auto found = session.report(asked, *asked.gpus, "", NameMisses::No);
+  auto found = session.report(asked, *asked.gpus, "", SideQuestions::None);
   if (session.stopped()) throw Stopped(StopReason::Signal);  // half an answer is none
   Answered answer;
   answer.question = question_report(asked, with_gpus(asked, *asked.gpus));

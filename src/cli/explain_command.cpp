@@ -53,7 +53,7 @@ Explained searched(const Options& options, SearchSession& session) {
                      "plansearch explain result.json#1, or plansearch explain --hw H --model M "
                      "--gpus N");
   }
-  Explained result{report_or_refuse(inputs, *inputs.gpus, "searching", NameMisses::Yes, session),
+  Explained result{report_or_refuse(inputs, *inputs.gpus, "searching", SideQuestions::All, session),
                    inputs,
                    with_gpus(inputs, *inputs.gpus),
                    {},
@@ -78,8 +78,8 @@ Explained given(const Options& options, SearchSession& session) {
   }
   ResolvedQuestion others = plan.asked;
   others.request.degrees = {};
-  SearchReport found =
-      report_or_refuse(others, plan.problem.gpus, "looking for rivals", NameMisses::No, session);
+  SearchReport found = report_or_refuse(others, plan.problem.gpus, "looking for rivals",
+                                        SideQuestions::None, session);
   for (PlanReport& rival : found.plans) {
     if (*rival.plan.plan == plan.plan) continue;
     rival.rank = 2;
