@@ -18,7 +18,6 @@
 #include "evaluate/step/step_collectives.hpp"
 #include "evaluate/step/step_model.hpp"
 #include "evaluate/step/windowed_step.hpp"
-#include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/plan_report.hpp"
 
 namespace plansearch {
