@@ -2,6 +2,7 @@
 // The table of exporters: nothing a plan decides can be left unsaid. Whole files are read back in
 // tests/exporters.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <unistd.h>
 
