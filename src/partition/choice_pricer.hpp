@@ -56,14 +56,8 @@ struct FusedGroupCost {
 /// Routes of the tensor group of these degrees, cut into `factors`; of use for as many replicas.
 [[nodiscard]] std::shared_ptr<KnownRoutes> make_known_routes(const Problem& problem,
                                                              const PlanDegrees& degrees,
-                                                             const std::vector<int>& factors);
-
-/// One copy of a block, of one micro-batch.
-struct RoleCost {
-  Seconds kernels;
-  Seconds messages;
-  [[nodiscard]] Seconds total() const { return kernels + messages; }
-};
+                                                             const std::vector<int>& factors,
+                                                             const KnownRoutes* other = nullptr);
 
 class ChoicePricer {
  public:
@@ -91,8 +85,10 @@ class ChoicePricer {
   [[nodiscard]] ByRecompute<double> saved(const std::vector<std::size_t>& operators) const;
   [[nodiscard]] ByRecompute<double> saved_inputs() const;
 
-  /// One copy whose operators all lie by role between edges that are cut so: embedding, head.
-  [[nodiscard]] RoleCost by_role(const std::optional<FactorCuts>& edges, Recompute level);
+  /// One copy whose operators all lie by role between edges that are cut so, of one micro-batch:
+  /// embedding, head.
+  [[nodiscard]] Seconds role_kernels(const std::optional<FactorCuts>& edges, Recompute level);
+  [[nodiscard]] Seconds role_messages(const std::optional<FactorCuts>& edges, Recompute level);
 
   /// Messages that bring a tensor from some layouts to others.
   [[nodiscard]] std::shared_ptr<const ReshardingCosts> moves(TensorId tensor,
@@ -105,6 +101,7 @@ class ChoicePricer {
  private:
   [[nodiscard]] DerivationInput input() const;
   void add_moved(TensorId tensor);
+  void place_by_role(const std::optional<FactorCuts>& edges);
   [[nodiscard]] Seconds time(const Communication& demand) const;
   [[nodiscard]] Seconds time(const Communication& demand, double elements) const;
   void add_messages(std::size_t op, FusedGroupCost& cost, std::array<Seconds, 3>& rings);

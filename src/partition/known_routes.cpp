@@ -42,8 +42,12 @@ void put_place(std::string& text, std::size_t dim, std::size_t place, std::size_
 
 }  // namespace
 
-KnownRoutes::KnownRoutes(const DeviceMesh& mesh, const AlikeFactors& alike)
-    : mesh_(mesh), alike_(alike) {
+KnownRoutes::KnownRoutes(const DeviceMesh& mesh, const AlikeFactors& alike,
+                         const KnownRoutes* other)
+    : mesh_(mesh),
+      alike_(alike),
+      scratch_(other == nullptr ? make_redistribution_scratch(Remember::Yes)
+                                : make_redistribution_scratch(*other->scratch_)) {
   int size = 1;
   for (std::size_t f = 0; f < kMostFactors; ++f) {
     const int own = mesh[factor_axis(f)].size;

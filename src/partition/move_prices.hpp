@@ -45,6 +45,7 @@ class ReshardingPrices {
  public:
   explicit ReshardingPrices(std::shared_ptr<KnownRoutes> routes) : routes_(std::move(routes)) {}
 
+  [[nodiscard]] KnownRoutes& routes() { return *routes_; }
   /// The same layout with its number.
   [[nodiscard]] NumberedLayout numbered(Layout layout);
   /// A number for tensors of so many elements, messages of which cost the same by their size.

@@ -84,7 +84,13 @@ void DerivationScratchDeleter::operator()(DerivationScratch* scratch) const {
 }
 
 DerivationScratchPtr make_derivation_scratch() {
-  return DerivationScratchPtr(new DerivationScratch);
+  return make_derivation_scratch(make_redistribution_scratch());
+}
+
+DerivationScratchPtr make_derivation_scratch(RedistributionScratchPtr redistribution) {
+  DerivationScratchPtr scratch(new DerivationScratch);
+  scratch->redistribution = std::move(redistribution);
+  return scratch;
 }
 
 /// Forward visits operators upwards, the others downwards.

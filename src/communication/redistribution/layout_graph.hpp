@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -28,7 +29,6 @@ class LayoutGraph : private LayoutMoves {
   static void put_shape(const RedistributionPattern& pattern, std::string& bytes);
 
   explicit LayoutGraph(const RedistributionPattern& shape);
-  ~LayoutGraph();
 
   /// The least costs of bringing every layout to the goal, by number: shares of the tensor that a
   /// device sends, at their rates, with the charges.
@@ -37,7 +37,11 @@ class LayoutGraph : private LayoutMoves {
   /// The cheapest steps by such distances, of equal ones the first.
   void find_path(const LayoutState& start, const LayoutState& goal, const UnitRates& rates,
                  const std::vector<double>& distances, std::vector<WayStep>& steps) const;
-  [[nodiscard]] std::size_t steps() const { return steps_.size(); }
+  /// Roughly what it takes; distances to a goal take a double per layout.
+  [[nodiscard]] std::size_t bytes() const {
+    return steps_.size() * (sizeof(Step) + sizeof(StepBack)) + states_.size() * kStateBytes;
+  }
+  [[nodiscard]] std::size_t layouts() const { return states_.size(); }
   [[nodiscard]] std::uint32_t number(const LayoutState& state) const;
 
  private:
@@ -49,28 +53,35 @@ class LayoutGraph : private LayoutMoves {
   struct HashOfState {
     std::size_t operator()(const LayoutState& state) const { return state.hash(); }
   };
-  struct Backward;  ///< the same steps from their ends
+  /// A step from its end.
+  struct StepBack {
+    std::uint32_t from = 0;
+    std::uint32_t price = 0;
+  };
   static constexpr std::uint32_t kKindBits = 3;
+  static constexpr std::size_t kStateBytes = 2 * sizeof(LayoutState) + 32;
 
   void reach(const WayMove& move, const LayoutState& after) override;
   void add_states(LayoutState& state, std::size_t unit, std::uint32_t parts);
+  void turn_steps();
   [[nodiscard]] double price(std::uint32_t number, std::uint32_t wanted,
                              const UnitRates& rates) const;
 
   RedistributionPattern shape_;
   std::vector<LayoutState> states_;
   std::unordered_map<LayoutState, std::uint32_t, HashOfState> numbers_;
-  std::vector<Step> steps_;           ///< by the layout they start from
-  std::vector<std::uint32_t> first_;  ///< the first of a layout
-  std::unique_ptr<const Backward> back_;
-  std::vector<double> sizes_;   ///< of tiles: shares of the tensor
-  std::vector<double> prices_;  ///< by number
+  std::vector<Step> steps_;                             ///< by the layout they start from
+  std::vector<std::uint32_t> first_;                    ///< the first of a layout
+  std::vector<StepBack> back_;                          ///< by the layout they lead to
+  std::vector<std::uint32_t> first_back_;               ///< the first of a layout
+  std::vector<double> sizes_;                           ///< of tiles: shares of the tensor
+  std::vector<double> prices_;                          ///< by number
+  std::vector<std::pair<double, std::uint32_t>> open_;  ///< a heap of layouts, the nearest first
   std::uint32_t here_ = 0;
   double local_ = 0.0;
 };
 
-/// Graphs by shape; with `Remember::Yes` distances to goals too, which then have the same rates in
-/// every call.
+/// Graphs by shape; with `Remember::Yes` distances to goals too. From any thread.
 class LayoutGraphs {
  public:
   explicit LayoutGraphs(Remember remember) : remember_(remember) {}
@@ -86,9 +97,10 @@ class LayoutGraphs {
   };
   [[nodiscard]] Known& known(const RedistributionPattern& pattern);
 
+  std::mutex mutex_;
   Remember remember_;
   std::unordered_map<std::string, Known> graphs_;
-  std::size_t steps_ = 0;  ///< of all graphs
+  std::size_t bytes_ = 0;  ///< of all graphs and distances
   std::string key_;
   std::vector<double> distances_;
 };

@@ -206,15 +206,17 @@ bool tries_all(const DeviceMesh& mesh) {
 class RedistributionScratch {
  public:
   explicit RedistributionScratch(Remember remember) : search(remember) {}
+  explicit RedistributionScratch(std::shared_ptr<LayoutGraphs> graphs)
+      : search(Remember::Yes, std::move(graphs)) {}
   RedistributionSearch search;
 };
 
-void RedistributionScratchDeleter::operator()(RedistributionScratch* scratch) const {
-  delete scratch;
+RedistributionScratchPtr make_redistribution_scratch(Remember remember) {
+  return std::make_shared<RedistributionScratch>(remember);
 }
 
-RedistributionScratchPtr make_redistribution_scratch(Remember remember) {
-  return RedistributionScratchPtr(new RedistributionScratch(remember));
+RedistributionScratchPtr make_redistribution_scratch(const RedistributionScratch& other) {
+  return std::make_shared<RedistributionScratch>(other.search.graphs());
 }
 
 void redistribute(const TensorMove& move, RedistributionScratch& scratch,

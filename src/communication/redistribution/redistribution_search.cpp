@@ -48,7 +48,7 @@ void RedistributionSearch::run(const TensorMove& move, WayFactors factors,
   units_.set(move, factors);
   if (factors == WayFactors::Few && LayoutGraph::covers(units_.pattern())) {
     rates_.set(units_, move.rates);
-    graphs_.find_path(units_.pattern(), rates_, moves_);
+    graphs_->find_path(units_.pattern(), rates_, moves_);
     return write(moves_, steps);
   }
   if (factors == WayFactors::Few) units_.set(move, WayFactors::Many);

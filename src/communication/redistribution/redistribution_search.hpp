@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "communication/redistribution/layout_graph.hpp"
@@ -66,7 +68,10 @@ class RedistributionSearcher : private LayoutMoves {
 class RedistributionSearch {
  public:
   explicit RedistributionSearch(Remember remember = Remember::No)
-      : remember_(remember), graphs_(remember) {}
+      : RedistributionSearch(remember, std::make_shared<LayoutGraphs>(remember)) {}
+  RedistributionSearch(Remember remember, std::shared_ptr<LayoutGraphs> graphs)
+      : remember_(remember), graphs_(std::move(graphs)) {}
+  [[nodiscard]] const std::shared_ptr<LayoutGraphs>& graphs() const { return graphs_; }
 
   /// Appends the steps. Both layouts are plain and have the same flat cut; parts that `to` has,
   /// `from` has too.
@@ -81,7 +86,7 @@ class RedistributionSearch {
   Remember remember_;
   RedistributionUnits units_;
   UnitRates rates_;
-  LayoutGraphs graphs_;
+  std::shared_ptr<LayoutGraphs> graphs_;
   RedistributionSearcher search_;
   std::unordered_map<std::string, RedistributionSearcher::Moves> known_;  ///< by pattern
   std::string key_;
