@@ -92,8 +92,8 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/src/question/shipped_data.cpp 
                             COMPILE_DEFINITIONS PLANSEARCH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 # Answers of many questions as a database; without the library `sweep` says so.
 if(PLANSEARCH_WITH_SQLITE)
-  target_link_libraries(plansearch_io PRIVATE SQLite::SQLite3)
-  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/io/tables/database.cpp PROPERTIES COMPILE_DEFINITIONS PLANSEARCH_SQLITE)
+  target_link_libraries(plansearch_answer PRIVATE SQLite::SQLite3)
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/answer/sweep_files.cpp PROPERTIES COMPILE_DEFINITIONS PLANSEARCH_SQLITE)
 endif()
 # Loops that are measured must not be bound by their instructions, in debug builds neither.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/measure/calibrate/backends/cpu_loops.cpp PROPERTIES

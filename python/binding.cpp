@@ -1,26 +1,88 @@
 // SPDX-License-Identifier: Apache-2.0
 // The module plansearch._core: commands and questions for the package around it, which turns
 // answers into objects. Everything runs without the interpreter's lock.
+#include <fmt/format.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <atomic>
 #include <chrono>
 #include <exception>
 #include <future>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "cli/in_process.hpp"
-#include "cli/stopping.hpp"
+#include "answer/make_report.hpp"
+#include "base/names.hpp"
+#include "cli/parse.hpp"
+#include "cli/progress.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/evaluator.hpp"
+#include "plansearch/load_problem.hpp"
+#include "plansearch/report.hpp"
+#include "plansearch/shipped_data.hpp"
 #include "plansearch/stop_token.hpp"
-#include "python/question.hpp"
+#include "plansearch/switch_priors.hpp"
+#include "question/resolve_plan.hpp"
 
 namespace py = pybind11;
 
 namespace plansearch::python {
 namespace {
+
+ProblemRequest read_request(std::vector<std::string> words) {
+  words.insert(words.begin(), "predict");
+  cli::Caller caller;
+  return cli::parse_words(words, caller);
+}
+
+Degree degree_of(const std::string& key) {
+  if (key == kTensorAlias.key) return kTensorAlias.degree;
+  std::vector<std::string> keys{std::string(kTensorAlias.key)};
+  for (const DegreeRow& row : degree_table()) {
+    if (key == row.key) return row.degree;
+    keys.emplace_back(row.key);
+  }
+  throw InputError({}, fmt::format("{} is not a degree", key),
+                   fmt::format("settings belong to the question. {}", did_you_mean(key, keys)));
+}
+
+/// Pairs of a degree's key and its value as text, such as ("tp", "8").
+using SpelledDegrees = std::vector<std::pair<std::string, std::string>>;
+
+/// May be used by several threads at once.
+class Question {
+ public:
+  /// The flags of `plansearch predict`; degrees among them hold for every plan.
+  explicit Question(const std::vector<std::string>& words);
+
+  /// The answer of `plansearch predict --format json` to these degrees and the question's own,
+  /// without remedies where the plan does not fit. InputError for a plan that is not legal.
+  [[nodiscard]] std::string predict(const SpelledDegrees& degrees) const;
+
+ private:
+  ProblemRequest request_;
+  ProblemFiles files_;
+  SwitchPriors priors_;  ///< of what degrees leave out
+};
+
+Question::Question(const std::vector<std::string>& words)
+    : request_(read_request(words)),
+      files_(read_problem_files(request_)),
+      priors_(switch_priors(shipped_data())) {}
+
+std::string Question::predict(const SpelledDegrees& degrees) const {
+  PlanRequest asked{request_, {}};
+  for (const auto& [key, value] : degrees) {
+    const Degree degree = degree_of(key);
+    asked.request.degrees.pin(degree, read_degree_value(flag_of(key), value, degree));
+  }
+  const ResolvedPlan given = resolve_plan(asked, files_);
+  if (given.inexpressible) throw InputError({}, *given.inexpressible);
+  const PlanEvaluator evaluator(given.problem);
+  return render_prediction(predict_as_asked(given, evaluator, priors_), Format::Json, 0);
+}
 
 constexpr auto kSignalInterval = std::chrono::milliseconds(50);
 
@@ -36,8 +98,7 @@ Outcome run(const std::vector<std::string>& words) {
   int code = 0;
   {
     const py::gil_scoped_release unlocked;
-    auto running =
-        std::async(std::launch::async, [&] { return cli::run_words(words, caller); });
+    auto running = std::async(std::launch::async, [&] { return cli::run_words(words, caller); });
     bool interrupted = false;
     while (running.wait_for(kSignalInterval) != std::future_status::ready) {
       const py::gil_scoped_acquire locked;

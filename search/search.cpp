@@ -11,13 +11,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <functional>
-#include <limits>
 #include <numeric>
 #include <set>
-#include <span>
 #include <utility>
-#include <vector>
 
 #include "base/checked.hpp"
 #include "search/strategies/strategy.hpp"
@@ -73,7 +69,7 @@ class SearchPass {
     }
     const std::size_t first = ranking_.part_of_first();
     {
-      const StopPoll none_is_lost;
+      const LastMoment moment;
       ranking_.conclude(result_);
     }
     if (result_.completeness == Completeness::Optimal && !result_.ranked.empty()) {
@@ -136,8 +132,8 @@ SearchResult run_search(const std::vector<SearchPart>& parts, const PlanEvaluato
   }
   SearchResult result = SearchPass(parts, evaluator, asked, {fits, tight}).run();
   const bool complete = result.completeness == Completeness::Optimal;
-  const bool unseen = std::any_of(parts.begin(), parts.end(),
-                                  [](const SearchPart& part) { return !part.offers_tight; });
+  const bool unseen =
+      std::ranges::any_of(parts, [](const SearchPart& part) { return !part.offers_tight; });
   if (result.ranked.empty() && (result.tight || unseen)) {
     // Nothing fits for sure: what may fit is ranked, and was not priced closely so far.
     const std::optional<PlanCandidate> known = std::exchange(result.tight, std::nullopt);

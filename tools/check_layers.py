@@ -36,10 +36,10 @@ WINGS = ("exchange", "evidence", "measure")
 PUBLIC = {
     "base": ["quantity", "error", "data_type", "provenance", "fixed_vector", "axis", "stop_token",
              "infeasible", "implementation", "operator_passes", "concurrency", "site",
-             "layer_module", "dispatcher"],
+             "layer_module", "dispatcher", "layer_list", "named_kernels"],
     "hardware": ["cluster", "kernel_curves", "link_curves"],
     "workload": ["network", "model_description", "transformer_builder"],
-    "framework": ["framework", "framework_constants"],
+    "framework": ["chip_software", "framework", "framework_constants"],
     "schedule": ["schedule_id"],
     "plan": ["degree_table", "degrees", "device_mesh",
              "placements", "plan", "plan_stages", "problem_request", "setting_table",

@@ -49,7 +49,8 @@ class _Reader:
             if rest:
                 found[key] = self.value(rest, indent)
             elif self.at < len(self.lines) and self.deeper(indent):
-                found[key] = self.block(self.lines[self.at][1])
+                flow = self.lines[self.at][2][0] in "[{"
+                found[key] = self.value("", indent) if flow else self.block(self.lines[self.at][1])
             else:
                 found[key] = None
         return found
@@ -63,7 +64,7 @@ class _Reader:
         while self.at < len(self.lines) and self.lines[self.at][1] > indent:
             text += " " + self.lines[self.at][2]
             self.at += 1
-        return _flow(text)
+        return _flow(text.strip())
 
 
 def _without_comment(line):

@@ -16,6 +16,7 @@
 #include "plansearch/framework_constants.hpp"
 #include "plansearch/implementation.hpp"
 #include "plansearch/layer_module.hpp"
+#include "plansearch/named_kernels.hpp"
 #include "plansearch/operator_passes.hpp"
 #include "plansearch/provenance.hpp"
 
@@ -326,7 +327,9 @@ struct Framework {
   /// Fused attention it calls, a name of KernelCurves::attention; absent or unknown to the
   /// accelerator: the accelerator's first.
   std::optional<std::string> attention_kernel;
-  int vocab_multiple = 1;  ///< padded to a multiple of this times tp; 0: not padded
+  std::vector<NamedKernel> named_kernels;  ///< of recurrences and their convolutions
+  std::vector<std::string> libraries;      ///< of these, preferred to the first of each name
+  int vocab_multiple = 1;                  ///< padded to a multiple of this times tp; 0: not padded
   std::vector<FrameworkRule> rules;
   std::vector<FrameworkFeature> features{};
   std::map<std::string, int> natural_degrees;  ///< by key: default values

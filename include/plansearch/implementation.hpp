@@ -65,6 +65,12 @@ enum class LossInput : std::uint8_t {
   Single,      ///< an fp32 copy that the model makes, which is kept; but of losses by chunks
 };
 
+/// The exchange of context ranks for a recurrence, which takes its tokens in order.
+enum class RecurrenceContext : std::uint8_t {
+  Heads,   ///< an all-to-all: each has some heads of the whole sequence
+  States,  ///< each runs its own tokens, and takes over the state in front of them
+};
+
 /// The storage of gradients before a backward pass has made them.
 enum class GradientStorage : std::uint8_t {
   Buffer,    ///< in a buffer that lives as long as the parameters
@@ -83,6 +89,7 @@ struct Implementation {
   GroupedHeads grouped_heads = GroupedHeads::Shared;
   GradientStorage gradients = GradientStorage::Buffer;
   LossInput loss = LossInput::AsProduced;
+  RecurrenceContext recurrence_context = RecurrenceContext::Heads;
   bool operator==(const Implementation&) const = default;
 };
 

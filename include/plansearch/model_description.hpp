@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "plansearch/data_type.hpp"
+#include "plansearch/layer_list.hpp"
 #include "plansearch/network.hpp"
 
 namespace plansearch {
@@ -43,10 +44,11 @@ enum class PositionKind { None, Learned, Rotary, Alibi, Relative };
 /// Normalisation of queries and keys.
 enum class QkNorm {
   None,
-  PerHead,    ///< one weight of a head's size, shared by the heads (Qwen 3)
-  FullWidth,  ///< a weight for every head, normalised over all of them (OLMo 2)
-  EachHead,   ///< a weight for every head, normalised by head (Command-R, StableLM)
-  Plain,      ///< by head, without weights (Llama 4)
+  PerHead,     ///< one weight of a head's size, shared by the heads (Qwen 3)
+  FullWidth,   ///< a weight for every head, normalised over all of them (OLMo 2)
+  EachHead,    ///< a weight for every head, normalised by head (Command-R, StableLM)
+  Plain,       ///< by head, without weights (Llama 4)
+  KeyWeights,  ///< both by head, the keys alone with weights (DeepSeek-V4)
 };
 
 /// Multi-head latent attention (DeepSeek): low-rank queries, keys and values.
@@ -56,7 +58,32 @@ struct LatentAttention {
   std::int64_t nope_size = 0;  ///< features of a head without rotary positions
   std::int64_t rope_size = 0;  ///< features with them, shared by all heads on the key side
   std::int64_t value_size = 0;
+  /// Queries meet the latent itself: one key of kv_rank + rope_size features, a value of kv_rank.
+  bool absorbed = false;
   bool operator==(const LatentAttention&) const = default;
+};
+
+/// The gate on what attention returns, in front of its output product.
+enum class OutputGate {
+  None,
+  PerHead,  ///< one number a head (Step 3.5)
+  Full,     ///< one a feature (Qwen 3.5)
+};
+
+/// An indexer: scores of its own for every key, of which a query attends to the best (DeepSeek-V3.2).
+struct IndexDescription {
+  std::int64_t heads = 0;
+  std::int64_t size = 0;  ///< features of one of its heads
+  std::int64_t keys = 0;  ///< that a query attends to
+  bool shared = false;    ///< takes the choice of the nearest layer before it that has its own
+  bool operator==(const IndexDescription&) const = default;
+};
+
+/// Keys and values of several tokens as one, in addition to a window of single ones (DeepSeek-V4).
+struct PoolDescription {
+  std::int64_t ratio = 1;    ///< tokens from one pooled key to the next
+  std::int64_t overlap = 1;  ///< times as many tokens are in one
+  bool operator==(const PoolDescription&) const = default;
 };
 
 /// The keys that a window of w tokens leaves a query.
@@ -69,6 +96,12 @@ struct AttentionDescription {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
   std::int64_t head_size = 0;
+  std::optional<std::int64_t> value_size;  ///< absent: head_size
+  std::optional<std::int64_t> query_rank;  ///< of low-rank queries; absent: one product
+  std::int64_t output_groups = 0;          ///< of heads, each with a product of its own to
+  std::int64_t output_rank = 0;            ///< so many features, in front of the output product
+  bool value_is_key = false;               ///< one product makes both (DeepSeek-V4)
+  OutputGate gate = OutputGate::None;
   bool query_key_value_bias = false;
   bool output_bias = false;
   bool repeats_heads = false;     ///< copies keys and values to every query head (Falcon-40B)
@@ -84,6 +117,8 @@ struct AttentionDescription {
   std::vector<bool>
       full_layers;  ///< with a window: which layers see all, repeated; empty: as above
   std::optional<LatentAttention> latent;
+  std::optional<IndexDescription> index;
+  std::optional<PoolDescription> pool;
   bool operator==(const AttentionDescription&) const = default;
 };
 
@@ -113,6 +148,8 @@ struct MoeDescription {
   double imbalance = 1.0;
   std::int64_t groups = 1;      ///< of experts; a token chooses among those of its best ones
   std::int64_t top_groups = 1;  ///< so many
+  std::int64_t latent = 0;  ///< width in which tokens go to their experts; 0: that of the stream
+  std::int64_t idle = 0;    ///< further choices of the router, which compute nothing (LongCat)
   bool operator==(const MoeDescription&) const = default;
 };
 
@@ -148,6 +185,35 @@ struct DecoderDescription {
   std::int64_t mlp_width = 0;
   std::int64_t sequence = 0;  ///< default length of the target sequence
   bool operator==(const DecoderDescription&) const = default;
+};
+
+/// A mixer with a name: the attention of the model with other sizes, or a recurrence.
+struct MixerDescription {
+  std::string name;
+  AttentionDescription attention;
+  std::optional<RecurrenceDescription> recurrence;
+  bool operator==(const MixerDescription&) const = default;
+};
+
+/// The MLP of the model with other sizes.
+struct FeedForwardDescription {
+  std::string name;
+  MlpDescription mlp;
+  bool operator==(const FeedForwardDescription&) const = default;
+};
+
+/// Which layer has which mixer and feed-forward: names of parts or of sections ("attention", "mlp",
+/// "experts", "none"), "a+b" for mixers that read one norm and add up. Lists repeat; an empty one
+/// leaves it to the sections.
+struct LayerList {
+  std::vector<MixerDescription> mixers;
+  std::vector<FeedForwardDescription> feed_forwards;
+  std::vector<std::string> layer_mixers;
+  std::vector<std::string> layer_feed_forwards;
+  std::vector<std::string> prediction_mixers;  ///< of the layers of a prediction module
+  std::vector<std::string> prediction_feed_forwards;
+  bool operator==(const LayerList&) const = default;
+  [[nodiscard]] bool empty() const { return *this == LayerList{}; }
 };
 
 /// Image classifier input and output (ViT). The sequence is the patches and a class token.
@@ -205,6 +271,8 @@ struct ModelDescription {
   double dropout = 0.0;  ///< of the residual branches and the embedding
   double attention_dropout = 0.0;
   std::int64_t mtp_layers = 0;  ///< multi-token prediction modules (DeepSeek-V3)
+  std::int64_t streams = 1;     ///< of the residual, which sublayers mix (hyper-connections)
+  LayerList list;
   std::optional<MoeDescription> moe;
   std::optional<DecoderDescription> decoder;
   std::optional<VisionDescription> vision;

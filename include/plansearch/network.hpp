@@ -38,7 +38,11 @@ enum class OperatorKind : std::uint8_t {
   Combine,       ///< experts to tokens
   Convolution,
   DepthwiseConvolution,  ///< every channel by itself
-  Count                  ///< the number of kinds
+  /// A state per head that tokens update one after the other; inputs query, key, value, then what
+  /// decays and gates it. Loop: batch, head, tokens, features of the key, features of the value.
+  Recurrence,
+  Scores,  ///< of keys for a query, of which the best are kept (sparse attention)
+  Count    ///< the number of kinds
 };
 inline constexpr auto kOperatorKindCount = static_cast<std::size_t>(OperatorKind::Count);
 
@@ -51,6 +55,8 @@ enum class CostClass : std::uint8_t {
   Loss,               ///< passes over logits
   Stream,             ///< passes over memory: inputs once, outputs once
   LookUp,             ///< passes over memory: of its table the rows of the output
+  Recurrence,         ///< by chunks of tokens, one after the other: curves of its own
+  Scores,             ///< a product of two activations, and a pass that keeps the best results
 };
 
 /// The role of a dimension. Placement rules refer to roles ("shard Head and Ffn over the tensor
@@ -178,6 +184,14 @@ struct Operator {
   double flops_per_point = 0.0;  ///< forward FLOPs per point of the loop nest (2 for a matmul)
   double useful_fraction = 1.0;  ///< share of the nest that is really needed (causal: about 1/2)
   bool windowed = false;         ///< attention to a window of the keys
+  double selected = 0.0;         ///< keys that a query attends to at most, chosen by it; 0: all
+  /// A name of frameworks/operators/recurrences.yaml: kernels with a curve of their own.
+  std::string kernel{};
+  /// Runs over all tokens of a sequence: context ranks share its heads instead.
+  bool whole_sequence = false;
+  /// Elements that a slice of the tokens takes over from those before it, for each point of the
+  /// loop nest without tokens; fp32.
+  double carried = 0.0;
   double backward_flops_factor = 2.0;  ///< input + weight gradient FLOPs over forward FLOPs
   /// Consecutive operators with the same non-empty key run as one kernel (query, key and value
   /// projections): same kind and input, output widths add; all but the first launch nothing.

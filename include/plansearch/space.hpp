@@ -117,7 +117,7 @@ class SpaceWalk {
 /// Counts plans by products and sums over dimensions, without walking them. One per thread.
 class SpaceCounter {
  public:
-  explicit SpaceCounter(const SpaceWalk& walk) : walk_(walk), known_(walk.depth()) {}
+  explicit SpaceCounter(const SpaceWalk& walk);
 
   /// Plans below a partial plan whose outer `level` dimensions are decided.
   [[nodiscard]] std::int64_t below(std::size_t level, const PlanDegrees& plan);
@@ -127,9 +127,14 @@ class SpaceCounter {
   struct Hash {
     std::size_t operator()(const PlanDegrees& plan) const noexcept;
   };
+  struct Level {
+    std::vector<const DegreeRow*> read;  ///< degrees above it that matter from there on
+    bool reads_batch = false;            ///< and whether the number of micro-batches does
+    bool matters = false;                ///< whether later choices depend on its own degree
+    std::unordered_map<PlanDegrees, std::int64_t, Hash> known;  ///< counts by these degrees
+  };
   const SpaceWalk& walk_;
-  /// By level: counts by the degrees that matter from there on.
-  std::vector<std::unordered_map<PlanDegrees, std::int64_t, Hash>> known_;
+  std::vector<Level> levels_;
 };
 
 /// A space people can ask for by name.

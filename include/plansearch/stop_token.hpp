@@ -19,29 +19,38 @@
 
 namespace plansearch {
 
-enum class StopReason : std::uint8_t { None, TimeLimit, MemoryLimit, Signal };
+enum class StopReason : std::uint8_t { None, TimeLimit, MemoryLimit, Signal, WorkLimit };
 
 struct StopLimits {
   std::optional<std::chrono::duration<double>> time{};  ///< from the making of the token
   std::optional<Bytes> memory{};                        ///< resident, of the whole process
   const std::atomic<bool>* signal = nullptr;            ///< set by others
+  std::chrono::milliseconds after_outer{0};             ///< how much longer than the outer token
+  std::optional<std::int64_t> work{};                   ///< see check_work
 };
 
 /// Thread-safe. A token that has said stop says so for ever.
 class StopToken {
  public:
-  /// Stops with `outer` as well.
+  /// Stops with `outer` as well, or so much later.
   explicit StopToken(const StopLimits& limits, const StopToken* outer = nullptr);
   [[nodiscard]] StopReason reason() const;
+  void count_work(std::int64_t units) const;
+  [[nodiscard]] bool is_work_done() const;
 
  private:
   using Clock = std::chrono::steady_clock;
   [[nodiscard]] StopReason look() const;
+  [[nodiscard]] StopReason look_at_outer() const;
 
   Clock::time_point end_ = Clock::time_point::max();
   std::optional<Bytes> memory_;
   const std::atomic<bool>* signal_;
   const StopToken* outer_;
+  std::chrono::milliseconds after_outer_;
+  std::optional<std::int64_t> most_work_;
+  mutable std::atomic<std::int64_t> work_{0};
+  mutable std::atomic<Clock::rep> outer_end_{0};  ///< when the outer one was seen to stop
   mutable std::atomic<StopReason> reason_{StopReason::None};
   mutable std::atomic<Clock::rep> next_memory_look_{0};
 };
@@ -75,11 +84,33 @@ class StopPoll {
   StopScope scope_{nullptr};
 };
 
+/// Until its end the calling thread stops a moment later than its token says: for telling the
+/// plans that were found by then.
+class LastMoment {
+ public:
+  explicit LastMoment(std::chrono::milliseconds longer = std::chrono::milliseconds(200))
+      : token_({.after_outer = longer}, stop_token()) {}
+
+ private:
+  StopToken token_;
+  StopScope scope_{&token_};
+};
+
 struct Stopped : std::exception {
   explicit Stopped(StopReason why) : reason(why) {}
   [[nodiscard]] const char* what() const noexcept override { return "stopped"; }
   StopReason reason;
 };
+
+/// Makes an addition to an answer: the result of `make`, nullptr or nullopt where it was stopped.
+template <typename Make>
+[[nodiscard]] auto unless_stopped(Make make) -> decltype(make()) {
+  try {
+    return make();
+  } catch (const Stopped&) {
+    return {};
+  }
+}
 
 /// Why the calling thread has to stop.
 [[nodiscard]] StopReason stop_reason();
@@ -87,7 +118,15 @@ struct Stopped : std::exception {
 /// Throws Stopped where the token of the calling thread says so. Takes some ten nanoseconds.
 void check_stop();
 
-/// The same once in `every` calls: for loops of less than a microsecond a turn.
+/// Work by number, the same on every machine under any load: steps of orders that are simulated; what
+/// else is done counts as so many that take as long, some five nanoseconds each.
+void count_work(std::int64_t steps);
+
+/// Throws Stopped where more work was counted than the token of the calling thread admits. For places
+/// that all threads have come to, where the sum does not depend on their number.
+void check_work();
+
+/// check_stop() once in `every` calls: for loops of less than a microsecond a turn.
 class OccasionalStop {
  public:
   explicit OccasionalStop(unsigned every) : every_(every) {}

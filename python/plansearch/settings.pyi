@@ -42,9 +42,11 @@ class Settings(TypedDict, total=False):
     tokens: float | str  # training tokens; adds days, GPU-hours, energy and price
     site: Words  # site factor on step time: typical (default), vendor or laboratory (typical of these), tuned (factor 1), or a measured laboratory
     mem_reserve: Words  # memory to keep free, such as "2 GiB"
+    rollout: Words  # inference engine beside the trainer, as memory to keep free: util=0.6 or bytes, with tp=2, buffer=1 GiB, asleep
     mem_risk: float  # accepted risk of running out of memory (default: 0.1)
     passes: Words  # communication scheduling passes: all, none, or a list such as early-sends
     set: Words  # another value in a data file, such as tiers.nvlink.bandwidth=225GB/s, framework.KEY=VALUE or model.KEY=VALUE; several times, or between ';'
+    family: File  # file that says how a Hugging Face configuration is read: --set model.family=FILE
     operators: File  # file of stubs, for unknown operators of an imported network
 
 class Degrees(TypedDict, total=False):

@@ -6,11 +6,11 @@
 // Checked by: tests/unit/search/search_test.cpp
 #include "search/ranking/plan_ranking.hpp"
 
-#include <algorithm>
 #include <iterator>
 #include <utility>
 
 #include "plansearch/error.hpp"
+#include "plansearch/stop_token.hpp"
 
 namespace plansearch {
 namespace {
@@ -31,10 +31,9 @@ bool is_beaten(const PlanBound& bound, const std::vector<PlanCandidate>& front) 
 }
 
 void sort_by_promise(std::vector<RankedCandidate>& contenders) {
-  std::sort(contenders.begin(), contenders.end(),
-            [](const RankedCandidate& a, const RankedCandidate& b) {
-              return ranks_before(a.candidate, b.candidate);
-            });
+  std::ranges::sort(contenders, [](const RankedCandidate& a, const RankedCandidate& b) {
+    return ranks_before(a.candidate, b.candidate);
+  });
 }
 
 }  // namespace
@@ -46,7 +45,7 @@ bool Thresholds::exclude(const PlanBound& bound) const {
 
 bool Thresholds::exclude_recomputing(const PlanBound& bound, Seconds fewer) const {
   if (time && fewer * kExact > *time) return true;
-  return std::any_of(recomputing.begin(), recomputing.end(), [&](const RecomputingPlan& known) {
+  return std::ranges::any_of(recomputing, [&](const RecomputingPlan& known) {
     const Estimate& estimate = known.candidate.estimate;
     return known.fewer <= fewer && estimate.step.total() < bound.step_time * kExact &&
            estimate.memory.total() <= bound.memory;
@@ -143,14 +142,14 @@ std::optional<PlanCandidate> PlanRanking::simulated(const PlanDegrees& plan) {
 }
 
 bool PlanRanking::is_known(const PlanDegrees& plan) const {
-  return std::any_of(best_.begin(), best_.end(), [&](const Ranked& known) {
+  return std::ranges::any_of(best_, [&](const Ranked& known) {
     return !known.candidate.written && known.candidate.plan == plan;
   });
 }
 
 bool PlanRanking::is_known(const PlanCandidate& candidate) const {
   if (!candidate.written) return is_known(candidate.plan);
-  return std::any_of(best_.begin(), best_.end(), [&](const Ranked& known) {
+  return std::ranges::any_of(best_, [&](const Ranked& known) {
     const Estimate& estimate = known.candidate.estimate;
     if (estimate.step.total() != candidate.estimate.step.total()) return false;
     return whole_plan(evaluator_, known.candidate) == *candidate.written;
@@ -161,7 +160,7 @@ void PlanRanking::insert(PlanCandidate candidate, const PlanFamily& family) {
   note_time(candidate);
   const Seconds time = candidate.estimate.step.total();
   if (candidate.written) {
-    const auto known = std::find_if(best_.begin(), best_.end(), [&](const Ranked& other) {
+    const auto known = std::ranges::find_if(best_, [&](const Ranked& other) {
       return other.candidate.written && other.family == family;
     });
     if (known != best_.end()) {
@@ -170,9 +169,7 @@ void PlanRanking::insert(PlanCandidate candidate, const PlanFamily& family) {
     }
   }
   note_leader(family, time);
-  const auto place = std::upper_bound(
-      best_.begin(), best_.end(), candidate,
-      [](const PlanCandidate& a, const Ranked& b) { return ranks_before(a, b.candidate); });
+  const auto place = std::ranges::upper_bound(best_, candidate, ranks_before, &Ranked::candidate);
   best_.insert(place, {std::move(candidate), family, part_});
   if (leader_times_.size() < top_) return;
   thresholds_.time = leader_times_[top_ - 1] * slack_;
@@ -183,11 +180,10 @@ void PlanRanking::note_leader(const PlanFamily& family, Seconds time) {
   const auto [leader, is_new] = leaders_.emplace(family, time);
   if (!is_new) {
     if (leader->second <= time) return;
-    leader_times_.erase(
-        std::lower_bound(leader_times_.begin(), leader_times_.end(), leader->second));
+    leader_times_.erase(std::ranges::lower_bound(leader_times_, leader->second));
     leader->second = time;
   }
-  leader_times_.insert(std::upper_bound(leader_times_.begin(), leader_times_.end(), time), time);
+  leader_times_.insert(std::ranges::upper_bound(leader_times_, time), time);
 }
 
 void PlanRanking::note_recomputing(const RankedCandidate& contender) {
@@ -198,7 +194,7 @@ void PlanRanking::note_recomputing(const RankedCandidate& contender) {
     return no_worse && a.candidate.estimate.memory.total() <= b.candidate.estimate.memory.total();
   };
   const auto is_better = [&](const RecomputingPlan& other) { return beats(other, plan); };
-  if (std::any_of(known.begin(), known.end(), is_better)) return;
+  if (std::ranges::any_of(known, is_better)) return;
   std::erase_if(known, [&](const RecomputingPlan& other) {
     return other.candidate.plan == plan.candidate.plan || beats(plan, other);
   });
@@ -206,25 +202,39 @@ void PlanRanking::note_recomputing(const RankedCandidate& contender) {
 }
 
 std::vector<PlanCandidate> PlanRanking::simulated(std::vector<PlanCandidate> plans) {
+  bool late = false;
   std::erase_if(plans, [&](PlanCandidate& member) {
     if (member.written) return false;
-    auto candidate = simulated(member.plan);
-    if (candidate) member = *std::move(candidate);
-    return !candidate.has_value();
+    late = late || stop_reason() != StopReason::None;
+    if (late) return true;
+    try {
+      auto candidate = simulated(member.plan);
+      if (candidate) member = *std::move(candidate);
+      return !candidate.has_value();
+    } catch (const Stopped&) {
+      late = true;
+      return true;
+    }
   });
   return plans;
 }
 
 void PlanRanking::conclude(SearchResult& result) {
   result.counts.simulated += simulations_;
-  result.front = pareto_front(simulated(std::move(thresholds_.front)));
+  if (thresholds_.keeps_front) {
+    std::vector<PlanCandidate> front = simulated(std::move(thresholds_.front));
+    if (stop_reason() != StopReason::None) {  // and those that are simulated anyway
+      for (const Ranked& ranked : best_) front.push_back(ranked.candidate);
+    }
+    result.front = pareto_front(std::move(front));
+  }
   std::vector<PlanCandidate> recomputing;
   for (RecomputingPlan& known : thresholds_.recomputing) {
     const bool may_rank = !thresholds_.time || known.fewer * kExact <= *thresholds_.time;
     if (may_rank) recomputing.push_back(std::move(known.candidate));
   }
   result.recomputing = simulated(std::move(recomputing));
-  std::sort(result.recomputing.begin(), result.recomputing.end(), ranks_before);
+  std::ranges::sort(result.recomputing, ranks_before);
   const bool faster = tight_ && (best_.empty() || tight_->estimate.step.total() < *fastest());
   if (faster) result.tight = std::move(tight_);
   for (Ranked& ranked : best_) result.ranked.push_back(std::move(ranked.candidate));

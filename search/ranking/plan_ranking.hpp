@@ -109,7 +109,7 @@ class PlanRanking {
   void take_tight(PlanCandidate simulated);
   /// Nothing where the plan has a closed form but is too long to simulate.
   [[nodiscard]] std::optional<PlanCandidate> simulated(const PlanDegrees& plan);
-  /// Those that are not too long to simulate, as they are simulated.
+  /// Those that are not too long to simulate, as they are simulated; after a stop no more of them.
   [[nodiscard]] std::vector<PlanCandidate> simulated(std::vector<PlanCandidate> plans);
   void note_recomputing(const RankedCandidate& contender);
   /// Notes the time of a plan that fits or is tight.

@@ -20,8 +20,11 @@
 #include "plansearch/error.hpp"
 
 namespace plansearch {
-
 namespace {
+
+/// Sums of the same parts in other orders differ by as much; bytes are told whole.
+constexpr double kSameSum = 1.0 - 1e-12;
+constexpr Bytes kByte{1};
 
 /// Keys of the rank of a candidate, its sums added up once.
 struct RankKey {
@@ -67,12 +70,15 @@ std::vector<PlanCandidate> pareto_front(std::vector<PlanCandidate> candidates) {
   for (const PlanCandidate& candidate : candidates) {
     places.push_back({rank_key(candidate), places.size()});
   }
-  std::sort(places.begin(), places.end(),
-            [](const Place& a, const Place& b) { return a.key < b.key; });
+  std::ranges::sort(places, std::less{}, &Place::key);
   std::vector<PlanCandidate> front;
   Bytes least;
   for (const Place& place : places) {
-    if (!front.empty() && place.key.memory >= least) continue;
+    if (!front.empty() && place.key.memory > least - kByte) continue;
+    // Times that differ by rounding are equal: the plan of more memory is beaten.
+    const bool tied =
+        !front.empty() && place.key.time * kSameSum <= front.back().estimate.step.total();
+    if (tied) front.pop_back();
     least = place.key.memory;
     front.push_back(candidates[place.index]);
   }
@@ -88,7 +94,7 @@ void add_to_front(std::vector<PlanCandidate>& front, const PlanCandidate& candid
     if (beats(member, candidate)) return;
   }
   std::erase_if(front, [&](const PlanCandidate& member) { return beats(candidate, member); });
-  front.insert(std::upper_bound(front.begin(), front.end(), candidate, ranks_before), candidate);
+  front.insert(std::ranges::upper_bound(front, candidate, ranks_before), candidate);
 }
 
 double tied_ratio(double paired_sigma) {
@@ -123,14 +129,13 @@ PlanGroup::iterator simplest(PlanGroup& group) {
     const bool twin = plan.zero != fastest.zero || plan.context_kind != fastest.context_kind;
     return std::tuple(std::popcount(plan.on_host), twin, plan.chunks, plan.schedule);
   };
-  return std::min_element(
-      group.begin(), group.end(),
-      [&](const PlanCandidate& a, const PlanCandidate& b) { return key(a) < key(b); });
+  return std::ranges::min_element(
+      group, [&](const PlanCandidate& a, const PlanCandidate& b) { return key(a) < key(b); });
 }
 
 /// Whether another plan of the group is as fast with fewer tensors on the host and else the same.
 bool is_needless(const PlanCandidate& candidate, const PlanGroup& group) {
-  return std::any_of(group.begin(), group.end(), [&](const PlanCandidate& other) {
+  return std::ranges::any_of(group, [&](const PlanCandidate& other) {
     PlanDegrees alike = other.plan;
     alike.on_host = candidate.plan.on_host;
     const bool fewer = other.plan.on_host != candidate.plan.on_host &&
@@ -142,8 +147,8 @@ bool is_needless(const PlanCandidate& candidate, const PlanGroup& group) {
 
 void leave_needless_out(PlanGroup& group) {
   PlanGroup kept;
-  std::copy_if(group.begin(), group.end(), std::back_inserter(kept),
-               [&](const PlanCandidate& one) { return !is_needless(one, group); });
+  std::ranges::copy_if(group, std::back_inserter(kept),
+                       [&](const PlanCandidate& one) { return !is_needless(one, group); });
   group = std::move(kept);
 }
 
@@ -163,7 +168,7 @@ std::vector<PlanGroup> grouped_variants(const std::vector<PlanCandidate>& ranked
       continue;
     }
     std::vector<std::size_t>& family = known[plan_family(candidate.plan)];
-    const auto group = std::find_if(family.begin(), family.end(), ties);
+    const auto group = std::ranges::find_if(family, ties);
     if (group != family.end()) {
       groups[*group].push_back(candidate);
     } else {
@@ -177,7 +182,7 @@ std::vector<PlanGroup> grouped_variants(const std::vector<PlanCandidate>& ranked
     const auto first = simplest(group);
     std::rotate(group.begin(), first, first + 1);
   }
-  std::stable_sort(groups.begin(), groups.end(), [](const PlanGroup& a, const PlanGroup& b) {
+  std::ranges::stable_sort(groups, [](const PlanGroup& a, const PlanGroup& b) {
     return ranks_before(a.front(), b.front());
   });
   return groups;

@@ -8,10 +8,8 @@
 // Checked by: tests/unit/search/cost_table_test.cpp (exhaustive; layers one by one)
 #include "search/solvers/cost_table.hpp"
 
-#include <algorithm>
 #include <deque>
 #include <functional>
-#include <limits>
 #include <numeric>
 
 #include "base/ranges.hpp"
@@ -33,9 +31,7 @@ std::size_t stride(const CostTable& table, std::size_t node,
 
 std::vector<std::size_t> sizes_of(const std::vector<std::size_t>& nodes,
                                   const std::vector<std::vector<double>>& options) {
-  std::vector<std::size_t> sizes;
-  for (const std::size_t node : nodes) sizes.push_back(options[node].size());
-  return sizes;
+  return transformed(nodes, [&](const std::size_t node) { return options[node].size(); });
 }
 
 /// The same costs with the nodes in another order.
@@ -131,7 +127,7 @@ class Contraction {
   [[nodiscard]] Line line(const CostTable& table) const {
     Line result{table.lines.get(), {}};
     for (std::size_t i = 0; i + 1 < table.nodes.size(); ++i) {
-      const auto place = std::find(outer_.begin(), outer_.end(), table.nodes[i]);
+      const auto place = std::ranges::find(outer_, table.nodes[i]);
       result.places.push_back(static_cast<std::size_t>(place - outer_.begin()));
     }
     return result;
@@ -141,7 +137,7 @@ class Contraction {
     if (rows_.size() == 1 && lines_.empty()) {
       return &rows_.front().costs[at(rows_.front(), chosen, option)];
     }
-    std::fill(joined_.begin(), joined_.end(), 0.0);
+    std::ranges::fill(joined_, 0.0);
     for (const Placed& table : rows_) {
       add_row(joined_.data(), &table.costs[at(table, chosen, option)], width_);
     }
@@ -235,9 +231,8 @@ Elimination::Elimination(ChoiceGraph graph, std::vector<std::size_t> kept,
     return size;
   };
   while (!left.empty()) {
-    const std::size_t node = *std::min_element(
-        left.begin(), left.end(),
-        [&](std::size_t a, std::size_t b) { return table_size(a) < table_size(b); });
+    const std::size_t node = *std::ranges::min_element(
+        left, [&](std::size_t a, std::size_t b) { return table_size(a) < table_size(b); });
     eliminate(node);
     std::erase(left, node);
   }
@@ -262,12 +257,12 @@ Elimination::Elimination(ChoiceGraph graph, std::vector<std::size_t> kept,
 void Elimination::eliminate(std::size_t node) {
   CostTable made{neighbours(node, tables_), {}};
   // The widest one last: its options are the rows.
-  std::stable_sort(made.nodes.begin(), made.nodes.end(),
-                   [&](std::size_t a, std::size_t b) { return sizes_[a] < sizes_[b]; });
+  std::ranges::stable_sort(made.nodes,
+                           [&](std::size_t a, std::size_t b) { return sizes_[a] < sizes_[b]; });
   // Costs that come in lines stay lines.
   for (const CostTable& table : tables_) {
     if (!table.lines || !contains(table.nodes, node)) continue;
-    const auto last = std::find(made.nodes.begin(), made.nodes.end(), table.nodes.back());
+    const auto last = std::ranges::find(made.nodes, table.nodes.back());
     if (last == made.nodes.end()) continue;
     std::rotate(last, last + 1, made.nodes.end());
     break;
@@ -306,7 +301,7 @@ std::optional<RepeatedChoices> repeated_choices(const ChoiceGraph& layer, std::s
                                                 std::size_t exit, std::size_t copies,
                                                 const std::vector<double>& after) {
   ChoiceGraph inner = layer;
-  std::fill(inner.nodes[entry].costs.begin(), inner.nodes[entry].costs.end(), 0.0);
+  std::ranges::fill(inner.nodes[entry].costs, 0.0);
   const Elimination one(std::move(inner), {entry, exit});
   const std::size_t size = layer.nodes[entry].costs.size();
   // powers[k]: 2^k layers; from the first ones on, the least of `done` layers by their last option.
@@ -327,7 +322,7 @@ std::optional<RepeatedChoices> repeated_choices(const ChoiceGraph& layer, std::s
     parts.push_back(k);
   }
   add_row(least.back().data(), after.data(), after.size());  // none: nothing is added
-  const auto best = std::min_element(least.back().begin(), least.back().end());
+  const auto best = std::ranges::min_element(least.back());
   if (*best == ChoiceGraph::kImpossible) return std::nullopt;
 
   // Backwards: the option between two parts, then between the halves of each.

@@ -57,7 +57,7 @@ using CostTable = ChoiceEdge;
 /// Calls visit(options) for all options of nodes with so many each, those of the last one fastest.
 template <typename Visit>
 void for_each_choice(std::span<const std::size_t> sizes, Visit visit) {
-  if (std::find(sizes.begin(), sizes.end(), std::size_t{0}) != sizes.end()) return;
+  if (std::ranges::find(sizes, std::size_t{0}) != sizes.end()) return;
   std::vector<std::size_t> chosen(sizes.size(), 0);
   while (true) {
     visit(chosen);

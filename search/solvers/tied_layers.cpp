@@ -57,7 +57,7 @@ class Forest {
     for (const std::size_t root : roots_) {
       first_ = members_.size();
       add_bounds(root, root);
-      const double least = *std::min_element(least_[root].begin(), least_[root].end());
+      const double least = *std::ranges::min_element(least_[root]);
       for (std::size_t i = first_; i < members_.size(); ++i) of_tree[members_[i]] = least;
       total += least;
     }
@@ -80,7 +80,7 @@ class Forest {
     const std::size_t a = tree[edge.nodes[0]];
     const std::size_t b = tree[edge.nodes[1]];
     if (a == b) return;
-    std::replace(tree.begin(), tree.end(), b, a);
+    std::ranges::replace(tree, b, a);
     joins_[edge.nodes[0]].push_back({edge.nodes[1], &edge});
     joins_[edge.nodes[1]].push_back({edge.nodes[0], &edge});
   }
@@ -163,23 +163,21 @@ ChoiceGraph restricted(const ChoiceGraph& graph, const Kept& kept) {
     ChoiceNode& node = result.nodes.emplace_back();
     for (const std::size_t option : kept[n]) node.costs.push_back(graph.nodes[n].costs[option]);
   }
-  for (const ChoiceEdge& edge : graph.edges) {
-    result.edges.push_back(restricted(edge, graph, kept));
-  }
+  for (const ChoiceEdge& edge : graph.edges) result.edges.push_back(restricted(edge, graph, kept));
   return result;
 }
 
 class TiedSolver {
  public:
   TiedSolver(const std::vector<TiedLayer>& layers, const std::vector<double>& ends)
-      : layers_(layers), ends_(ends), least_(*std::min_element(ends.begin(), ends.end())) {
+      : layers_(layers), ends_(ends), least_(*std::ranges::min_element(ends)) {
     edges_.assign(ends.size(), 0.0);
     for (std::size_t e = 0; e < ends.size(); ++e) edges_[e] = ends[e] - least_;
     for (const TiedLayer& layer : layers) {
       excess_.push_back(option_bounds(layer.graph));
       auto& excess = excess_.back();
       const std::vector<double>& any = excess[layer.entry];
-      const double total = *std::min_element(any.begin(), any.end());
+      const double total = *std::ranges::min_element(any);
       least_ += layer.copies * total;
       if (total == ChoiceGraph::kImpossible) return;
       for (std::vector<double>& node : excess) {
@@ -212,17 +210,17 @@ class TiedSolver {
   /// Options of the edges within this distance of the least.
   [[nodiscard]] std::size_t left(double most) const {
     return static_cast<std::size_t>(
-        std::count_if(edges_.begin(), edges_.end(), [&](double excess) { return excess <= most; }));
+        std::ranges::count_if(edges_, [&](double excess) { return excess <= most; }));
   }
 
   [[nodiscard]] static std::vector<std::size_t> cheapest(const std::vector<double>& excess,
                                                          std::size_t few) {
     std::vector<std::size_t> options(excess.size());
     std::iota(options.begin(), options.end(), std::size_t{0});
-    std::stable_sort(options.begin(), options.end(),
-                     [&](std::size_t a, std::size_t b) { return excess[a] < excess[b]; });
+    std::ranges::stable_sort(options,
+                             [&](std::size_t a, std::size_t b) { return excess[a] < excess[b]; });
     options.resize(std::min(options.size(), few));
-    std::sort(options.begin(), options.end());
+    std::ranges::sort(options);
     return options;
   }
 
@@ -247,7 +245,7 @@ class TiedSolver {
         sums[e] += layer.copies * solved.back().costs().costs[e * sums.size() + e];
       }
     }
-    const auto least = std::min_element(sums.begin(), sums.end());
+    const auto least = std::ranges::min_element(sums);
     if (least == sums.end() || *least == ChoiceGraph::kImpossible) return std::nullopt;
     const auto edge = static_cast<std::size_t>(least - sums.begin());
     TiedChoice choice{*least, edges[edge], {}};

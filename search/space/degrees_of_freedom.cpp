@@ -14,6 +14,7 @@
 #include <array>
 
 #include "base/checked.hpp"
+#include "base/ranges.hpp"
 #include "plan/legality/legality.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "plan/stages/pipeline_shape.hpp"
@@ -46,9 +47,7 @@ std::vector<int> context_kinds(const Framework& framework) {
   std::vector<int> kinds = numbers(ContextKind::Ring, ContextKind::Ulysses);
   const auto natural = framework.natural_degrees.find("cp_kind");
   if (natural == framework.natural_degrees.end()) return kinds;
-  if (std::find(kinds.begin(), kinds.end(), natural->second) == kinds.end()) {
-    kinds.push_back(natural->second);
-  }
+  if (!contains(kinds, natural->second)) kinds.push_back(natural->second);
   return kinds;
 }
 
@@ -69,7 +68,7 @@ std::vector<int> chunk_values(const Problem& problem, std::int64_t layers) {
   for (int chunks = 2; chunks <= kMost && chunks <= layers; chunks *= 2) {
     if (layers % chunks != 0) values.push_back(chunks);
   }
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   return values;
 }
 
@@ -183,15 +182,13 @@ std::vector<int> order_values(const Framework& framework, const Network& network
   const auto& paired = framework.paired_schedules;
   const std::vector<ScheduleId> usual = schedules_of(framework);
   for (const ScheduleId id : all_schedules()) {
-    const bool listed =
-        suits(id, network) && std::find(usual.begin(), usual.end(), id) != usual.end();
-    const bool pairs = joins_passes(framework, network, id) &&
-                       std::find(paired.begin(), paired.end(), to_text(id)) != paired.end();
+    const bool listed = suits(id, network) && contains(usual, id);
+    const bool pairs = joins_passes(framework, network, id) && contains(paired, to_text(id));
     if (listed || pairs) values.push_back(static_cast<int>(id));
   }
   // One stage runs micro-batches one after the other, whatever orders of pipelines are listed.
   const auto plain = static_cast<int>(kDefaultSchedule);
-  if (std::find(values.begin(), values.end(), plain) == values.end()) values.push_back(plain);
+  if (!contains(values, plain)) values.push_back(plain);
   return values;
 }
 
@@ -230,7 +227,7 @@ SearchSpace all_degrees(const Problem& problem) {
 void look_at_equal_orders_once(SearchSpace& space) {
   const std::vector<int>& orders = space.dimension(Degree::Schedule).values;
   const auto plain = static_cast<int>(kDefaultSchedule);
-  if (std::find(orders.begin(), orders.end(), plain) == orders.end()) return;
+  if (!contains(orders, plain)) return;
   space.constraints.push_back(
       {{kBatchDegrees | DegreeSet{Degree::Chunks, Degree::Schedule}, [](Plan p) {
           return p.schedule == kDefaultSchedule || p.chunks > 1 || p.micro_batches > 1 ||
@@ -299,7 +296,7 @@ class UsableValues {
     set_degree(plan, degree, value);
     plan.zero = degree == Degree::Zero ? plan.zero : allowed_zero_;
     if (degree == Degree::ContextKind) plan.context = 2;
-    const bool order = std::find(kOfOrders.begin(), kOfOrders.end(), degree) != kOfOrders.end();
+    const bool order = contains(kOfOrders, degree);
     if (order) plan.expert = space.dimension(Degree::Expert).values.back();
     plan.data = 2 * plan.expert * plan.expert_tensor * std::max(1, plan.shard_group);
     return usable_with(space, order ? kOfOrders : kOfTheRest, 0, degree, plan);
@@ -314,14 +311,14 @@ class UsableValues {
     const Degree companion = companions[next];
     if (companion == fixed) return usable_with(space, companions, next + 1, fixed, plan);
     const std::vector<int>& values = space.dimension(companion).values;
-    return std::any_of(values.begin(), values.end(), [&](int value) {
+    return std::ranges::any_of(values, [&](int value) {
       set_degree(plan, companion, value);
       return usable_with(space, companions, next + 1, fixed, plan);
     });
   }
 
   [[nodiscard]] bool is_free(const PlanDegrees& plan) const {
-    return std::none_of(conditions_.begin(), conditions_.end(), [&](const LegalityCondition& c) {
+    return std::ranges::none_of(conditions_, [&](const LegalityCondition& c) {
       const auto obstacle = c.obstacle(plan);
       return obstacle && counts_(*obstacle);
     });

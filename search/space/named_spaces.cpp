@@ -162,8 +162,8 @@ void take_named_modules(SearchSpace& space, const PinnedDegrees& pinned) {
   std::vector<int>& levels = space.dimension(Degree::Recompute).values;
   const auto selective = static_cast<int>(Recompute::Selective);
   if (pinned.get(Degree::RecomputeModules).value_or(0) == 0) return;
-  if (std::find(levels.begin(), levels.end(), selective) != levels.end()) return;
-  levels.insert(std::upper_bound(levels.begin(), levels.end(), selective), selective);
+  if (std::ranges::find(levels, selective) != levels.end()) return;
+  levels.insert(std::ranges::upper_bound(levels, selective), selective);
   space.left_out.clear();
   if (pinned.get(Degree::RecomputeModules) != kFewestModules) return;
   space.left_out.push_back("modules to recompute other than the cheapest that have room");
@@ -174,7 +174,7 @@ void find_fewest_once(SearchSpace& space) {
   const std::vector<int>& modules = space.dimension(Degree::RecomputeModules).values;
   std::vector<int>& levels = space.dimension(Degree::Recompute).values;
   const auto holds = [](const std::vector<int>& values, int value) {
-    return std::find(values.begin(), values.end(), value) != values.end();
+    return std::ranges::find(values, value) != values.end();
   };
   if (!holds(modules, kFewestModules)) return;
   if (!holds(levels, static_cast<int>(Recompute::Selective))) return;
@@ -205,7 +205,7 @@ std::string asked_text(const PinnedDegrees& pinned, const DegreeLimits& limits) 
 std::string no_mesh_text(const Problem& problem, const SearchSpace& space) {
   const auto most = [&](Degree degree) {
     const std::vector<int>& values = space.dimension(degree).values;
-    return values.empty() ? 1 : *std::max_element(values.begin(), values.end());
+    return values.empty() ? 1 : *std::ranges::max_element(values);
   };
   return fmt::format(
       "no dp x pp x cp x tp is {} GPUs: dp divides the batch of {}, tp goes up to {}, pp to {}, cp "
@@ -237,16 +237,15 @@ const std::vector<NamedSpace>& named_spaces() {
 
 bool is_staged(std::string_view space) {
   const auto& spaces = named_spaces();
-  return std::any_of(spaces.begin(), spaces.end(), [&](const NamedSpace& row) {
-    return row.name == space && row.build == nullptr;
-  });
+  return std::ranges::any_of(
+      spaces, [&](const NamedSpace& row) { return row.name == space && row.build == nullptr; });
 }
 
 std::variant<SearchSpace, Infeasible> make_space(std::string_view name, const Problem& problem,
                                                  const PinnedDegrees& pinned,
                                                  const DegreeLimits& limits) {
   const auto& spaces = named_spaces();
-  const auto row = std::find_if(spaces.begin(), spaces.end(), [&](const NamedSpace& space) {
+  const auto row = std::ranges::find_if(spaces, [&](const NamedSpace& space) {
     return space.name == name && space.build != nullptr;
   });
   if (row == spaces.end()) throw InputError({}, fmt::format("unknown space '{}'", name));

@@ -8,9 +8,7 @@
 #include "plansearch/space.hpp"
 
 #include <algorithm>
-#include <utility>
 
-#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -24,22 +22,10 @@ bool intersects(DegreeSet a, DegreeSet b) {
   return false;
 }
 
-/// `plan` with everything but some degrees as in `PlanDegrees{}`.
-PlanDegrees only(DegreeSet kept, const PlanDegrees& plan) {
-  PlanDegrees result;
-  for (const DegreeRow& row : degree_table()) {
-    if (kept.contains(row.degree)) row.set(result, row.get(plan));
-  }
-  // The number of micro-batches follows from degrees that are kept where it matters.
-  return result;
-}
-
 }  // namespace
 
 const SpaceDimension& SearchSpace::dimension(Degree degree) const {
-  const auto found =
-      std::find_if(dimensions.begin(), dimensions.end(),
-                   [&](const SpaceDimension& dimension) { return dimension.degree == degree; });
+  const auto found = std::ranges::find(dimensions, degree, &SpaceDimension::degree);
   PLANSEARCH_CHECK(found != dimensions.end());
   return *found;
 }
@@ -98,18 +84,31 @@ bool SpaceWalk::decide(std::size_t level, PlanDegrees& plan, int value) const {
     const std::int64_t parts = std::int64_t{1} * plan.data * plan.tensor_depth * plan.micro_batch;
     plan.micro_batches = static_cast<int>(space_.global_batch / parts);
   }
-  return std::all_of(asked_[level].begin(), asked_[level].end(),
-                     [&](const PlanPredicate& admits) { return admits(plan); });
+  return std::ranges::all_of(asked_[level],
+                             [&](const PlanPredicate& admits) { return admits(plan); });
+}
+
+SpaceCounter::SpaceCounter(const SpaceWalk& walk) : walk_(walk), levels_(walk.depth()) {
+  for (std::size_t level = 0; level < levels_.size(); ++level) {
+    Level& own = levels_[level];
+    const DegreeSet read = walk.read_from(level);
+    for (const DegreeRow& row : degree_table()) {
+      if (read.contains(row.degree)) own.read.push_back(&row);
+    }
+    own.reads_batch = intersects(read, kBatchDegrees);
+    own.matters = walk.read_from(level + 1).contains(walk.space().dimensions[level].degree);
+  }
 }
 
 std::int64_t SpaceCounter::below(std::size_t level, const PlanDegrees& plan) {
   if (level == walk_.depth()) return 1;
-  PlanDegrees key = only(walk_.read_from(level), plan);
-  if (intersects(walk_.read_from(level), kBatchDegrees)) key.micro_batches = plan.micro_batches;
-  const auto known = known_[level].find(key);
-  if (known != known_[level].end()) return known->second;
-  const DegreeSet own{walk_.space().dimensions[level].degree};
-  const bool matters = intersects(walk_.read_from(level + 1), own);
+  Level& own = levels_[level];
+  PlanDegrees key;
+  for (const DegreeRow* row : own.read) row->set(key, row->get(plan));
+  if (own.reads_batch) key.micro_batches = plan.micro_batches;
+  const auto known = own.known.find(key);
+  if (known != own.known.end()) return known->second;
+  const bool matters = own.matters;
   std::int64_t values = 0;
   std::int64_t total = 0;
   walk_.for_each_value(level, plan, [&](const PlanDegrees& next) {
@@ -119,7 +118,7 @@ std::int64_t SpaceCounter::below(std::size_t level, const PlanDegrees& plan) {
     if (!matters && values == 1) total = below(level + 1, next);
   });
   if (!matters) total *= values;
-  known_[level].emplace(key, total);
+  own.known.emplace(key, total);
   return total;
 }
 

@@ -36,6 +36,7 @@ class ConstrainedSearch : public Strategy {
     collect();
     for (std::size_t next = 0; next < plans_.size();) {
       check_stop();
+      check_work();
       std::vector<Offers::Made> batch;
       for (; next < plans_.size() && batch.size() < Offers::kBatch; ++next) {
         const auto& [bound, degrees] = plans_[next];

@@ -9,8 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
-#include <optional>
 #include <utility>
 
 #include "evaluate/step/bound_ladder.hpp"

@@ -119,7 +119,7 @@ class Enumeration : public Strategy {
       std::vector<RankedCandidate> contenders;
       for (FamilyResult& part : price(round)) move_contenders(part, contenders);
       rank(std::move(contenders));
-      check_stop();
+      count_families(round.size());
     }
   }
 
@@ -163,8 +163,15 @@ class Enumeration : public Strategy {
     }
     rank(std::move(contenders));
     report_progress();
-    check_stop();
+    count_families(batch.size());
     batch.clear();
+  }
+
+  static void count_families(std::size_t families) {
+    constexpr std::int64_t kStepsOfFamily = 4'000;
+    count_work(kStepsOfFamily * static_cast<std::int64_t>(families));
+    check_stop();
+    check_work();
   }
 
   void report_progress() const {

@@ -81,15 +81,22 @@ int add_fewest_layers(const PlanEvaluator& evaluator, SearchResult& result) {
   for (const auto* plans : {&result.ranked, &result.recomputing}) {
     std::copy_if(plans->begin(), plans->end(), std::back_inserter(all), recomputes_all);
   }
-  const StopPoll poll;
   FewestLayers fewest(evaluator, result.admitted);
   std::set<PlanDegrees> seen;
   int looked_into = 0;
-  for (const PlanCandidate& candidate : all) {
-    if (poll.is_late()) break;
-    if (!seen.insert(candidate.plan).second || fewest.has_room_for_all(candidate.plan)) continue;
+  const auto of = [&](const PlanDegrees& plan) -> std::optional<PlanCandidate> {
+    if (!seen.insert(plan).second || fewest.has_room_for_all(plan)) return std::nullopt;
     ++looked_into;
-    const auto less = fewest.of(candidate.plan);
+    return fewest.of(plan);
+  };
+  for (const PlanCandidate& candidate : all) {
+    if (stop_reason() != StopReason::None) break;
+    std::optional<PlanCandidate> less;
+    try {
+      less = of(candidate.plan);
+    } catch (const Stopped&) {
+      break;
+    }
     if (!less || less->estimate.step.total() >= candidate.estimate.step.total()) continue;
     const auto place =
         std::upper_bound(result.ranked.begin(), result.ranked.end(), *less, ranks_before);

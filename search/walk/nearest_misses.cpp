@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the legal plans of a space that exceed memory least.
-// Source: branch and bound on peak memory, families in order, thresholds frozen per batch.
+// Source: branch and bound on peak memory: the families with the least bounds, then all in order,
+//         thresholds frozen per batch.
 // Assumes: memory does not fall when micro-batches grow and several are left.
 // Units: bytes.
 // Checked by: tests/unit/search/search_test.cpp (equal to pricing every plan).
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <tuple>
 #include <utility>
@@ -18,6 +21,8 @@ namespace plansearch {
 namespace {
 
 constexpr std::size_t kMissesBatch = 256;
+/// Families that are looked through before all others.
+constexpr std::size_t kFirstFamilies = 16;
 
 bool nearer(const NearMiss& a, const NearMiss& b) {
   return std::tuple(a.estimate.memory.total(), a.plan) <
@@ -76,11 +81,7 @@ class MissFinder {
  private:
   /// With the modules that give most back, and the best dispatcher.
   [[nodiscard]] PlanDegrees settled(PlanDegrees plan) {
-    if (plan.modules == kFewestModules) {
-      const auto sets = ladder_.module_sets(plan);
-      plan.modules = sets.empty() ? 0 : sets.back();
-      if (sets.empty()) plan.recompute = Recompute::None;
-    }
+    if (plan.modules == kFewestModules) plan = ladder_.with_least_kept(plan);
     if (plan.dispatcher != kAnyDispatcher) return plan;
     return ladder_.with_best_dispatcher(plan);
   }
@@ -89,7 +90,9 @@ class MissFinder {
     const PlanDegrees plan = settled(open);
     const std::tuple form(plan.chunks, plan.schedule, plan.micro_batches > 1);
     if (std::find(excluded_.begin(), excluded_.end(), form) != excluded_.end()) return;
-    if (nearest_.excludes(ladder_.bound(Rung::EndStages, plan).memory)) {
+    PlanBound bound;
+    const auto excludes = [&](const PlanBound& b) { return nearest_.excludes(b.memory); };
+    if (ladder_.climb({Rung::EndStages, Rung::Peak}, plan, bound, excludes)) {
       excluded_.push_back(form);
       return;
     }
@@ -136,14 +139,30 @@ std::vector<NearMiss> nearest_misses(const SearchTask& task, const LegalWalk& wa
     }
     batch.clear();
   };
-  const auto visit = [&](const PlanDegrees& family) {
-    if (nearest.excludes(degree_bound(task.evaluator, family).memory)) return;
+  std::multimap<Bytes, PlanDegrees> first;
+  const auto take_least = [&](const PlanDegrees& family, Bytes bound) {
+    if (first.size() == kFirstFamilies && bound >= first.rbegin()->first) return;
+    first.emplace(bound, family);
+    if (first.size() > kFirstFamilies) first.erase(std::prev(first.end()));
+  };
+  const auto take_rest = [&](const PlanDegrees& family, Bytes bound) {
+    if (nearest.excludes(bound)) return;
     batch.push_back(family);
     if (batch.size() == kMissesBatch) process();
   };
+  const auto for_each_family = [&](const auto& take) {
+    walk.visit(
+        0, walk.space().level_of(Degree::MicroBatch), PlanDegrees{},
+        [&](const PlanDegrees& family) {
+          take(family, degree_bound(task.evaluator, family).memory);
+        },
+        [](Obstacle, std::size_t, const PlanDegrees&) {});
+  };
   try {
-    walk.visit(0, walk.space().level_of(Degree::MicroBatch), PlanDegrees{}, visit,
-               [](Obstacle, std::size_t, const PlanDegrees&) {});
+    for_each_family(take_least);
+    for (const auto& [bound, family] : first) batch.push_back(family);
+    process();
+    for_each_family(take_rest);
     process();
   } catch (const Stopped&) {
     // Those of the batches before.

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <string>
 #include <string_view>
 
 #include "cli/command_row.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "answer/advice.hpp"
+#include "answer/search_answer.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "answer/make_report.hpp"
+#include "base/ranges.hpp"
 #include "base/units.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/search.hpp"
@@ -110,6 +111,49 @@ std::vector<std::string> near_gpu_counts(const ResolvedQuestion& asked, int gpus
   return near;
 }
 
+/// Vectors of 16 bytes in every format down to 4 bits, and the usual multiple of vocabularies.
+constexpr std::int64_t kElements = 32;
+constexpr std::int64_t kUsual = 64;
+/// Savings below this share of the step are not worth another shape.
+constexpr double kWorth = 0.005;
+
+/// Rows of zeros change nothing that these widths feed.
+bool can_be_padded(DimRole role) {
+  return role == DimRole::Vocab || role == DimRole::Ffn || role == DimRole::ExpertFfn;
+}
+
+std::int64_t rounded_up(std::int64_t extent, std::int64_t unit) {
+  return (extent + unit - 1) / unit * unit;
+}
+
+/// The step with one dimension as wide as that; absent when the plan no longer runs.
+std::optional<Seconds> padded_step(const Problem& problem, const ParallelPlan& plan,
+                                   std::size_t dimension, std::int64_t extent) {
+  auto network = std::make_shared<Network>(*problem.network);
+  network->dimensions[dimension].extent = extent;
+  Problem padded = problem;
+  padded.network = std::move(network);
+  const Evaluation evaluation = PlanEvaluator(std::move(padded)).evaluate(plan);
+  if (const auto* estimate = std::get_if<Estimate>(&evaluation)) return estimate->step.total();
+  const auto& refused = std::get<InfeasiblePlan>(evaluation);
+  if (!refused.estimate) return std::nullopt;
+  return refused.estimate->step.total();
+}
+
+/// The products that carry a dimension: "head: logits".
+std::vector<std::string> products_of(const Network& network, std::size_t dimension) {
+  std::vector<std::string> names;
+  for (const Block& block : network.blocks) {
+    for (const Operator& op : block.operators) {
+      const bool carries = contains(op.loop, static_cast<DimId>(dimension));
+      if (carries && traits(op).is_product()) {
+        names.push_back(fmt::format("{}: {}", block.name, op.name));
+      }
+    }
+  }
+  return names;
+}
+
 }  // namespace
 
 std::string factors_text(std::int64_t number) {
@@ -148,61 +192,13 @@ void refuse_question(const Infeasible& infeasible, const std::vector<std::string
 }
 
 SearchReport report_or_refuse(const ResolvedQuestion& asked, int gpus, const std::string& label,
-                              NameMisses misses, SearchSession& session) {
-  auto found = session.report(asked, gpus, label, misses);
+                              SideQuestions beside, SearchSession& session) {
+  auto found = session.report(asked, gpus, label, beside);
   if (const auto* infeasible = std::get_if<Infeasible>(&found)) {
     refuse_question(*infeasible, near_gpu_counts(asked, gpus, session));
   }
   return std::get<SearchReport>(std::move(found));
 }
-
-namespace {
-
-/// Vectors of 16 bytes in every format down to 4 bits, and the usual multiple of vocabularies.
-constexpr std::int64_t kElements = 32;
-constexpr std::int64_t kUsual = 64;
-/// Savings below this share of the step are not worth another shape.
-constexpr double kWorth = 0.005;
-
-/// Rows of zeros change nothing that these widths feed.
-bool can_be_padded(DimRole role) {
-  return role == DimRole::Vocab || role == DimRole::Ffn || role == DimRole::ExpertFfn;
-}
-
-std::int64_t rounded_up(std::int64_t extent, std::int64_t unit) {
-  return (extent + unit - 1) / unit * unit;
-}
-
-/// The step with one dimension as wide as that; absent when the plan no longer runs.
-std::optional<Seconds> padded_step(const Problem& problem, const ParallelPlan& plan,
-                                   std::size_t dimension, std::int64_t extent) {
-  auto network = std::make_shared<Network>(*problem.network);
-  network->dimensions[dimension].extent = extent;
-  Problem padded = problem;
-  padded.network = std::move(network);
-  const Evaluation evaluation = PlanEvaluator(std::move(padded)).evaluate(plan);
-  if (const auto* estimate = std::get_if<Estimate>(&evaluation)) return estimate->step.total();
-  const auto& refused = std::get<InfeasiblePlan>(evaluation);
-  if (!refused.estimate) return std::nullopt;
-  return refused.estimate->step.total();
-}
-
-/// The products that carry a dimension: "head: logits".
-std::vector<std::string> products_of(const Network& network, std::size_t dimension) {
-  std::vector<std::string> names;
-  for (const Block& block : network.blocks) {
-    for (const Operator& op : block.operators) {
-      const bool carries =
-          std::find(op.loop.begin(), op.loop.end(), static_cast<DimId>(dimension)) != op.loop.end();
-      if (carries && traits(op).is_product()) {
-        names.push_back(fmt::format("{}: {}", block.name, op.name));
-      }
-    }
-  }
-  return names;
-}
-
-}  // namespace
 
 std::optional<std::string> padding_advice(const Problem& problem, const ParallelPlan& plan,
                                           Seconds step) {

@@ -14,7 +14,7 @@
 #include "io/hardware/profile_reader.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/shipped_data.hpp"
-#include "question/number_list.hpp"
+#include "question/gpu_count.hpp"
 #include "report/plan_cells.hpp"
 #include "report/training.hpp"
 
@@ -122,7 +122,6 @@ struct Measured {
   std::optional<double> value, limit;
 };
 
-/// Each limited quantity with its limit.
 std::vector<Measured> measured(const CapacityRow& row, const CapacityLimits& limits) {
   return {{"deadline", row.wall.value(),
            limits.deadline ? std::optional(limits.deadline->value()) : std::nullopt},
@@ -211,6 +210,20 @@ Reliability reliability_for(const CapacityQuestion& question) {
   return reliability;
 }
 
+/// No size has a step as short as asked for.
+std::string unmet_step(const CapacityReport& report) {
+  const CapacityRow* fastest = nullptr;
+  const auto step_of = [](const CapacityRow& row) { return row.plan.plan->estimate.step.total(); };
+  for (const CapacityRow& row : report.rows) {
+    if (!row.runs()) continue;
+    if (fastest == nullptr || step_of(row) < step_of(*fastest)) fastest = &row;
+  }
+  if (fastest == nullptr) return "no plan fits on any of these machines";
+  return fmt::format("no size is within the limits; the fastest step: {} on {} x {}, {}",
+                     to_text(step_of(*fastest)), grouped(fastest->plan.question.gpus),
+                     fastest->plan.question.hardware, fastest->beyond);
+}
+
 }  // namespace
 
 CapacityLimits read_limits(const CapacityQuestion& question) {
@@ -241,10 +254,10 @@ CapacityReport plan_capacity(const ProblemRequest& request, const CapacityQuesti
   ComparisonReport compared = compare_questions(questions, session, &report.reliability);
   report.evidence = std::move(compared.evidence);
   report.notes = std::move(compared.notes);
-  for (std::size_t i = 0; i < compared.rows.size(); ++i) {
+  for (ComparedRow& plan : compared.rows) {
     CapacityRow row;
-    row.plan = std::move(compared.rows[i]);
-    row.accelerators_per_node = read_problem_files(questions[i]).cluster->accelerators_per_node;
+    row.plan = std::move(plan);
+    row.accelerators_per_node = row.plan.accelerators_per_node;
     if (question.price) row.plan.question.gpu_price_usd_per_hour = question.price;
     if (row.runs()) add_job(report, row);
     report.rows.push_back(std::move(row));
@@ -253,34 +266,16 @@ CapacityReport plan_capacity(const ProblemRequest& request, const CapacityQuesti
   const bool asked =
       request.gpus || request.nodes || !request.gpu_list.empty() || !request.node_list.empty();
   const auto runs = [](const CapacityRow& row) { return row.runs(); };
-  if (!asked && std::any_of(report.rows.begin(), report.rows.end(), runs)) {
+  if (!asked && std::ranges::any_of(report.rows, runs)) {
     std::erase_if(report.rows, [&](const CapacityRow& row) { return !runs(row); });
   }
   fill_efficiency(report.rows);
   return report;
 }
 
-namespace {
-
-/// No size has a step as short as asked for.
-std::string unmet_step(const CapacityReport& report) {
-  const CapacityRow* fastest = nullptr;
-  const auto step_of = [](const CapacityRow& row) { return row.plan.plan->estimate.step.total(); };
-  for (const CapacityRow& row : report.rows) {
-    if (!row.runs()) continue;
-    if (fastest == nullptr || step_of(row) < step_of(*fastest)) fastest = &row;
-  }
-  if (fastest == nullptr) return "no plan fits on any of these machines";
-  return fmt::format("no size is within the limits; the fastest step: {} on {} x {}, {}",
-                     to_text(step_of(*fastest)), grouped(fastest->plan.question.gpus),
-                     fastest->plan.question.hardware, fastest->beyond);
-}
-
-}  // namespace
-
 std::string unmet(const CapacityReport& report) {
   const auto within = [](const CapacityRow& row) { return row.runs() && row.beyond.empty(); };
-  if (std::any_of(report.rows.begin(), report.rows.end(), within)) return {};
+  if (std::ranges::any_of(report.rows, within)) return {};
   const CapacityRow* nearest = nullptr;
   for (const CapacityRow& row : report.rows) {
     if (!row.affordable_tokens) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "answer/causes.hpp"
+#include "answer/diagnose.hpp"
 
 #include <fmt/format.h>
 

@@ -10,17 +10,19 @@
 #include <utility>
 #include <variant>
 
-#include "answer/advice.hpp"
 #include "answer/make_report.hpp"
-#include "answer/unstated.hpp"
+#include "answer/search_answer.hpp"
+#include "answer/sweep.hpp"
 #include "base/names.hpp"
 #include "base/overrides.hpp"
+#include "base/ranges.hpp"
 #include "evaluate/answer/interval.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/search.hpp"
 #include "plansearch/shipped_data.hpp"
-#include "question/evidence.hpp"
+#include "plansearch/stop_token.hpp"
 #include "question/resolve_plan.hpp"
+#include "report/plan_cells.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch {
@@ -34,13 +36,13 @@ std::vector<std::string> names_of(const std::string& text) {
   return words_of(text, ",");
 }
 
-/// Every question so far, once for each value.
-template <typename T, typename Set>
-void vary(std::vector<ProblemRequest>& questions, const std::vector<T>& values, const Set& set) {
+/// Every question so far, once for each value of a member.
+template <typename T, typename Member>
+void vary(std::vector<ProblemRequest>& questions, const std::vector<T>& values, Member member) {
   if (values.empty()) return;
   std::vector<ProblemRequest> varied;
   for (const ProblemRequest& question : questions) {
-    for (const T& value : values) set(varied.emplace_back(question), value);
+    for (const T& value : values) varied.emplace_back(question).*member = value;
   }
   if (varied.size() > kMostQuestions) {
     throw InputError({}, fmt::format("more than {} questions to compare", kMostQuestions),
@@ -58,10 +60,8 @@ double sigma_of(const PlanReport& plan) {
 bool are_relatives(const Cluster& a, const Cluster& b) {
   std::vector<std::string> names = b.like;
   names.push_back(b.name);
-  const auto among = [&](const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  return among(a.name) || std::any_of(a.like.begin(), a.like.end(), among);
+  const auto among = [&](const std::string& name) { return contains(names, name); };
+  return among(a.name) || std::ranges::any_of(a.like, among);
 }
 
 /// Whether times on both rest on the same measured curves, as on a machine and one that is like it
@@ -126,7 +126,7 @@ class Comparison {
  private:
   static void add_new(const std::vector<std::string>& lines, std::vector<std::string>& known) {
     for (const std::string& line : lines) {
-      if (std::find(known.begin(), known.end(), line) == known.end()) known.push_back(line);
+      if (!contains(known, line)) known.push_back(line);
     }
   }
   /// Speed over the first row, and how sure it is.
@@ -179,7 +179,7 @@ ComparedRow answer_of(const ResolvedQuestion& asked, SearchSession& session,
   auto found = session.report(asked, *asked.gpus,
                               fmt::format("{} on {} {}, {}, batch {}", q.model, q.gpus, q.hardware,
                                           q.framework, q.global_batch),
-                              NameMisses::No);
+                              SideQuestions::None);
   if (const auto* none = std::get_if<Infeasible>(&found)) {
     row.why_none = none->detail;
     return row;
@@ -200,7 +200,21 @@ ComparedRow answer_of(const ResolvedQuestion& asked, SearchSession& session,
     row.advice = fmt::format("{}", fmt::join(advice, "; "));
     row.plan = std::move(report.plans.front());
   }
+  row.accelerators_per_node = asked.problem.cluster->accelerators_per_node;
   return row;
+}
+
+/// The fields of a question whose files are not read any more.
+QuestionReport as_written(const ProblemRequest& question) {
+  QuestionReport report;
+  report.hardware = question.hardware;
+  report.model = question.model;
+  report.framework = question.framework;
+  report.precision = question.precision.value_or("-");
+  report.gpus = question.gpus.value_or(0);
+  report.global_batch = question.batch.value_or(0);
+  report.seq_len = question.seq_len.value_or(0);
+  return report;
 }
 
 /// The known fields of a question that cannot be asked.
@@ -244,28 +258,24 @@ std::vector<ProblemRequest> separate_questions(const ProblemRequest& request) {
   one.batch_list.clear();
   one.seq_len_list.clear();
   std::vector<ProblemRequest> questions{one};
-  using Request = ProblemRequest;
-  vary(questions, names_of(request.hardware),
-       [](Request& r, const std::string& v) { r.hardware = v; });
-  vary(questions, names_of(request.model), [](Request& r, const std::string& v) { r.model = v; });
-  vary(questions, names_of(request.framework),
-       [](Request& r, const std::string& v) { r.framework = v; });
-  if (request.precision) {
-    vary(questions, names_of(*request.precision),
-         [](Request& r, const std::string& v) { r.precision = v; });
+  using R = ProblemRequest;
+  vary(questions, names_of(request.hardware), &R::hardware);
+  vary(questions, names_of(request.model), &R::model);
+  vary(questions, names_of(request.framework), &R::framework);
+  if (request.precision) vary(questions, names_of(*request.precision), &R::precision);
+  if (request.set) vary(questions, override_combinations(*request.set), &R::set);
+  vary(questions, request.seq_len_list, &R::seq_len);
+  vary(questions, request.gpu_list, &R::gpus);
+  vary(questions, request.node_list, &R::nodes);
+  vary(questions, request.batch_list, &R::batch);
+  std::vector<PinnedDegrees> orders;
+  for (const int order : request.limits.listed(Degree::Schedule)) {
+    orders.emplace_back(request.degrees).pin(Degree::Schedule, order);
   }
-  if (request.set) {
-    vary(questions, override_combinations(*request.set),
-         [](Request& r, const std::string& v) { r.set = v; });
+  vary(questions, orders, &R::degrees);
+  if (!orders.empty()) {
+    for (R& question : questions) question.limits.release(Degree::Schedule);
   }
-  vary(questions, request.seq_len_list, [](Request& r, std::int64_t v) { r.seq_len = v; });
-  vary(questions, request.gpu_list, [](Request& r, int v) { r.gpus = v; });
-  vary(questions, request.node_list, [](Request& r, int v) { r.nodes = v; });
-  vary(questions, request.batch_list, [](Request& r, std::int64_t v) { r.batch = v; });
-  vary(questions, request.limits.listed(Degree::Schedule), [](Request& r, int v) {
-    r.limits.release(Degree::Schedule);
-    r.degrees.pin(Degree::Schedule, v);
-  });
   return questions;
 }
 
@@ -274,20 +284,22 @@ ComparisonReport compare_questions(const std::vector<ProblemRequest>& questions,
   Comparison comparison;
   std::optional<InputError> first_refusal;
   bool any = false;
+  QuestionFiles read;  // those of equal names once
   for (const ProblemRequest& question : questions) {
-    const ProblemFiles files = read_problem_files(question);
-    const auto add_unanswered = [&](std::string why) {
+    const auto add_unanswered = [&](QuestionReport about, std::string why) {
       ComparedRow row;
-      row.question = unsettled(question, files);
+      row.question = std::move(about);
       row.schedule = asked_order(question);
       row.set = question.set.value_or("");
       row.why_none = std::move(why);
       comparison.add(std::move(row), nullptr);
     };
-    if (session.stopped()) {
-      add_unanswered("not searched: stopped early");
+    if (session.stopped() || stop_reason() != StopReason::None) {
+      session.note_stop();
+      add_unanswered(as_written(question), "not searched: stopped early");
       continue;
     }
+    const ProblemFiles files = read.of(question);
     try {
       const ResolvedQuestion asked = resolve_question(question, files);
       comparison.note(asked.notes);
@@ -296,7 +308,7 @@ ComparisonReport compare_questions(const std::vector<ProblemRequest>& questions,
       any = true;
     } catch (const InputError& refusal) {
       if (!first_refusal) first_refusal = refusal;
-      add_unanswered(refusal.what());
+      add_unanswered(unsettled(question, files), refusal.what());
     }
   }
   if (!any && first_refusal) throw InputError(*first_refusal);

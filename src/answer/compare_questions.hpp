@@ -7,7 +7,7 @@
 
 #include "answer/search_session.hpp"
 #include "plansearch/load_problem.hpp"
-#include "report/compared.hpp"
+#include "report/comparison.hpp"
 
 namespace plansearch {
 

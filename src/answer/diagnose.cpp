@@ -13,11 +13,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
-#include "answer/causes.hpp"
 #include "answer/make_report.hpp"
-#include "answer/measured_terms.hpp"
 #include "evaluate/answer/interval.hpp"
 #include "plansearch/error.hpp"
 
@@ -80,11 +77,10 @@ void share_out(DiagnosisReport& report) {
   report.normal /= sum;
   report.unknown /= sum;
   for (CauseReport& cause : report.causes) cause.likelihood /= sum;
-  std::stable_sort(report.causes.begin(), report.causes.end(),
-                   [](const CauseReport& a, const CauseReport& b) {
-                     if (a.explains != b.explains) return a.explains;
-                     return a.likelihood > b.likelihood;
-                   });
+  std::ranges::stable_sort(report.causes, [](const CauseReport& a, const CauseReport& b) {
+    if (a.explains != b.explains) return a.explains;
+    return a.likelihood > b.likelihood;
+  });
 }
 
 /// The factor of the profile in the likelihood of a plan; 1 without one.

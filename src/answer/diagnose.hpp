@@ -2,9 +2,14 @@
 // Is a measured step normal, and if not, what explains it?
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "io/tables/kernel_profile/step_profile.hpp"
+#include "plansearch/network.hpp"
+#include "plansearch/plan_report.hpp"
 #include "question/resolve_plan.hpp"
 #include "report/diagnosis.hpp"
 
@@ -17,8 +22,44 @@ struct Measurement {
   std::optional<double> profiled{};  ///< steps that it covers; nothing: as it says itself, else one
 };
 
-/// Prices the plan as asked and with every cause of causes.hpp. InputError as resolve_plan, and
+/// Prices the plan as asked and with every cause of causes.cpp. InputError as resolve_plan, and
 /// where nothing says how long a step takes.
 [[nodiscard]] DiagnosisReport diagnose(const PlanRequest& asked, const Measurement& measured);
+
+/// The same question with one thing changed.
+struct Cause {
+  std::string what;
+  std::string check;
+  double odds = 0.1;  ///< before any measurement, against a run in which nothing is wrong
+  PlanRequest request;
+  ProblemFiles files;
+};
+
+/// Those that the question leaves open, and faults that no setting states. `given` is the plan as
+/// it would be priced.
+[[nodiscard]] std::vector<Cause> possible_causes(const PlanRequest& asked,
+                                                 const ResolvedPlan& given);
+
+/// The terms of one step of the busiest device.
+struct StepTerms {
+  std::array<Seconds, io::kProfileTerms> kernels{};
+  Seconds exposed{};  ///< messages beside which nothing computes
+  Seconds idle{};     ///< waits for other stages, and for the host
+  Seconds site{};     ///< further time, of which nothing says where it goes
+};
+
+[[nodiscard]] StepTerms predicted_terms(const Network& network, const PlanReport& plan);
+
+/// Rows for the reader, of a profile of so many steps; terms that neither has are left out.
+[[nodiscard]] std::vector<TermReport> terms_beside(const StepTerms& predicted,
+                                                   const io::StepProfile& measured, double steps);
+
+/// How well a prediction explains the measured parts: a density, of the parts that are at least a
+/// fiftieth of a step. `sigma` is the deviation of the logarithm of a part.
+[[nodiscard]] double density_of_terms(const StepTerms& predicted, const io::StepProfile& measured,
+                                      double steps, double sigma);
+
+/// Medians, scatter and the slowest rank.
+[[nodiscard]] StepTimes step_times(const std::vector<io::RankStep>& steps);
 
 }  // namespace plansearch

@@ -83,7 +83,7 @@ std::variant<LadderReport, Infeasible> climb_ladder(const ResolvedQuestion& aske
   if (sizes.empty()) sizes = ladder_sizes(*asked.problem.cluster);
   for (const int gpus : sizes) {
     if (session.stopped()) break;
-    auto found = session.report(asked, gpus, fmt::format("{} GPUs", gpus), NameMisses::No);
+    auto found = session.report(asked, gpus, fmt::format("{} GPUs", gpus), SideQuestions::OfPlans);
     if (auto* infeasible = std::get_if<Infeasible>(&found)) {
       refusal = std::move(*infeasible);
     } else {
@@ -97,7 +97,8 @@ std::variant<LadderReport, Infeasible> climb_ladder(const ResolvedQuestion& aske
   SearchReport& chosen = ladder.rungs[ladder.chosen].report;
   if (chosen.plans.empty() && !session.stopped()) {
     const int gpus = chosen.question.gpus;
-    chosen = std::get<SearchReport>(session.report(asked, gpus, "nearest misses", NameMisses::Yes));
+    chosen =
+        std::get<SearchReport>(session.report(asked, gpus, "nearest misses", SideQuestions::All));
   }
   return ladder;
 }

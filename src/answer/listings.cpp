@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "answer/listings.hpp"
+#include "answer/show.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ranges.hpp"
 #include "base/units.hpp"
 #include "exporters/export_plan.hpp"
 #include "plansearch/degree_table.hpp"
@@ -21,7 +22,6 @@
 namespace plansearch {
 namespace {
 
-/// Rows of text.
 struct Listing {
   std::vector<TextColumn> columns;
   std::vector<std::string> keys;  ///< of JSON and CSV, by column
@@ -196,7 +196,6 @@ std::string degrees_text(const PinnedDegrees& degrees) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-/// Plans that were published.
 Listing list_recipes(const ShippedData& data) {
   Listing listing{{{"recipe", Align::Left},
                    {"model", Align::Left},
@@ -235,14 +234,11 @@ constexpr std::array kListings{
 }  // namespace
 
 std::vector<std::string> listing_names() {
-  std::vector<std::string> names;
-  for (const ListingRow& row : kListings) names.emplace_back(row.name);
-  return names;
+  return transformed<std::string>(kListings, &ListingRow::name);
 }
 
 std::string list_shipped(std::string_view what, Format format, int columns) {
-  const auto row = std::find_if(kListings.begin(), kListings.end(),
-                                [&](const ListingRow& known) { return known.name == what; });
+  const auto row = std::ranges::find(kListings, what, &ListingRow::name);
   PLANSEARCH_CHECK(row != kListings.end());
   const Listing listing = row->list();
   auto items = nlohmann::ordered_json::array();

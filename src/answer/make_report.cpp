@@ -7,18 +7,31 @@
 #include <algorithm>
 
 #include "evaluate/answer/interval.hpp"
+#include "evaluate/answer/open_switches.hpp"
+#include "evaluate/step/priced_program.hpp"
+#include "io/hardware/profile_reader.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
-#include "plansearch/search.hpp"
 #include "plansearch/stop_token.hpp"
 #include "question/gpu_count.hpp"
 
 namespace plansearch {
 namespace {
 
+/// Without details where there is no time to simulate the plan once more.
+PlanReport described(const PlanEvaluator& evaluator, const PlanCandidate& candidate) {
+  const ParallelPlan plan = whole_plan(evaluator, candidate);
+  try {
+    check_stop();
+    return report_plan(evaluator, plan, candidate.estimate);
+  } catch (const Stopped&) {
+    return rate_plan(evaluator, plan, candidate.estimate);
+  }
+}
+
 /// The plans that stand for a group first, in ranks 1 and on; their variants behind them.
 std::vector<PlanReport> ranked_reports(const PlanEvaluator& evaluator,
-                                       const std::vector<PlanCandidate>& ranked, std::size_t top,
-                                       const StopPoll& poll) {
+                                       const std::vector<PlanCandidate>& ranked, std::size_t top) {
   const double sigma = evaluator.problem().framework->constants.paired_sigma;
   const auto ties_with = [&](const PlanReport& better, const PlanReport& report) {
     return probability_faster(better.estimate.step.total(), report.estimate.step.total(), sigma) <
@@ -27,10 +40,14 @@ std::vector<PlanReport> ranked_reports(const PlanEvaluator& evaluator,
   std::vector<PlanGroup> groups = grouped_variants(ranked, sigma, top);
   std::vector<PlanReport> reports;
   constexpr std::size_t kInAnyTime = 10;  // plans
-  const auto is_late = [&] { return reports.size() >= kInAnyTime && poll.is_late(); };
+  const auto is_late = [&] {
+    return reports.size() >= kInAnyTime && stop_reason() != StopReason::None;
+  };
+  const bool quick = !is_listed(evaluator.problem());  // milliseconds a plan
   const auto add = [&](const PlanCandidate& candidate) -> PlanReport& {
-    PlanReport report =
-        report_plan(evaluator, whole_plan(evaluator, candidate), candidate.estimate);
+    const bool in_any_time = quick && reports.size() < kInAnyTime;
+    const StopScope scope(in_any_time ? nullptr : stop_token());
+    PlanReport report = described(evaluator, candidate);
     report.rank = static_cast<int>(reports.size()) + 1;
     if (!reports.empty()) {
       report.ties = {ties_with(reports.back(), report), ties_with(reports.front(), report)};
@@ -60,7 +77,7 @@ std::vector<PlanReport> front_reports(const PlanEvaluator& evaluator,
   const double tie = tied_ratio(evaluator.problem().framework->constants.paired_sigma);
   std::vector<PlanReport> reports;
   for (const PlanCandidate& member : front) {
-    PlanReport report = report_plan(evaluator, whole_plan(evaluator, member), member.estimate);
+    PlanReport report = described(evaluator, member);
     const auto leads = [&](const PlanReport& faster) {
       const Estimate& best = faster.estimate;
       return !member.written && faster.plan.written.empty() && !faster.variant_of &&
@@ -68,7 +85,7 @@ std::vector<PlanReport> front_reports(const PlanEvaluator& evaluator,
              report.estimate.step.total() < best.step.total() * tie &&
              report.estimate.memory.total() > best.memory.total() * (1.0 - kSameMemory);
     };
-    const auto leader = std::find_if(reports.begin(), reports.end(), leads);
+    const auto leader = std::ranges::find_if(reports, leads);
     if (leader != reports.end()) {
       report.variant_of = static_cast<int>(leader - reports.begin()) + 1;
       leader->variants.push_back(member.plan);
@@ -96,13 +113,15 @@ std::optional<PlanReport> faster_tight(const PlanEvaluator& evaluator, const Sea
   const double surely =
       probability_faster(result.tight->estimate.step.total(), first.estimate.step.total(), sigma);
   if (surely < kTieProbability) return std::nullopt;
-  return report_plan(evaluator, whole_plan(evaluator, *result.tight), result.tight->estimate);
+  return described(evaluator, *result.tight);
 }
 
 void advise_padding(SearchReport& report, const PlanEvaluator& evaluator, const ParallelPlan& plan,
                     const Estimate& estimate) {
-  if (auto text = padding_advice(evaluator.problem(), plan, estimate.step.total())) {
-    report.advice.push_back(*std::move(text));
+  try {
+    auto text = padding_advice(evaluator.problem(), plan, estimate.step.total());
+    if (text) report.advice.push_back(*std::move(text));
+  } catch (const Stopped&) {  // the plans are shown without advice
   }
 }
 
@@ -122,8 +141,8 @@ CountsReport counts_report(const SearchResult& result) {
     if (counts.rejected[i] == 0) continue;
     report.rejected.emplace_back(to_text(static_cast<Obstacle>(i)), counts.rejected[i]);
   }
-  std::stable_sort(report.rejected.begin(), report.rejected.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::stable_sort(report.rejected,
+                           [](const auto& a, const auto& b) { return a.second > b.second; });
   return report;
 }
 
@@ -151,6 +170,53 @@ std::string optimality(const SearchResult& result) {
   }
   return fmt::format("stopped early: the best so far, {:.1f} % of space {} not searched",
                      left * 100.0, space);
+}
+
+/// "; p10 - p90 are over what is not stated: recompute (none here, 94 % of runs; full 3 %, 1.29x);
+/// recompute matters most: p90 / p10 1.41, 1.39 where it is stated". Empty where it hardly matters.
+std::string unstated_text(const std::vector<OpenSwitch>& open, const PlanReport& plan) {
+  constexpr double kRare = 0.02;   // of runs
+  constexpr double kWorth = 1.01;  // of p90 over p10
+  const double now = plan.p90 / plan.p10;
+  if (open.empty() || now < kWorth * open.front().stated) return {};
+  std::vector<std::string> switches;
+  for (const OpenSwitch& found : open) {
+    std::vector<std::string> values;
+    for (const SwitchValue& value : found.values) {
+      const std::string text = value_text(found.degree, value.value);
+      const bool own = value.value == found.assumed;
+      if (own)
+        values.push_back(fmt::format("{} here, {:.0f} % of runs", text, 100.0 * value.share));
+      if (own || value.share < kRare) continue;
+      values.push_back(fmt::format("{} {:.0f} %, {:.2f}x", text, 100.0 * value.share, value.ratio));
+    }
+    switches.push_back(fmt::format("{} ({})", row_of(found.degree).key, fmt::join(values, "; ")));
+  }
+  return fmt::format(
+      "; p10 - p90 are over what is not stated: {}; {} matters most: p90 / p10 {:.2f}, {:.2f} "
+      "where it is stated",
+      fmt::join(switches, ", "), row_of(open.front().degree).key, now, open.front().stated);
+}
+
+void widen_by_unstated(const ResolvedPlan& given, const PlanEvaluator& evaluator,
+                       const SwitchPriors& priors, SearchReport& report) {
+  if (!given.degrees || given.plan.order.window || !given.shared.empty()) return;
+  const Problem& problem = given.problem;
+  const std::vector<Degree> open = open_switches(given.asked.request.degrees, *problem.framework);
+  const PlanDegrees& own = *given.degrees;
+  if (open.empty() || evaluator.obstacle(own)) return;
+  const EvaluationWorkspacePtr workspace = PlanEvaluator::make_workspace();
+  const Estimate estimate = evaluator.simulate(*evaluator.profile(own), own, *workspace);
+  const std::vector<PossiblePlan> plans =
+      possible_plans(evaluator, {own, estimate}, open, {priors, year_of(priors, {})}, *workspace);
+  if (plans.size() == 1) return;
+  const ErrorModel errors = error_model(problem);
+  const RelativeInterval interval = mixed_interval(plans, errors, problem.gpus);
+  PlanReport& plan = report.plans.front();
+  const Seconds step = plan.estimate.step.total();
+  plan.p10 = step * interval.p10;
+  plan.p90 = step * interval.p90;
+  report.evidence += unstated_text(open_switches_of(plans, open, errors, problem.gpus), plan);
 }
 
 }  // namespace
@@ -188,10 +254,10 @@ QuestionReport question_report(const ResolvedQuestion& asked, const Problem& pro
 
 SearchReport make_report(const ResolvedQuestion& asked, const PlanEvaluator& evaluator,
                          const SearchResult& result, std::size_t top, FrontShown front) {
-  const StopPoll poll;
+  const LastMoment moment;
   SearchReport report;
   report.question = question_report(asked, evaluator.problem());
-  report.plans = ranked_reports(evaluator, result.ranked, top, poll);
+  report.plans = ranked_reports(evaluator, result.ranked, top);
   if (front == FrontShown::Yes) report.front = front_reports(evaluator, result.front);
   for (const NearMiss& miss : result.misses) {
     if (!evaluator.host_fits(miss.estimate)) continue;  // device memory is not the limit
@@ -200,11 +266,12 @@ SearchReport make_report(const ResolvedQuestion& asked, const PlanEvaluator& eva
   report.admitted = result.admitted;
   report.faster_tight = faster_tight(evaluator, result);
   report.counts = counts_report(result);
-  if (!result.ranked.empty()) {
+  if (!result.ranked.empty() && stop_reason() == StopReason::None) {
     const PlanCandidate& first = result.ranked.front();
     advise_padding(report, evaluator, whole_plan(evaluator, first), first.estimate);
   }
-  report.stopped = result.completeness == Completeness::Stopped;
+  report.stopped =  // the search, or the report before all plans had their details
+      result.completeness == Completeness::Stopped || stop_reason() != StopReason::None;
   report.optimality = optimality(result);
   report.evidence =
       evidence_text(asked, report.question) + narrowing_text(evaluator.problem(), report.plans);
@@ -238,6 +305,21 @@ SearchReport make_prediction(const ResolvedQuestion& asked, const PlanEvaluator&
 
 SearchReport make_prediction(const ResolvedPlan& given) {
   return make_prediction(given.asked, PlanEvaluator(given.problem), given.plan);
+}
+
+SwitchPriors switch_priors(const ShippedData& data) {
+  return io::read_switch_priors(data.directory() / "validation" / "switch_priors.yaml");
+}
+
+SearchReport predict_as_asked(const ResolvedPlan& given, const PlanEvaluator& evaluator,
+                              const SwitchPriors& priors) {
+  SearchReport report = make_prediction(given.asked, evaluator, given.plan);
+  widen_by_unstated(given, evaluator, priors, report);
+  return report;
+}
+
+SearchReport predict_as_asked(const ResolvedPlan& given, const SwitchPriors& priors) {
+  return predict_as_asked(given, PlanEvaluator(given.problem), priors);
 }
 
 }  // namespace plansearch

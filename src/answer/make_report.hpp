@@ -9,9 +9,13 @@
 
 #include "plansearch/evaluator.hpp"
 #include "plansearch/load_problem.hpp"
+#include "plansearch/plan.hpp"
+#include "plansearch/problem.hpp"
 #include "plansearch/report.hpp"
 #include "plansearch/search.hpp"
+#include "plansearch/switch_priors.hpp"
 #include "question/resolve_plan.hpp"
+#include "report/comparison.hpp"
 
 namespace plansearch {
 
@@ -19,7 +23,6 @@ namespace plansearch {
 [[nodiscard]] std::string evidence_text(const ResolvedQuestion& asked,
                                         const QuestionReport& question);
 
-/// The question as reports name it.
 [[nodiscard]] QuestionReport question_report(const ResolvedQuestion& asked, const Problem& problem);
 
 /// Whether an answer shows the Pareto front.
@@ -55,5 +58,24 @@ enum class FrontShown { No, Yes };
 /// "no program is called any; plan 1 as a whole runs in: none; tp 8 in: megatron, ...": the
 /// shipped frameworks that run the plan, or each of its parts.
 [[nodiscard]] std::string programs_for(const Problem& problem, const PlanCandidate& first);
+
+/// The switches that laboratories ran with (validation/switch_priors.yaml). InputError for anything
+/// wrong in the file.
+[[nodiscard]] SwitchPriors switch_priors(const ShippedData& data);
+
+/// The prediction of the one plan, with p10 and p90 of all plans that the question may mean. Its
+/// evidence says which switches are left out and which matters most. As make_prediction where all
+/// are stated, or where the plan is listed stage by stage, or operator by operator.
+[[nodiscard]] SearchReport predict_as_asked(const ResolvedPlan& given,
+                                            const PlanEvaluator& evaluator,
+                                            const SwitchPriors& priors);
+[[nodiscard]] SearchReport predict_as_asked(const ResolvedPlan& given, const SwitchPriors& priors);
+
+/// `problem`: that of the plan. Values whose change moves neither step time nor memory are counted,
+/// not listed. The largest change of the step first. `goal`: a step time, to which each of them is
+/// solved by itself, up to 1,024 times or a part of 1,024.
+[[nodiscard]] SensitivityReport sensitivity_of(const ResolvedQuestion& asked,
+                                               const Problem& problem, const ParallelPlan& plan,
+                                               int threads, std::optional<Seconds> goal = {});
 
 }  // namespace plansearch

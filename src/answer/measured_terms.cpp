@@ -6,7 +6,7 @@
 //          are independent, log-normal for large ones and a fiftieth of the step for small ones.
 // Units: seconds of one step.
 // Checked by: tests/unit/question/measured_terms_test.cpp
-#include "answer/measured_terms.hpp"
+#include "answer/diagnose.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -28,8 +28,10 @@ ProfileTerm term_of(CostClass cost) {
     case CostClass::Product:
     case CostClass::GroupedProduct:
     case CostClass::ActivationProduct:
+    case CostClass::Scores:
       return ProfileTerm::Product;
     case CostClass::FusedAttention:
+    case CostClass::Recurrence:
       return ProfileTerm::Attention;
     case CostClass::Loss:
     case CostClass::Stream:
@@ -111,7 +113,7 @@ double quantile(std::vector<double> sorted, double share) {
 }
 
 double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   return quantile(std::move(values), 0.5);
 }
 
@@ -187,15 +189,15 @@ StepTimes step_times(const std::vector<io::RankStep>& steps) {
   }
   std::vector<double> sorted;
   for (const auto& [step, time] : slowest) sorted.push_back(time);
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   StepTimes times;
   times.steps = sorted.size();
   times.median = Seconds(quantile(sorted, 0.5));
   times.p10 = Seconds(quantile(sorted, 0.1));
   times.p90 = Seconds(quantile(sorted, 0.9));
   constexpr double kSlow = 1.5;
-  const auto slow = std::count_if(sorted.begin(), sorted.end(),
-                                  [&](double time) { return time > kSlow * times.median.value(); });
+  const auto slow = std::ranges::count_if(
+      sorted, [&](double time) { return time > kSlow * times.median.value(); });
   times.slow_share = static_cast<double>(slow) / static_cast<double>(sorted.size());
   if (by_rank.size() < 2) return times;
   std::vector<double> medians;

@@ -15,6 +15,7 @@
 #include "plan/stages/gangs.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/degree_table.hpp"
+#include "plansearch/stop_token.hpp"
 #include "question/framework_flags.hpp"
 #include "schedule/table.hpp"
 
@@ -34,7 +35,7 @@ std::vector<PlanDegrees> other_orders(const PlanDegrees& plan, const Framework& 
   for (const ScheduleId id : all_schedules()) {
     const Schedule& row = schedule_row(id);
     if (!suits(id, network)) continue;
-    if (row.tuned || std::find(listed.begin(), listed.end(), id) != listed.end()) continue;
+    if (row.tuned || std::ranges::find(listed, id) != listed.end()) continue;
     PlanDegrees other = plan;
     other.schedule = id;
     if (!row.chunks.contains(other.chunks)) other.chunks = row.chunks.fewest;
@@ -44,50 +45,6 @@ std::vector<PlanDegrees> other_orders(const PlanDegrees& plan, const Framework& 
   }
   return plans;
 }
-
-}  // namespace
-
-std::vector<BeyondReport> beyond_framework(const PlanEvaluator& evaluator,
-                                           std::span<const PlanCandidate> ranked) {
-  std::vector<BeyondReport> reports;
-  if (ranked.empty()) return reports;
-  Problem problem = evaluator.problem();
-  Framework wider = *problem.framework;
-  wider.schedules = schedule_names();
-  problem.framework = std::make_shared<const Framework>(std::move(wider));
-  const PlanEvaluator beyond(problem);
-  const auto workspace = PlanEvaluator::make_workspace();
-  BoundLadder ladder(beyond, *workspace);
-  std::vector<PlanCandidate> found;
-  for (const PlanCandidate& candidate : ranked.first(std::min(kLooked, ranked.size()))) {
-    for (const PlanDegrees& plan : other_orders(candidate.plan, *evaluator.problem().framework,
-                                                *evaluator.problem().network)) {
-      const bool known = std::any_of(found.begin(), found.end(),
-                                     [&](const PlanCandidate& f) { return f.plan == plan; });
-      if (known || beyond.obstacle(plan)) continue;
-      if (ladder.bound(Rung::EndStages, plan).memory > beyond.memory_limit()) continue;
-      const Estimate estimate = beyond.simulate(*beyond.profile(plan), plan, *workspace);
-      if (beyond.memory_fit(estimate.memory.total()) != MemoryFit::Fits) continue;
-      found.push_back({plan, estimate});
-    }
-  }
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-    return a.estimate.step.total() < b.estimate.step.total();
-  });
-  const double sigma = problem.framework->constants.paired_sigma;
-  const Seconds best = ranked.front().estimate.step.total();
-  std::set<ScheduleId> shown;  // the best plan of each order
-  for (const PlanCandidate& plan : found) {
-    const double surely = probability_faster(plan.estimate.step.total(), best, sigma);
-    if (surely < kTieProbability || shown.size() == kShown) break;
-    if (!shown.insert(plan.plan.schedule).second) continue;
-    reports.push_back(
-        {"orders that it does not run", report_plan(beyond, plan.plan, plan.estimate)});
-  }
-  return reports;
-}
-
-namespace {
 
 /// Degrees that make sense together alone.
 constexpr std::array kParts{
@@ -147,8 +104,49 @@ bool runs(const PlanCandidate& candidate, const Problem& problem, const Framewor
 
 }  // namespace
 
+std::vector<BeyondReport> beyond_framework(const PlanEvaluator& evaluator,
+                                           std::span<const PlanCandidate> ranked) {
+  std::vector<BeyondReport> reports;
+  if (ranked.empty()) return reports;
+  Problem problem = evaluator.problem();
+  Framework wider = *problem.framework;
+  wider.schedules = schedule_names();
+  problem.framework = std::make_shared<const Framework>(std::move(wider));
+  const PlanEvaluator beyond(problem);
+  const auto workspace = PlanEvaluator::make_workspace();
+  BoundLadder ladder(beyond, *workspace);
+  std::vector<PlanCandidate> found;
+  for (const PlanCandidate& candidate : ranked.first(std::min(kLooked, ranked.size()))) {
+    for (const PlanDegrees& plan : other_orders(candidate.plan, *evaluator.problem().framework,
+                                                *evaluator.problem().network)) {
+      const bool known =
+          std::ranges::any_of(found, [&](const PlanCandidate& f) { return f.plan == plan; });
+      if (known || beyond.obstacle(plan)) continue;
+      if (ladder.bound(Rung::EndStages, plan).memory > beyond.memory_limit()) continue;
+      const Estimate estimate = beyond.simulate(*beyond.profile(plan), plan, *workspace);
+      if (beyond.memory_fit(estimate.memory.total()) != MemoryFit::Fits) continue;
+      found.push_back({plan, estimate});
+      check_work();
+    }
+  }
+  std::ranges::stable_sort(found, [](const auto& a, const auto& b) {
+    return a.estimate.step.total() < b.estimate.step.total();
+  });
+  const double sigma = problem.framework->constants.paired_sigma;
+  const Seconds best = ranked.front().estimate.step.total();
+  std::set<ScheduleId> shown;  // the best plan of each order
+  for (const PlanCandidate& plan : found) {
+    const double surely = probability_faster(plan.estimate.step.total(), best, sigma);
+    if (surely < kTieProbability || shown.size() == kShown) break;
+    if (!shown.insert(plan.plan.schedule).second) continue;
+    reports.push_back(
+        {"orders that it does not run", report_plan(beyond, plan.plan, plan.estimate)});
+  }
+  return reports;
+}
+
 std::string programs_for(const Problem& problem, const PlanCandidate& first) {
-  const std::vector<Framework> all = shipped_programs();
+  const std::vector<Framework>& all = shipped_programs();
   const Network& network = *problem.network;
   const std::string whole =
       names_of(all, [&](const Framework& program) { return runs(first, problem, program); });

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "answer/advice.hpp"
 
 #include <fmt/format.h>
 

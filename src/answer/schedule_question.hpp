@@ -6,7 +6,6 @@
 #include <string>
 #include <variant>
 
-#include "report/ordering_report.hpp"
 #include "report/schedule_report.hpp"
 
 namespace plansearch {

@@ -6,12 +6,9 @@
 
 #include <algorithm>
 #include <memory>
-#include <string>
 #include <tuple>
 #include <utility>
-#include <vector>
 
-#include "answer/advice.hpp"
 #include "answer/export_question.hpp"
 #include "base/names.hpp"
 #include "base/units.hpp"
@@ -21,7 +18,6 @@
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/setting_table.hpp"
-#include "plansearch/shipped_data.hpp"
 #include "plansearch/space.hpp"
 #include "report/plan_cells.hpp"
 
@@ -37,8 +33,7 @@ struct Variant {
 /// The best of several variants, and how the next ones do; `whole` were searched to the end.
 std::string variants_text(std::vector<Variant> found, std::size_t whole, std::size_t all) {
   constexpr std::size_t kNamed = 3;
-  std::stable_sort(found.begin(), found.end(),
-                   [](const Variant& a, const Variant& b) { return a.order < b.order; });
+  std::ranges::stable_sort(found, {}, &Variant::order);
   std::vector<std::string> next;
   for (std::size_t i = 1; i < found.size() && next.size() < kNamed; ++i) {
     const auto& [admitted, step] = found[i].order;
@@ -64,7 +59,7 @@ SearchAnswer best_variant(const std::vector<OpenQuestion>& variants, SearchSessi
   std::size_t whole = 0;
   for (const auto& [asked, words] : variants) {
     if (session.stopped()) break;
-    SearchReport report = report_or_refuse(asked, *asked.gpus, words, NameMisses::Yes, session);
+    SearchReport report = report_or_refuse(asked, *asked.gpus, words, SideQuestions::All, session);
     whole += session.stopped() ? 0 : 1;
     const bool first = &asked == &variants.front().asked;
     bool better = first;
@@ -99,7 +94,7 @@ SearchAnswer searched(const std::vector<OpenQuestion>& variants, SearchSession& 
   if (variants.size() > 1) return best_variant(variants, session);
   const ResolvedQuestion& asked = variants.front().asked;
   if (!asked.gpus) return ladder_of(asked, session);
-  return {asked, report_or_refuse(asked, *asked.gpus, "searching", NameMisses::Yes, session)};
+  return {asked, report_or_refuse(asked, *asked.gpus, "searching", SideQuestions::All, session)};
 }
 
 /// Adds the side questions of the search: remedies or advice, and plans to compare with.
@@ -127,25 +122,13 @@ void decorate(SearchAnswer& answer, SearchSession& session, const std::string& v
   }
 }
 
-}  // namespace
-
-SearchAnswer answer_search(const std::vector<OpenQuestion>& variants, SearchSession& session,
-                           const std::string& version) {
-  SearchAnswer answer = searched(variants, session);
-  answer.cut_short = session.stopped();
-  decorate(answer, session, version);
-  return answer;
-}
-
-namespace {
-
 /// The question on a framework that refuses the features.
 ResolvedQuestion refusing(const ResolvedQuestion& asked, const std::vector<PlanFeature>& features) {
   ResolvedQuestion changed = asked;
   Framework framework = *asked.problem.framework;
   for (const FrameworkFeature& one : asked.problem.framework->features) {
-    const bool has = std::any_of(features.begin(), features.end(),
-                                 [&](const PlanFeature& f) { return f.name == one.name; });
+    const bool has =
+        std::ranges::any_of(features, [&](const PlanFeature& f) { return f.name == one.name; });
     if (has) framework.rules.push_back(one.without);
   }
   changed.problem.framework = std::make_shared<const Framework>(std::move(framework));
@@ -159,48 +142,15 @@ bool asks_for_them(const ProblemRequest& request, const Problem& problem) {
         .has_value();
   };
   if (breaks(request.degrees)) return true;
-  return std::any_of(degree_table().begin(), degree_table().end(), [&](const DegreeRow& row) {
+  return std::ranges::any_of(degree_table(), [&](const DegreeRow& row) {
     const std::vector<int>& listed = request.limits.listed(row.degree);
-    return !listed.empty() && std::all_of(listed.begin(), listed.end(), [&](int value) {
+    return !listed.empty() && std::ranges::all_of(listed, [&](int value) {
       PinnedDegrees one;
       one.pin(row.degree, value);
       return breaks(one);
     });
   });
 }
-
-}  // namespace
-
-std::optional<WithoutReport> without_features(const ResolvedQuestion& asked,
-                                              const SearchReport& report, SearchSession& session) {
-  if (report.plans.empty() || report.plans.front().features.empty()) return std::nullopt;
-  const PlanReport& first = report.plans.front();
-  std::vector<std::string> names;
-  for (const PlanFeature& feature : first.features) names.push_back(feature.name);
-  WithoutReport without;
-  without.features = fmt::format("{}", fmt::join(names, ", "));
-  const auto take = [&](PlanSummary plan, Seconds step) {
-    without.plan = std::move(plan);
-    without.step = step;
-    without.over_first = step / first.estimate.step.total() - 1.0;
-  };
-  // Ranked plans are the best of all, in order.
-  const auto ranked = std::find_if(report.plans.begin(), report.plans.end(),
-                                   [](const PlanReport& plan) { return plan.features.empty(); });
-  if (ranked != report.plans.end()) {
-    take(ranked->plan, ranked->estimate.step.total());
-    return without;
-  }
-  const ResolvedQuestion changed = refusing(asked, first.features);
-  const Problem& problem = changed.problem;
-  if (asks_for_them(changed.request, problem)) return std::nullopt;
-  const auto best = session.best(changed, report.question.gpus,
-                                 fmt::format("without {}", without.features), OfVariants::Shown);
-  if (best) take(PlanSummary(best->plan), best->estimate.step.total());
-  return without;
-}
-
-namespace {
 
 bool is_about(const Recipe& recipe, const ResolvedQuestion& asked, int gpus) {
   const auto same = [](const std::string& a, const std::string& b) {
@@ -258,15 +208,51 @@ PublishedReport priced(const Recipe& recipe, const ProblemRequest& request,
 
 void set_beside(const std::vector<PlanReport>& plans, PublishedReport& published) {
   if (plans.empty() || !published.reason.empty()) return;
-  const auto slower = std::find_if(plans.begin(), plans.end(), [&](const PlanReport& plan) {
-    return plan.estimate.step.total() >= published.step;
-  });
+  const auto slower = std::ranges::find_if(
+      plans, [&](const PlanReport& plan) { return plan.estimate.step.total() >= published.step; });
   const bool ranks = published.fits && slower != plans.end();
   published.rank = ranks ? static_cast<std::size_t>(slower - plans.begin()) + 1 : 0;
   published.over_first = published.step / plans.front().estimate.step.total() - 1.0;
 }
 
 }  // namespace
+
+SearchAnswer answer_search(const std::vector<OpenQuestion>& variants, SearchSession& session,
+                           const std::string& version) {
+  SearchAnswer answer = searched(variants, session);
+  answer.cut_short = session.stopped();
+  decorate(answer, session, version);
+  return answer;
+}
+
+std::optional<WithoutReport> without_features(const ResolvedQuestion& asked,
+                                              const SearchReport& report, SearchSession& session) {
+  if (report.plans.empty() || report.plans.front().features.empty()) return std::nullopt;
+  const PlanReport& first = report.plans.front();
+  std::vector<std::string> names;
+  for (const PlanFeature& feature : first.features) names.push_back(feature.name);
+  WithoutReport without;
+  without.features = fmt::format("{}", fmt::join(names, ", "));
+  const auto take = [&](PlanSummary plan, Seconds step) {
+    without.plan = std::move(plan);
+    without.step = step;
+    without.over_first = step / first.estimate.step.total() - 1.0;
+  };
+  // Ranked plans are the best of all, in order.
+  const auto ranked = std::ranges::find_if(
+      report.plans, [](const PlanReport& plan) { return plan.features.empty(); });
+  if (ranked != report.plans.end()) {
+    take(ranked->plan, ranked->estimate.step.total());
+    return without;
+  }
+  const ResolvedQuestion changed = refusing(asked, first.features);
+  const Problem& problem = changed.problem;
+  if (asks_for_them(changed.request, problem)) return std::nullopt;
+  const auto best = session.best(changed, report.question.gpus,
+                                 fmt::format("without {}", without.features), OfVariants::Shown);
+  if (best) take(PlanSummary(best->plan), best->estimate.step.total());
+  return without;
+}
 
 std::vector<PublishedReport> published_plans(const std::vector<Recipe>& recipes,
                                              const ResolvedQuestion& asked,
@@ -280,8 +266,7 @@ std::vector<PublishedReport> published_plans(const std::vector<Recipe>& recipes,
   const auto order = [](const PublishedReport& p) {
     return std::tuple(!p.reason.empty(), !p.fits, p.step);
   };
-  std::stable_sort(all.begin(), all.end(),
-                   [&](const auto& a, const auto& b) { return order(a) < order(b); });
+  std::ranges::stable_sort(all, [&](const auto& a, const auto& b) { return order(a) < order(b); });
   return all;
 }
 

@@ -3,13 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
-#include "answer/plan_file.hpp"
+#include "base/parallel.hpp"
 #include "plansearch/error.hpp"
-#include "plansearch/search.hpp"
+#include "plansearch/plan_report.hpp"
 #include "plansearch/stop_token.hpp"
 #include "question/degrees.hpp"
+#include "report/columns.hpp"
+#include "report/plan_cells.hpp"
+#include "report/plan_fields.hpp"
 #include "search/strategies/strategy.hpp"
 
 namespace plansearch {
@@ -34,6 +39,13 @@ SearchRequest request_of(const ResolvedQuestion& asked) {
   return made;
 }
 
+Format format_by_ending(const std::filesystem::path& path) {
+  if (path.extension() == ".csv") return Format::Csv;
+  if (path.extension() == ".jsonl") return Format::JsonLines;
+  throw InputError({path.string(), 0, 0}, "every plan goes to a .csv or a .jsonl file",
+                   "end the name in .csv or .jsonl");
+}
+
 }  // namespace
 
 SearchSession::SearchSession(SearchOptions options,
@@ -42,8 +54,8 @@ SearchSession::SearchSession(SearchOptions options,
 
 void SearchSession::ask_aside(std::vector<std::string>& findings, std::string_view what,
                               const std::function<void()>& question) {
-  constexpr std::chrono::seconds kLongest{1};
-  const StopToken token({.time = kLongest}, stop_token());
+  constexpr std::int64_t kMostSteps = 200'000'000;  // some two seconds of one core
+  const StopToken token({.work = kMostSteps}, stop_token());
   try {
     const StopScope scope(&token);
     question();
@@ -73,12 +85,12 @@ std::variant<SearchResult, Infeasible> SearchSession::run(const PlanEvaluator& e
 
 std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuestion& asked,
                                                              int gpus, const std::string& label,
-                                                             NameMisses misses) {
+                                                             SideQuestions beside) {
   const ProblemRequest& request = asked.request;
   if (!asked.decides_plans()) check_degrees_fit(request, asked.problem);
   const PlanEvaluator evaluator(with_gpus(asked, gpus));
   SearchOptions wanted = options_;
-  if (misses == NameMisses::No) wanted.misses = 0;
+  if (beside != SideQuestions::All) wanted.misses = 0;
   const bool layers_open = is_open(request, Degree::Recompute) &&
                            is_open(request, Degree::RecomputeLayers) && request.target.empty() &&
                            !asked.decides_plans();
@@ -98,10 +110,12 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
   if (all_ != nullptr) all_->add(result.counts);
   const bool fewest = layers_open && add_fewest_layers(evaluator, result) > 0;
   SearchReport report = make_report(asked, evaluator, result, options_.top, front_);
+  stopped_ = stopped_ || report.stopped;
   if (fewest) {
     report.counts.left_out.emplace_back(
         "partial recompute of plans dominated by a fully recomputed plan");
   }
+  if (beside == SideQuestions::None) return report;
   if (request.space.empty() && request.target.empty() && is_open(request, Degree::Schedule) &&
       !asked.decides_plans() && !stopped_) {
     ask_aside(report.advice, "orders that the framework does not run",
@@ -128,6 +142,7 @@ std::optional<PlanCandidate> SearchSession::best(const ResolvedQuestion& asked, 
       run(evaluator, request_of(asked), is_staged(space) ? kUsualSpace : space, wanted, label);
   const auto* result = std::get_if<SearchResult>(&found);
   check_stop();
+  check_work();
   if (result == nullptr || result->ranked.empty()) return std::nullopt;
   PlanCandidate best = result->ranked.front();
   if (which == OfVariants::Shown) {
@@ -136,6 +151,48 @@ std::optional<PlanCandidate> SearchSession::best(const ResolvedQuestion& asked, 
   }
   best.estimate = at_factor(best.estimate, evaluator.problem().site.factor);
   return best;
+}
+
+PlanFile::PlanFile(const std::filesystem::path& path, int threads)
+    : name_(path.string()), file_(path), format_(format_by_ending(path)), threads_(threads) {}
+
+void PlanFile::write(const QuestionReport& question, const PlanEvaluator& evaluator,
+                     std::span<const PlanCandidate> plans) {
+  const auto row_of = [&](const PlanCandidate& plan) {
+    return plan_row(question, rate_plan(evaluator, whole_plan(evaluator, plan), plan.estimate),
+                    RowKind::Collected);
+  };
+  if (!begun_ && format_ == Format::Csv && !plans.empty()) {
+    file_.append(csv_header(row_of(plans.front())));
+    begun_ = true;
+  }
+  std::vector<std::string> lines(plans.size());
+  parallel_for(plans.size(), threads_, [&](std::size_t i) {
+    const nlohmann::ordered_json row = row_of(plans[i]);
+    lines[i] = format_ == Format::Csv ? csv_line(row) : json_text(row) + "\n";
+  });
+  for (const std::string& line : lines) file_.append(line);
+}
+
+void PlanFile::add(const SearchCounts& counts) {
+  counts_.evaluated += counts.evaluated;
+  counts_.pruned += counts.pruned;
+  counts_.unvisited += counts.unvisited;
+  for (std::size_t i = 0; i < kObstacleCount; ++i) counts_.rejected[i] += counts.rejected[i];
+}
+
+std::string PlanFile::conclude() {
+  file_.commit();
+  std::string text = fmt::format("{}: {} plans", name_, grouped(counts_.evaluated));
+  if (counts_.pruned > 0) {
+    text += fmt::format("; not in it: {} that bounds ruled out unpriced (--exhaustive prices them)",
+                        grouped(counts_.pruned));
+  }
+  if (counts_.rejected_total() > 0) {
+    text += fmt::format("; {} rejected", grouped(counts_.rejected_total()));
+  }
+  if (counts_.unvisited > 0) text += fmt::format("; {} not priced", grouped(counts_.unvisited));
+  return text;
 }
 
 }  // namespace plansearch

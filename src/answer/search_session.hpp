@@ -2,14 +2,18 @@
 // Several searches on behalf of one question, and its side questions.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
 #include "answer/make_report.hpp"
+#include "io/document/file.hpp"
+#include "plansearch/evaluator.hpp"
 #include "plansearch/load_problem.hpp"
 #include "plansearch/report.hpp"
 #include "plansearch/search.hpp"
@@ -20,8 +24,12 @@ namespace plansearch {
 /// the fastest, or the one that tables show for all of them.
 enum class OfVariants { Fastest, Shown };
 
-/// Whether to look for the plans that exceed memory least, where nothing fits.
-enum class NameMisses { No, Yes };
+/// Questions that a report answers beside its own.
+enum class SideQuestions {
+  None,
+  OfPlans,  ///< orders that the framework does not run, frameworks for plan 1
+  All,      ///< and, where nothing fits, the plans that exceed memory least
+};
 
 class PlanFile;
 
@@ -34,7 +42,7 @@ class SearchSession {
   /// InputError for a degree that no plan of the network or the framework has.
   [[nodiscard]] std::variant<SearchReport, Infeasible> report(const ResolvedQuestion& asked,
                                                               int gpus, const std::string& label,
-                                                              NameMisses misses);
+                                                              SideQuestions beside);
   /// The best plan only, at the site asked about, without a report; nothing when none fits or there
   /// is none. Throws Stopped where there is no time to find it.
   [[nodiscard]] std::optional<PlanCandidate> best(const ResolvedQuestion& asked, int gpus,
@@ -46,8 +54,11 @@ class SearchSession {
   void write_all_to(PlanFile& file) { all_ = &file; }
   /// True when a search had to stop before its end.
   [[nodiscard]] bool stopped() const { return stopped_; }
-  /// Asks a side question for at most a second: what it has found by then has to do. Afterwards
-  /// `findings` ends with a line that says so, where there was no time to try all of `what`.
+  /// Something else than a search had to stop.
+  void note_stop() { stopped_ = true; }
+  /// Asks a side question for as much work as one core does in some two seconds, counted so that the answer does
+  /// not depend on the machine. Afterwards `findings` ends with a line that says so, where that was
+  /// too little for all of `what`.
   void ask_aside(std::vector<std::string>& findings, std::string_view what,
                  const std::function<void()>& question);
 
@@ -63,6 +74,29 @@ class SearchSession {
   bool stopped_ = false;
   FrontShown front_ = FrontShown::No;
   PlanFile* all_ = nullptr;
+};
+
+/// One flat row per plan, CSV or JSON lines by the ending of the name. Rows come in the order of
+/// the space, the same for any number of threads.
+class PlanFile {
+ public:
+  /// InputError for another ending, and when the file cannot be written.
+  PlanFile(const std::filesystem::path& path, int threads);
+
+  void write(const QuestionReport& question, const PlanEvaluator& evaluator,
+             std::span<const PlanCandidate> plans);
+  void add(const SearchCounts& counts);
+
+  /// Puts the file in its place; says what is in it, and what is not.
+  [[nodiscard]] std::string conclude();
+
+ private:
+  std::string name_;
+  io::NewFile file_;
+  Format format_;
+  int threads_;
+  SearchCounts counts_;
+  bool begun_ = false;
 };
 
 }  // namespace plansearch

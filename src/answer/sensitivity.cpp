@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "answer/sensitivity.hpp"
 
 #include <fmt/format.h>
 
@@ -7,12 +6,10 @@
 #include <array>
 #include <cmath>
 #include <functional>
-#include <optional>
 #include <utility>
 #include <variant>
 
 #include "answer/make_report.hpp"
-#include "base/names.hpp"
 #include "base/overrides.hpp"
 #include "base/parallel.hpp"
 #include "io/document/name_resolver.hpp"
@@ -66,6 +63,12 @@ std::optional<Evidence> evidence_of(const std::string& key, const Problem& probl
   return evidence_of(problem.cluster->provenance, key);
 }
 
+/// As the question names it, which may be a file, else the one that was taken.
+std::string named_framework(const ResolvedQuestion& asked, const Problem& problem) {
+  const Chosen<std::string> named = framework_name(asked.request);
+  return named.origin() == "default" ? problem.framework->name : named.value();
+}
+
 std::vector<FileQuantity> quantities(const ResolvedQuestion& asked, const Problem& problem) {
   const std::string set = asked.request.set.value_or("");
   const std::filesystem::path directory = shipped_data().directory();
@@ -74,9 +77,8 @@ std::vector<FileQuantity> quantities(const ResolvedQuestion& asked, const Proble
   std::vector<FileQuantity> all =
       io::cluster_quantities(asked.request.hardware, hardware,
                              overrides_of(set, OverriddenFile::Hardware), *problem.cluster);
-  for (FileQuantity& one :
-       io::framework_quantities(framework_name(asked.request).value(), frameworks,
-                                overrides_of(set, OverriddenFile::Framework))) {
+  for (FileQuantity& one : io::framework_quantities(named_framework(asked, problem), frameworks,
+                                                    overrides_of(set, OverriddenFile::Framework))) {
     all.push_back(std::move(one));
   }
   return all;
@@ -175,7 +177,7 @@ SensitivityReport sensitivity_of(const ResolvedQuestion& asked, const Problem& p
       report.rows.push_back(std::move(row));
     }
   }
-  std::stable_sort(report.rows.begin(), report.rows.end(), [](const auto& a, const auto& b) {
+  std::ranges::stable_sort(report.rows, [](const auto& a, const auto& b) {
     return std::abs(a.step_change) > std::abs(b.step_change);
   });
   return report;

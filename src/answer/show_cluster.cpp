@@ -2,7 +2,6 @@
 #include <variant>
 
 #include "answer/show.hpp"
-#include "answer/shown_rows.hpp"
 
 namespace plansearch {
 namespace {

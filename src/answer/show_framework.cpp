@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "answer/show.hpp"
-#include "answer/shown_rows.hpp"
 #include "exporters/exporter.hpp"
 #include "plan/legality/legality.hpp"
 #include "plansearch/degree_table.hpp"
@@ -101,10 +100,8 @@ std::vector<std::string_view> keys_saying(const exporters::Exporter& exporter,
   std::vector<std::string_view> names;
   for (const exporters::Document& document : exporter.documents) {
     for (const exporters::Key& key : document.keys) {
-      const bool says = std::find(key.says.begin(), key.says.end(), setting) != key.says.end();
-      if (says && std::find(names.begin(), names.end(), key.name) == names.end()) {
-        names.push_back(key.name);
-      }
+      const bool says = std::ranges::find(key.says, setting) != key.says.end();
+      if (says && std::ranges::find(names, key.name) == names.end()) names.push_back(key.name);
     }
   }
   return names;

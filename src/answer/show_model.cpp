@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <set>
 
 #include "answer/show.hpp"
-#include "answer/shown_rows.hpp"
-#include "io/model/model_reader.hpp"
 #include "io/model/model_writer.hpp"
 #include "plansearch/shipped_data.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "report/plan_cells.hpp"
 #include "workload/network_edges.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
@@ -53,6 +53,12 @@ ShownSection size_section(const ModelDescription& model,
   add("attention.head_size", model.attention.head_size);
   if (model.attention.window) rows.count("attention.window", *model.attention.window);
   add("mlp.width", model.mlp.width, model.mlp.gated ? "gated: three matrices" : "");
+  for (const MixerDescription& mixer : model.list.mixers) {
+    if (!mixer.recurrence) continue;
+    rows.count(mixer.name + ".heads", mixer.recurrence->heads, {},
+               fmt::format("{}, states of {} x {}", mixer.recurrence->form.name,
+                           mixer.recurrence->key_size, mixer.recurrence->value_size));
+  }
   if (model.moe) add_experts(rows, *model.moe);
   add("embedding.vocab", model.embedding.vocab,
       model.embedding.tied ? "logits use the embedding" : "");
@@ -71,6 +77,32 @@ ShownSection block_section(const Network& network, const std::map<std::string, P
   return rows.take();
 }
 
+/// Parameters that a token meets in products and norms; shared ones count once.
+double active_parameter_count(const Network& network) {
+  double total = 0.0;
+  std::set<std::string> seen;
+  for (const BlockRun& run : network.order) {
+    const Block& block = network.blocks[run.block];
+    for (const Operator& op : block.operators) {
+      for (const ParameterId id : op.parameters) {
+        const Parameter& parameter = block.parameter(id);
+        const bool shared = !parameter.shared_key.empty();
+        if (!shared && traits(op).cost == CostClass::LookUp) continue;
+        if (shared && !seen.insert(parameter.shared_key).second) continue;
+        double size = element_count(network, parameter.dims) * static_cast<double>(run.count);
+        const bool routed = std::any_of(parameter.dims.begin(), parameter.dims.end(), [&](DimId d) {
+          return network.dimension(d).role == DimRole::Expert;
+        });
+        if (routed)
+          size *= static_cast<double>(network.routing->top_k) /
+                  static_cast<double>(network.routing->experts);
+        total += size;
+      }
+    }
+  }
+  return total;
+}
+
 ShownSection total_section(const ModelDescription& model, const Network& network,
                            const std::map<std::string, Provenance>& known) {
   ShownRows rows("derived", known);
@@ -84,6 +116,8 @@ ShownSection total_section(const ModelDescription& model, const Network& network
                 "products, convolutions and attention, forward x 3");
     return rows.take();
   }
+  rows.number("active_parameters", active_parameter_count(network), "",
+              "that a token meets: of experts those it is sent to, of look-ups none");
   const auto tokens = static_cast<double>(std::max<std::int64_t>(1, model.training.seq_len));
   rows.number("flops_per_token", flops / tokens, "FLOP",
               "matmuls, causal attention and logits, forward x 3, at the default sequence");

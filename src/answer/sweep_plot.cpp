@@ -5,17 +5,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
 #include "base/names.hpp"
+#include "base/parse_as.hpp"
 #include "base/units.hpp"
 #include "io/document/file.hpp"
 #include "plansearch/error.hpp"
-#include "report/page/pictures.hpp"
+#include "report/page/page.hpp"
 
 namespace plansearch {
 namespace {
@@ -54,10 +54,8 @@ std::vector<Point> points_of(const AnswerTable& rows) {
 }
 
 std::optional<double> number_in(const std::string& text) {
-  double number = 0.0;
-  const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = end.ec == std::errc() && end.ptr == text.data() + text.size();
-  return whole && number > 0.0 ? std::optional(number) : std::nullopt;
+  const auto number = parse_as<double>(text);
+  return number && *number > 0.0 ? number : std::nullopt;
 }
 
 /// Keys that differ between points, and whether all their values are numbers.
@@ -68,8 +66,8 @@ std::map<std::string, bool> varied_keys(const std::vector<Point>& points) {
   std::map<std::string, bool> varied;
   for (const auto& [key, texts] : values) {
     if (texts.size() < 2) continue;
-    varied[key] = std::all_of(texts.begin(), texts.end(),
-                              [](const std::string& text) { return number_in(text).has_value(); });
+    varied[key] = std::ranges::all_of(
+        texts, [](const std::string& text) { return number_in(text).has_value(); });
   }
   return varied;
 }
@@ -107,8 +105,7 @@ page::Figure figure_of(const AnswerTable& rows) {
     const auto x = point.asked.find(axis);
     if (x == point.asked.end()) continue;
     const std::string name = name_of(point.asked, varied, axis);
-    auto curve = std::find_if(curves.begin(), curves.end(),
-                              [&](const page::Curve& known) { return known.name == name; });
+    auto curve = std::ranges::find(curves, name, &page::Curve::name);
     if (curve == curves.end() && curves.size() == kMostCurves) {
       left_out.insert(name);
       continue;
@@ -119,8 +116,7 @@ page::Figure figure_of(const AnswerTable& rows) {
                                          name, to_text(Seconds(point.seconds)))});
   }
   for (page::Curve& curve : curves)
-    std::sort(curve.points.begin(), curve.points.end(),
-              [](const auto& a, const auto& b) { return a.x < b.x; });
+    std::ranges::sort(curve.points, [](const auto& a, const auto& b) { return a.x < b.x; });
   page::CurvePicture picture;
   picture.alt =
       fmt::format("Step time over {}, both axes logarithmic.{}", axis,

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "answer/export_question.hpp"
 #include "plansearch/plan.hpp"

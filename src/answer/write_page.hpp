@@ -7,7 +7,9 @@
 
 #include "plansearch/load_problem.hpp"
 #include "plansearch/plan.hpp"
+#include "plansearch/problem.hpp"
 #include "plansearch/report.hpp"
+#include "report/schedule_report.hpp"
 
 namespace plansearch {
 
@@ -31,5 +33,15 @@ void write_page(const std::string& file, const ResolvedQuestion& asked, const Se
 /// InputError for a picture that the answer does not have, with what has it.
 void write_plots(const std::vector<std::string>& plots, const ResolvedQuestion& asked,
                  const SearchReport& report, const LadderReport* ladder = nullptr);
+
+struct TraceFile {
+  std::string name;    ///< empty: none is written
+  bool force = false;  ///< however many events it has
+};
+
+/// One step of a legal plan, or of a schedule by itself. Throws InputError for more than a million
+/// events that are not forced.
+void write_trace(const Problem& problem, const ParallelPlan& plan, const TraceFile& file);
+void write_trace(const ScheduleReport& report, const TraceFile& file);
 
 }  // namespace plansearch

@@ -51,12 +51,18 @@ unsigned byte_at(std::string_view text, std::size_t at) {
   return at < text.size() ? static_cast<unsigned char>(text[at]) : 0;
 }
 
-/// Bytes of the control character there: of ASCII, or U+0080 to U+009F in UTF-8. 0: none.
+/// Bytes of the control character there: of ASCII, U+0080 to U+009F in UTF-8, or one that turns the
+/// direction of what follows (U+202A to U+202E, U+2066 to U+2069). 0: none.
 std::size_t control_length(std::string_view text, std::size_t at) {
   const unsigned byte = byte_at(text, at);
   if (byte < 0x20 || byte == 0x7F) return 1;
   const unsigned next = byte_at(text, at + 1);
-  return byte == 0xC2 && next >= 0x80 && next < 0xA0 ? 2 : 0;
+  if (byte == 0xC2) return next >= 0x80 && next < 0xA0 ? 2 : 0;
+  if (byte != 0xE2) return 0;
+  const unsigned last = byte_at(text, at + 2);
+  const bool turns = (next == 0x80 && last >= 0xAA && last <= 0xAE) ||
+                     (next == 0x81 && last >= 0xA6 && last <= 0xA9);
+  return turns ? 3 : 0;
 }
 
 bool continues_a_character(char c) {
@@ -107,14 +113,11 @@ std::vector<std::string> nearest_names(std::string_view name, std::span<const st
     }
     scored.push_back({distance, &candidate});
   }
-  std::stable_sort(scored.begin(), scored.end(),
-                   [](const Scored& a, const Scored& b) { return a.distance < b.distance; });
+  std::ranges::stable_sort(scored, {}, &Scored::distance);
   std::vector<std::string> nearest;
   for (const Scored& s : scored) {
     if (nearest.size() == count || s.distance > scored.front().distance + 2) break;
-    if (std::find(nearest.begin(), nearest.end(), *s.name) == nearest.end()) {
-      nearest.push_back(*s.name);
-    }
+    if (std::ranges::find(nearest, *s.name) == nearest.end()) nearest.push_back(*s.name);
   }
   return nearest;
 }

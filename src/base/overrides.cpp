@@ -44,8 +44,8 @@ Override parse_override(const std::string& text) {
     throw InputError({}, fmt::format("{}: no value", result.typed), kForm);
   result.path = split(trimmed(text.substr(0, equals), kBlanks), ".");
   result.value = trimmed(text.substr(equals + 1), kBlanks);
-  const bool gap = std::any_of(result.path.begin(), result.path.end(),
-                               [](const std::string& key) { return key.empty(); });
+  const bool gap =
+      std::ranges::any_of(result.path, [](const std::string& key) { return key.empty(); });
   if (gap) throw InputError({}, fmt::format("{}: a key is empty", result.typed), kForm);
   if (result.value.empty())
     throw InputError({}, fmt::format("{}: the value is empty", result.typed), kForm);

@@ -32,7 +32,11 @@ Bytes resident_memory() {
 }  // namespace
 
 StopToken::StopToken(const StopLimits& limits, const StopToken* outer)
-    : memory_(limits.memory), signal_(limits.signal), outer_(outer) {
+    : memory_(limits.memory),
+      signal_(limits.signal),
+      outer_(outer),
+      after_outer_(limits.after_outer),
+      most_work_(limits.work) {
   constexpr std::chrono::duration<double> kLongest = std::chrono::hours(24 * 365);
   if (limits.time && *limits.time < kLongest) {
     end_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(*limits.time);
@@ -43,9 +47,29 @@ StopReason StopToken::reason() const {
   StopReason known = reason_.load(std::memory_order_relaxed);
   if (known != StopReason::None) return known;
   known = look();
-  if (known == StopReason::None && outer_ != nullptr) known = outer_->reason();
+  if (known == StopReason::None && outer_ != nullptr) known = look_at_outer();
   if (known != StopReason::None) reason_.store(known, std::memory_order_relaxed);
   return known;
+}
+
+void StopToken::count_work(std::int64_t units) const {
+  if (most_work_) work_.fetch_add(units, std::memory_order_relaxed);
+  if (outer_ != nullptr) outer_->count_work(units);
+}
+
+bool StopToken::is_work_done() const {
+  if (most_work_ && work_.load(std::memory_order_relaxed) > *most_work_) return true;
+  return outer_ != nullptr && outer_->is_work_done();
+}
+
+StopReason StopToken::look_at_outer() const {
+  const StopReason outer = outer_->reason();
+  if (outer == StopReason::None || after_outer_.count() == 0) return outer;
+  const Clock::rep now = Clock::now().time_since_epoch().count();
+  Clock::rep end = 0;
+  outer_end_.compare_exchange_strong(end, now, std::memory_order_relaxed);
+  const bool over = end != 0 && now - end >= Clock::duration(after_outer_).count();
+  return over ? outer : StopReason::None;
 }
 
 StopReason StopToken::look() const {
@@ -80,6 +104,14 @@ StopReason stop_reason() {
 void check_stop() {
   const StopReason reason = stop_reason();
   if (reason != StopReason::None) throw Stopped(reason);
+}
+
+void count_work(std::int64_t steps) {
+  if (current != nullptr) current->count_work(steps);
+}
+
+void check_work() {
+  if (current != nullptr && current->is_work_done()) throw Stopped(StopReason::WorkLimit);
 }
 
 }  // namespace plansearch

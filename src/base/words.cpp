@@ -104,9 +104,8 @@ std::string_view to_text(DispatcherId id) {
 std::optional<DispatcherId> find_dispatcher(std::string_view word) {
   if (word == kAny) return kAnyDispatcher;
   const auto& names = dispatcher_names();
-  const auto found = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
-    return plain(name) == plain(word);
-  });
+  const auto found = std::ranges::find_if(
+      names, [&](const std::string& name) { return plain(name) == plain(word); });
   if (found == names.end()) return std::nullopt;
   return static_cast<DispatcherId>(found - names.begin());
 }
@@ -151,7 +150,7 @@ std::string_view to_text(LayerModule module) {
 }
 
 std::optional<LayerModule> find_layer_module(std::string_view word) {
-  const auto* found = std::find(kModuleWords.begin(), kModuleWords.end(), word);
+  const auto* found = std::ranges::find(kModuleWords, word);
   if (found == kModuleWords.end()) return std::nullopt;
   return static_cast<LayerModule>(found - kModuleWords.begin());
 }

@@ -26,9 +26,8 @@ int run_compare(const Options& options) {
   for (const std::string& note : report.notes) print_note(note, options);
   run.conclude_all(options);
   output.write(render_comparison(report, format_of(options), columns_of(options)));
-  const bool any = std::any_of(report.rows.begin(), report.rows.end(), [](const ComparedRow& row) {
-    return row.plan.has_value() && row.fits;
-  });
+  const bool any = std::ranges::any_of(
+      report.rows, [](const ComparedRow& row) { return row.plan.has_value() && row.fits; });
   return exit_code_after(run, options, code_of(any, run.stopped()));
 }
 

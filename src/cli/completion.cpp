@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/completion.hpp"
-
+// Completion scripts, generated from the command line itself so that they cannot fall behind it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,7 +9,9 @@
 #include <set>
 #include <vector>
 
-#include "cli/options.hpp"
+#include "base/ranges.hpp"
+#include "cli/commands.hpp"
+#include "cli/output.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -95,9 +96,7 @@ std::string value_text(const Word& word, const ValueTexts& texts) {
 }
 
 std::vector<std::string> names(const std::vector<Word>& words) {
-  std::vector<std::string> result;
-  for (const Word& word : words) result.push_back(word.name);
-  return result;
+  return transformed(words, &Word::name);
 }
 
 std::string bash(const CommandWords& top, const std::vector<CommandWords>& commands) {
@@ -121,8 +120,7 @@ std::string bash(const CommandWords& top, const std::vector<CommandWords>& comma
     }
     by_command += " ;;\n";
   }
-  std::vector<std::string> command_names;
-  for (const CommandWords& command : commands) command_names.push_back(command.name);
+  std::vector<std::string> command_names = transformed(commands, &CommandWords::name);
   return fmt::format(R"(# plansearch completion for bash: source <(plansearch completion bash)
 _plansearch() {{
   local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} command= own= word
@@ -239,8 +237,6 @@ std::string fish(const CommandWords& top, const std::vector<CommandWords>& comma
   return text;
 }
 
-}  // namespace
-
 std::string completion_script(std::string_view shell) {
   Options options;
   CLI::App app("", "plansearch");
@@ -254,6 +250,14 @@ std::string completion_script(std::string_view shell) {
   if (shell == "bash") return bash(top, commands);
   if (shell == "zsh") return zsh(top, commands);
   return fish(top, commands);
+}
+
+}  // namespace
+
+int run_completion(const Options& options) {
+  const Output output(options);
+  output.write(completion_script(options.argument));
+  return kExitOk;
 }
 
 }  // namespace plansearch::cli

@@ -5,11 +5,9 @@
 #include <optional>
 #include <utility>
 
-#include "answer/advice.hpp"
-#include "answer/sensitivity.hpp"
-#include "answer/unstated.hpp"
+#include "answer/make_report.hpp"
+#include "answer/search_answer.hpp"
 #include "answer/write_page.hpp"
-#include "answer/write_trace.hpp"
 #include "base/units.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
@@ -17,6 +15,7 @@
 #include "evaluate/answer/plan_details.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/shipped_data.hpp"
+#include "plansearch/stop_token.hpp"
 #include "question/degrees.hpp"
 #include "question/resolve_plan.hpp"
 #include "report/comparison.hpp"
@@ -53,7 +52,7 @@ Explained searched(const Options& options, SearchSession& session) {
                      "plansearch explain result.json#1, or plansearch explain --hw H --model M "
                      "--gpus N");
   }
-  Explained result{report_or_refuse(inputs, *inputs.gpus, "searching", NameMisses::Yes, session),
+  Explained result{report_or_refuse(inputs, *inputs.gpus, "searching", SideQuestions::All, session),
                    inputs,
                    with_gpus(inputs, *inputs.gpus),
                    {},
@@ -78,8 +77,8 @@ Explained given(const Options& options, SearchSession& session) {
   }
   ResolvedQuestion others = plan.asked;
   others.request.degrees = {};
-  SearchReport found =
-      report_or_refuse(others, plan.problem.gpus, "looking for rivals", NameMisses::No, session);
+  SearchReport found = report_or_refuse(others, plan.problem.gpus, "looking for rivals",
+                                        SideQuestions::None, session);
   for (PlanReport& rival : found.plans) {
     if (*rival.plan.plan == plan.plan) continue;
     rival.rank = 2;
@@ -108,7 +107,8 @@ std::string explanation(const Explained& explained, bool timeline, int columns) 
   first.plans.resize(1);
   const PlanReport& plan = first.plans.front();
   std::string text = render_prediction(first, Format::Table, columns);
-  const std::string picture = picture_of(explained, timeline, columns);
+  const std::string picture =
+      unless_stopped([&] { return picture_of(explained, timeline, columns); });
   if (!picture.empty()) text += "\n" + (timeline ? picture : verbatim(picture, columns));
   text += fmt::format("\none micro-batch on stage {}, before anything hides\n{}",
                       plan.estimate.busiest_stage, operator_table(plan.operators, columns));
@@ -127,24 +127,25 @@ std::string explanation(const Explained& explained, bool timeline, int columns) 
   return wrapped(text, columns);
 }
 
-}  // namespace
+/// Adds findings beside the plan and its price, as far as there is time.
+void add_findings(const Options& options, Explained& explained) {
+  if (!explained.plan) return;
+  if (options.sensitivity || !options.goal.empty()) {
+    explained.sensitivity = unless_stopped([&] {
+      return std::optional(sensitivity_of(explained.asked, explained.problem, *explained.plan,
+                                          threads_of(options),
+                                          parse_quantity<Seconds>(options.goal)));
+    });
+    if (!explained.sensitivity) {
+      print_note("note: stopped before the sensitivities were found", options);
+    }
+  }
+  if (explained.report.plans.empty()) return;
+  explained.report.plans.front().redistributions = unless_stopped(
+      [&] { return redistributions(PlanEvaluator(explained.problem), *explained.plan); });
+}
 
-int run_explain(const Options& options) {
-  const Output output(options);
-  Options two = options;
-  two.top = 2;
-  SearchRun run(two);
-  Explained explained =
-      options.plan.empty() ? searched(two, run.session()) : given(two, run.session());
-  if ((options.sensitivity || !options.goal.empty()) && explained.plan) {
-    explained.sensitivity =
-        sensitivity_of(explained.asked, explained.problem, *explained.plan, threads_of(options),
-                       parse_quantity<Seconds>(options.goal));
-  }
-  if (explained.plan && !explained.report.plans.empty()) {
-    explained.report.plans.front().redistributions =
-        redistributions(PlanEvaluator(explained.problem), *explained.plan);
-  }
+void write_answer(const Options& options, const Explained& explained, const Output& output) {
   const SearchReport& report = explained.report;
   const Format format = format_of(options);
   if (format == Format::Json && (explained.rival || explained.sensitivity)) {
@@ -155,8 +156,24 @@ int run_explain(const Options& options) {
     output.write(explanation(explained, options.timeline, columns_of(options)));
   }
   write_plots(options.plots, explained.asked, report);
-  if (explained.plan)
-    write_trace(explained.problem, *explained.plan, {options.trace, options.force});
+  if (explained.plan) write_trace_unless_stopped(explained.problem, *explained.plan, options);
+}
+
+}  // namespace
+
+int run_explain(const Options& options) {
+  const Output output(options);
+  Options two = options;
+  two.top = 2;
+  SearchRun run(two);
+  Explained explained =
+      options.plan.empty() ? searched(two, run.session()) : given(two, run.session());
+  {
+    const LastMoment moment;
+    add_findings(options, explained);
+    write_answer(options, explained, output);
+  }
+  const SearchReport& report = explained.report;
   const bool fits = !report.plans.empty() && report.misses.empty();
   return exit_code_after(run, options, fits ? kExitOk : kExitInfeasible);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/help.hpp"
+#include "cli/option_kinds.hpp"
 
 #include <fmt/format.h>
 

@@ -17,7 +17,7 @@
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/parse.hpp"
-#include "cli/stopping.hpp"
+#include "cli/progress.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch::cli {

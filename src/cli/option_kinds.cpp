@@ -50,7 +50,7 @@ void take_setting(ProblemRequest& request, const SettingRow& row, const std::str
 void restrict_to(CLI::Option* option, const Choices& choices) {
   option->type_name(fmt::format("{}", fmt::join(choices, "|")));
   option->check([choices](const std::string& text) {
-    if (std::find(choices.begin(), choices.end(), text) != choices.end()) return std::string();
+    if (std::ranges::find(choices, text) != choices.end()) return std::string();
     const std::string guess = did_you_mean(text, choices);
     return fmt::format("'{}' is none of {}{}{}", text, fmt::join(choices, ", "),
                        guess.empty() ? "" : "; ", guess);
@@ -85,17 +85,37 @@ void add_setting(CLI::App& app, Options& o, Setting setting) {
       ->check([&row](const std::string& text) { return problem_of(row, text); });
 }
 
+/// One or several values of data files more, between ';'.
+void add_overrides(Options& o, const std::string& text) {
+  o.set = o.set ? fmt::format("{}; {}", *o.set, text) : text;
+  static_cast<void>(parse_overrides(*o.set));
+}
+
+void add_rollout(CLI::App& app, Options& o) {
+  app.add_option_function<std::string>(
+         "--rollout",
+         [&o](const std::string& text) { o.mem_reserve = fmt::format("rollout {}", text); },
+         "inference engine beside the trainer, as memory to keep free: util=0.6 or bytes, with "
+         "tp=2, buffer=1 GiB, asleep")
+      ->type_name("MEMORY")
+      ->excludes(flag_of(row_of(Setting::MemoryReserve)));
+}
+
 void add_set(CLI::App& app, Options& o) {
   const SettingRow& row = row_of(Setting::Set);
   app.add_option_function<std::vector<std::string>>(
          flag_of(row),
          [&o](const std::vector<std::string>& parts) {
-           o.set = fmt::format("{}", fmt::join(parts, "; "));
-           static_cast<void>(parse_overrides(*o.set));
+           add_overrides(o, fmt::format("{}", fmt::join(parts, "; ")));
          },
          std::string(row.help))
       ->type_name(std::string(row.type))
       ->allow_extra_args(false);
+  app.add_option_function<std::string>(
+         "--family",
+         [&o](const std::string& file) { add_overrides(o, fmt::format("model.family={}", file)); },
+         "file that says how a Hugging Face configuration is read: --set model.family=FILE")
+      ->type_name("FILE");
 }
 
 }  // namespace plansearch::cli

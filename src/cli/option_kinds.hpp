@@ -7,12 +7,11 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "cli/options.hpp"
 #include "plansearch/setting_table.hpp"
-#include "question/number_list.hpp"
+#include "question/gpu_count.hpp"
 
 namespace plansearch::cli {
 
@@ -27,8 +26,18 @@ void positive_number(CLI::Option* option);
 [[nodiscard]] std::string list_problem(const std::string& text);
 /// The option of a setting, by its row.
 void add_setting(CLI::App& app, Options& o, Setting setting);
+/// Options of `export`.
+void add_export(CLI::App& app, Options& o);
 /// --set, as often as values are to be changed.
 void add_set(CLI::App& app, Options& o);
+/// Memory of an inference engine, in the words of --mem-reserve.
+void add_rollout(CLI::App& app, Options& o);
+
+template <typename T>
+CLI::Option* add_typed(CLI::App& app, const std::string& type, const char* name, T& field,
+                       const char* help) {
+  return app.add_option(name, field, help)->type_name(type);
+}
 
 template <typename T>
 CLI::Option* add_number(CLI::App& app, const char* name, T& field, const char* help,
@@ -51,5 +60,21 @@ void add_numbers(CLI::App& app, const char* name, std::optional<T>& field, std::
       ->type_name("N")
       ->check(list_problem);
 }
+
+/// Options under headings, names beside what they mean, broken to the width of the terminal.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  [[nodiscard]] std::string make_option(const CLI::Option* option, bool positional) const override;
+  [[nodiscard]] std::string make_help(const CLI::App* app, std::string name,
+                                      CLI::AppFormatMode mode) const override;
+  [[nodiscard]] std::string make_description(const CLI::App* app) const override;
+  [[nodiscard]] std::string make_group(std::string group, bool positional,
+                                       std::vector<const CLI::Option*> options) const override;
+  [[nodiscard]] std::string make_subcommand(const CLI::App* command) const override;
+  [[nodiscard]] std::string make_usage(const CLI::App* app, std::string name) const override;
+};
+
+/// A dozen lines for who typed `plansearch` to see what it is.
+[[nodiscard]] std::string short_help();
 
 }  // namespace plansearch::cli

@@ -7,26 +7,19 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <memory>
-#include <system_error>
-#include <utility>
 
-#include "answer/listings.hpp"
+#include "answer/show.hpp"
 #include "answer/write_page.hpp"
-#include "base/names.hpp"
 #include "base/units.hpp"
 #include "cli/command_row.hpp"
 #include "cli/commands.hpp"
-#include "cli/framework_options.hpp"
-#include "cli/help.hpp"
 #include "cli/option_kinds.hpp"
 #include "io/plan/schedule_csv.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/setting_table.hpp"
 #include "plansearch/space.hpp"
-#include "question/number_list.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -50,12 +43,13 @@ void add_question(CLI::App& app, Options& o) {
       continue;
     }
     add_setting(app, o, row.setting);
+    if (row.setting == Setting::MemoryReserve) add_rollout(app, o);
     if (row.setting == Setting::Gpus) {
       add_numbers(app, "--nodes", o.nodes, o.node_list, "number of nodes, instead of --gpus");
     }
     if (row.setting != Setting::Framework) continue;
-    app.add_option("--target", o.target, "as --framework; a plan it cannot express is exit code 4")
-        ->type_name("FRAMEWORK");
+    add_typed(app, "FRAMEWORK", "--target", o.target,
+              "as --framework; a plan it cannot express is exit code 4");
   }
 }
 
@@ -130,16 +124,13 @@ void add_output(CLI::App& app, Options& o) {
   app.option_defaults()->group("Answer");
   restrict_to(app.add_option("--format", o.format, "format of the answer"),
               {"table", "json", "jsonl", "csv", "markdown"});
-  app.add_option("-o,--out", o.out, "file of the answer, instead of standard output")
-      ->type_name("FILE");
+  add_typed(app, "FILE", "-o,--out", o.out, "file of the answer, instead of standard output");
   add_number(app, "--threads", o.threads, "threads; 0: all cores; the answer does not depend on it",
              {0, 4096});
-  positive_number(app.add_option("--time-limit", o.time_limit_s,
-                                 "limit on time; then the best so far is the answer, which says so")
-                      ->type_name("SECONDS"));
-  app.add_option("--memory-limit", o.memory_limit,
-                 "limit on memory, such as \"8 GiB\" (default: half of the machine's)")
-      ->type_name("BYTES")
+  positive_number(add_typed(app, "SECONDS", "--time-limit", o.time_limit_s,
+                            "limit on time; then the best so far is the answer, which says so"));
+  add_typed(app, "BYTES", "--memory-limit", o.memory_limit,
+            "limit on memory, such as \"8 GiB\" (default: half of the machine's)")
       ->check([](const std::string& text) {
         const auto bytes = parse_quantity<Bytes>(text);
         return bytes && *bytes > Bytes(0) ? std::string()
@@ -158,40 +149,36 @@ void add_search(CLI::App& app, Options& o) {
   app.add_flag("--exhaustive", o.exhaustive, "price every plan, prune nothing");
   app.add_flag("--recipes", o.recipes, "list the published plans of this question, priced");
   app.add_flag("--pareto", o.pareto, "show the Pareto front over step time and memory");
-  app.add_option("--all", o.all, "write every priced plan to a .csv or .jsonl file")
-      ->type_name("FILE");
+  add_typed(app, "FILE", "--all", o.all, "write every priced plan to a .csv or .jsonl file");
 }
 
 void add_page(CLI::App& app, Options& o) {
-  app.add_option("--report", o.page, "write the answer as one HTML page, with pictures")
-      ->type_name("FILE");
+  add_typed(app, "FILE", "--report", o.page, "write the answer as one HTML page, with pictures");
 }
 
 void add_plots(CLI::App& app, Options& o) {
-  app.add_option("--plot", o.plots,
-                 "a picture as SVG: ladder, step, memory, pareto, timeline, held, groups or "
-                 "sweep; several times")
-      ->type_name("NAME=FILE")
+  add_typed(app, "NAME=FILE", "--plot", o.plots,
+            "a picture as SVG: ladder, step, memory, pareto, timeline, held, groups or "
+            "sweep; several times")
       ->allow_extra_args(false)
       ->check(plot_problem);
 }
 
 void add_constraints(CLI::App& app, Options& o) {
-  app.add_option("--constraints", o.constraints,
-                 "parts of a plan by name (constraints/*.yaml) or as plan documents")
-      ->type_name("NAME[,NAME...]");
+  add_typed(app, "NAME[,NAME...]", "--constraints", o.constraints,
+            "parts of a plan by name (constraints/*.yaml) or as plan documents");
 }
 
 void add_partial_plan(CLI::App& app, Options& o) {
   app.option_defaults()->group("Search");
-  app.add_option("--plan", o.plan, "plan document that decides a part: the rest is searched")
-      ->type_name("PLAN");
+  add_typed(app, "PLAN", "--plan", o.plan,
+            "plan document that decides a part: the rest is searched");
   add_constraints(app, o);
 }
 
 void add_trace(CLI::App& app, Options& o) {
-  app.add_option("--trace", o.trace, "write one step as a trace for Perfetto or chrome://tracing")
-      ->type_name("FILE");
+  add_typed(app, "FILE", "--trace", o.trace,
+            "write one step as a trace for Perfetto or chrome://tracing");
   app.add_flag("--force", o.force, "write a trace of more than a million events");
 }
 
@@ -208,48 +195,42 @@ void add_schedule(CLI::App& app, Options& o) {
   app.add_option("name", q.name,
                  "as in plansearch list schedules, or a CSV of PyTorch's pipelining")
       ->type_name(fmt::format("{}|FILE", fmt::join(schedule_names(), "|")));
-  app.add_option("--blocks", o.ordering.blocks,
-                 "blocks on any devices: an order for them is searched (docs/orders.md)")
-      ->type_name("FILE");
+  add_typed(app, "FILE", "--blocks", o.ordering.blocks,
+            "blocks on any devices: an order for them is searched (docs/orders.md)");
   add_number(app, "--stages", q.stages, "devices in a row", {1, 4096});
   add_number(app, "--micro-batches", q.micro_batches, "per step", {1, 1'000'000});
   add_number(app, "--chunks", q.chunks, "model chunks per device (default: the fewest it takes)",
              {1, 1024});
   add_number(app, "--waves", q.waves, "the same in waves there and back (hanayo)", {1, 512});
-  app.add_option("--memory-cap", o.ordering.memory_cap,
-                 "micro-batches that a device may keep: zb-auto is made for it (default: stages), "
-                 "other orders are checked against it; of blocks an amount, or one for each device")
-      ->type_name("A[,A...]");
+  add_typed(app, "A[,A...]", "--memory-cap", o.ordering.memory_cap,
+            "micro-batches that a device may keep: zb-auto is made for it (default: stages), "
+            "other orders are checked against it; of blocks an amount, or one for each device");
   add_number(app, "--group", q.group, "micro-batches that pass a chunk in a row (default: stages)",
              {1, 1'000'000});
   add_number(app, "--forwards", q.forwards,
              "passes of a micro-batch through all stages, of which the last is differentiated "
              "(default: 3 of 3f1b, else 1)",
              {1, 64});
-  app.add_option("--times", q.times,
-                 "forward, input gradient, weight gradient of one stage; a forward that overlaps a "
-                 "whole backward (default: F + B + W)")
-      ->type_name("F,B[,W[,FB]]");
-  app.add_option("--p2p", q.p2p, "transfer between two stages (default: 0)")->type_name("C");
+  add_typed(app, "F,B[,W[,FB]]", "--times", q.times,
+            "forward, input gradient, weight gradient of one stage; a forward that overlaps a "
+            "whole backward (default: F + B + W)");
+  add_typed(app, "C", "--p2p", q.p2p, "transfer between two stages (default: 0)");
   app.add_flag("--lowered", q.lowered, "with --format csv: with sends and receives");
   add_trace(app, o);
 }
 
 void add_predict(CLI::App& app, Options& o) {
-  app.add_option("--plan", o.plan, "plan document or result.json#RANK")->type_name("PLAN");
+  add_typed(app, "PLAN", "--plan", o.plan, "plan document or result.json#RANK");
   add_constraints(app, o);
-  app.add_option("--write-plan", o.write_plan, "write the plan as a plan document")
-      ->type_name("FILE");
-  app.add_option("--write-stages", o.write_stages, "the same with its stages listed")
-      ->type_name("FILE");
-  app.add_option("--write-primitives", o.write_primitives,
-                 "the same as transform, assign and order")
-      ->type_name("FILE");
+  add_typed(app, "FILE", "--write-plan", o.write_plan, "write the plan as a plan document");
+  add_typed(app, "FILE", "--write-stages", o.write_stages, "the same with its stages listed");
+  add_typed(app, "FILE", "--write-primitives", o.write_primitives,
+            "the same as transform, assign and order");
   add_step(app, o);
 }
 
 CLI::Option* add_time(CLI::App& app, const char* name, std::string& field, const char* help) {
-  return app.add_option(name, field, help)->type_name("TIME")->check([](const std::string& text) {
+  return add_typed(app, "TIME", name, field, help)->check([](const std::string& text) {
     const auto time = parse_quantity<Seconds>(text);
     return time && *time > Seconds(0)
                ? std::string()
@@ -259,59 +240,46 @@ CLI::Option* add_time(CLI::App& app, const char* name, std::string& field, const
 
 void add_capacity(CLI::App& app, Options& o) {
   CapacityQuestion& q = o.capacity;
-  app.add_option("--deadline", q.deadline, "the job may take so long, such as 60d")
-      ->type_name("TIME");
+  add_typed(app, "TIME", "--deadline", q.deadline, "the job may take so long, such as 60d");
   add_time(app, "--step-time", q.step_time, "a step may take so long: the fewest GPUs for it");
-  app.add_option("--budget", q.budget,
-                 "it may cost so much: \"20000 node-hours\", \"2M GPU-hours\", \"5M$\", \"3 GWh\"")
-      ->type_name("AMOUNT");
-  app.add_option("--mtbf", q.mtbf,
-                 "between interruptions by one accelerator (default: of published jobs, the "
-                 "machine's own where it has any)")
-      ->type_name("TIME");
-  app.add_option("--restart", q.restart,
-                 "from an interruption to the next step (default: of the machine's own published "
-                 "jobs, else 15min)")
-      ->type_name("TIME");
-  app.add_option("--checkpoint-interval", q.checkpoint_interval,
-                 "of training between two checkpoints (default: the one that loses least)")
-      ->type_name("TIME");
-  app.add_option("--storage", q.storage,
-                 "to shared storage, of every node at once (default: 1 GB/s)")
-      ->type_name("RATE");
-  positive_number(
-      app.add_option("--price", q.price, "$ an hour of an accelerator (default: of the profile)")
-          ->type_name("NUMBER"));
-  positive_number(app.add_option("--host-power", q.host_power,
-                                 "watt of a node beside its accelerators: processors, cards, its "
-                                 "share of switches (default: none)")
-                      ->type_name("WATT"));
-  positive_number(
-      app.add_option("--pue", q.pue, "power of the whole site over that of the accelerators")
-          ->type_name("NUMBER"));
-  positive_number(app.add_option("--tokens-per-parameter", q.tokens_per_parameter,
-                                 "of the model that the budget would train (default: 20)")
-                      ->type_name("NUMBER"));
+  add_typed(app, "AMOUNT", "--budget", q.budget,
+            "it may cost so much: \"20000 node-hours\", \"2M GPU-hours\", \"5M$\", \"3 GWh\"");
+  add_typed(app, "TIME", "--mtbf", q.mtbf,
+            "between interruptions by one accelerator (default: of published jobs, the "
+            "machine's own where it has any)");
+  add_typed(app, "TIME", "--restart", q.restart,
+            "from an interruption to the next step (default: of the machine's own published "
+            "jobs, else 15min)");
+  add_typed(app, "TIME", "--checkpoint-interval", q.checkpoint_interval,
+            "of training between two checkpoints (default: the one that loses least)");
+  add_typed(app, "RATE", "--storage", q.storage,
+            "to shared storage, of every node at once (default: 1 GB/s)");
+  positive_number(add_typed(app, "NUMBER", "--price", q.price,
+                            "$ an hour of an accelerator (default: of the profile)"));
+  positive_number(add_typed(app, "WATT", "--host-power", q.host_power,
+                            "watt of a node beside its accelerators: processors, cards, its "
+                            "share of switches (default: none)"));
+  positive_number(add_typed(app, "NUMBER", "--pue", q.pue,
+                            "power of the whole site over that of the accelerators"));
+  positive_number(add_typed(app, "NUMBER", "--tokens-per-parameter", q.tokens_per_parameter,
+                            "of the model that the budget would train (default: 20)"));
 }
 
 void add_diagnose(CLI::App& app, Options& o) {
-  app.add_option("--profile", o.profile,
-                 "trace of PyTorch's profiler, kernel summary of Nsight Systems, or times of steps")
-      ->type_name("FILE");
-  positive_number(app.add_option("--profile-steps", o.profile_steps,
-                                 "steps that the profile covers, below 1 of a part of one "
-                                 "(default: as it says, else 1)")
-                      ->type_name("NUMBER"));
+  add_typed(app, "FILE", "--profile", o.profile,
+            "trace of PyTorch's profiler, kernel summary of Nsight Systems, or times of steps");
+  positive_number(add_typed(app, "NUMBER", "--profile-steps", o.profile_steps,
+                            "steps that the profile covers, below 1 of a part of one "
+                            "(default: as it says, else 1)"));
   add_time(app, "--measured", o.measured,
            "step time of the run, such as 18.9s (default: as the profile says)");
-  app.add_option("--plan", o.plan, "plan document or result.json#RANK")->type_name("PLAN");
+  add_typed(app, "PLAN", "--plan", o.plan, "plan document or result.json#RANK");
 }
 
 void add_explain(CLI::App& app, Options& o) {
-  app.add_option("plan", o.plan, "plan document or result.json#RANK (default: search first)")
-      ->type_name("PLAN");
-  app.add_option("other", o.rival, "the plan to set it against (default: the best other)")
-      ->type_name("PLAN");
+  add_typed(app, "PLAN", "plan", o.plan,
+            "plan document or result.json#RANK (default: search first)");
+  add_typed(app, "PLAN", "other", o.rival, "the plan to set it against (default: the best other)");
   app.add_flag("--sensitivity", o.sensitivity,
                "every rate, bandwidth, time and size a tenth higher: what the step depends on");
   add_time(app, "--step-time", o.goal, "a step to solve each of these values for, by itself");
@@ -319,21 +287,18 @@ void add_explain(CLI::App& app, Options& o) {
 }
 
 void add_compare(CLI::App& app, Options& o) {
-  app.add_option("plans", o.plans, "plan documents or result.json#RANK (default: search)")
-      ->type_name("PLAN");
+  add_typed(app, "PLAN", "plans", o.plans, "plan documents or result.json#RANK (default: search)");
 }
 
 void add_sweep(CLI::App& app, Options& o) {
-  app.add_option("questions", o.argument,
-                 "CSV with a question in every row, or YAML with a grid (docs/sweep.md)")
-      ->type_name("FILE")
+  add_typed(app, "FILE", "questions", o.argument,
+            "CSV with a question in every row, or YAML with a grid (docs/sweep.md)")
       ->required();
-  app.add_option("--space", o.space, "plans to search (default: framework)")->type_name("SPACE");
-  app.add_option("--shard", o.shard, "answer a part of the questions: every N-th, from the I-th on")
-      ->type_name("I/N");
-  app.add_option("--known", o.known,
-                 "answers of the same questions, as JSON lines: those of shards")
-      ->type_name("FILE");
+  add_typed(app, "SPACE", "--space", o.space, "plans to search (default: framework)");
+  add_typed(app, "I/N", "--shard", o.shard,
+            "answer a part of the questions: every N-th, from the I-th on");
+  add_typed(app, "FILE", "--known", o.known,
+            "answers of the same questions, as JSON lines: those of shards");
   add_plots(app, o);
 }
 
@@ -430,7 +395,7 @@ void build_command_line(CLI::App& app, Options& o) {
   app.footer(kSeveralValues);
   add_shared(app, o, Shares::Search);
   app.option_defaults()->group("Search");
-  add_search_files(app, o);
+  add_search_command(app, o);
   o.row = &kCommands.front();
   o.run = run_search;
   for (const auto& rows : {std::span<const CommandRow>(kCommands), exchange_commands(),

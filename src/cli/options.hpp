@@ -27,7 +27,7 @@ using Command = std::function<int(const Options&)>;
 struct Options : ProblemRequest {
   const CommandRow* row = nullptr;  ///< the command (command_row.hpp)
   Command run;
-  Caller* caller = nullptr;  ///< another program takes the answer (in_process.hpp)
+  Caller* caller = nullptr;  ///< another program takes the answer (parse.hpp)
 
   std::string plan;                ///< --plan PLAN or the argument of explain and export
   std::string constraints;         ///< search, predict --constraints

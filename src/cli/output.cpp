@@ -8,14 +8,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
 #include "base/names.hpp"
 #include "base/parallel.hpp"
-#include "cli/in_process.hpp"
+#include "base/parse_as.hpp"
+#include "cli/parse.hpp"
 #include "io/document/file.hpp"
 #include "plansearch/error.hpp"
 #include "report/text_table.hpp"
@@ -91,12 +91,9 @@ constexpr int kFewestColumns = 40;
 /// $COLUMNS, if it is a number.
 std::optional<int> asked_columns() {
   const char* asked = std::getenv("COLUMNS");
-  if (asked == nullptr) return std::nullopt;
-  int columns = 0;
-  const std::string_view text = asked;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), columns);
-  if (error != std::errc{} || end != text.data() + text.size() || columns <= 0) return std::nullopt;
-  return std::max(columns, kFewestColumns);
+  const auto columns = asked == nullptr ? std::nullopt : parse_as<int>(asked);
+  if (!columns || *columns <= 0) return std::nullopt;
+  return std::max(*columns, kFewestColumns);
 }
 
 }  // namespace

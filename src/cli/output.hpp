@@ -11,7 +11,6 @@
 
 namespace plansearch::cli {
 
-/// The --format of the answer.
 [[nodiscard]] Format format_of(const Options& options);
 /// --threads, or those of the machine.
 [[nodiscard]] int threads_of(const Options& options);

@@ -7,11 +7,17 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <map>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/names.hpp"
+#include "base/ranges.hpp"
 #include "cli/command_row.hpp"
-#include "cli/help.hpp"
+#include "cli/commands.hpp"
+#include "cli/option_kinds.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 
@@ -149,7 +155,7 @@ void refuse_elsewhere(const CLI::App& app, const Options& options) {
   if (command == "search") return;
   refuse("--report");
   // The count of the option that stands before every command; some commands have their own.
-  for (const char* flag : {"--trace", "--plot"}) {
+  for (const char* flag : {"--trace", "--plot", "--plan", "--constraints"}) {
     if (app.get_option(flag)->count() > 0) refuse(flag);
   }
   if (command == "compare" || command == "capacity") return;
@@ -166,6 +172,54 @@ void refuse_repeated(const CLI::App& app) {
   }
 }
 
+/// Options whose value is a file that is written; --plot has a name before it in places.
+constexpr std::array<std::string_view, 9> kWritten{
+    "--out",         "--all",   "--write-plan", "--write-stages", "--write-primitives",
+    "--write-model", "--trace", "--report",     "--plot"};
+
+std::filesystem::path written_path(std::string_view option, const std::string& value) {
+  const std::size_t equals = option == "--plot" ? value.find('=') : std::string::npos;
+  std::error_code error;
+  const auto path = std::filesystem::weakly_canonical(
+      equals == std::string::npos ? value : value.substr(equals + 1), error);
+  return error ? std::filesystem::path(value) : path;
+}
+
+/// Two answers in one file would leave one of them, an answer in a file that is read only the answer.
+void refuse_shared_files(const CLI::App& app) {
+  std::map<std::filesystem::path, std::string> taken;
+  std::vector<std::pair<std::string, std::string>> read;
+  for (const CLI::App* part : parsed_apps(app)) {
+    for (const CLI::Option* option : part->get_options()) {
+      const std::string name = option->get_single_name();
+      const std::string flag = option->get_lnames().empty() ? name : "--" + name;
+      for (const std::string& value : option->results()) {
+        if (!contains(kWritten, flag)) {
+          read.emplace_back(flag, value.substr(0, value.rfind('#')));
+          continue;
+        }
+        std::error_code error;
+        const auto path = written_path(flag, value);
+        if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path))
+          continue;
+        const auto [first, fresh] = taken.emplace(path, flag);
+        if (fresh) continue;
+        throw InputError({}, fmt::format("{} and {} name one file: {}", first->second, flag, value),
+                         "give each a file of its own");
+      }
+    }
+  }
+  for (const auto& [flag, value] : read) {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(value, error)) continue;
+    const auto same = taken.find(written_path({}, value));
+    if (same == taken.end()) continue;
+    throw InputError(
+        {}, fmt::format("{} would be written over what it is made from: {}", same->second, value),
+        fmt::format("name another file with {}", same->second));
+  }
+}
+
 /// "-hw" would be -h and, unseen, -w.
 void refuse_one_dash(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
@@ -175,6 +229,14 @@ void refuse_one_dash(int argc, char** argv) {
     throw InputError({}, fmt::format("unknown option '{}'", word),
                      fmt::format("options have two dashes: -{}", word));
   }
+}
+
+std::variant<Options, Help> parse(std::vector<std::string> words) {
+  words.insert(words.begin(), "plansearch");
+  std::vector<char*> arguments;
+  arguments.reserve(words.size());
+  for (std::string& word : words) arguments.push_back(word.data());
+  return parse_command_line(static_cast<int>(arguments.size()), arguments.data());
 }
 
 }  // namespace
@@ -190,6 +252,7 @@ std::variant<Options, Help> parse_command_line(int argc, char** argv) {
     refuse_repeated(app);
     refuse_two_spellings(app);
     refuse_elsewhere(app, options);
+    refuse_shared_files(app);
   } catch (const CLI::CallForHelp&) {
     return Help{app.help()};  // of the command, when one was named
   } catch (const CLI::CallForVersion&) {
@@ -204,6 +267,25 @@ std::variant<Options, Help> parse_command_line(int argc, char** argv) {
     throw InputError({}, error.what(), help_of(app, error.what()));
   }
   return options;
+}
+
+Options parse_words(const std::vector<std::string>& words, Caller& caller) {
+  auto parsed = parse(words);
+  if (std::holds_alternative<Help>(parsed)) throw InputError({}, "no question was asked");
+  Options options = std::get<Options>(std::move(parsed));
+  options.caller = &caller;
+  return options;
+}
+
+int run_words(const std::vector<std::string>& words, Caller& caller) {
+  auto parsed = parse(words);
+  if (const Help* help = std::get_if<Help>(&parsed)) {
+    caller.answer = help->text;
+    return kExitOk;
+  }
+  Options& options = std::get<Options>(parsed);
+  options.caller = &caller;
+  return run_command(options);
 }
 
 }  // namespace plansearch::cli

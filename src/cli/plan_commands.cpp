@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "answer/advice.hpp"
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "answer/diagnose.hpp"
 #include "answer/export_question.hpp"
-#include "answer/unstated.hpp"
+#include "answer/make_report.hpp"
+#include "answer/search_answer.hpp"
 #include "answer/write_page.hpp"
-#include "answer/write_trace.hpp"
 #include "base/units.hpp"
 #include "cli/commands.hpp"
+#include "cli/option_kinds.hpp"
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
 #include "plansearch/shipped_data.hpp"
@@ -15,6 +19,30 @@
 #include "report/plan_timeline.hpp"
 
 namespace plansearch::cli {
+namespace {
+
+/// Text that stays on the line it is written to.
+std::string line_problem(const std::string& text) {
+  const bool broken = std::ranges::any_of(
+      text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  if (broken) return "a line break or control character is in it";
+  return text.empty() ? "it is empty" : std::string();
+}
+
+/// "time=24:00:00", "requeue": sbatch reads the line up to a blank or a quote.
+std::string sbatch_problem(const std::string& text) {
+  const std::string name = text.substr(0, text.find('='));
+  const bool option = !name.empty() &&
+                      name.find_first_not_of("abcdefghijklmnopqrstuvwxyz-") == std::string::npos &&
+                      name.front() != '-';
+  if (!option) return fmt::format("'{}' is not OPTION=VALUE of sbatch, without dashes", text);
+  if (text.find_first_of(" \t\"'\\#") != std::string::npos)
+    return "a blank, quote or # in it would end the line of sbatch";
+  return line_problem(text);
+}
+
+}  // namespace
+
 int run_predict(const Options& options) {
   const Output output(options);
   const PlanRequest asked =
@@ -33,9 +61,7 @@ int run_predict(const Options& options) {
   if (!report.misses.empty()) {
     ResolvedQuestion pinned = given.asked;
     pinned.request = asked.request;
-    if (given.degrees) {
-      pinned.request.degrees = pinned_to(*given.degrees, asked.request.degrees);
-    }
+    if (given.degrees) pinned.request.degrees = pinned_to(*given.degrees, asked.request.degrees);
     SearchRun run(options);
     report.remedies = find_remedies(pinned, given.plan.devices(), run.session());
     code = exit_code_after(run, options, kExitInfeasible);
@@ -47,6 +73,27 @@ int run_predict(const Options& options) {
   }
   output.write(text);
   return code;
+}
+
+/// Options of the command that writes configurations of training frameworks.
+void add_export(CLI::App& app, Options& o) {
+  add_typed(app, "PLAN", "plan", o.plan, "plan document or result.json#RANK")->required();
+  restrict_to(app.add_option("--to", o.to, "as in plansearch list exporters")->required(),
+              exporter_names());
+  restrict_to(app.add_option("--launch", o.launch, "a launch script with the configuration in it"),
+              launcher_names());
+  add_typed(app, "OPTION=VALUE", "--sbatch", o.sbatch,
+            "a line of the Slurm script, such as time=24:00:00 or constraint=hbm80g")
+      ->allow_extra_args(false)
+      ->check(sbatch_problem);
+  add_typed(app, "IMAGE", "--image", o.image, "container image of the Kubernetes job")
+      ->check(line_problem);
+  add_typed(app, "FOLDER", "--checkpoints", o.checkpoints,
+            "folder that checkpoints are written to and read from")
+      ->check(line_problem);
+  whole_number(app.add_option("--save-every", o.save_every, "steps between checkpoints (500)"),
+               {1, 1'000'000'000})
+      ->needs("--checkpoints");
 }
 
 int run_export(const Options& options) {

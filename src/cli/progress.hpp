@@ -4,9 +4,11 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 
 #include "cli/options.hpp"
 #include "plansearch/search.hpp"
+#include "plansearch/stop_token.hpp"
 
 namespace plansearch::cli {
 
@@ -21,7 +23,6 @@ class Progress {
   void begin(std::string label);
   /// Draws how much is done, the best so far and the time left; at most ten times a second.
   void update(const SearchProgress& progress);
-  /// Removes the line.
   void clear();
 
  private:
@@ -31,5 +32,14 @@ class Progress {
   std::chrono::steady_clock::time_point begun_;
   std::chrono::steady_clock::time_point last_;
 };
+
+/// Installs the handlers, and makes writing to a closed pipe an error instead of a signal.
+void install_signal_handlers();
+
+/// By default half of the machine's memory, and any time.
+[[nodiscard]] StopLimits stop_limits(const Options& options);
+
+/// "interrupted"
+[[nodiscard]] std::string_view to_text(StopReason reason);
 
 }  // namespace plansearch::cli

@@ -4,12 +4,12 @@
 #include "answer/compare_questions.hpp"
 #include "answer/search_answer.hpp"
 #include "answer/write_page.hpp"
-#include "answer/write_trace.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/space.hpp"
+#include "plansearch/stop_token.hpp"
 #include "question/degrees.hpp"
 
 namespace plansearch::cli {
@@ -17,13 +17,14 @@ namespace {
 
 /// Writes the page, the pictures and the trace that the options name.
 void write_files(const Options& options, SearchAnswer& answer) {
+  const LastMoment moment;
   const SearchReport& report = answer.report();
   const LadderReport* ladder = answer.ladder_or_null();
   write_page(options.page, answer.asked, report, threads_of(options), ladder);
   write_plots(options.plots, answer.asked, report, ladder);
   if (options.trace.empty() || report.plans.empty()) return;
   const PricedPlan first = priced_plan(answer.asked, report);
-  write_trace(first.problem, first.plan, {options.trace, options.force});
+  write_trace_unless_stopped(first.problem, first.plan, options);
 }
 
 /// The text of the answer: the plans, or their Pareto front.

@@ -8,7 +8,8 @@
 #include "base/parallel.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
-#include "cli/stopping.hpp"
+#include "cli/progress.hpp"
+#include "plansearch/stop_token.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -44,6 +45,15 @@ SearchRun::SearchRun(const Options& options)
 
 void SearchRun::conclude_all(const Options& options) {
   if (all_) print_note(all_->conclude(), options);
+}
+
+void write_trace_unless_stopped(const Problem& problem, const ParallelPlan& plan,
+                                const Options& options) {
+  const bool written = unless_stopped([&] {
+    write_trace(problem, plan, {options.trace, options.force});
+    return true;
+  });
+  if (!written) print_note("note: stopped before the trace was written", options);
 }
 
 int code_of(bool found, bool stopped) {

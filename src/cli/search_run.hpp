@@ -3,9 +3,7 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
-#include "answer/plan_file.hpp"
 #include "answer/search_session.hpp"
 #include "cli/options.hpp"
 #include "cli/progress.hpp"
@@ -26,6 +24,10 @@ class SearchRun {
   Progress progress_;
   SearchSession session_;
 };
+
+/// Writes the trace that the options name, with a note instead where there is no time.
+void write_trace_unless_stopped(const Problem& problem, const ParallelPlan& plan,
+                                const Options& options);
 
 /// A search that was cut short with nothing at hand has not shown that nothing fits.
 [[nodiscard]] int code_of(bool found, bool stopped);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "answer/sweep.hpp"
+#include "base/parse_as.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
@@ -17,17 +16,14 @@ namespace {
 Shard read_shard(const std::string& text) {
   if (text.empty()) return {};
   const std::size_t slash = text.find('/');
-  std::size_t part = 0, of = 0;
-  const char* begin = text.data();
-  const char* end = begin + text.size();
-  const auto first = std::from_chars(begin, begin + std::min(slash, text.size()), part);
-  const bool has_slash = slash != std::string::npos && first.ptr == begin + slash;
-  const bool whole = has_slash && std::from_chars(begin + slash + 1, end, of).ptr == end;
-  if (!whole || part < 1 || of < part) {
+  const auto part = parse_as<std::size_t>(text.substr(0, slash));
+  const auto of =
+      slash == std::string::npos ? std::nullopt : parse_as<std::size_t>(text.substr(slash + 1));
+  if (!part || !of || *part < 1 || *of < *part) {
     throw InputError({}, fmt::format("--shard {}: expected i/n with 1 <= i <= n", text),
                      "--shard 3/8: the third of eight processes");
   }
-  return {part - 1, of};
+  return {*part - 1, *of};
 }
 
 std::string words_of(const SweepSummary& summary, const std::string& out) {

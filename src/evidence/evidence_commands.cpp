@@ -6,11 +6,11 @@
 #include <array>
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <set>
 #include <utility>
 
-#include "answer/unstated.hpp"
+#include "answer/make_report.hpp"
+#include "base/ranges.hpp"
 #include "base/units.hpp"
 #include "cli/command_row.hpp"
 #include "cli/commands.hpp"
@@ -22,6 +22,7 @@
 #include "evidence/validate/run_summary.hpp"
 #include "io/tables/csv.hpp"
 #include "plansearch/shipped_data.hpp"
+#include "question/usual_software.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -38,10 +39,8 @@ void add_validate(CLI::App& app, Options& shared, ValidateOptions& o) {
   app.add_option("--by", o.group_by, "summarise by these columns")->delimiter(',');
   add_setting(app, shared, Setting::Site);
   add_set(app, shared);
-  app.add_option("--suspect", o.suspects, "CSV (id, why) of rows to report apart")
-      ->type_name("FILE");
-  app.add_option("--min-mfu", o.min_mfu, "leave slower steps out of step-time errors")
-      ->type_name("SHARE")
+  add_typed(app, "FILE", "--suspect", o.suspects, "CSV (id, why) of rows to report apart");
+  add_typed(app, "SHARE", "--min-mfu", o.min_mfu, "leave slower steps out of step-time errors")
       ->check([](const std::string& text) {
         const auto value = parse_number(text);
         if (value && *value >= 0.0 && *value <= 1.0) return std::string();
@@ -65,11 +64,9 @@ class TableProfiles {
     return data_.accelerator(file(name));
   }
   [[nodiscard]] std::vector<Cluster> clusters() const {
-    std::vector<Cluster> clusters;
-    for (const ShippedFile& shipped : data_.clusters()) {
-      clusters.push_back(data_.cluster(shipped.path.string()));
-    }
-    return clusters;
+    return transformed(data_.clusters(), [&](const ShippedFile& shipped) {
+      return data_.cluster(shipped.path.string());
+    });
   }
 
  private:
@@ -89,21 +86,18 @@ bool is_path(std::string_view name) {
          name.ends_with(".yml");
 }
 
-/// A row of an unknown machine is inexpressible; a file that is not there, or a table without any
-/// known machine, is a mistake in the table.
+/// A row of an unknown machine is inexpressible, and its reason says so; a file that is not there is
+/// a mistake in the table.
 template <typename T>
-void require_some_known(const io::CsvTable& table, std::string_view column,
-                        const std::function<T(std::string_view)>& find) {
+void require_files(const io::CsvTable& table, std::string_view column,
+                   const std::function<T(std::string_view)>& find) {
   if (!table.has(column)) return;
-  std::optional<std::pair<const io::CsvRow*, InputError>> first;
-  bool any = false;
   std::set<std::string> seen{""};
   for (const io::CsvRow& row : table.rows()) {
     const std::string& name = table.text(row, column);
     if (!seen.insert(name).second) continue;
     try {
       (void)find(name);
-      any = true;
     } catch (const InputError& error) {
       const bool in_file = error.where().line > 0;  // found, and wrong inside
       if (in_file) throw;
@@ -111,16 +105,7 @@ void require_some_known(const io::CsvTable& table, std::string_view column,
         table.fail(row, column, fmt::format("\"{}\": {}", name, error.what()),
                    "a path is relative to the folder of the table");
       }
-      if (!first) first.emplace(&row, error);
     }
-  }
-  if (!any && first) {
-    const auto& [row, error] = *first;
-    const std::string listing = column == "hw" ? "hw" : "frameworks";
-    const std::string hint = error.hint().empty() ? "" : error.hint() + "; ";
-    table.fail(
-        *row, column, error.what(),
-        fmt::format("{}no row names a known {}: see `plansearch list {}`", hint, column, listing));
   }
 }
 
@@ -136,13 +121,16 @@ std::string validate_runs(const io::CsvTable& table, const Options& o, const Val
   const TableProfiles profiles(data, own.table);
   const ProfileFinder finder{[&](std::string_view name) { return profiles.cluster(name); },
                              [&](std::string_view name) { return profiles.framework(name); },
-                             data.sites(), o.site.value_or(""), switch_priors(data)};
+                             data.sites(),
+                             o.site.value_or(""),
+                             switch_priors(data),
+                             chip_software(data)};
   TableProblems problems;
   const std::vector<RunRecord> runs = read_runs(
       table, [&](std::string_view name) { return data.model(name).description; }, problems);
   for (const std::string& columns : own.group_by) require_columns(table, columns);
-  problems.attempt([&] { require_some_known(table, "hw", finder.cluster); });
-  problems.attempt([&] { require_some_known(table, "framework", finder.framework); });
+  problems.attempt([&] { require_files(table, "hw", finder.cluster); });
+  problems.attempt([&] { require_files(table, "framework", finder.framework); });
   problems.refuse_any();
   const std::vector<PredictedRun> rows =
       predict_runs(runs, shipped_architectures(data), finder, threads_of(o));

@@ -21,6 +21,7 @@
 #include "exchange/launch/read_configuration.hpp"
 #include "io/document/file.hpp"
 #include "io/model/model_writer.hpp"
+#include "io/model/network_names.hpp"
 #include "io/plan/plan_document.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/problem_request.hpp"
@@ -151,17 +152,26 @@ void settle_model(const ImportQuestion& question, Reading& reading, const Shippe
                   ImportResult& result, std::string& model) {
   const std::string& first = question.files.front();
   if (!model.empty()) return;  // typed
+  const io::NetworkNames networks(data.directory() / "models" / "families");
   if (!reading.has_model && !reading.named.empty()) {
     model = shipped_name(reading.named, data);
     if (!model.empty()) return;
-    result.notes.push_back(fmt::format("{}: no shipped model has this name: --model NAME",
-                                       io::in_quotes(reading.named)));
+    const std::string reason = networks.reason_against(reading.named);
+    result.notes.push_back(fmt::format("{}: no shipped model has this name{}: --model NAME",
+                                       io::in_quotes(reading.named),
+                                       reason.empty() ? "" : fmt::format(" ({})", reason)));
     return;
   }
   if (!reading.has_model) {
     if (reading.parameters.has_value() == false)
       result.notes.emplace_back("the file does not describe the network: --model NAME");
     return;
+  }
+  if (const std::string reason = networks.reason_against(reading.named); !reason.empty()) {
+    throw InputError({first, 0, 0},
+                     fmt::format("{} is not the network that the keys describe: {}",
+                                 io::in_quotes(reading.named), reason),
+                     "--model NAME (docs/models.md says how to describe a network)");
   }
   Match match = find_shipped(reading, data);
   if (reading.parameters && match.name.empty())
@@ -305,22 +315,20 @@ int run_import(const Options& options, const ImportOptions& own) {
 }
 
 void add_import(CLI::App& app, Options& /*shared*/, ImportOptions& o) {
-  app.add_option("files", o.files, "launch scripts and configurations of one run; - for a pipe")
-      ->type_name("FILE")
+  add_typed(app, "FILE", "files", o.files,
+            "launch scripts and configurations of one run; - for a pipe")
       ->required();
   restrict_to(app.add_option("--from", o.from, "the framework (default: told by the keys)"),
               import_names());
-  app.add_option("--define", o.definitions,
-                 "a variable of a script, or a key that no file has (vocab-size=32000)")
-      ->type_name("NAME=VALUE")
+  add_typed(app, "NAME=VALUE", "--define", o.definitions,
+            "a variable of a script, or a key that no file has (vocab-size=32000)")
       ->check([](const std::string& text) {
         return text.find('=') == std::string::npos || text.front() == '='
                    ? fmt::format("'{}' is not NAME=VALUE", text)
                    : std::string();
       });
-  app.add_option("--write-model", o.write_model,
-                 "where the network goes when none that ships is the same (default: beside --out)")
-      ->type_name("FILE");
+  add_typed(app, "FILE", "--write-model", o.write_model,
+            "where the network goes when none that ships is the same (default: beside --out)");
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ bool scatters(const PlanDegrees& d) {
   return d.data > 1 && d.zero != ZeroStage::None;
 }
 bool any_scatters(const ExportRequest& h) {
-  return std::any_of(h.positions.begin(), h.positions.end(), scatters);
+  return std::ranges::any_of(h.positions, scatters);
 }
 
 /// The batch is cut over the first axis of every submesh, so that the solver chooses operators
@@ -84,7 +84,7 @@ bool recomputes(const PlanDegrees& d) {
   return d.recompute == Recompute::Full;
 }
 bool all_recompute(const ExportRequest& h) {
-  return std::all_of(h.positions.begin(), h.positions.end(), recomputes);
+  return std::ranges::all_of(h.positions, recomputes);
 }
 
 Value schedule(const ExportRequest& h) {
@@ -98,7 +98,7 @@ bool leaves_gaps(const ExportRequest& h) {
   const int host = h.gpus_per_node();
   std::vector<int> sizes;
   for (const PlanDegrees& d : h.positions) sizes.push_back(ranks(d));
-  std::sort(sizes.begin(), sizes.end(), std::greater<>());
+  std::ranges::sort(sizes, std::greater<>());
   int used = 0;
   for (const int size : sizes) {
     if (size >= host) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Source: axonn-ai/Megatron-AxoNN@885d2e75 pretrain_gpt.py: forward_step (optimize_communication is
 // entered for all-reduces, or not at all)
-#include "exporters/fact_rows.hpp"
+#include "exporters/fact.hpp"
 
 namespace plansearch::exporters {
 namespace {

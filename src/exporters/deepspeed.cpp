@@ -4,7 +4,7 @@
 // (_batch_assertion); deepspeed/runtime/zero/config.py; deepspeed/runtime/engine.py:
 // _do_optimizer_sanity_check, _configure_bf16_optimizer (bf16 with gradients added up in fp32 is
 // BF16_Optimizer, which shards states at stage 0 too)
-#include "exporters/fact_rows.hpp"
+#include "exporters/fact.hpp"
 #include "exporters/readers.hpp"
 
 namespace plansearch::exporters {

@@ -6,12 +6,11 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <set>
 
-#include "base/names.hpp"
 #include "base/overrides.hpp"
 #include "plan/stages/layer_distribution.hpp"
-#include "plansearch/degree_table.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch::exporters {
@@ -26,15 +25,57 @@ std::optional<Degree> degree_of(Setting setting) {
   return index < kDegreeCount ? std::optional(static_cast<Degree>(index)) : std::nullopt;
 }
 
-/// Settings that stand among those above, or change nothing that a target runs.
-constexpr std::array kSaidOtherwise{
-    plansearch::Setting::Hardware,  plansearch::Setting::Model,
-    plansearch::Setting::Framework, plansearch::Setting::Gpus,
-    plansearch::Setting::Batch,     plansearch::Setting::SequenceLength,
-    plansearch::Setting::Precision, plansearch::Setting::Optimizer,
-    plansearch::Setting::Attention, plansearch::Setting::RankOrder,
-    plansearch::Setting::Overlap,   plansearch::Setting::Site,
-    plansearch::Setting::Operators};
+/// How a target that has no line for a setting takes it, where the user chose its value.
+struct ChosenSetting {
+  plansearch::Setting setting;
+  bool said = false;          ///< it has another line above, or changes nothing that a target runs
+  std::string_view silent{};  ///< the value that programs have which know nothing of it
+};
+constexpr bool kSaid = true;
+using Chosen = plansearch::Setting;
+constexpr ChosenSetting kChosen[] = {
+    {Chosen::Hardware, kSaid},
+    {Chosen::Model, kSaid},
+    {Chosen::Framework, kSaid},
+    {Chosen::Gpus, kSaid},
+    {Chosen::Batch, kSaid},
+    {Chosen::SequenceLength, kSaid},
+    {Chosen::Task, false, "pretrain"},
+    {Chosen::Packing},
+    {Chosen::Precision, kSaid},
+    {Chosen::Optimizer, kSaid},
+    {Chosen::Attention, kSaid},
+    {Chosen::RankOrder, kSaid},
+    {Chosen::Overlap, kSaid},
+    {Chosen::Implementation},
+    {Chosen::Kernels},
+    {Chosen::MainGradients},
+    {Chosen::Fp8Recipe},
+    {Chosen::CudaGraphs, false, "0"},
+    {Chosen::DelayWeightGradients, false, "0"},
+    {Chosen::OptimizerInBackward, false, "0"},
+    {Chosen::PagedStates, false, "0"},
+    {Chosen::Routing},
+    {Chosen::LoraRank},
+    {Chosen::LoraTargets},
+    {Chosen::BasePrecision},
+    {Chosen::OptimizerStates},
+    {Chosen::Tokens, kSaid},
+    {Chosen::Site, kSaid},
+    {Chosen::MemoryReserve, kSaid},
+    {Chosen::MemoryRisk, kSaid},
+    {Chosen::Passes, false, "none"},
+    {Chosen::MemoryCap},
+    {Chosen::Set},
+    {Chosen::Operators, kSaid},
+};
+constexpr bool has_every_setting() {
+  for (std::size_t i = 0; i < std::size(kChosen); ++i) {
+    if (kChosen[i].setting != static_cast<Chosen>(i)) return false;
+  }
+  return std::size(kChosen) == plansearch::kSettingCount;
+}
+static_assert(has_every_setting());
 
 const SettingRow* chosen_row(Setting setting) {
   if (setting < Setting::FirstChosen) return nullptr;
@@ -43,9 +84,8 @@ const SettingRow* chosen_row(Setting setting) {
 }
 
 bool chosen_matters(const SettingRow& row, const ExportRequest& h) {
-  const auto* other = std::find(kSaidOtherwise.begin(), kSaidOtherwise.end(), row.setting);
   const auto value = row.get(h.chosen);
-  if (!value || row.effect != SettingEffect::Price || other != kSaidOtherwise.end()) return false;
+  if (!value || kChosen[static_cast<std::size_t>(row.setting)].said) return false;
   // Another machine is priced, and another model exported; only what the program does is not its.
   return row.setting != plansearch::Setting::Set ||
          !overrides_of(*value, OverriddenFile::Framework).empty();
@@ -191,8 +231,7 @@ void find_differences(PlanStages& found) {
   const auto has_first = [&](const PlanDegrees& d) {
     return d.micro_batch == found.positions.front().micro_batch;
   };
-  if (!std::all_of(found.positions.begin(), found.positions.end(), has_first))
-    found.differ.insert(Degree::MicroBatch);
+  if (!std::ranges::all_of(found.positions, has_first)) found.differ.insert(Degree::MicroBatch);
 }
 
 }  // namespace
@@ -276,10 +315,8 @@ std::string neutral_value(Setting setting) {
   if (const auto degree = degree_of(setting))
     return value_text(*degree, degree_value(PlanDegrees{}, *degree));
   if (overlap_of(setting)) return std::string(kOff);
-  if (setting == setting_of(plansearch::Setting::CudaGraphs) ||
-      setting == setting_of(plansearch::Setting::DelayWeightGradients) ||
-      setting == setting_of(plansearch::Setting::OptimizerInBackward))
-    return "0";
+  if (const SettingRow* row = chosen_row(setting))
+    return std::string(kChosen[static_cast<std::size_t>(row->setting)].silent);
   return setting == Setting::Layers ? std::string(kEven) : std::string();
 }
 

@@ -103,7 +103,6 @@ struct ExportRequest {
   [[nodiscard]] bool spreads_tokens() const {
     return degrees.sequence_parallel == SequenceParallel::On;
   }
-  /// Whether ZeRO shards anything.
   [[nodiscard]] bool sharded() const {
     return degrees.data * degrees.context > 1 && degrees.zero != ZeroStage::None;
   }

@@ -71,8 +71,8 @@ std::vector<std::int64_t> numbers_in(const Value& value) {
 /// The number that all layers have.
 int common(const Value& value, int low = 1) {
   const auto numbers = numbers_in(value);
-  const auto other = std::find_if(numbers.begin(), numbers.end(),
-                                  [&](std::int64_t number) { return number != numbers.front(); });
+  const auto other =
+      std::ranges::find_if(numbers, [&](std::int64_t number) { return number != numbers.front(); });
   if (other != numbers.end())
     throw WrongValue(
         fmt::format("layers of {} and of {}: a plan file says stages of their own "
@@ -175,9 +175,8 @@ void settle_recompute(Reading& r) {
   }
   if (counts.empty() || counts.front() == 0) return;
   r.degrees.recompute = Recompute::Full;
-  const bool whole = std::all_of(r.stages.begin(), r.stages.end(), [&](const StageContent& stage) {
-    return stage.layers == counts.front();
-  });
+  const bool whole = std::ranges::all_of(
+      r.stages, [&](const StageContent& stage) { return stage.layers == counts.front(); });
   if (!whole) r.degrees.recompute_layers = static_cast<int>(counts.front());
 }
 

@@ -11,7 +11,8 @@
 #include <array>
 
 #include "base/names.hpp"
-#include "exporters/fact_rows.hpp"
+#include "base/ranges.hpp"
+#include "exporters/fact.hpp"
 #include "plansearch/transformer_builder.hpp"
 
 namespace plansearch::exporters {
@@ -41,25 +42,23 @@ constexpr std::array<std::string_view, 3> kMlpWords{"gate", "up", "down"};
 template <typename Table>
 const ModuleName* find(const Table& table, std::string_view ModuleName::*field,
                        std::string_view text) {
-  const auto found = std::find_if(table.begin(), table.end(),
-                                  [&](const ModuleName& row) { return row.*field == text; });
+  const auto found =
+      std::ranges::find_if(table, [&](const ModuleName& row) { return row.*field == text; });
   return found == table.end() ? nullptr : &*found;
 }
 
 bool names(const LoraDescription& lora, std::string_view word) {
-  return std::find(lora.targets.begin(), lora.targets.end(), word) != lora.targets.end();
+  return std::ranges::find(lora.targets, word) != lora.targets.end();
 }
 
 bool is_mlp(std::string_view word) {
-  return std::find(kMlpWords.begin(), kMlpWords.end(), word) != kMlpWords.end();
+  return std::ranges::find(kMlpWords, word) != kMlpWords.end();
 }
 
 /// A list, or words between commas or blanks.
 std::vector<std::string> listed(const Value& value) {
   if (!value.is_array()) return words_of(text_in(value), " ,");
-  std::vector<std::string> words;
-  for (const Value& item : value) words.push_back(text_in(item));
-  return words;
+  return transformed(value, [&](const Value& item) { return text_in(item); });
 }
 
 void add_target(Reading& r, std::string_view word) {
@@ -156,7 +155,6 @@ void read_optimizer_name(Reading& r, const Value& v) {
   }
 }
 
-/// Whether FSDP shards something.
 bool fully_shards(H h) {
   return h.sharded() && h.degrees.zero >= ZeroStage::Gradients;
 }

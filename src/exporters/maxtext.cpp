@@ -7,9 +7,9 @@
 
 #include <algorithm>
 
-#include "exporters/fact_rows.hpp"
+#include "exporters/fact.hpp"
 #include "exporters/maxtext_axes.hpp"
-#include "exporters/traits.hpp"
+#include "exporters/spelling.hpp"
 
 namespace plansearch::exporters {
 namespace {

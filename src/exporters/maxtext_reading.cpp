@@ -62,8 +62,8 @@ void fill(std::array<int, kAxisCount>& sizes, int devices, const char* where) {
 std::array<int, kAxisCount> settle_mesh(Reading& r) {
   auto inside = sizes_of(r, "ici", MeshAxis::Fsdp);
   auto between = sizes_of(r, "dcn", MeshAxis::Data);
-  const bool open = std::find(inside.begin(), inside.end(), -1) != inside.end();
-  const bool open_between = std::find(between.begin(), between.end(), -1) != between.end();
+  const bool open = std::ranges::find(inside, -1) != inside.end();
+  const bool open_between = std::ranges::find(between, -1) != between.end();
   const bool gpu = r.says("hardware") && text_in(r.value("hardware")).starts_with("gpu");
   int slices = said_or(r, "num_slices", -1);
   if (slices < 1) slices = product(between);

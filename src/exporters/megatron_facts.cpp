@@ -9,10 +9,9 @@
 #include <algorithm>
 
 #include "base/names.hpp"
-#include "exporters/fact_rows.hpp"
-#include "exporters/megatron_adapters.hpp"
+#include "exporters/fact.hpp"
 #include "exporters/megatron_reading.hpp"
-#include "exporters/traits.hpp"
+#include "exporters/spelling.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "schedule/table.hpp"
 

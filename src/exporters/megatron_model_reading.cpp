@@ -3,9 +3,15 @@
 // (ffn_hidden_size, kv_channels, moe_ffn_hidden_size), _add_mla_args;
 // megatron/core/transformer/transformer_config.py.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
+#include <string_view>
 
+#include "base/ranges.hpp"
 #include "exporters/megatron_reading.hpp"
 
 namespace plansearch::exporters {
@@ -19,8 +25,12 @@ std::int64_t vocabulary_of(const Reading& r) {
   return 0;
 }
 
-/// The same arguments make another network in other programs.
-void refuse_other_programs(const Reading& r) {
+/// The same arguments make another network in other programs, and beside some keys.
+void refuse_other_networks(const Reading& r) {
+  if (r.knows("other_layers")) {
+    throw Unsettled("its layers are not all attention and MLP (state space, sparse attention)",
+                    "--model NAME; docs/models.md says how to describe a network");
+  }
   for (const char* word :
        {"bert", "t5", "vit", "vision", "retro", "ict", "mamba", "vlm", "multimodal"}) {
     if (r.program.find(word) == std::string::npos) continue;
@@ -47,6 +57,52 @@ void settle_experts(Reading& r, bool biased) {
   if (moe->top_k == 0) moe->top_k = 2;
   if (moe->expert_width == 0) moe->expert_width = r.model.mlp.width;
   moe->expert_bias = moe->router_bias = biased;
+}
+
+/// Megatron's modules and the matrices that each holds.
+struct Module {
+  std::string_view name;
+  std::string_view matrices;
+};
+constexpr std::array kFusedAttention{Module{"linear_qkv", "q,k,v"}, Module{"linear_proj", "o"}};
+constexpr std::array kPlainQueries{
+    Module{"linear_q_proj", "q"}, Module{"linear_kv_down_proj", "kv_down"},
+    Module{"linear_kv_up_proj", "kv_up"}, Module{"linear_proj", "o"}};
+constexpr std::array kCompressedQueries{
+    Module{"linear_q_down_proj", "q_down"}, Module{"linear_q_up_proj", "q_up"},
+    Module{"linear_kv_down_proj", "kv_down"}, Module{"linear_kv_up_proj", "kv_up"},
+    Module{"linear_proj", "o"}};
+constexpr std::array kMlp{Module{"linear_fc1", "gate,up"}, Module{"linear_fc2", "down"}};
+
+std::span<const Module> attention_of(const ModelDescription& model) {
+  const auto& latent = model.attention.latent;
+  if (!latent) return kFusedAttention;
+  if (!latent->query_rank) return kPlainQueries;
+  return kCompressedQueries;
+}
+
+/// Whether all modules of one kind of attention and both of the MLP are among the words.
+bool is_everything(const std::vector<std::string>& words) {
+  const auto all = [&](std::span<const Module> modules) {
+    return std::ranges::all_of(modules,
+                               [&](const Module& module) { return contains(words, module.name); });
+  };
+  return all(kMlp) && (all(kFusedAttention) || all(kPlainQueries) || all(kCompressedQueries));
+}
+
+void append_names(std::span<const Module> modules, Value& list) {
+  for (const Module& module : modules) list.push_back(module.name);
+}
+
+std::optional<std::string_view> matrices_of(std::string_view name) {
+  for (const std::span<const Module> modules :
+       {std::span<const Module>(kFusedAttention), std::span<const Module>(kPlainQueries),
+        std::span<const Module>(kCompressedQueries), std::span<const Module>(kMlp)}) {
+    for (const Module& module : modules) {
+      if (module.name == name) return module.matrices;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -93,7 +149,7 @@ void read_expert_layers(Reading& r, const Value& v) {
       experts.insert(experts.end(), part.begin(), part.end());
     if (i < text.size() && text[i] == '+') ++i;
   }
-  const auto first = std::find(experts.begin(), experts.end(), true);
+  const auto first = std::ranges::find(experts, true);
   r.experts().leading_dense = first - experts.begin();
   for (auto layer = first; layer != experts.end(); ++layer) {
     if (!*layer) r.experts().dense_layers.push_back(layer - experts.begin());
@@ -103,14 +159,12 @@ void read_expert_layers(Reading& r, const Value& v) {
 void settle_megatron_model(Reading& r) {
   ModelDescription& m = r.model;
   if (!r.has_model || !r.asked.model.empty()) return;  // said on the command line
-  refuse_other_programs(r);
+  refuse_other_networks(r);
   AttentionDescription& a = m.attention;
   if (m.layers == 0 || m.hidden == 0 || a.heads == 0)
     throw Unsettled("nothing says all of --num-layers, --hidden-size and --num-attention-heads",
                     "--model NAME, or --define num-layers=N");
-  if (m.mlp.width == 0) {
-    m.mlp.width = m.mlp.gated ? (4 * m.hidden * 2 / 3) / 64 * 64 : 4 * m.hidden;
-  }
+  if (m.mlp.width == 0) m.mlp.width = m.mlp.gated ? (4 * m.hidden * 2 / 3) / 64 * 64 : 4 * m.hidden;
   if (a.head_size == 0 && !r.on("latent_attention")) {
     if (m.hidden % a.heads != 0)
       throw Unsettled(fmt::format("{} heads do not divide the hidden size {}", a.heads, m.hidden),
@@ -130,6 +184,48 @@ void settle_megatron_model(Reading& r) {
     a.positions = PositionKind::None;
   if (a.positions == PositionKind::Learned) m.embedding.position_rows = m.max_positions.value_or(0);
   if (m.embedding.vocab == 0) m.embedding.vocab = vocabulary_of(r);
+}
+
+Value adapter_rank(const ExportRequest& h) {
+  const auto& lora = h.model().training.lora;
+  return lora ? Value(lora->rank) : Value();
+}
+
+Value megatron_adapters(const ExportRequest& h) {
+  const auto& lora = h.model().training.lora;
+  if (!lora) return {};
+  const auto names = [&](const char* word) { return contains(lora->targets, word); };
+  if (names("all-linear")) return Value("all-linear");
+  Value modules = Value::array();
+  if (names("attention")) append_names(attention_of(h.model()), modules);
+  if (names("mlp")) append_names(kMlp, modules);
+  return modules;
+}
+
+Value every_adapted_module(const ExportRequest& h) {
+  Value modules = Value::array();
+  append_names(attention_of(h.model()), modules);
+  append_names(kMlp, modules);
+  return modules;
+}
+
+void read_megatron_adapters(Reading& r) {
+  r.asked.lora_rank =
+      r.knows("adapter_rank") ? whole_number(r.fact("adapter_rank"), 1, 1 << 16) : 8;
+  std::vector<std::string> words;
+  for (const char* fact : {"megatron_adapters", "megatron_adapters_by_name"})
+    if (r.knows(fact)) words = texts_in(r.fact(fact));
+  std::vector<std::string> targets;
+  for (const std::string& word : words) {
+    const auto matrices =
+        word == "all-linear" ? std::optional<std::string_view>(word) : matrices_of(word);
+    if (!matrices)
+      throw WrongValue(fmt::format("'{}' is not a module that is known (--lora-targets)", word));
+    if (!contains(targets, *matrices)) targets.emplace_back(*matrices);
+  }
+  // Under any name that the model gives them.
+  if (words.empty() || is_everything(words)) targets = {"all-linear"};
+  r.asked.lora_targets = fmt::format("{}", fmt::join(targets, ","));
 }
 
 }  // namespace plansearch::exporters

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 
-#include "exporters/megatron_adapters.hpp"
 #include "exporters/readers.hpp"
 #include "plansearch/degree_table.hpp"
 #include "schedule/table.hpp"
@@ -148,6 +147,33 @@ void settle_flags_of_overlap(Reading& r) {
   settle_overlap(r);
 }
 
+/// Stages with their groups and repetitions written out.
+std::string spread_layout(std::string_view layout, int depth = 0) {
+  std::string result;
+  for (std::size_t i = 0; i < layout.size();) {
+    std::string piece(1, layout[i]);
+    std::size_t next = i + 1;
+    if (layout[i] == '(') {
+      const auto end = layout.find(')', i);
+      if (end == std::string_view::npos || depth > 3) throw WrongValue("brackets do not match");
+      piece = spread_layout(layout.substr(i + 1, end - i - 1), depth + 1);
+      next = end + 1;
+    }
+    std::int64_t times = 1;
+    if (next < layout.size() && layout[next] == '*') {
+      std::size_t end = next + 1;
+      while (end < layout.size() && layout[end] >= '0' && layout[end] <= '9') ++end;
+      times = whole_number(Value(std::string(layout.substr(next + 1, end - next - 1))), 1, 10'000);
+      next = end;
+    }
+    if (result.size() + piece.size() * static_cast<std::size_t>(times) > 100'000)
+      throw WrongValue("a layout of so many layers");
+    for (std::int64_t k = 0; k < times; ++k) result += piece;
+    i = next;
+  }
+  return result;
+}
+
 }  // namespace
 
 void start_megatron_plan(Reading& r) {
@@ -199,37 +225,6 @@ void settle_megatron_plan(Reading& r) {
   settle_batch(r);
   settle_flags_of_overlap(r);
 }
-
-namespace {
-
-/// Stages with their groups and repetitions written out.
-std::string spread_layout(std::string_view layout, int depth = 0) {
-  std::string result;
-  for (std::size_t i = 0; i < layout.size();) {
-    std::string piece(1, layout[i]);
-    std::size_t next = i + 1;
-    if (layout[i] == '(') {
-      const auto end = layout.find(')', i);
-      if (end == std::string_view::npos || depth > 3) throw WrongValue("brackets do not match");
-      piece = spread_layout(layout.substr(i + 1, end - i - 1), depth + 1);
-      next = end + 1;
-    }
-    std::int64_t times = 1;
-    if (next < layout.size() && layout[next] == '*') {
-      std::size_t end = next + 1;
-      while (end < layout.size() && layout[end] >= '0' && layout[end] <= '9') ++end;
-      times = whole_number(Value(std::string(layout.substr(next + 1, end - next - 1))), 1, 10'000);
-      next = end;
-    }
-    if (result.size() + piece.size() * static_cast<std::size_t>(times) > 100'000)
-      throw WrongValue("a layout of so many layers");
-    for (std::int64_t k = 0; k < times; ++k) result += piece;
-    i = next;
-  }
-  return result;
-}
-
-}  // namespace
 
 std::vector<StageContent> stages_of_layout(const std::string& layout) {
   std::vector<StageContent> stages(1);

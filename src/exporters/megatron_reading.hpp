@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "exporters/exporter.hpp"
 #include "exporters/fact.hpp"
 
 namespace plansearch::exporters {
@@ -16,5 +17,14 @@ void settle_megatron_model(Reading& reading);
 
 /// "Et*20|t*12L": the stages of a layout. WrongValue for other words.
 [[nodiscard]] std::vector<StageContent> stages_of_layout(const std::string& layout);
+
+[[nodiscard]] Value adapter_rank(const ExportRequest& request);
+/// linear_qkv, linear_proj, linear_fc1, linear_fc2 (projections by themselves under latent
+/// attention); "all-linear"; null without adapters.
+[[nodiscard]] Value megatron_adapters(const ExportRequest& request);
+/// Everything that "all-linear" stands for, by name.
+[[nodiscard]] Value every_adapted_module(const ExportRequest& request);
+/// Rank and modules. WrongValue for modules without a counterpart.
+void read_megatron_adapters(Reading& reading);
 
 }  // namespace plansearch::exporters

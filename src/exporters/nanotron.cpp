@@ -2,7 +2,7 @@
 // Source: huggingface/nanotron@2411b022 (2026-04-07) src/nanotron/config/parallelism_config.py,
 // models_config.py: LlamaConfig, Qwen2Config; src/nanotron/parallel/tensor_parallel/nn.py:
 // TensorParallelRowLinear (asynchronous communication in REDUCE_SCATTER mode only)
-#include "exporters/fact_rows.hpp"
+#include "exporters/fact.hpp"
 #include "exporters/readers.hpp"
 #include "schedule/table.hpp"
 

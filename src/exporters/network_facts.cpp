@@ -4,8 +4,7 @@
 
 #include <algorithm>
 
-#include "base/names.hpp"
-#include "exporters/fact_rows.hpp"
+#include "exporters/fact.hpp"
 #include "exporters/megatron_reading.hpp"
 
 namespace plansearch::exporters {
@@ -89,6 +88,7 @@ Facts trunk_facts() {
       {"has_mtp_layers", {}, [](H h) { return Value(h.model().mtp_layers > 0); }},
       // They are settled with others.
       {"tokenizer_type", {}},
+      {"other_layers", {}},
       {"no_positions", {}},
   };
 }

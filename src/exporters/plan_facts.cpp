@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/names.hpp"
-#include "exporters/fact_rows.hpp"
+#include "exporters/fact.hpp"
 #include "plansearch/degree_table.hpp"
 
 namespace plansearch::exporters {
@@ -162,7 +162,6 @@ Facts question_facts() {
   };
 }
 
-/// Tensors in memory of the host.
 Facts host_facts() {
   const std::vector<Setting> offload{s(D::Offload)};
   return {

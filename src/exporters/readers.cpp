@@ -26,8 +26,7 @@ constexpr std::array kReaders{
 }  // namespace
 
 const Reader* find_reader(std::string_view name) {
-  const auto* found = std::find_if(kReaders.begin(), kReaders.end(),
-                                   [&](const Reader& reader) { return reader.name == name; });
+  const auto* found = std::ranges::find(kReaders, name, &Reader::name);
   return found == kReaders.end() ? nullptr : found;
 }
 

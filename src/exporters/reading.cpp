@@ -4,10 +4,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <charconv>
 #include <cmath>
 
 #include "base/names.hpp"
+#include "base/parse_as.hpp"
+#include "base/ranges.hpp"
 #include "io/document/raw_value.hpp"
 
 namespace plansearch::exporters {
@@ -21,12 +22,8 @@ std::string shown(const Value& value) {
 std::optional<double> parsed(const Value& value) {
   if (value.is_number()) return value.get<double>();
   if (!value.is_string()) return std::nullopt;
-  const std::string text = value.get<std::string>();
-  double number = 0.0;
-  const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (end.ec != std::errc() || end.ptr != text.data() + text.size() || !std::isfinite(number))
-    return std::nullopt;
-  return number;
+  const auto number = parse_as<double>(value.get<std::string>());
+  return number && std::isfinite(*number) ? number : std::nullopt;
 }
 
 }  // namespace
@@ -109,22 +106,15 @@ void read_shard_offload(Reading& reading, const Value& value) {
 
 std::vector<std::string> texts_in(const Value& value) {
   if (!value.is_array()) return {text_in(value)};
-  std::vector<std::string> texts;
-  for (const Value& one : value) texts.push_back(text_in(one));
-  return texts;
+  return transformed(value, [&](const Value& one) { return text_in(one); });
 }
 
 Value plain_value(std::string_view text) {
   if (text == "true" || text == "True" || text == "TRUE") return Value(true);
   if (text == "false" || text == "False" || text == "FALSE") return Value(false);
   if (text.empty() || text == "null" || text == "~") return {};
-  std::int64_t whole = 0;
-  const char* end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, whole);
-  if (read.ec == std::errc() && read.ptr == end) return Value(whole);
-  double number = 0.0;
-  const auto real = std::from_chars(text.data(), end, number);
-  if (real.ec == std::errc() && real.ptr == end && std::isfinite(number)) return Value(number);
+  if (const auto whole = parse_as<std::int64_t>(text)) return Value(*whole);
+  if (const auto real = parse_as<double>(text); real && std::isfinite(*real)) return Value(*real);
   return Value(std::string(text));
 }
 

@@ -87,7 +87,6 @@ struct Reading {
 [[nodiscard]] std::string text_in(const Value& value);
 /// The words of a list, or the one that stands alone.
 [[nodiscard]] std::vector<std::string> texts_in(const Value& value);
-/// A switch: on or off.
 void read_sequence_parallel(Reading& reading, const Value& value);
 /// A word that is not quoted: a number, true, false, nothing, or itself.
 [[nodiscard]] Value plain_value(std::string_view text);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,5 +35,25 @@ void read_spelled(const Fact& fact, const Spelling& spelling, Reading& reading, 
 /// A key that has a fact as it is, for targets that C++ writes; `says` in place of its settings.
 [[nodiscard]] Key key_of(std::string_view name, std::string_view fact,
                          std::vector<Setting> says = {});
+
+/// The trait of a name, or those of a group ("beyond_decoders"); none: no such name.
+[[nodiscard]] std::vector<Trait> traits_called(std::string_view name);
+[[nodiscard]] std::vector<std::string> trait_names();
+/// Whether MaxText has no decoder block that is this layer (maxtext.cpp).
+[[nodiscard]] bool has_no_block(const ModelDescription& model);
+
+// Which linear layers have a bias; of networks with experts those of the experts stand for the MLP.
+[[nodiscard]] inline bool mlp_bias(const ModelDescription& m) {
+  return m.moe ? m.moe->expert_bias : m.mlp.bias;
+}
+[[nodiscard]] inline bool bias_everywhere(const ModelDescription& m) {
+  return m.attention.query_key_value_bias && m.attention.output_bias && mlp_bias(m);
+}
+[[nodiscard]] inline bool bias_of_queries_only(const ModelDescription& m) {
+  return m.attention.query_key_value_bias && !m.attention.output_bias && !mlp_bias(m);
+}
+[[nodiscard]] inline bool bias_nowhere(const ModelDescription& m) {
+  return !m.attention.query_key_value_bias && !m.attention.output_bias && !mlp_bias(m);
+}
 
 }  // namespace plansearch::exporters

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 
 #include "base/names.hpp"
+#include "base/ranges.hpp"
 #include "exporters/readers.hpp"
 #include "exporters/spelling.hpp"
-#include "exporters/traits.hpp"
 #include "io/document/raw_value.hpp"
 #include "io/hardware/profile_parts.hpp"
 
@@ -190,9 +189,7 @@ std::function<std::vector<std::string>(const ExportRequest&)> read_trial(const N
     }
   }
   return [words](const ExportRequest& h) {
-    std::vector<std::string> texts;
-    for (const auto& word : words) texts.push_back(text_in(word(h)));
-    return texts;
+    return transformed(words, [&](const auto& word) { return text_in(word(h)); });
   };
 }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <map>
 
+#include "base/ranges.hpp"
 #include "exporters/exporter.hpp"
+#include "exporters/fact.hpp"
 
 namespace plansearch::exporters {
 
@@ -13,6 +16,22 @@ Exporter alpa_exporter();
 Exporter chakra_exporter();
 
 namespace {
+
+const std::map<std::string, Fact, std::less<>>& fact_table() {
+  static const auto kFacts = [] {
+    std::map<std::string, Fact, std::less<>> facts;
+    for (const auto part :
+         {plan_facts, network_facts, megatron_facts, verl_facts, deepspeed_facts, trainer_facts,
+          torchtitan_facts, nanotron_facts, maxtext_facts, axonn_facts}) {
+      for (Fact& fact : part()) {
+        std::string name = fact.name;
+        facts.try_emplace(std::move(name), std::move(fact));
+      }
+    }
+    return facts;
+  }();
+  return kFacts;
+}
 
 /// The target takes each setting that a key says, any value of it where no line restricts them.
 void take_what_keys_say(Exporter& exporter) {
@@ -54,8 +73,7 @@ constexpr std::array kRows{Row{"megatron", true},
                            Row{"chakra", false, chakra_exporter}};
 
 const Row* find_row(std::string_view name) {
-  const auto* found =
-      std::find_if(kRows.begin(), kRows.end(), [&](const Row& row) { return row.name == name; });
+  const auto* found = std::ranges::find(kRows, name, &Row::name);
   return found == kRows.end() ? nullptr : found;
 }
 
@@ -68,9 +86,8 @@ std::vector<std::string> Targets::names() const {
     const std::string name = entry.path().stem().string();
     if (entry.path().extension() == ".yaml" && find_row(name) == nullptr) further.push_back(name);
   }
-  std::sort(further.begin(), further.end());
-  std::vector<std::string> names;
-  for (const Row& row : kRows) names.emplace_back(row.name);
+  std::ranges::sort(further);
+  std::vector<std::string> names = transformed<std::string>(kRows, &Row::name);
   names.insert(names.end(), further.begin(), further.end());
   return names;
 }
@@ -87,7 +104,7 @@ std::vector<std::string> Targets::readable_names() const {
 const Exporter* Targets::find(std::string_view name) const {
   if (const auto found = made_.find(name); found != made_.end()) return &found->second;
   const auto all = names();
-  if (std::find(all.begin(), all.end(), name) == all.end()) return nullptr;
+  if (std::ranges::find(all, name) == all.end()) return nullptr;
   const Row* row = find_row(name);
   Exporter made = row != nullptr && row->make != nullptr
                       ? row->make()
@@ -98,9 +115,7 @@ const Exporter* Targets::find(std::string_view name) const {
 }
 
 std::vector<const Exporter*> Targets::all() const {
-  std::vector<const Exporter*> exporters;
-  for (const std::string& name : names()) exporters.push_back(find(name));
-  return exporters;
+  return transformed(names(), [&](const std::string& name) { return find(name); });
 }
 
 bool Targets::has_key(std::string_view name) const {
@@ -114,9 +129,23 @@ bool Targets::has_key(std::string_view name) const {
 }
 
 const Accepts* find_accepts(const Exporter& exporter, Setting setting) {
-  const auto found = std::find_if(exporter.accepts.begin(), exporter.accepts.end(),
-                                  [&](const Accepts& a) { return a.setting == setting; });
+  const auto found = std::ranges::find(exporter.accepts, setting, &Accepts::setting);
   return found == exporter.accepts.end() ? nullptr : &*found;
+}
+
+const Fact* find_fact(std::string_view name) {
+  const auto found = fact_table().find(name);
+  return found == fact_table().end() ? nullptr : &found->second;
+}
+
+std::vector<std::string> fact_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, fact] : fact_table()) names.push_back(name);
+  return names;
+}
+
+bool holds(const Fact& fact, const ExportRequest& request) {
+  return fact.write && is_on(fact.write(request));
 }
 
 }  // namespace plansearch::exporters

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "exporters/fact_rows.hpp"
+#include "exporters/fact.hpp"
 #include "exporters/readers.hpp"
 #include "schedule/table.hpp"
 

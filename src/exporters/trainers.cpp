@@ -85,7 +85,7 @@ void settle_axolotl(Reading& r) {
   PlanDegrees& d = r.degrees;
   refuse_deepspeed(r);
   const auto begins = [](const auto& pair) { return pair.first.starts_with("fsdp_config."); };
-  settle_sharding(r, r.knows("fsdp_words") || std::any_of(r.said.begin(), r.said.end(), begins),
+  settle_sharding(r, r.knows("fsdp_words") || std::ranges::any_of(r.said, begins),
                   r.fact("fsdp_words").dump() + r.fact("fsdp_strategy").dump());
   settle_axolotl_adapters(r);
   if (d.tensor_out > 1 || d.context > 1) {

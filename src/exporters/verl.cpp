@@ -5,7 +5,7 @@
 // FSDPEngineConfig; verl/workers/fsdp_workers.py: create_device_mesh
 #include <algorithm>
 
-#include "exporters/fact_rows.hpp"
+#include "exporters/fact.hpp"
 #include "exporters/hugging_face.hpp"
 #include "exporters/readers.hpp"
 

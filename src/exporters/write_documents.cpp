@@ -5,8 +5,8 @@
 
 #include <string>
 
+#include "exporters/export_plan.hpp"
 #include "exporters/exporter.hpp"
-#include "exporters/shell.hpp"
 
 namespace plansearch::exporters {
 namespace {

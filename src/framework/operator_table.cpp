@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <utility>
-
 #include "plansearch/framework.hpp"
 
 namespace plansearch {
@@ -88,6 +86,18 @@ void take_kept_tensors(Framework& framework) {
   if (const auto own = separate(M::GatedActivation))
     kept.gate = *own ? GatedActivation::Separate : GatedActivation::OneKernel;
   if (const auto own = separate(M::RmsNorm)) kept.norm = *own ? NormInput::Single : NormInput::AsIs;
+}
+
+std::string_view to_text(LayerDistribution value) {
+  static constexpr std::array<std::string_view, 4> kWords{"even", "first-more", "inner-more",
+                                                          "by-cost"};
+  return kWords.at(static_cast<std::size_t>(value));
+}
+
+std::string_view to_text(OptimizerStart value) {
+  static constexpr std::array<std::string_view, 3> kWords{"together", "per-device",
+                                                          "post-validated"};
+  return kWords.at(static_cast<std::size_t>(value));
 }
 
 }  // namespace plansearch

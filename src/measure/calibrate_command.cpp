@@ -14,12 +14,11 @@
 #include "cli/option_kinds.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
-#include "cli/stopping.hpp"
 #include "measure/calibrate/probe.hpp"
 #include "measure/calibrate/processes/processes.hpp"
 #include "measure/calibrate/session.hpp"
 #include "plansearch/error.hpp"
-#include "report/json_text.hpp"
+#include "report/columns.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -214,9 +213,9 @@ int check(calibrate::Backend& backend, calibrate::SessionRequest request, const 
     Output(shown).write(format_of(options) == Format::Json ? drift_json(all, slow, name)
                                                            : drift_text(all, slow));
   }
-  const bool same =
-      slow.empty() && std::none_of(all.begin(), all.end(),
-                                   [](const calibrate::Drift& drift) { return drift.drifted(); });
+  const bool same = slow.empty() && std::ranges::none_of(all, [](const calibrate::Drift& drift) {
+                      return drift.drifted();
+                    });
   if (!same && backend.is_first()) {
     print_note("the machine has drifted from " + name + ": measure again, or look for the cause",
                options);
@@ -304,23 +303,20 @@ void add_calibrate(CLI::App& app, Options& /*shared*/, CalibrateOptions& c) {
   app.add_flag("--list", c.list, "list probes and back ends, measure nothing");
   app.add_flag("--dry-run", c.dry_run, "list the points in their order, measure nothing");
   app.add_flag("--quick", c.quick, "fewer and smaller points, shorter blocks");
-  positive_time(app.add_option("--budget", c.budget, "as many points as this time has room for")
-                    ->type_name("TIME"));
-  app.add_option("--check", c.check,
-                 "a minute's worth of points against this profile: what has drifted")
-      ->type_name("HARDWARE");
-  app.add_option("--table", c.tables, "replay: CSV of products or collectives, as for validate")
-      ->type_name("TABLE");
-  app.add_option("--truth", c.truth,
-                 "synthetic: the profile to sample (default: dgx-h100); replay: the machine of the "
-                 "rows")
-      ->type_name("HARDWARE");
-  app.add_option("--noise", c.noise,
-                 "synthetic: standard deviation of the time of a block, relative")
-      ->type_name("SHARE")
+  positive_time(
+      add_typed(app, "TIME", "--budget", c.budget, "as many points as this time has room for"));
+  add_typed(app, "HARDWARE", "--check", c.check,
+            "a minute's worth of points against this profile: what has drifted");
+  add_typed(app, "TABLE", "--table", c.tables,
+            "replay: CSV of products or collectives, as for validate");
+  add_typed(app, "HARDWARE", "--truth", c.truth,
+            "synthetic: the profile to sample (default: dgx-h100); replay: the machine of the "
+            "rows");
+  add_typed(app, "SHARE", "--noise", c.noise,
+            "synthetic: standard deviation of the time of a block, relative")
       ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--wild", c.wild, "synthetic: share of points three to ten times too slow")
-      ->type_name("SHARE")
+  add_typed(app, "SHARE", "--wild", c.wild,
+            "synthetic: share of points three to ten times too slow")
       ->check(CLI::Range(0.0, 1.0));
   add_number(app, "--seed", c.seed, "of noise and order", {0, 1'000'000'000});
 }

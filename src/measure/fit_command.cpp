@@ -40,21 +40,18 @@ int run_fit(const Options& options, const FitOptions& own) {
 }
 
 void add_fit(CLI::App& app, Options& /*shared*/, FitOptions& o) {
-  app.add_option(
-         "tables", o.tables,
-         "samples of calibrate, CSV of own runs, matrix products or collectives, as for validate, "
-         "and output of nccl-tests; the profile goes to --out")
-      ->type_name("TABLE")
+  add_typed(
+      app, "TABLE", "tables", o.tables,
+      "samples of calibrate, CSV of own runs, matrix products or collectives, as for validate, "
+      "and output of nccl-tests; the profile goes to --out")
       ->required();
   CLI::Option* base =
-      app.add_option("--base", o.base,
-                     "profile that is like the machine; without one, samples describe it whole")
-          ->type_name("HARDWARE");
-  app.add_option("--new", o.fresh, "name of a profile from samples alone (default: that of --out)")
-      ->type_name("NAME")
+      add_typed(app, "HARDWARE", "--base", o.base,
+                "profile that is like the machine; without one, samples describe it whole");
+  add_typed(app, "NAME", "--new", o.fresh,
+            "name of a profile from samples alone (default: that of --out)")
       ->excludes(base);
-  app.add_option("--plot", o.plot, "SVG of samples, curve and residuals of every class")
-      ->type_name("FILE");
+  add_typed(app, "FILE", "--plot", o.plot, "SVG of samples, curve and residuals of every class");
 }
 
 }  // namespace

@@ -55,9 +55,10 @@ Placements all_whole(const Network& network, const std::vector<int>& factors) {
 }  // namespace
 
 std::shared_ptr<KnownRoutes> make_known_routes(const Problem& problem, const PlanDegrees& degrees,
-                                               const std::vector<int>& factors) {
+                                               const std::vector<int>& factors,
+                                               const KnownRoutes* other) {
   const DeviceMesh mesh = factored_mesh(problem, degrees, factors);
-  return std::make_shared<KnownRoutes>(mesh, alike_factors(*problem.cluster, mesh));
+  return std::make_shared<KnownRoutes>(mesh, alike_factors(*problem.cluster, mesh), other);
 }
 
 ChoicePricer::ChoicePricer(const Problem& problem, const PlanDegrees& degrees, std::size_t block,
@@ -198,26 +199,40 @@ void ChoicePricer::add_parameters(std::size_t op, const LocalSizes& sizes, Fused
                  trained * (statics_.dense.gradient + statics_.dense.optimizer);
 }
 
-RoleCost ChoicePricer::by_role(const std::optional<FactorCuts>& edges, Recompute level) {
+void ChoicePricer::place_by_role(const std::optional<FactorCuts>& edges) {
   for (auto& cuts : choice_.operators) cuts.reset();
   place_edges(edges);
   place_block(block_, index_, rules_, placement_,
               static_cast<std::size_t>(&choice_ - placements_.blocks.data()));
+}
+
+Seconds ChoicePricer::role_kernels(const std::optional<FactorCuts>& edges, Recompute level) {
+  place_by_role(edges);
   cuts_ = cut_block(*problem_.network, block_, index_, rules_, placement_);
   const LocalSizes sizes(block_, index_, cuts_, extents_);
-  RoleCost cost;
+  Seconds kernels;
   for (std::size_t op = 0; op < block_.operators.size(); ++op) {
     const OperatorTime time = operator_time(context_, block_, sizes, op);
-    cost.kernels +=
+    kernels +=
         time.forward * (1.0 + repeated_[static_cast<std::size_t>(level)][op]) + time.backward;
   }
+  return kernels;
+}
+
+Seconds ChoicePricer::role_messages(const std::optional<FactorCuts>& edges, Recompute level) {
+  place_by_role(edges);
   const double repeats = repeats_whole(block_, level) ? 1.0 : 0.0;
   demands_.clear();
-  derive_operator_communication(input(), *scratch_, demands_);
-  for (const Communication& demand : demands_) {
-    cost.messages += time(demand) * (demand.phase == DemandPhase::Forward ? 1.0 + repeats : 1.0);
+  {
+    const auto lock = moves_->routes().lock();
+    const auto scratch = make_derivation_scratch(moves_->routes().scratch());
+    derive_operator_communication(input(), *scratch, demands_);
   }
-  return cost;
+  Seconds messages;
+  for (const Communication& demand : demands_) {
+    messages += time(demand) * (demand.phase == DemandPhase::Forward ? 1.0 + repeats : 1.0);
+  }
+  return messages;
 }
 
 MakerLayouts ChoicePricer::maker(std::size_t op, TensorId tensor) {
@@ -257,7 +272,7 @@ ByRecompute<double> ChoicePricer::saved(const std::vector<std::size_t>& operator
   for (std::size_t reader = 0; reader < block_.operators.size(); ++reader) {
     for (const Saved& saved : block_.operators[reader].saved) {
       const std::size_t maker = index_.producers[static_cast<std::size_t>(saved.tensor)];
-      if (std::find(operators.begin(), operators.end(), maker) == operators.end()) continue;
+      if (std::ranges::find(operators, maker) == operators.end()) continue;
       add_saved(reader, saved, sizes.tensor(maker, saved.tensor), bytes);
     }
   }

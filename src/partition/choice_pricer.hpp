@@ -6,17 +6,77 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "communication/derive/tensor_layouts.hpp"
 #include "evaluate/block/class_profile.hpp"
 #include "evaluate/block/phase_message.hpp"
-#include "partition/move_prices.hpp"
+#include "partition/known_routes.hpp"
 #include "partition/partition_options.hpp"
 
 namespace plansearch {
+
+/// A tensor that moves: messages of equal subjects are priced alike.
+struct ReshardedTensor {
+  std::uint32_t subject = 0;  ///< a small number for its elements in all and what one of them costs
+  std::vector<double> extents{};
+  std::function<Seconds(CommunicationKind kind, AxisSet axes, double elements)> price{};
+  const StepRates* rates = nullptr;  ///< that paths go by; as DerivationInput has them
+};
+
+struct ReshardingCost {
+  double length = 0.0;  ///< length_of, in shares of the tensor
+  double time = 0.0;    ///< seconds
+  double again = 0.0;   ///< repeated in backward by a reader that reads it again
+};
+
+/// From each of some layouts to each of others, or from each to its own.
+struct ReshardingCosts {
+  std::vector<std::uint32_t> pairs;                          ///< the cost of each, by number
+  std::shared_ptr<const std::vector<ReshardingCost>> costs;  ///< different ones
+  bool repeats = false;                                      ///< whether anybody reads it again
+  [[nodiscard]] const ReshardingCost& operator[](std::size_t pair) const {
+    return (*costs)[pairs[pair]];
+  }
+};
+enum class Pairs : std::uint8_t { All, OneToOne };
+
+/// For one thread at a time.
+class ReshardingPrices {
+ public:
+  explicit ReshardingPrices(std::shared_ptr<KnownRoutes> routes) : routes_(std::move(routes)) {}
+
+  [[nodiscard]] KnownRoutes& routes() { return *routes_; }
+  /// The same layout with its number.
+  [[nodiscard]] NumberedLayout numbered(Layout layout);
+  /// A number for tensors of so many elements, messages of which cost the same by their size.
+  [[nodiscard]] std::uint32_t subject(double elements, WireClass wire, int sequences);
+  /// Layouts have numbers from here; tensors of one subject between the same layouts share the
+  /// costs. Throws Stopped.
+  using Layouts = std::vector<const NumberedLayout*>;
+  using CostsPtr = std::shared_ptr<const ReshardingCosts>;
+  [[nodiscard]] CostsPtr price_all(const ReshardedTensor& tensor, const Layouts& from,
+                                   const Layouts& to, Pairs pairs, ReadsAgain reader);
+
+ private:
+  [[nodiscard]] ReshardingCosts priced(const ReshardedTensor& tensor, const Layouts& from,
+                                       const Layouts& to, Pairs pairs, ReadsAgain reader);
+  [[nodiscard]] ReshardingCost price(const KnownRoutes::Route& route, const ReshardedTensor& tensor,
+                                     ReadsAgain reader);
+  [[nodiscard]] double price(const RouteStep& step, const ReshardedTensor& tensor);
+
+  std::shared_ptr<KnownRoutes> routes_;
+  std::map<std::tuple<double, WireClass, int>, std::uint32_t> subjects_;
+  std::vector<std::vector<double>>
+      steps_;  ///< by subject; by message and factors, below 0: not yet
+  std::map<std::vector<std::uint32_t>, CostsPtr> tables_;
+};
 
 /// Whether tiles that travel while an operator runs are waited for at once, or only where they take
 /// longer than its products.
@@ -56,14 +116,8 @@ struct FusedGroupCost {
 /// Routes of the tensor group of these degrees, cut into `factors`; of use for as many replicas.
 [[nodiscard]] std::shared_ptr<KnownRoutes> make_known_routes(const Problem& problem,
                                                              const PlanDegrees& degrees,
-                                                             const std::vector<int>& factors);
-
-/// One copy of a block, of one micro-batch.
-struct RoleCost {
-  Seconds kernels;
-  Seconds messages;
-  [[nodiscard]] Seconds total() const { return kernels + messages; }
-};
+                                                             const std::vector<int>& factors,
+                                                             const KnownRoutes* other = nullptr);
 
 class ChoicePricer {
  public:
@@ -91,8 +145,10 @@ class ChoicePricer {
   [[nodiscard]] ByRecompute<double> saved(const std::vector<std::size_t>& operators) const;
   [[nodiscard]] ByRecompute<double> saved_inputs() const;
 
-  /// One copy whose operators all lie by role between edges that are cut so: embedding, head.
-  [[nodiscard]] RoleCost by_role(const std::optional<FactorCuts>& edges, Recompute level);
+  /// One copy whose operators all lie by role between edges that are cut so, of one micro-batch:
+  /// embedding, head.
+  [[nodiscard]] Seconds role_kernels(const std::optional<FactorCuts>& edges, Recompute level);
+  [[nodiscard]] Seconds role_messages(const std::optional<FactorCuts>& edges, Recompute level);
 
   /// Messages that bring a tensor from some layouts to others.
   [[nodiscard]] std::shared_ptr<const ReshardingCosts> moves(TensorId tensor,
@@ -105,6 +161,7 @@ class ChoicePricer {
  private:
   [[nodiscard]] DerivationInput input() const;
   void add_moved(TensorId tensor);
+  void place_by_role(const std::optional<FactorCuts>& edges);
   [[nodiscard]] Seconds time(const Communication& demand) const;
   [[nodiscard]] Seconds time(const Communication& demand, double elements) const;
   void add_messages(std::size_t op, FusedGroupCost& cost, std::array<Seconds, 3>& rings);

@@ -15,7 +15,6 @@
 #include <bit>
 #include <numeric>
 #include <utility>
-#include <vector>
 
 #include "base/hash.hpp"
 #include "communication/redistribution/step_rates.hpp"
@@ -42,8 +41,12 @@ void put_place(std::string& text, std::size_t dim, std::size_t place, std::size_
 
 }  // namespace
 
-KnownRoutes::KnownRoutes(const DeviceMesh& mesh, const AlikeFactors& alike)
-    : mesh_(mesh), alike_(alike) {
+KnownRoutes::KnownRoutes(const DeviceMesh& mesh, const AlikeFactors& alike,
+                         const KnownRoutes* other)
+    : mesh_(mesh),
+      alike_(alike),
+      scratch_(other == nullptr ? make_redistribution_scratch(Remember::Yes)
+                                : make_redistribution_scratch(*other->scratch_)) {
   int size = 1;
   for (std::size_t f = 0; f < kMostFactors; ++f) {
     const int own = mesh[factor_axis(f)].size;
@@ -198,7 +201,7 @@ void KnownRoutes::add_path(const Key& key, const FactorOrder& order, const Tenso
       if (step.axes.contains(factor_axis(order[i]))) made.factors |= 1U << i;
     }
     const RouteMessage message{step.kind, step.axes - kFactorAxes, step.elements / elements};
-    const auto known = std::find(messages_.begin(), messages_.end(), message);
+    const auto known = std::ranges::find(messages_, message);
     made.message = static_cast<std::uint32_t>(known - messages_.begin());
     if (known == messages_.end()) messages_.push_back(message);
     steps_.push_back(made);
@@ -262,7 +265,7 @@ AxisSet other_roles(const DeviceMesh& mesh) {
   std::vector<unsigned> known{mesh[Axis::Out].factors};
   for (std::size_t i = 0; i < kRoleCount; ++i) {
     const MeshRole& role = mesh[static_cast<Axis>(i)];
-    const bool is_known = std::find(known.begin(), known.end(), role.factors) != known.end();
+    const bool is_known = std::ranges::find(known, role.factors) != known.end();
     if (role.size == 1 || is_known) continue;
     known.push_back(role.factors);
     roles.insert(static_cast<Axis>(i));
@@ -275,7 +278,7 @@ bool are_alike(const Cluster& cluster, const DeviceMesh& mesh, Axis one, Axis ot
   const unsigned own = mesh[one].factors;
   const unsigned theirs = mesh[other].factors;
   if (mesh[one].size != mesh[other].size) return false;
-  return std::all_of(groups.begin(), groups.end(), [&](AxisSet group) {
+  return std::ranges::all_of(groups, [&](AxisSet group) {
     if (group.contains(one) || group.contains(other)) return true;
     unsigned held = 0;
     for_each_axis(group, [&](Axis axis) { held |= mesh[axis].factors; });

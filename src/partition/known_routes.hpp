@@ -66,7 +66,9 @@ class KnownRoutes {
     bool operator==(const Route&) const = default;
   };
 
-  explicit KnownRoutes(const DeviceMesh& mesh, const AlikeFactors& alike = {});
+  /// `other` shares what was found of all layouts of few units, on whatever mesh.
+  explicit KnownRoutes(const DeviceMesh& mesh, const AlikeFactors& alike = {},
+                       const KnownRoutes* other = nullptr);
   KnownRoutes(const KnownRoutes&) = delete;
   KnownRoutes& operator=(const KnownRoutes&) = delete;
 
@@ -83,6 +85,8 @@ class KnownRoutes {
   [[nodiscard]] const RouteMessage& message(std::uint32_t number) const {
     return messages_[number];
   }
+  /// Paths of the same mesh, found by others too.
+  [[nodiscard]] const RedistributionScratchPtr& scratch() const { return scratch_; }
 
  private:
   /// Role of one factor in a layout: the places at which it stands, as a number; 0: none.
@@ -156,7 +160,7 @@ class KnownRoutes {
   };
   std::unordered_map<Route, std::uint32_t, RouteHash> route_numbers_;
   std::vector<const Route*> routes_;
-  RedistributionScratchPtr scratch_ = make_redistribution_scratch(Remember::Yes);
+  RedistributionScratchPtr scratch_;
   std::vector<RedistributionStep> found_;
   Path path_;
 };

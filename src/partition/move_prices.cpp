@@ -4,7 +4,7 @@
 // Assumes: messages over alike factors cost the same (partition/known_routes.hpp).
 // Units: seconds per micro-batch; elements of the whole message.
 // Checked by: tests/unit/evaluate/move_prices_test.cpp (every pair against its own search)
-#include "partition/move_prices.hpp"
+#include "partition/choice_pricer.hpp"
 
 #include <numeric>
 

@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <optional>
 
 #include "base/ranges.hpp"
 #include "communication/derive/partition_sequence.hpp"
@@ -58,8 +57,7 @@ std::optional<OperatorCut> cut_of(const PartitionSequence& sequence, const Lette
   int bit = 0;
   for (const SequencePart& part : sequence) bit += part.bits();
   const auto add = [&](DimId dim, std::uint8_t factor) {
-    auto cut = std::find_if(cuts.begin(), cuts.end(),
-                            [&](const DimensionCut& known) { return known.dim == dim; });
+    auto cut = std::ranges::find(cuts, dim, &DimensionCut::dim);
     if (cut == cuts.end()) cut = cuts.insert(cut, {dim, {}});
     cut->factors.push_back(factor);
   };
@@ -92,8 +90,7 @@ std::optional<OperatorCut> cut_of(const PartitionSequence& sequence, const Lette
 std::vector<PartitionSequence> sequences_with_replicas(int bits) {
   std::vector<PartitionSequence> found;
   const auto holds = [](const PartitionSequence& tail, Kind kind) {
-    return std::any_of(tail.begin(), tail.end(),
-                       [&](const auto& part) { return part.kind == kind; });
+    return std::ranges::any_of(tail, [&](const auto& part) { return part.kind == kind; });
   };
   constexpr std::array kKinds{Kind::Batch, Kind::Rows, Kind::Columns};
   for (int batch = 0; batch < bits; ++batch) {
@@ -120,8 +117,8 @@ std::vector<int> tiers_of_bits(const Problem& problem, const PlanDegrees& degree
   std::vector<int> found;
   for (std::size_t bit = 0; bit < factors.size(); ++bit) {
     const int span = factors[bit] * mesh.neighbour_distance(factor_axis(bit));
-    const auto tier = std::find_if(tiers.begin(), tiers.end(),
-                                   [&](const LinkTier& other) { return other.size >= span; });
+    const auto tier =
+        std::ranges::find_if(tiers, [&](const LinkTier& other) { return other.size >= span; });
     found.push_back(static_cast<int>(tier - tiers.begin()));
   }
   return found;
@@ -150,8 +147,8 @@ class OptionMaker {
   [[nodiscard]] FusedGroupOptions options_of(std::vector<std::size_t> operators) const {
     FusedGroupOptions launch{std::move(operators), {}};
     for (const PartitionSequence& sequence : sequences_) {
-      const bool square = std::any_of(sequence.begin(), sequence.end(),
-                                      [](const auto& part) { return part.kind == Kind::Square; });
+      const bool square =
+          std::ranges::any_of(sequence, [](const auto& part) { return part.kind == Kind::Square; });
       add(sequence, Kind::Rows, launch);
       if (square && space_ != PartitionSpace::Paper) add(sequence, Kind::Batch, launch);
     }
@@ -185,13 +182,12 @@ class OptionMaker {
  private:
   /// Whether these operators have no feature but those of the residual stream: norms, residuals.
   [[nodiscard]] bool carries_stream(const std::vector<std::size_t>& operators) const {
-    return std::all_of(operators.begin(), operators.end(), [&](std::size_t i) {
+    return std::ranges::all_of(operators, [&](std::size_t i) {
       const Operator& op = block_.operators[i];
-      return !traits(op).runs_in_steps &&
-             std::all_of(op.loop.begin(), op.loop.end(), [&](DimId dim) {
-               const DimRole role = problem_.network->dimension(dim).role;
-               return !is_feature(role) || role == DimRole::Hidden;
-             });
+      return !traits(op).runs_in_steps && std::ranges::all_of(op.loop, [&](DimId dim) {
+        const DimRole role = problem_.network->dimension(dim).role;
+        return !is_feature(role) || role == DimRole::Hidden;
+      });
     });
   }
 

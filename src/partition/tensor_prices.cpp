@@ -5,11 +5,11 @@
 // Assumes: readers of one tensor that ask for it again in backward do so for one reason.
 // Units: seconds per micro-batch and copy; lengths in elements.
 // Checked by: tests/unit/evaluate/choice_tables_test.cpp (random choices against whole plans)
-#include "base/ranges.hpp"
 #include "partition/choice_tables.hpp"
 
 #include <algorithm>
 
+#include "base/ranges.hpp"
 #include "base/rows.hpp"
 
 namespace plansearch {
@@ -53,8 +53,8 @@ std::vector<ColumnLayouts> columns_of(const std::vector<const OperandUses*>& nod
 /// Calls visit(way) for all of one layout.
 template <typename Ways, typename Visit>
 void for_each_way(const Ways& ways, std::uint32_t layout, Visit visit) {
-  auto found = std::lower_bound(ways.begin(), ways.end(), layout,
-                                [](const auto& one, auto number) { return one.layout < number; });
+  auto found =
+      std::ranges::lower_bound(ways, layout, {}, [](const auto& one) { return one.layout; });
   for (; found != ways.end() && found->layout == layout; ++found) visit(found->way);
 }
 
@@ -133,8 +133,8 @@ void TensorPrices::index_ways(std::size_t column) {
       own.first_to_repeat.push_back({own.wanted[way], way});
     }
   }
-  std::sort(own.by_gradient.begin(), own.by_gradient.end());
-  std::sort(own.first_to_repeat.begin(), own.first_to_repeat.end());
+  std::ranges::sort(own.by_gradient);
+  std::ranges::sort(own.first_to_repeat);
 }
 
 void TensorPrices::price_returns(ChoicePricer& pricer, TensorId tensor, const Layouts& gradients,
@@ -201,9 +201,7 @@ TensorPrices TensorPrices::restricted(const std::vector<std::vector<std::size_t>
 }
 
 std::vector<std::size_t> TensorPrices::nodes() const {
-  std::vector<std::size_t> numbers;
-  for (const Node& node : nodes_) numbers.push_back(node.node);
-  return numbers;
+  return transformed(nodes_, &Node::node);
 }
 
 std::size_t TensorPrices::start(std::size_t from, std::size_t column, const Work& work) const {
@@ -224,7 +222,7 @@ void TensorPrices::add_fixed(std::size_t column, Work& work) const {
   work.fixed.forward += Seconds(best.time);
   const std::uint32_t wanted = own.wanted[way];
   if (supply_[column].front()->repeats) {
-    const bool repeated = std::any_of(columns_.begin(), columns_.end(), [&](const Column& other) {
+    const bool repeated = std::ranges::any_of(columns_, [&](const Column& other) {
       return other.node + 1 < nodes_.size() && other.reads_again &&
              other.wanted[work.ways[other.node]] == wanted;
     });

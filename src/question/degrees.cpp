@@ -6,19 +6,17 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
-#include <string>
 #include <vector>
 
 #include "base/checked.hpp"
+#include "base/parse_as.hpp"
 #include "plan/degrees/framework_defaults.hpp"
 #include "plan/legality/legality.hpp"
 #include "plan/placements/ring_placements.hpp"
 #include "plan/stages/pipeline_shape.hpp"
-#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "question/resolve_plan.hpp"
 #include "schedule/table.hpp"
@@ -176,20 +174,31 @@ void check_squares_run(const std::string& square, const Framework& framework) {
   }
 }
 
+/// The degrees of a plan without stages. Where operators are placed one by one, no rule by role
+/// speaks of the whole tensor group; rings bring together and take apart what lies over its tokens.
+PlanDegrees whole_degrees(const PlanRequest& asked, bool placed, const ResolvedQuestion& question) {
+  PinnedDegrees pinned = asked.request.degrees;
+  const auto rings = [](const PlacementEntry& entry) { return entry.ring.has_value(); };
+  const PlacementNames* names = asked.placements ? &asked.placements->names : nullptr;
+  const bool by_role = names != nullptr && names->operators.empty() && names->edges.empty();
+  if (placed && !by_role && !pinned.has(Degree::SequenceParallel)) {
+    const bool over_rings = names != nullptr && std::ranges::any_of(names->operators, rings);
+    pinned.pin(Degree::SequenceParallel, over_rings ? 1 : 0);
+  }
+  // A plan that a target cannot express is an answer of its own (judge).
+  if (!placed && asked.request.target.empty()) check_degrees_fit(pinned, question.problem);
+  return plan_from_degrees(pinned, question.problem, question.gpus);
+}
+
 }  // namespace
 
 int square_side(const std::string& text) {
   if (text.empty()) return 0;
   constexpr int kMostSide = 64;
   const std::size_t cross = text.find('x');
-  const auto number = [](std::string_view digits) {
-    int value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    return error == std::errc() && end == digits.data() + digits.size() ? value : 0;
-  };
-  const int rows = number(std::string_view(text).substr(0, cross));
+  const int rows = parse_as<int>(text.substr(0, cross)).value_or(0);
   const int columns =
-      cross == std::string::npos ? 0 : number(std::string_view(text).substr(cross + 1));
+      cross == std::string::npos ? 0 : parse_as<int>(text.substr(cross + 1)).value_or(0);
   if (rows < 2 || columns < 2 || rows > kMostSide || columns > kMostSide) {
     throw InputError(
         {}, fmt::format("--temporal {}: no square of devices", text),
@@ -284,27 +293,6 @@ PlanDegrees plan_from_degrees(const PinnedDegrees& degrees, const Problem& probl
   return with_legal_defaults(plan, degrees, *problem.network, *problem.framework,
                              problem.precision);
 }
-
-namespace {
-
-/// The degrees of a plan without stages. Where operators are placed one by one, no rule by role
-/// speaks of the whole tensor group; rings bring together and take apart what lies over its tokens.
-PlanDegrees whole_degrees(const PlanRequest& asked, bool placed, const ResolvedQuestion& question) {
-  PinnedDegrees pinned = asked.request.degrees;
-  const auto rings = [](const PlacementEntry& entry) { return entry.ring.has_value(); };
-  const PlacementNames* names = asked.placements ? &asked.placements->names : nullptr;
-  const bool by_role = names != nullptr && names->operators.empty() && names->edges.empty();
-  if (placed && !by_role && !pinned.has(Degree::SequenceParallel)) {
-    const bool over_rings =
-        names != nullptr && std::any_of(names->operators.begin(), names->operators.end(), rings);
-    pinned.pin(Degree::SequenceParallel, over_rings ? 1 : 0);
-  }
-  // A plan that a target cannot express is an answer of its own (judge).
-  if (!placed && asked.request.target.empty()) check_degrees_fit(pinned, question.problem);
-  return plan_from_degrees(pinned, question.problem, question.gpus);
-}
-
-}  // namespace
 
 PlanDegrees degrees_of(const PlanRequest& asked, bool placed, const ResolvedQuestion& question) {
   if (!asked.stages) return whole_degrees(asked, placed, question);

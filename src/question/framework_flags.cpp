@@ -6,16 +6,20 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "base/names.hpp"
+#include "base/ranges.hpp"
 #include "base/units.hpp"
 #include "plan/degrees/framework_defaults.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/shipped_data.hpp"
 #include "schedule/table.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch {
+
 namespace {
 
 struct AxisName {
@@ -48,7 +52,7 @@ const AxisName& axis_name(const std::string& word) {
 }
 
 std::size_t overlap_index(std::string_view word) {
-  const auto found = std::find(kOverlapNames.begin(), kOverlapNames.end(), word);
+  const auto found = std::ranges::find(kOverlapNames, word);
   if (found == kOverlapNames.end()) {
     refuse_word("--overlap", word, {kOverlapNames.begin(), kOverlapNames.end()});
   }
@@ -73,6 +77,87 @@ void apply_overlap_kinds(Framework& framework, std::string_view text) {
   }
 }
 
+/// "pcie and network" where none of the tiers of the kind has a name that is asked for.
+std::string other_names(const Cluster& machine, const std::vector<std::string>& asked,
+                        bool fabric) {
+  std::vector<std::string> names;
+  for (const LinkTier& tier : machine.tiers) {
+    if (tier.is_fabric() != fabric) continue;
+    const bool known = std::ranges::any_of(asked, [&](const std::string& name) {
+      return canonical_name(name) == canonical_name(tier.name);
+    });
+    // Links inside a node join all of it; narrower ones do not reach its other devices.
+    if (known && (fabric || tier.size >= machine.accelerators_per_node)) return {};
+    names.push_back(tier.name);
+  }
+  return fmt::format("{}", fmt::join(names, " and "));
+}
+
+/// The parts that the machine has in place of the needed ones; empty: nothing is missing.
+std::string missing(const MachineNeed& need, const Cluster& machine) {
+  if (!need.links.empty() && machine.accelerators_per_node > 1) {
+    const std::string names = other_names(machine, need.links, false);
+    if (!names.empty()) {
+      return fmt::format("needs {} inside a node, {} has {}", fmt::join(need.links, " or "),
+                         machine.name, names);
+    }
+  }
+  if (!need.fabrics.empty()) {
+    const std::string names = other_names(machine, need.fabrics, true);
+    if (!names.empty()) {
+      return fmt::format("needs {} between nodes, {} has {}", fmt::join(need.fabrics, " or "),
+                         machine.name, names);
+    }
+  }
+  int linked = 1;
+  for (const LinkTier& tier : machine.tiers) {
+    if (!tier.is_fabric()) linked = std::max(linked, tier.size);
+  }
+  if (need.most_linked && linked > *need.most_linked) {
+    return fmt::format("links of {} join {} accelerators, more than {}", machine.name, linked,
+                       *need.most_linked);
+  }
+  if (need.format && !machine.accelerator.peak_of(*need.format)) {
+    return fmt::format("{} has no {}", machine.accelerator.name, to_text(*need.format));
+  }
+  return {};
+}
+
+constexpr std::string_view kRoutingFlag = "--routing";
+constexpr std::string_view kCapacity = "capacity factor";
+constexpr std::string_view kRoutingHint =
+    "write a kind such as balanced, or the tokens of the fullest rank over the mean, such as 1.3; "
+    "behind it \", capacity factor 2\" where tokens beyond it are dropped";
+
+[[noreturn]] void refuse(std::string_view text, std::string_view why) {
+  throw InputError({}, fmt::format("{} {}: {}", kRoutingFlag, text, why),
+                   std::string(kRoutingHint));
+}
+
+/// "capacity factor 2"
+double read_capacity(std::string_view part, std::string_view text) {
+  if (!part.starts_with(kCapacity))
+    refuse(text, fmt::format("'{}' is not a capacity factor", part));
+  const auto value = parse_number(std::string(trimmed(part.substr(kCapacity.size()))));
+  if (!value || !(*value > 0.0)) refuse(text, "a capacity factor is a number above 0");
+  return *value;
+}
+
+const RoutingKind& find_kind(const Framework& framework, std::string_view word,
+                             std::string_view text) {
+  const std::string name = canonical_name(word);
+  std::vector<std::string> known;
+  for (const RoutingKind& kind : framework.routings) {
+    known.push_back(kind.name);
+    const bool alias = std::ranges::any_of(
+        kind.aliases, [&](const std::string& other) { return canonical_name(other) == name; });
+    if (alias || canonical_name(kind.name) == name) return kind;
+  }
+  const std::string guess = did_you_mean(word, known);
+  refuse(text, fmt::format("'{}' is none of {}, nor a number{}{}", word, fmt::join(known, ", "),
+                           guess.empty() ? "" : "; ", guess));
+}
+
 }  // namespace
 
 void refuse_word(std::string_view flag, std::string_view word,
@@ -81,14 +166,17 @@ void refuse_word(std::string_view flag, std::string_view word,
                    fmt::format("it takes {}", fmt::join(known, ", ")));
 }
 
-std::vector<Framework> shipped_programs() {
-  const ShippedData data = shipped_data();
-  std::vector<Framework> found;
-  for (const ShippedFile& file : data.frameworks()) {
-    Framework framework = data.framework(file.path.string());
-    if (framework.has_program) found.push_back(std::move(framework));
-  }
-  return found;
+const std::vector<Framework>& shipped_programs() {
+  static const std::vector<Framework> kPrograms = [] {
+    const ShippedData data = shipped_data();
+    std::vector<Framework> found;
+    for (const ShippedFile& file : data.frameworks()) {
+      Framework framework = data.framework(file.path.string());
+      if (framework.has_program) found.push_back(std::move(framework));
+    }
+    return found;
+  }();
+  return kPrograms;
 }
 
 std::vector<std::string> run_by(const std::function<bool(const Framework&)>& holds) {
@@ -114,7 +202,7 @@ void take_asked_orders(Framework& framework, const ProblemRequest& request,
   std::vector<int> asked = listed;
   if (const auto pinned = request.degrees.get(Degree::Schedule)) asked = {*pinned};
   const auto lists = [](const std::vector<std::string>& orders, std::string_view order) {
-    return std::find(orders.begin(), orders.end(), order) != orders.end();
+    return std::ranges::find(orders, order) != orders.end();
   };
   const auto runs = [&](const Framework& one, std::string_view order) {
     return lists(one.schedules, order) || lists(one.paired_schedules, order);
@@ -131,8 +219,8 @@ void take_asked_orders(Framework& framework, const ProblemRequest& request,
   if (missing.empty()) return;
   const std::string orders = fmt::format("{}", fmt::join(missing, ", "));
   const std::string others = frameworks_that([&](const Framework& other) {
-    return std::any_of(missing.begin(), missing.end(),
-                       [&](const std::string& order) { return runs(other, order); });
+    return std::ranges::any_of(missing,
+                               [&](const std::string& order) { return runs(other, order); });
   });
   const std::string hint = others.empty() ? others : fmt::format(" ({} would)", others);
   if (listed.empty() && request.target.empty()) {
@@ -163,7 +251,7 @@ void apply_rank_order(Framework& framework, std::string_view text) {
   std::vector<Axis> order;
   for (const std::string& word : split(text, commas ? "," : "-")) {
     for (const Axis axis : axis_name(word).axes) {
-      if (std::find(order.begin(), order.end(), axis) != order.end()) {
+      if (std::ranges::find(order, axis) != order.end()) {
         throw InputError({}, fmt::format("--rank-order names {} twice", word));
       }
       order.push_back(axis);
@@ -171,7 +259,7 @@ void apply_rank_order(Framework& framework, std::string_view text) {
   }
   for (const AxisName& name : axis_names()) {
     for (const Axis axis : name.axes) {
-      if (std::find(order.begin(), order.end(), axis) == order.end()) order.push_back(axis);
+      if (std::ranges::find(order, axis) == order.end()) order.push_back(axis);
     }
   }
   framework.rank_order = std::move(order);
@@ -216,46 +304,6 @@ std::string overlap_text(const Framework& framework) {
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, "+"));
 }
 
-namespace {
-
-constexpr std::string_view kRoutingFlag = "--routing";
-constexpr std::string_view kCapacity = "capacity factor";
-constexpr std::string_view kRoutingHint =
-    "write a kind such as balanced, or the tokens of the fullest rank over the mean, such as 1.3; "
-    "behind it \", capacity factor 2\" where tokens beyond it are dropped";
-
-[[noreturn]] void refuse(std::string_view text, std::string_view why) {
-  throw InputError({}, fmt::format("{} {}: {}", kRoutingFlag, text, why),
-                   std::string(kRoutingHint));
-}
-
-/// "capacity factor 2"
-double read_capacity(std::string_view part, std::string_view text) {
-  if (!part.starts_with(kCapacity))
-    refuse(text, fmt::format("'{}' is not a capacity factor", part));
-  const auto value = parse_number(std::string(trimmed(part.substr(kCapacity.size()))));
-  if (!value || !(*value > 0.0)) refuse(text, "a capacity factor is a number above 0");
-  return *value;
-}
-
-const RoutingKind& find_kind(const Framework& framework, std::string_view word,
-                             std::string_view text) {
-  const std::string name = canonical_name(word);
-  std::vector<std::string> known;
-  for (const RoutingKind& kind : framework.routings) {
-    known.push_back(kind.name);
-    const bool alias =
-        std::any_of(kind.aliases.begin(), kind.aliases.end(),
-                    [&](const std::string& other) { return canonical_name(other) == name; });
-    if (alias || canonical_name(kind.name) == name) return kind;
-  }
-  const std::string guess = did_you_mean(word, known);
-  refuse(text, fmt::format("'{}' is none of {}, nor a number{}{}", word, fmt::join(known, ", "),
-                           guess.empty() ? "" : "; ", guess));
-}
-
-}  // namespace
-
 void apply_routing(Framework& framework, const ModelDescription& model, Network& network,
                    const std::string& text) {
   if (!network.routing) {
@@ -298,6 +346,37 @@ std::string routing_text(const Framework& framework, const Network& network) {
   }
   if (routing.most) text += fmt::format(", {} {}", kCapacity, *routing.most);
   return text;
+}
+
+std::optional<std::string> unmet_need(std::span<const MachineNeed> needs, const Cluster& machine) {
+  for (const MachineNeed& need : needs) {
+    const std::string what = missing(need, machine);
+    if (!what.empty()) return fmt::format("{} ({})", what, need.message);
+  }
+  return std::nullopt;
+}
+
+void check_named_kernels(const Network& network, const Framework& framework) {
+  for (const Block& block : network.blocks) {
+    for (const Operator& op : block.operators) {
+      const auto& known = framework.named_kernels;
+      const bool priced = op.kernel.empty()
+                              ? traits(op).cost != CostClass::Recurrence
+                              : std::ranges::any_of(known, [&](const NamedKernel& kernel) {
+                                  return kernel.name == op.kernel;
+                                });
+      if (priced) continue;
+      std::vector<std::string> names;
+      for (const NamedKernel& kernel : known) {
+        if (!contains(names, kernel.name)) names.push_back(kernel.name);
+      }
+      throw InputError({},
+                       fmt::format("{} of {} runs kernel '{}', of which {} has no rates", op.name,
+                                   block.name, op.kernel, framework.name),
+                       names.empty() ? "name a table in the framework file (recurrences:)"
+                                     : fmt::format("known: {}", fmt::join(names, ", ")));
+    }
+  }
 }
 
 }  // namespace plansearch

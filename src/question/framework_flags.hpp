@@ -40,7 +40,7 @@ void note_fixed_degrees(const Framework& framework, const PinnedDegrees& asked,
                         std::vector<std::string>& notes);
 
 /// The shipped frameworks that some program is.
-[[nodiscard]] std::vector<Framework> shipped_programs();
+[[nodiscard]] const std::vector<Framework>& shipped_programs();
 /// The shipped frameworks of which it holds, as flags: "--framework nnscaler".
 [[nodiscard]] std::vector<std::string> run_by(const std::function<bool(const Framework&)>& holds);
 /// The names of those that can, "deepspeed, megatron".
@@ -53,6 +53,8 @@ void refuse_contradictions(const ProblemRequest& choice, std::string_view attent
 /// InputError for tensors that the framework keeps on the device, and for machines of whose hosts
 /// nothing is known.
 void check_offload(const Framework& framework, const Cluster& machine, HostBits asked);
+/// Refuses kernels that the network prices by curves of their own and the framework does not name.
+void check_named_kernels(const Network& network, const Framework& framework);
 /// InputError where states are paged and the machine says nothing of its hosts.
 void check_paged_states(const Framework& framework, const Cluster& machine);
 /// Checks several sets; from then on the framework keeps nothing on hosts of which nothing is

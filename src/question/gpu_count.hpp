@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many accelerators a job may have.
+// How many accelerators a job may have, and several whole numbers in one word.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "plansearch/cluster.hpp"
@@ -31,5 +34,12 @@ void check_devices(const ResolvedQuestion& asked, int devices, const SourceLocat
 
 /// The sizes of a list of --gpus or --nodes; empty when there is none.
 [[nodiscard]] std::vector<int> asked_sizes(const ProblemRequest& request, const Cluster& cluster);
+
+/// Ascending, each once; a range is the powers of two in it. Otherwise what is wrong with the text.
+[[nodiscard]] std::variant<std::vector<std::int64_t>, std::string> read_numbers(
+    std::string_view text);
+
+/// "1T", "300 B", "15e12": a count of up to 1e18, or what is wrong with the text.
+[[nodiscard]] std::variant<double, std::string> read_large_count(std::string_view text);
 
 }  // namespace plansearch

@@ -14,54 +14,25 @@
 #include "base/names.hpp"
 #include "base/units.hpp"
 #include "io/model/model_sections.hpp"
-#include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/setting_table.hpp"
 #include "plansearch/transformer_builder.hpp"
+#include "question/asked_model.hpp"
 #include "question/chosen.hpp"
-#include "question/evidence.hpp"
 #include "question/framework_flags.hpp"
 #include "question/gpu_count.hpp"
-#include "question/number_list.hpp"
+#include "question/rollout.hpp"
 #include "question/training_task.hpp"
+#include "question/usual_software.hpp"
+#include "report/plan_cells.hpp"
 #include "schedule/table.hpp"
 #include "workload/network_edges.hpp"
-#include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
 
 constexpr std::int64_t kDefaultTokensPerStep = std::int64_t{1} << 21;
 constexpr std::int64_t kDefaultSamplesPerStep = 1024;  // of networks that read no tokens
-
-/// Tokens per image: patches and the class token.
-std::int64_t tokens_of(const Network& network) {
-  std::int64_t tokens = 1;
-  for (const Dimension& dimension : network.dimensions) {
-    if (dimension.role == DimRole::Sequence) tokens = std::max(tokens, dimension.extent);
-  }
-  return tokens;
-}
-
-/// A network of a graph file has its operators already.
-void refuse_built(const ModelDescription& model, const ProblemRequest& request,
-                  const Cluster& cluster) {
-  if (request.attention) {
-    throw InputError(
-        {}, fmt::format("--attention: the graph file of {} lists its operators", model.name),
-        "change them there");
-  }
-  if (cluster.accelerator.kernels.attention_forward) return;
-  for (const Block& block : model.graph->blocks) {
-    for (const Operator& op : block.operators) {
-      if (traits(op).cost != CostClass::FusedAttention) continue;
-      throw InputError({},
-                       fmt::format("{} of {} is fused attention: no rates of such a kernel for {}",
-                                   op.name, block.name, cluster.accelerator.name),
-                       "write scores, softmax and context as operators of their own");
-    }
-  }
-}
 
 /// Collects the settings on the way to a Problem.
 class QuestionResolver {
@@ -79,8 +50,8 @@ class QuestionResolver {
     compare_hash("model", model_.name, settled_.files.model->content_hash);
     note_file("hardware", request_.hardware);
     note_file("model", request_.model);
-    const auto framework = framework_name(request_);
-    note("framework", framework.value(), framework.origin());
+    const auto name = framework_name(request_);
+    note("framework", name.origin() == "default" ? framework_.name : name.value(), name.origin());
     settle_parts();
     settled_.gpus = asked_gpus(request_, cluster_);
     refuse_wrong_values();
@@ -168,9 +139,7 @@ class QuestionResolver {
     std::error_code error;
     const std::filesystem::path path(given);
     const bool names_file = path.has_parent_path() || path.has_extension();
-    if (names_file && std::filesystem::exists(path, error)) {
-      note(key, given, request_.origin(key));
-    }
+    if (names_file && std::filesystem::exists(path, error)) note(key, given, request_.origin(key));
   }
 
   void settle_passes() {
@@ -276,9 +245,8 @@ class QuestionResolver {
 
   void settle_sequence() {
     const AttentionKind attention = settle_attention();
-    NetworkOptions network_options;
-    network_options.attention = attention;
-    network_options.implementation = framework_.implementation;
+    NetworkOptions network_options{.attention = attention,
+                                   .implementation = framework_.implementation};
     Chosen<std::int64_t> seq_len;
     seq_len.or_else(request_.seq_len, request_.origin("seq_len"));
     if (model_.stack == StackKind::Graph) refuse_built(model_, request_, cluster_);
@@ -301,6 +269,7 @@ class QuestionResolver {
     }
     Network network = build_network(model_, network_options);
     if (request_.task == "dpo") add_reference(network);
+    check_named_kernels(network, framework_);
     settle_routing(network);
     settled_.problem.network = std::make_shared<const Network>(std::move(network));
     note("seq_len", fmt::format("{}", seq_len.value()), seq_len.origin());
@@ -372,16 +341,20 @@ class QuestionResolver {
 
   void settle_reserve() {
     if (!request_.mem_reserve) return;
-    const auto reserve = parse_quantity<Bytes>(*request_.mem_reserve);
+    const Bytes device = cluster_.accelerator.memory;
+    const auto rollout =
+        read_rollout(*request_.mem_reserve, device, parameter_count(*settled_.problem.network));
+    const auto reserve = rollout ? rollout->held() : parse_quantity<Bytes>(*request_.mem_reserve);
     if (!reserve || *reserve < Bytes(0)) {
       throw InputError(
           {}, fmt::format("--mem-reserve: '{}' is not a memory size", *request_.mem_reserve),
           "write it with its unit, such as \"2 GiB\"");
     }
-    if (*reserve >= cluster_.accelerator.memory) {
+    if (*reserve >= device) {
       throw InputError({}, fmt::format("--mem-reserve: {} leaves nothing of {}", to_text(*reserve),
-                                       to_text(cluster_.accelerator.memory)));
+                                       to_text(device)));
     }
+    if (rollout) note("rollout", to_text(*rollout), request_.origin("mem_reserve"));
     settled_.problem.memory_reserve = *reserve;
     note("mem_reserve", *request_.mem_reserve, request_.origin("mem_reserve"));
   }
@@ -473,9 +446,13 @@ ProblemFiles read_problem_files(const ProblemRequest& request, const ShippedData
       shipped.changed(request.set.value_or("")).with_operators(request.operators.value_or(""));
   ProblemFiles files;
   files.cluster = std::make_shared<const Cluster>(data.cluster(request.hardware));
-  files.model = std::make_shared<const ShippedModel>(data.model(request.model));
-  files.framework =
-      std::make_shared<const Framework>(data.framework(framework_name(request).value()));
+  ShippedModel model = data.model(request.model);
+  if (const auto change = change_of_length(model.description, request.seq_len)) {
+    model = data.changed(*change).model(request.model);
+  }
+  files.model = std::make_shared<const ShippedModel>(std::move(model));
+  const std::string& chip = files.cluster->accelerator.name;
+  files.framework = std::make_shared<const Framework>(asked_framework(request, data, chip));
   files.sites = std::make_shared<const SiteTable>(data.sites());
   return files;
 }

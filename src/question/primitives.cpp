@@ -32,8 +32,8 @@ std::optional<io::PlacementsDocument> placements_in(const io::TransformDocument&
   if (const auto* fault = std::get_if<EntryFault>(&made)) {
     throw InputError(transform.where(*fault), fault->message, fault->hint);
   }
-  const auto places = std::find_if(transform.entries.begin(), transform.entries.end(),
-                                   [](const TransformEntry& entry) { return entry.places(); });
+  const auto places = std::ranges::find_if(
+      transform.entries, [](const TransformEntry& entry) { return entry.places(); });
   if (places == transform.entries.end()) return std::nullopt;
   io::PlacementsDocument document;
   document.names = std::get<PlacementNames>(std::move(made));
@@ -84,7 +84,7 @@ io::StageEntry stage_entry(const AssignedStage& stage, const io::FilePlace& plac
 }
 
 bool is_idle(const std::vector<std::vector<std::size_t>>& chunks) {
-  return std::all_of(chunks.begin(), chunks.end(), [](const auto& chunk) { return chunk.empty(); });
+  return std::ranges::all_of(chunks, [](const auto& chunk) { return chunk.empty(); });
 }
 
 /// Stages of a file that assigns, with the degrees that its transform gives to what they hold. One
@@ -115,8 +115,8 @@ void take_degrees(const std::vector<PinnedDegrees>& degrees, int factors, PlanRe
   PinnedDegrees& pinned = asked.request.degrees;
   if (!asked.transform) return;
   const PinnedDegrees& first = degrees.front();
-  const bool alike = std::all_of(degrees.begin(), degrees.end(),
-                                 [&](const PinnedDegrees& one) { return one == first; });
+  const bool alike =
+      std::ranges::all_of(degrees, [&](const PinnedDegrees& one) { return one == first; });
   const SourceLocation& where = asked.transform->places.front().where;
   if (!alike) {
     throw InputError(where, "blocks differ in their degrees, and no device is assigned",
@@ -138,7 +138,7 @@ std::vector<TransformEntry> transform_entries(const io::StagesDocument& stages,
   std::vector<PinnedDegrees> known;
   std::vector<std::vector<std::size_t>> places;
   for (std::size_t s = 0; s < held.size(); ++s) {
-    const auto same = std::find(known.begin(), known.end(), stages.stages[s].degrees);
+    const auto same = std::ranges::find(known, stages.stages[s].degrees);
     const auto k = static_cast<std::size_t>(same - known.begin());
     if (same == known.end()) {
       known.push_back(stages.stages[s].degrees);
@@ -148,7 +148,7 @@ std::vector<TransformEntry> transform_entries(const io::StagesDocument& stages,
   }
   std::vector<TransformEntry> entries;
   for (std::size_t k = 0; k < known.size(); ++k) {
-    std::sort(places[k].begin(), places[k].end());
+    std::ranges::sort(places[k]);
     for (Selection& what : selections_of(places[k], network)) {
       TransformEntry& entry = entries.emplace_back();
       entry.what = std::move(what);

@@ -19,7 +19,7 @@ std::vector<std::string> block_names(const Network& network) {
   std::vector<std::string> names;
   for (const Block& block : network.blocks) {
     std::string name = plain_block_name(block.name);
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
   return names;
 }
@@ -59,7 +59,7 @@ class RuleReader {
 
  private:
   [[nodiscard]] StopPass pass_named(const io::RuleEntry& entry, const std::string& name) const {
-    const auto found = std::find(names_.begin(), names_.end(), name);
+    const auto found = std::ranges::find(names_, name);
     if (found == names_.end()) {
       std::string hint = did_you_mean(name, names_);
       if (hint.empty()) hint = fmt::format("one of {}", fmt::join(names_, ", "));
@@ -114,8 +114,8 @@ void check_shared(const io::SharedDocument& shared, const Network& network) {
   const std::vector<std::string> names = block_names(network);
   for (std::size_t i = 0; i < shared.blocks.size(); ++i) {
     const std::string& selector = shared.blocks[i];
-    if (std::any_of(names.begin(), names.end(),
-                    [&](const std::string& name) { return matches(selector, name); })) {
+    if (std::ranges::any_of(names,
+                            [&](const std::string& name) { return matches(selector, name); })) {
       continue;
     }
     std::string hint = did_you_mean(selector, names);

@@ -60,8 +60,21 @@ std::vector<fs::path> yaml_files(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     if (entry.path().extension() == ".yaml") files.push_back(entry.path());
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   return files;
+}
+
+bool holds_data(const fs::path& directory) {
+  std::error_code error;
+  return fs::is_directory(directory / "hardware_profiles", error);
+}
+
+/// The path of this program; where /proc is not mounted, as it was started.
+fs::path own_path(std::error_code& error) {
+  fs::path path = fs::read_symlink("/proc/self/exe", error);
+  if (!error) return path;
+  const auto* started = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));  // NOLINT: its type
+  return started == nullptr ? fs::path() : fs::canonical(started, error);
 }
 
 }  // namespace
@@ -141,23 +154,6 @@ std::vector<ShippedFile> ShippedData::constraints() const {
   }
   return found;
 }
-
-namespace {
-
-bool holds_data(const fs::path& directory) {
-  std::error_code error;
-  return fs::is_directory(directory / "hardware_profiles", error);
-}
-
-/// The path of this program; where /proc is not mounted, as it was started.
-fs::path own_path(std::error_code& error) {
-  fs::path path = fs::read_symlink("/proc/self/exe", error);
-  if (!error) return path;
-  const auto* started = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));  // NOLINT: its type
-  return started == nullptr ? fs::path() : fs::canonical(started, error);
-}
-
-}  // namespace
 
 ShippedData find_shipped_data(const fs::path& packaged) {
   if (const char* named = std::getenv("PLANSEARCH_DATA"); named != nullptr && *named != '\0') {

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <utility>
 
 #include "base/names.hpp"
+#include "base/ranges.hpp"
 #include "plan/primitives/offload.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/passes/pass.hpp"
@@ -27,20 +27,32 @@ constexpr std::array<std::pair<std::string_view, Fp8Recipe>, 5> kRecipes{
 
 void apply_set(Framework& framework, const std::string& set) {
   const auto& sets = implementation_sets();
-  if (std::find(sets.begin(), sets.end(), set) == sets.end()) {
+  if (std::ranges::find(sets, set) == sets.end()) {
     refuse_word("--implementation", set, {sets.begin(), sets.end()});
   }
   choose_set(framework.operators, set);
 }
 
-/// Attention kernels are names of the accelerator's curves.
+/// Whether a kernel of a recurrence is of that library.
+bool is_library(const Framework& framework, std::string_view word) {
+  return std::any_of(framework.named_kernels.begin(), framework.named_kernels.end(),
+                     [&](const NamedKernel& kernel) { return kernel.library == word; });
+}
+
+/// Attention kernels are names of the accelerator's curves, those of recurrences of their library.
 void apply_kernels(Framework& framework, std::string_view text) {
   for (const std::string& word : words_of(text, " ,+")) {
-    if (word.starts_with(kAttention)) {
+    if (is_library(framework, word)) {
+      framework.libraries.push_back(word);
+    } else if (word.starts_with(kAttention)) {
       framework.attention_kernel = word;
     } else if (!choose_kernel(framework.operators, word)) {
       std::vector<std::string> known{"flash1", "flash2", "flash3"};
       for (const std::string& name : operator_kernels()) known.push_back(name);
+      for (const NamedKernel& kernel : framework.named_kernels) {
+        const bool new_name = std::find(known.begin(), known.end(), kernel.library) == known.end();
+        if (new_name) known.push_back(kernel.library);
+      }
       refuse_word("--kernels", word, known);
     }
   }
@@ -86,8 +98,8 @@ void apply_base(Framework& framework, const std::string& text) {
 }
 
 void apply_recipe(Framework& framework, const std::string& text) {
-  const auto found = std::find_if(kRecipes.begin(), kRecipes.end(),
-                                  [&](const auto& recipe) { return recipe.first == text; });
+  const auto found =
+      std::ranges::find_if(kRecipes, [&](const auto& recipe) { return recipe.first == text; });
   if (found == kRecipes.end()) {
     refuse_word("--fp8-recipe", text, {"tensorwise", "rowwise", "delayed", "block", "mxfp8"});
   }
@@ -137,7 +149,7 @@ void apply_switch(Framework& framework, const Switch& row, const std::string& te
 void apply_operators(Framework& framework, const std::optional<std::string>& set,
                      const std::optional<std::string>& kernels) {
   const std::vector<std::string> words = words_of(kernels.value_or(""), " ,+");
-  const bool losses = std::all_of(words.begin(), words.end(), [](const std::string& word) {
+  const bool losses = std::ranges::all_of(words, [](const std::string& word) {
     return word == "chunked-loss" || word == "fused-linear-loss";
   });
   if (set) {
@@ -147,6 +159,12 @@ void apply_operators(Framework& framework, const std::optional<std::string>& set
   }
   if (kernels) apply_kernels(framework, *kernels);
   if (set || kernels) take_kept_tensors(framework);
+}
+
+[[noreturn]] void refuse_without_host(const Cluster& machine, const std::string& asked) {
+  throw InputError({}, fmt::format("{}: {} says nothing of its hosts", asked, machine.name),
+                   "add host: {memory, memory_bandwidth, to_device, from_device} to the profile "
+                   "(docs/hardware_profiles.md)");
 }
 
 }  // namespace
@@ -184,16 +202,6 @@ void refuse_contradictions(const ProblemRequest& choice, std::string_view attent
   }
 }
 
-namespace {
-
-[[noreturn]] void refuse_without_host(const Cluster& machine, const std::string& asked) {
-  throw InputError({}, fmt::format("{}: {} says nothing of its hosts", asked, machine.name),
-                   "add host: {memory, memory_bandwidth, to_device, from_device} to the profile "
-                   "(docs/hardware_profiles.md)");
-}
-
-}  // namespace
-
 void check_offload(const Framework& framework, const Cluster& machine, HostBits asked) {
   for (unsigned bit = 1; bit <= asked; bit <<= 1U) {
     const auto one = static_cast<HostBits>(asked & bit);
@@ -211,9 +219,7 @@ void check_offload(const Framework& framework, const Cluster& machine, HostBits 
 }
 
 void take_offloads(Framework& framework, const Cluster& machine, const std::vector<int>& asked) {
-  for (const int tensors : asked) {
-    check_offload(framework, machine, static_cast<HostBits>(tensors));
-  }
+  for (const int tensors : asked) check_offload(framework, machine, static_cast<HostBits>(tensors));
   if (machine.host) return;
   framework.optimizer_offload.reset();
   framework.offloads = {};
@@ -276,19 +282,17 @@ void check_dispatcher(const Framework& framework, const ModelDescription& model,
                      "leave it out");
   }
   const auto knows = [&](const Framework& other) {
-    return std::any_of(other.dispatchers.begin(), other.dispatchers.end(),
-                       [&](const TokenDispatcher& one) { return one.id == asked; });
+    return std::ranges::any_of(other.dispatchers,
+                               [&](const TokenDispatcher& one) { return one.id == asked; });
   };
-  const auto own = std::find_if(framework.dispatchers.begin(), framework.dispatchers.end(),
-                                [&](const TokenDispatcher& one) { return one.id == asked; });
+  const auto own = std::ranges::find(framework.dispatchers, asked, &TokenDispatcher::id);
   if (own != framework.dispatchers.end()) {
     const auto unmet = unmet_need(own->needs, machine);
     if (!unmet) return;
     throw InputError({}, fmt::format("{} {}: {}", kFlag, to_text(asked), *unmet),
                      "use another --dispatcher, such as all-to-all");
   }
-  std::vector<std::string_view> names;
-  for (const TokenDispatcher& one : framework.dispatchers) names.push_back(one.name);
+  const std::vector<std::string> names = transformed(framework.dispatchers, &TokenDispatcher::name);
   const std::string others = frameworks_that(knows);
   throw InputError(
       {}, fmt::format("{} {}: {} has no such dispatcher", kFlag, to_text(asked), framework.name),
@@ -323,11 +327,10 @@ void apply_software(Framework& framework, const SoftwareStack& machine,
 PassSet read_passes(const std::string& text) {
   if (text == "all") return all_passes();
   if (text == "none") return 0;
-  std::vector<std::string> names;
-  for (const ProgramPass& pass : program_passes()) names.emplace_back(pass.name);
+  std::vector<std::string> names = transformed<std::string>(program_passes(), &ProgramPass::name);
   PassSet set = 0;
   for (const std::string& word : split(text, ", ")) {
-    const auto found = std::find(names.begin(), names.end(), word);
+    const auto found = std::ranges::find(names, word);
     if (found == names.end()) {
       const std::string guess = did_you_mean(word, names);
       throw InputError({}, fmt::format("--passes: unknown pass '{}'", word),

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "question/resolve_plan.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,6 +6,8 @@
 #include <map>
 
 #include "plan/legality/legality.hpp"
+#include "plan/placements/check_placements.hpp"
+#include "plan/placements/ring_placements.hpp"
 #include "plan/stages/assign.hpp"
 #include "plan/stages/layer_distribution.hpp"
 #include "plan/stages/pipeline_shape.hpp"
@@ -15,9 +15,13 @@
 #include "plansearch/error.hpp"
 #include "plansearch/placements.hpp"
 #include "plansearch/plan_stages.hpp"
+#include "question/degrees.hpp"
+#include "question/framework_flags.hpp"
+#include "question/resolve_plan.hpp"
 #include "schedule/order/stage_places.hpp"
 
 namespace plansearch {
+
 namespace {
 
 /// Turns the stages of a file into those of a plan.
@@ -148,11 +152,9 @@ class SpelledPlan {
     std::vector<std::string> names;
     for (const Block& block : problem_.network->blocks) {
       std::string name = plain_block_name(block.name);
-      if (std::find(names.begin(), names.end(), name) == names.end()) {
-        names.push_back(std::move(name));
-      }
+      if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
     }
-    const bool known = std::find(names.begin(), names.end(), named.block) != names.end();
+    const bool known = std::ranges::find(names, named.block) != names.end();
     throw InputError(where,
                      known
                          ? fmt::format("{} has fewer copies of '{}' than the stages name",
@@ -167,7 +169,7 @@ class SpelledPlan {
       const io::StageEntry& stage = document_.stages[s];
       if (stage.devices.empty()) continue;
       std::vector<int> ranks = ranks_of(plan, static_cast<int>(s));
-      std::sort(ranks.begin(), ranks.end());
+      std::ranges::sort(ranks);
       if (ranks == stage.devices) continue;
       const PlanDegrees& degrees = stages_[s].degrees;
       std::string message =
@@ -219,6 +221,26 @@ class SpelledPlan {
   bool by_layers_ = true;
 };
 
+/// Makes the layers that are cut differently blocks of their own. The tensor degree is the same in
+/// all stages.
+Placements resolved(const io::PlacementsDocument& document, const PlanDegrees& degrees,
+                    Problem& problem) {
+  auto made = resolve_placements(document.names, *problem.network, degrees, *problem.framework);
+  if (const auto* fault = std::get_if<PlacementFault>(&made)) {
+    throw InputError(document.where(*fault), fault->message, fault->hint);
+  }
+  auto& distinguished = std::get<DistinguishedNetwork>(made);
+  problem.network = std::move(distinguished.network);
+  return std::move(distinguished.placements);
+}
+
+/// The framework runs no operators in pieces; its hint names those that do.
+std::optional<Infeasible> pieces_fault(const Framework& framework) {
+  auto bad = check_pieces(framework);
+  if (bad) bad->legal_words = run_by([](const Framework& other) { return other.runs_pieces; });
+  return bad;
+}
+
 }  // namespace
 
 SourceLocation place_of(const Infeasible& infeasible, const io::StagesDocument& document) {
@@ -231,6 +253,60 @@ SourceLocation place_of(const Infeasible& infeasible, const io::StagesDocument& 
 
 ParallelPlan spelled_plan(const io::StagesDocument& document, const Problem& problem, bool placed) {
   return SpelledPlan(document, problem, placed).make();
+}
+
+std::optional<Infeasible> steps_fault(const Framework& framework, OperatorSteps steps) {
+  auto bad = check_steps(framework, steps);
+  if (!bad) return bad;
+  bad->legal_words =
+      run_by([&](const Framework& other) { return runs_steps(other.operator_steps, steps); });
+  return bad;
+}
+
+PlacedOperators placed_operators(const PlanRequest& asked, const PlanDegrees& degrees,
+                                 Problem& problem) {
+  const std::string& square = asked.request.square;
+  if (square.empty()) {
+    return {resolved(*asked.placements, degrees, problem), asked.placements->place.where};
+  }
+  auto made = square_placements(*problem.network, degrees, square_side(square));
+  if (const auto* fault = std::get_if<PlacementFault>(&made)) {
+    throw InputError({}, fmt::format("--temporal {}: {}", square, fault->message), fault->hint);
+  }
+  const io::PlacementsDocument all{std::get<PlacementNames>(std::move(made)), {}, {}, {}};
+  return {resolved(all, degrees, problem), {}};
+}
+
+std::optional<PlanFault> place_operators(const PlacedOperators& operators, ResolvedPlan& given) {
+  const Problem& problem = given.problem;
+  const Placements& placements = operators.placements;
+  auto placed =
+      with_placements(std::move(given.plan), placements, *problem.network, *problem.framework);
+  if (const auto* bad = std::get_if<Infeasible>(&placed)) {
+    return PlanFault{*bad, operators.where, true};
+  }
+  given.plan = std::get<ParallelPlan>(std::move(placed));
+  std::optional<Infeasible> bad;
+  if (placements.in_pieces()) bad = pieces_fault(*problem.framework);
+  if (!bad && placements.over_squares()) {
+    bad = steps_fault(*problem.framework, OperatorSteps::Squares);
+  } else if (!bad && placements.over_rings()) {
+    bad = steps_fault(*problem.framework, OperatorSteps::Rings);
+  }
+  if (!bad) return std::nullopt;
+  return PlanFault{*std::move(bad), operators.where};
+}
+
+void place_in_all(const io::PlacementsDocument& document, ResolvedQuestion& question) {
+  PlanDegrees degrees;
+  for (const int factor : document.names.factors) degrees.tensor_out *= factor;
+  if (degrees.tensor_out > 1) question.request.degrees.pin(Degree::TensorOut, degrees.tensor_out);
+  question.placements =
+      std::make_shared<const Placements>(resolved(document, degrees, question.problem));
+  if (!question.placements->in_pieces()) return;
+  if (const auto bad = pieces_fault(*question.problem.framework)) {
+    throw InputError(document.place.where, bad->detail, legal_values_text(*bad));
+  }
 }
 
 }  // namespace plansearch

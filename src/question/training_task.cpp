@@ -144,9 +144,8 @@ Documents documents_of(const std::string& text) {
 }  // namespace
 
 ProblemRequest with_plain_optimizer(ProblemRequest asked) {
-  const auto named = std::find_if(kNamed.begin(), kNamed.end(), [&](const NamedOptimizer& one) {
-    return asked.optimizer == one.word;
-  });
+  const auto named = std::ranges::find_if(
+      kNamed, [&](const NamedOptimizer& one) { return asked.optimizer == one.word; });
   if (named == kNamed.end()) return asked;
   asked.optimizer = std::string(named->keeps);
   if (named->eight_bits && !asked.optimizer_states) asked.optimizer_states = "int8";

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "plansearch/framework.hpp"
 #include "plansearch/model_description.hpp"

@@ -12,7 +12,6 @@
 
 #include "base/units.hpp"
 #include "report/columns.hpp"
-#include "report/json_text.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_fields.hpp"
 #include "report/text_table.hpp"
@@ -25,7 +24,7 @@ using SizeRow = const CapacityRow&;
 
 /// A result; "-" and null where the row has no plan.
 Column<CapacityRow> result(std::string_view key, std::function<Json(SizeRow)> value,
-                           TextColumn title, std::function<Cell(SizeRow)> cell) {
+                           TextColumn title = {}, std::function<Cell(SizeRow)> cell = {}) {
   return {.key = key,
           .value = [value](SizeRow r) { return r.runs() ? value(r) : Json(nullptr); },
           .title = std::move(title),
@@ -55,9 +54,7 @@ const Columns<CapacityRow>& columns_of_rows() {
       result(
           "wall_p10_s", [](SizeRow r) { return r.p10.value(); }, {"p10 - p90", Align::Right, 1},
           [](SizeRow r) { return range_cell(r.p10, r.p90); }),
-      result(
-          "wall_p90_s", [](SizeRow r) { return r.p90.value(); }, {},
-          [](SizeRow) { return Cell(""); }),
+      result("wall_p90_s", [](SizeRow r) { return r.p90.value(); }),
       result(
           "gpu_hours", [](SizeRow r) { return r.gpu_hours; }, {"GPU-hours"},
           [](SizeRow r) { return count_cell(r.gpu_hours); }),
@@ -86,9 +83,7 @@ const Columns<CapacityRow>& columns_of_rows() {
          return Cell(short_plan(r.plan.plan->plan) +
                      (r.beyond.empty() ? "" : fmt::format(" ({})", r.beyond)));
        }},
-      result(
-          "affordable_tokens", [](SizeRow r) { return or_null(r.affordable_tokens); }, {},
-          [](SizeRow) { return Cell(""); })};
+      result("affordable_tokens", [](SizeRow r) { return or_null(r.affordable_tokens); })};
   return kColumns;
 }
 
@@ -105,19 +100,6 @@ Json goodput_json(const Goodput& goodput) {
           {"restart_s", goodput.rests_on.restart.value()}};
 }
 
-std::optional<double> wall_of(SizeRow row) {
-  return row.wall.value();
-}
-std::optional<double> energy_of(SizeRow row) {
-  return row.energy_joule;
-}
-std::optional<double> price_of(SizeRow row) {
-  return row.price_usd;
-}
-std::optional<double> gpu_hours_of(SizeRow row) {
-  return row.gpu_hours;
-}
-
 std::optional<double> gpus_of(SizeRow row) {
   return row.plan.question.gpus;
 }
@@ -130,11 +112,13 @@ struct Choice {
 /// By price where every row has one: GPU-hours of different machines are not comparable.
 std::array<Choice, 4> choices_of(const CapacityReport& report) {
   const auto priced = [](SizeRow row) { return !row.runs() || row.price_usd.has_value(); };
-  const bool all = std::all_of(report.rows.begin(), report.rows.end(), priced);
-  return {{{"fastest", "fastest", wall_of},
-           all ? Choice{"cheapest", "cheapest", price_of}
-               : Choice{"cheapest", "fewest GPU-hours", gpu_hours_of},
-           {"least_energy", "least energy", energy_of},
+  const bool all = std::ranges::all_of(report.rows, priced);
+  using Value = std::optional<double>;
+  return {{{"fastest", "fastest", [](SizeRow row) -> Value { return row.wall.value(); }},
+           all ? Choice{"cheapest", "cheapest", [](SizeRow row) { return row.price_usd; }}
+               : Choice{"cheapest", "fewest GPU-hours",
+                        [](SizeRow row) -> Value { return row.gpu_hours; }},
+           {"least_energy", "least energy", [](SizeRow row) { return row.energy_joule; }},
            {"fewest_gpus", "fewest GPUs", gpus_of}}};
 }
 
@@ -153,8 +137,8 @@ std::string choice_lines(const CapacityReport& report) {
     // The smallest size asked about says nothing where steps may take any time.
     const bool idle = choice.measure == gpus_of && !report.limits.step_time;
     if (row == nullptr || idle) continue;
-    const auto same = std::find_if(lines.begin(), lines.end(),
-                                   [&](const auto& line) { return line.first == row; });
+    const auto same =
+        std::ranges::find_if(lines, [&](const auto& line) { return line.first == row; });
     if (same == lines.end()) {
       lines.emplace_back(row, choice.what);
     } else {
@@ -297,9 +281,7 @@ std::string table_text(const CapacityReport& report, int columns) {
   text += fmt::format("time: with failures, checkpoints and restarts{}\n",
                       table.shows("p10 - p90", columns) ? "; p10 - p90: 80 % of outcomes" : "");
   if (table.shows("trains on", columns)) text += "trains on: tokens within the limits\n";
-  if (table.shows("energy", columns)) {
-    text += energy_line(report);
-  }
+  if (table.shows("energy", columns)) text += energy_line(report);
   if (table.shows("energy", columns) || table.shows("price", columns)) text += rate_lines(report);
   text += "\n" + choice_lines(report) + knee_line(report) + affordable_line(report) +
           goodput_lines(report);

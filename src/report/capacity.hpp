@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "report/compared.hpp"
+#include "report/comparison.hpp"
 
 namespace plansearch {
 

@@ -118,6 +118,24 @@ std::string spelled_in(const Unit& unit, const Cell& cell) {
   return text + cell.text;
 }
 
+/// Values of a column, in absolute terms; zeros fit any unit.
+struct Extent {
+  double least = std::numeric_limits<double>::infinity();
+  double most = 0.0;
+
+  void add(const std::vector<double>& values) {
+    for (const double value : values) {
+      if (value != 0.0) least = std::min(least, std::abs(value));
+      most = std::max(most, std::abs(value));
+    }
+  }
+  /// Beyond this ratio no unit suits all: every cell has its own.
+  [[nodiscard]] bool is_wide() const {
+    constexpr double kWide = 1e6;
+    return most > kWide * least;
+  }
+};
+
 }  // namespace
 
 Cell::Cell(Seconds time) : Cell(times(), {time.value()}) {}
@@ -142,28 +160,6 @@ Cell energy_cell(const std::optional<double>& joule) {
 Cell price_cell(const std::optional<double>& usd) {
   return usd ? Cell(prices(), {*usd}) : Cell("-");
 }
-
-namespace {
-
-/// Values of a column, in absolute terms; zeros fit any unit.
-struct Extent {
-  double least = std::numeric_limits<double>::infinity();
-  double most = 0.0;
-
-  void add(const std::vector<double>& values) {
-    for (const double value : values) {
-      if (value != 0.0) least = std::min(least, std::abs(value));
-      most = std::max(most, std::abs(value));
-    }
-  }
-  /// Beyond this ratio no unit suits all: every cell has its own.
-  [[nodiscard]] bool is_wide() const {
-    constexpr double kWide = 1e6;
-    return most > kWide * least;
-  }
-};
-
-}  // namespace
 
 std::vector<std::string> spelled(const std::vector<const Cell*>& column) {
   std::map<const Scale*, Extent> extents;

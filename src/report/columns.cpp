@@ -1,16 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/columns.hpp"
 
-#include "report/csv_text.hpp"
-#include "report/json_text.hpp"
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// Spreadsheets run a text that begins like a formula: a ' before it makes it a text again.
+std::string text_cell(std::string text) {
+  const bool formula =
+      text.size() > 1 && std::string_view("=+-@").find(text[0]) != std::string::npos;
+  return formula ? "'" + text : text;
+}
+
 std::string cell_text(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
+  if (value.is_string()) return text_cell(value.get<std::string>());
   if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
   if (value.is_null()) return {};
   if (!value.is_array()) return json_text(value);
@@ -20,6 +31,26 @@ std::string cell_text(const Json& value) {
     text += cell_text(item);
   }
   return text;
+}
+
+/// Goes down to the first number that is not finite and names it on the way back.
+bool find_infinite(const Json& value, std::string& path) {
+  if (value.is_number_float()) return !std::isfinite(value.get<double>());
+  if (value.is_array()) {
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      if (!find_infinite(value[i], path)) continue;
+      path = fmt::format("[{}]{}", i, path);
+      return true;
+    }
+  }
+  if (value.is_object()) {
+    for (const auto& [key, item] : value.items()) {
+      if (!find_infinite(item, path)) continue;
+      path = fmt::format(".{}{}", key, path);
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -49,6 +80,21 @@ std::string render_answer(const Answer& answer, Format format,
     text += format == Format::Csv ? csv_line(row) : json_text(row) + "\n";
   }
   return text;
+}
+
+void require_finite(const Json& answer) {
+  std::string path;
+  if (!find_infinite(answer, path)) return;
+  if (path.starts_with('.')) path.erase(0, 1);
+  throw InputError(
+      {}, fmt::format("the answer has no finite {}", path),
+      "a number of the profile, the model, the framework or the table is far from that "
+      "of any machine");
+}
+
+std::string json_text(const Json& answer, int indent) {
+  require_finite(answer);
+  return answer.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace plansearch

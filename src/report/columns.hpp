@@ -112,4 +112,36 @@ struct Answer {
 [[nodiscard]] std::string csv_header(const nlohmann::ordered_json& row);
 [[nodiscard]] std::string csv_line(const nlohmann::ordered_json& row);
 
+/// Throws InputError that names the first number that is not finite. Tables and CSV ask it too,
+/// with the answer as JSON.
+void require_finite(const nlohmann::ordered_json& answer);
+
+/// The text of an answer: indented by `indent`, or on one line. Bytes that are not UTF-8 become
+/// U+FFFD. Throws as require_finite.
+[[nodiscard]] std::string json_text(const nlohmann::ordered_json& answer, int indent = -1);
+
+class CsvLine {
+ public:
+  void add(std::string_view cell) {
+    if (!text_.empty() || cells_ > 0) text_.push_back(',');
+    ++cells_;
+    if (cell.find_first_of(",\"\r\n") == std::string_view::npos) {
+      text_.append(cell);
+      return;
+    }
+    text_.push_back('"');
+    for (const char c : cell) {
+      if (c == '"') text_.push_back('"');
+      text_.push_back(c);
+    }
+    text_.push_back('"');
+  }
+
+  [[nodiscard]] std::string text() const { return text_ + "\n"; }
+
+ private:
+  std::string text_;
+  int cells_ = 0;
+};
+
 }  // namespace plansearch

@@ -9,8 +9,7 @@
 #include <utility>
 
 #include "report/columns.hpp"
-#include "report/compared.hpp"
-#include "report/json_text.hpp"
+#include "report/comparison.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_fields.hpp"
 #include "report/text_table.hpp"
@@ -47,9 +46,8 @@ const Columns<ComparedRow>& traits() {
 }
 
 bool differs(const Column<ComparedRow>& trait, const std::vector<ComparedRow>& rows) {
-  return std::any_of(rows.begin(), rows.end(), [&](Entry row) {
-    return trait.cell(row).text != trait.cell(rows.front()).text;
-  });
+  return std::ranges::any_of(
+      rows, [&](Entry row) { return trait.cell(row).text != trait.cell(rows.front()).text; });
 }
 
 QuestionReport with_tokens(QuestionReport question) {
@@ -74,8 +72,8 @@ Columns<ComparedRow> result_columns(const ComparisonReport& report) {
   };
   // The effect of a changed value on the speed is what such a comparison is for.
   const bool what_if = differs(traits().back(), report.rows);
-  const auto mfu = std::find_if(columns.begin(), columns.end(),
-                                [](const auto& column) { return column.title.title == "MFU"; });
+  const auto mfu =
+      std::ranges::find_if(columns, [](const auto& column) { return column.title.title == "MFU"; });
   columns.insert(
       mfu,
       {result({"speed"}, [](Entry r) { return r.speed ? fmt::format("{:.2f}", *r.speed) : "-"; }),
@@ -109,9 +107,7 @@ TextTable table_of(const ComparisonReport& report) {
 
 std::string legend(const ComparisonReport& report, const TextTable& table, int columns) {
   std::string text = "speed: tokens per second over those of row 1";
-  const auto any = [&](auto holds) {
-    return std::any_of(report.rows.begin(), report.rows.end(), holds);
-  };
+  const auto any = [&](auto holds) { return std::ranges::any_of(report.rows, holds); };
   if (any([](const ComparedRow& row) { return row.tie_with_first; })) {
     text = "~ too close to row 1 to call\n" + text;
   }

@@ -10,10 +10,8 @@
 
 #include "base/units.hpp"
 #include "report/columns.hpp"
-#include "report/json_text.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_fields.hpp"
-#include "report/text_table.hpp"
 
 namespace plansearch {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/ordering_report.hpp"
+#include "report/schedule_report.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 #include <numeric>
 
 #include "report/columns.hpp"
-#include "report/json_text.hpp"
 #include "report/text_table.hpp"
 
 namespace plansearch {
@@ -165,14 +164,8 @@ class OrderingText {
 
 std::string to_text(const OrderingReport& report, Format format, int columns) {
   const OrderingText text(report, columns);
-  switch (format) {
-    case Format::Json:
-      return json_text(text.json(), 2) + "\n";
-    case Format::JsonLines:
-      return json_text(text.json()) + "\n";
-    default:
-      return text.table();
-  }
+  if (format != Format::Json && format != Format::JsonLines) return text.table();
+  return json_text(text.json(), format == Format::Json ? 2 : -1) + "\n";
 }
 
 }  // namespace plansearch

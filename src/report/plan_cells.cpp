@@ -13,6 +13,19 @@
 #include "schedule/table.hpp"
 
 namespace plansearch {
+namespace {
+
+std::string counts_text(const std::array<int, 4>& counts) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] > 0) {
+      parts.push_back(fmt::format("{} {}", counts[i], to_text(static_cast<Evidence>(i))));
+    }
+  }
+  return parts.empty() ? "nothing stated" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+}  // namespace
 
 std::string by_stage(const std::vector<std::string>& values) {
   std::string text;
@@ -38,13 +51,13 @@ std::string across_stages(const PlanSummary& plan,
                           const std::function<std::string(const PlanDegrees&)>& cell) {
   std::vector<std::string> cells;
   for (const PlanDegrees& stage : plan.stages) cells.push_back(cell(stage));
-  const bool alike = std::all_of(cells.begin(), cells.end(),
-                                 [&](const std::string& text) { return text == cells.front(); });
+  const bool alike =
+      std::ranges::all_of(cells, [&](const std::string& text) { return text == cells.front(); });
   return alike ? cell(plan.degrees) : by_stage(cells);
 }
 
 bool any_stage(const PlanSummary& plan, const std::function<bool(const PlanDegrees&)>& holds) {
-  return holds(plan.degrees) || std::any_of(plan.stages.begin(), plan.stages.end(), holds);
+  return holds(plan.degrees) || std::ranges::any_of(plan.stages, holds);
 }
 
 std::string recompute_cell(const PlanDegrees& plan) {
@@ -220,6 +233,24 @@ std::string reasons_cell(const PlanReport& plan) {
 std::string schedule_cell(const PlanDegrees& plan) {
   const bool plain = plan.pipeline == 1 && !schedule_row(plan.schedule).joins;
   return plain ? "-" : std::string(to_text(plan.schedule));
+}
+
+std::vector<std::string> evidence_of(const Problem& problem) {
+  const Cluster& cluster = *problem.cluster;
+  const Framework& framework = *problem.framework;
+  std::array<int, 4> of_framework{};
+  for (const auto& [key, from] : framework.provenance) {
+    ++of_framework[static_cast<std::size_t>(from.evidence)];
+  }
+  return {fmt::format("profile {} ({})", cluster.name, counts_text(count_evidence(cluster))),
+          fmt::format(
+              "framework {} ({}{})", framework.name, counts_text(of_framework),
+              framework.validation.empty() ? "; unvalidated: no measured step was compared" : ""),
+          fmt::format("site {} ({})", problem.site.name, problem.site.basis)};
+}
+
+std::string evidence_line(const Problem& problem) {
+  return evidence_text(evidence_of(problem));
 }
 
 }  // namespace plansearch

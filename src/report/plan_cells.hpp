@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plansearch/plan_report.hpp"
+#include "plansearch/problem.hpp"
 
 namespace plansearch {
 
@@ -57,5 +58,9 @@ struct BreakdownPart {
 
 /// "dp 8, pp 4, tp 2, ..." with only the degrees above one; "tp 4/2/2" where stages differ.
 [[nodiscard]] std::string short_plan(const PlanSummary& plan);
+
+/// The evidence of the profile, of the framework and of the site.
+[[nodiscard]] std::vector<std::string> evidence_of(const Problem& problem);
+[[nodiscard]] std::string evidence_line(const Problem& problem);
 
 }  // namespace plansearch

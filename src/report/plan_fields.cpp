@@ -54,8 +54,7 @@ std::string chunks_cell(const PlanReport& plan) {
 
 bool has_chunks(const PlanReport& plan) {
   const auto chunked = [](Degrees d) { return d.chunks > 1; };
-  return any_stage(plan.plan, chunked) ||
-         std::any_of(plan.variants.begin(), plan.variants.end(), chunked);
+  return any_stage(plan.plan, chunked) || std::ranges::any_of(plan.variants, chunked);
 }
 
 bool is_any(Degrees /*variant*/, Degrees /*plan*/) {
@@ -344,7 +343,7 @@ Columns<ShownPlan> plan_columns(PlanTable table, std::span<const ShownPlan> plan
     const int dispensable = field.in.at(static_cast<std::size_t>(table));
     if (dispensable == kNotShown) continue;
     const auto tells = [&](Shown s) { return field.tells(s.plan); };
-    if (field.tells && std::none_of(plans.begin(), plans.end(), tells)) continue;
+    if (field.tells && std::ranges::none_of(plans, tells)) continue;
     columns.push_back({.key = field.key,
                        .title = {field.title.title, field.title.align, dispensable},
                        .cell = field.cell});
@@ -356,8 +355,7 @@ Json plan_json(const QuestionReport& question, const PlanReport& plan,
                std::span<const std::string_view> keys) {
   Json json = Json::object();
   for (const PlanField& field : plan_fields()) {
-    const bool wanted =
-        keys.empty() || std::find(keys.begin(), keys.end(), field.key) != keys.end();
+    const bool wanted = keys.empty() || std::ranges::find(keys, field.key) != keys.end();
     if (field.key.empty() || !wanted) continue;
     Json value = field.value({question, plan});
     if (!value.is_discarded()) json[std::string(field.key)] = std::move(value);

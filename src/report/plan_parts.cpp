@@ -141,8 +141,8 @@ Json to_json(const PlanSummary& plan) {
   const auto stages_or_one = [&](const auto& value) {
     Json values = Json::array();
     for (const PlanDegrees& stage : plan.stages) values.push_back(value(stage));
-    const bool alike = std::all_of(values.begin(), values.end(),
-                                   [&](const Json& other) { return other == values.front(); });
+    const bool alike =
+        std::ranges::all_of(values, [&](const Json& other) { return other == values.front(); });
     return alike ? Json(value(plan.degrees)) : values;
   };
   Json json{{"gpus", plan.devices()},

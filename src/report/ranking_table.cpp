@@ -11,7 +11,6 @@
 #include "base/units.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_fields.hpp"
-#include "report/plan_tables.hpp"
 #include "report/text_table.hpp"
 #include "report/training.hpp"
 #include "schedule/table.hpp"
@@ -141,7 +140,7 @@ TextTable plan_table(const SearchReport& report) {
 
 std::string plan_legend(const std::vector<PlanReport>& plans, const TextTable& table, int columns) {
   const auto any = [&](auto which) {
-    return std::any_of(plans.begin(), plans.end(), [&](const PlanReport& p) { return which(p); });
+    return std::ranges::any_of(plans, [&](const PlanReport& p) { return which(p); });
   };
   std::string text;
   if (any([](const PlanReport& p) { return p.ties.with_first; })) {

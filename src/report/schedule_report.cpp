@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
-#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -14,7 +13,6 @@
 #include "base/names.hpp"
 #include "plansearch/error.hpp"
 #include "report/columns.hpp"
-#include "report/json_text.hpp"
 #include "report/plan_timeline.hpp"
 #include "report/text_table.hpp"
 #include "schedule/order/order_check.hpp"
@@ -87,9 +85,7 @@ PipelineDurations durations_of(const PipelineShape& shape, const UniformTimes& w
 std::string too_full(const ScheduleReport& report, const PipelineDurations& times) {
   const PipelineShape& shape = report.shape;
   const auto& peaks = report.summary.peak_activations;
-  if (!shape.memory_cap || *std::max_element(peaks.begin(), peaks.end()) <= *shape.memory_cap) {
-    return {};
-  }
+  if (!shape.memory_cap || *std::ranges::max_element(peaks) <= *shape.memory_cap) return {};
   const ComputeOrder order = order_of(shape);
   const auto simulated = simulate_order(order, times.view());
   const auto* timeline = std::get_if<Timeline>(&simulated);
@@ -107,7 +103,7 @@ std::string too_full(const ScheduleReport& report, const PipelineDurations& time
 /// Characters between the beginnings of two cells: the fewest with a space in front of every cell.
 std::size_t cell_stride(const std::vector<std::string_view>& rows, std::size_t name) {
   for (std::size_t stride = 2;; ++stride) {
-    const bool begins = std::all_of(rows.begin(), rows.end(), [&](std::string_view row) {
+    const bool begins = std::ranges::all_of(rows, [&](std::string_view row) {
       for (std::size_t at = name; at < row.size(); at += stride) {
         if (row[at] != ' ') return false;
       }
@@ -298,14 +294,8 @@ SimulatedProgram simulated_schedule(const ScheduleReport& report) {
 
 std::string to_text(const ScheduleReport& report, Format format, int columns) {
   const Text text(report, columns);
-  switch (format) {
-    case Format::Json:
-      return json_text(text.json(), 2) + "\n";
-    case Format::JsonLines:
-      return json_text(text.json()) + "\n";
-    default:
-      return text.table();
-  }
+  if (format != Format::Json && format != Format::JsonLines) return text.table();
+  return json_text(text.json(), format == Format::Json ? 2 : -1) + "\n";
 }
 
 }  // namespace plansearch

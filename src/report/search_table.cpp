@@ -8,10 +8,8 @@
 #include "base/units.hpp"
 #include "plansearch/report.hpp"
 #include "report/columns.hpp"
-#include "report/json_text.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_fields.hpp"
-#include "report/plan_tables.hpp"
 #include "report/text_table.hpp"
 #include "report/training.hpp"
 
@@ -64,9 +62,7 @@ std::string misses_text(const SearchReport& report, int columns) {
     text += "\nnearest misses:\n";
     text += miss_table(report.misses).text(columns) + "\n";
   }
-  for (const std::string& remedy : report.remedies) {
-    text += fmt::format("hint: {}\n", remedy);
-  }
+  for (const std::string& remedy : report.remedies) text += fmt::format("hint: {}\n", remedy);
   return text;
 }
 
@@ -103,9 +99,7 @@ std::string search_table(const SearchReport& report, int columns) {
   std::string text = headline(report.question) + "\n";
   if (!report.selection.empty()) text += report.selection + "\n\n";
   text += report.plans.empty() ? misses_text(report, columns) : ranking_table(report, columns);
-  for (const std::string& advice : report.advice) {
-    text += fmt::format("hint: {}\n", advice);
-  }
+  for (const std::string& advice : report.advice) text += fmt::format("hint: {}\n", advice);
   text += published_text(report, columns);
   text += "\n" + training_line(report.question);
   if (report.counts.total > 0 || report.stopped) text += counts_lines(report);

@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 /// The place of a source among those that were named, from 1.
 std::size_t number_of(std::vector<std::string>& sources, const std::string& source) {
-  const auto found = std::find(sources.begin(), sources.end(), source);
+  const auto found = std::ranges::find(sources, source);
   if (found != sources.end()) return static_cast<std::size_t>(found - sources.begin()) + 1;
   sources.push_back(source);
   return sources.size();
@@ -26,9 +26,7 @@ std::size_t number_of(std::vector<std::string>& sources, const std::string& sour
 std::string evidence_of(const ShownRow& row, std::vector<std::string>& sources) {
   if (!row.from) return {};
   std::string text(to_text(row.from->evidence));
-  if (!row.from->source.empty()) {
-    text += fmt::format(" [{}]", number_of(sources, row.from->source));
-  }
+  if (!row.from->source.empty()) text += fmt::format(" [{}]", number_of(sources, row.from->source));
   return text;
 }
 
@@ -47,9 +45,7 @@ std::string section_text(const ShownSection& section, std::vector<std::string>& 
 std::string table_text(const Shown& shown, int columns) {
   std::string text = fmt::format("{} {}{}{}\n", shown.kind, shown.name,
                                  shown.description.empty() ? "" : ": ", shown.description);
-  if (!shown.aliases.empty()) {
-    text += fmt::format("also: {}\n", fmt::join(shown.aliases, ", "));
-  }
+  if (!shown.aliases.empty()) text += fmt::format("also: {}\n", fmt::join(shown.aliases, ", "));
   std::vector<std::string> sources;
   for (const ShownSection& section : shown.sections) {
     if (!section.rows.empty()) text += section_text(section, sources, columns);

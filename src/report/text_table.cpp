@@ -4,9 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
-#include <utility>
 
+#include "base/ranges.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -14,9 +13,8 @@ namespace {
 
 /// Characters, not bytes: continuation bytes of UTF-8 take no column.
 std::size_t width(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-  }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
 void append_padded(std::string& line, const std::string& cell, std::size_t columns, Align align) {
@@ -120,8 +118,7 @@ class TableLayout {
   TableLayout(const std::vector<TextColumn>& columns, const std::vector<std::vector<Cell>>& rows)
       : columns_(columns), rows_(rows.size()) {
     for (std::size_t c = 0; c < columns.size(); ++c) {
-      std::vector<const Cell*> column;
-      for (const auto& row : rows) column.push_back(&row[c]);
+      std::vector<const Cell*> column = transformed(rows, [&](const auto& row) { return &row[c]; });
       cells_.push_back(spelled(column));
       measure(c);
     }
@@ -139,10 +136,9 @@ class TableLayout {
                    : std::max(floors_[c], widest_cell_[c]);
     };
     while (columns > 0 && sum(chosen, readable) > static_cast<std::size_t>(columns)) {
-      const auto least =
-          std::max_element(chosen.begin(), chosen.end(), [&](std::size_t a, std::size_t b) {
-            return columns_[a].dispensable < columns_[b].dispensable;
-          });
+      const auto least = std::ranges::max_element(chosen, [&](std::size_t a, std::size_t b) {
+        return columns_[a].dispensable < columns_[b].dispensable;
+      });
       if (columns_[*least].dispensable == 0) break;
       chosen.erase(least);
     }
@@ -179,9 +175,7 @@ class TableLayout {
       const std::vector<std::size_t> block = first_block(left, columns);
       if (!out.empty()) out += "\n";
       append_block(out, block, narrowed(block, columns));
-      std::erase_if(left, [&](std::size_t c) {
-        return std::find(block.begin(), block.end(), c) != block.end();
-      });
+      std::erase_if(left, [&](std::size_t c) { return contains(block, c); });
       if (!left.empty()) left.insert(left.begin(), block.front());
     }
     return out;
@@ -212,8 +206,8 @@ class TableLayout {
   }
 
   [[nodiscard]] bool says_something(std::size_t c) const {
-    return std::any_of(cells_[c].begin(), cells_[c].end(),
-                       [](const std::string& text) { return !text.empty() && text != "-"; });
+    return std::ranges::any_of(
+        cells_[c], [](const std::string& text) { return !text.empty() && text != "-"; });
   }
 
   template <typename Width>
@@ -278,9 +272,7 @@ class TableLayout {
     };
     append_row([&](std::size_t c) { return columns_[c].title; });
     append_line([&](std::size_t c) { return std::string(widths[c], '-'); });
-    for (std::size_t r = 0; r < rows_; ++r) {
-      append_row([&](std::size_t c) { return cells_[c][r]; });
-    }
+    for (std::size_t r = 0; r < rows_; ++r) append_row([&](std::size_t c) { return cells_[c][r]; });
   }
 
   const std::vector<TextColumn>& columns_;
@@ -336,8 +328,7 @@ void TextTable::add_row(std::vector<Cell> cells) {
 
 bool TextTable::shows(std::string_view title, int columns) const {
   const std::vector<std::size_t> shown = TableLayout(columns_, rows_).kept(columns);
-  return std::any_of(shown.begin(), shown.end(),
-                     [&](std::size_t c) { return columns_[c].title == title; });
+  return std::ranges::any_of(shown, [&](std::size_t c) { return columns_[c].title == title; });
 }
 
 std::string TextTable::text(int columns) const {
@@ -366,12 +357,11 @@ SpelledTable TextTable::spelled_out() const {
   SpelledTable table;
   table.rows.resize(rows_.size());
   for (std::size_t c = 0; c < columns_.size(); ++c) {
-    std::vector<const Cell*> column;
-    for (const auto& row : rows_) column.push_back(&row[c]);
+    std::vector<const Cell*> column = transformed(rows_, [&](const auto& row) { return &row[c]; });
     const std::vector<std::string> texts = spelled(column);
-    const bool says_something =
-        c == 0 || std::any_of(texts.begin(), texts.end(),
-                              [](const std::string& text) { return !text.empty() && text != "-"; });
+    const bool says_something = c == 0 || std::ranges::any_of(texts, [](const std::string& text) {
+                                  return !text.empty() && text != "-";
+                                });
     if (!says_something) continue;
     table.columns.push_back(columns_[c]);
     for (std::size_t r = 0; r < rows_.size(); ++r) {

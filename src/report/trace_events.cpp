@@ -160,7 +160,7 @@ void visit_tracks(const SimulatedProgram& simulated, std::span<const ProgramDevi
 
 std::optional<TraceBlock> block_of(std::span<const TraceEvent> track, const TracePeriod& period,
                                    Ticks middle) {
-  const auto behind = std::find_if(track.begin(), track.end(), [&](const TraceEvent& event) {
+  const auto behind = std::ranges::find_if(track, [&](const TraceEvent& event) {
     return event.kind != Kind::ThreadName && event.category != "step" && event.start >= middle;
   });
   const auto at = static_cast<std::size_t>(behind - track.begin());

@@ -28,9 +28,7 @@ std::optional<TrainingCost> training_cost(const QuestionReport& question, const 
   cost.p10 = plan.p10 * cost.steps;
   cost.p90 = plan.p90 * cost.steps;
   cost.gpu_time = cost.time * static_cast<double>(question.gpus);
-  if (question.gpu_power_watt) {
-    cost.energy_joule = cost.gpu_time.value() * *question.gpu_power_watt;
-  }
+  if (question.gpu_power_watt) cost.energy_joule = cost.gpu_time.value() * *question.gpu_power_watt;
   if (question.gpu_price_usd_per_hour) {
     cost.price_usd = cost.gpu_time.value() / kHour * *question.gpu_price_usd_per_hour;
   }

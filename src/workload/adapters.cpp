@@ -60,9 +60,11 @@ const std::vector<Target>& fused_targets() {
 
 bool has_target(const ModelDescription& model, const std::string& word) {
   const std::optional<LatentAttention>& latent = model.attention.latent;
-  const bool compressed = latent.has_value() && latent->query_rank.has_value();
+  const bool compressed =
+      latent ? latent->query_rank.has_value() : model.attention.query_rank.has_value();
   if (word == "q") return !compressed;
-  if (word == "k" || word == "v") return !latent.has_value();
+  if (word == "k") return !latent.has_value();
+  if (word == "v") return !latent.has_value() && !model.attention.value_is_key;
   if (word == "q_down" || word == "q_up") return compressed;
   if (word == "kv_down" || word == "kv_up") return latent.has_value();
   if (word == "gate") return model.mlp.gated;

@@ -43,33 +43,87 @@ Heads project_heads(BlockBuilder& block, const Stack& stack, TensorId query_in, 
                     const std::string& prefix) {
   const AttentionDescription& a = stack.model.attention;
   const DimId heads = head_dimension(block, stack);
-  const DimId kv_heads = block.dim("kv_heads", DimRole::KvHead, a.kv_heads);
-  const DimId size = block.dim("head_size", DimRole::HeadSize, a.head_size);
+  const DimId kv_heads = block.dim(stack.prefix + "kv_heads", DimRole::KvHead, a.kv_heads);
+  const DimId size = block.dim(stack.prefix + "head_size", DimRole::HeadSize, a.head_size);
+  const std::int64_t features = a.value_size.value_or(a.head_size);
+  const DimId value_size =
+      features == a.head_size ? size
+                              : block.dim(stack.prefix + "value_size", DimRole::HeadSize, features);
   const bool self = query_in == memory;
   const std::string fused = self ? prefix + "qkv" : prefix + "kv";
-  const auto project = [&](const char* name, TensorId in, DimId count, const std::string& key) {
+  const auto project = [&](const char* name, TensorId in, Dims made, const std::string& key) {
     return block.linear({.name = prefix + name,
                          .input = in,
-                         .contracted = {stack.hidden},
-                         .outputs = {count, size},
+                         .contracted = {block.dims(in).back()},
+                         .outputs = std::move(made),
                          .bias = bias_if(a.query_key_value_bias),
                          .fused_key = key});
   };
   Heads out;
   out.query_size = size;
-  out.value_size = size;
-  out.query = project("query", query_in, heads, self ? fused : std::string());
-  out.key = project("key", memory, kv_heads, fused);
-  out.value = project("value", memory, kv_heads, fused);
-  if (a.qk_norm != QkNorm::None) {
+  out.value_size = value_size;
+  TensorId narrow{};
+  if (a.query_rank) {
+    const DimId rank = block.dim(stack.prefix + "query_rank", DimRole::Latent, *a.query_rank);
+    narrow = project("query_down", query_in, {rank}, fused);
+  } else {
+    out.query = project("query", query_in, {heads, size}, self ? fused : std::string());
+  }
+  out.key = project("key", memory, {kv_heads, size}, fused);
+  if (!a.value_is_key) out.value = project("value", memory, {kv_heads, value_size}, fused);
+  if (a.gate != OutputGate::None) {
+    const Dims made = a.gate == OutputGate::Full ? Dims{heads, value_size} : Dims{heads};
+    out.gate = project("gate", query_in, made, fused);
+  }
+  if (a.query_rank) {
+    const Dims rank = {block.dims(narrow).back()};
+    out.latent = block.norm("query_norm", narrow, rank, rank, false, false);
+    out.query = project("query_up", *out.latent, {heads, size}, "");
+  }
+  if (a.qk_norm == QkNorm::KeyWeights) {
+    out.query = block.norm("query_head_norm", out.query, {}, {size}, false, false);
+    out.key = block.norm("key_norm", out.key, {size}, {size}, false, false);
+  } else if (a.qk_norm != QkNorm::None) {
     out.query = normalise_heads(block, stack, prefix + "query_norm", out.query, heads, size);
     out.key = normalise_heads(block, stack, prefix + "key_norm", out.key, kv_heads, size);
   }
+  if (a.value_is_key) out.value = out.key;
   return out;
+}
+
+/// Every group of heads by itself, to a few features each, in front of the product of all.
+TensorId project_groups(BlockBuilder& block, const Stack& stack, TensorId context,
+                        DimId value_size) {
+  const AttentionDescription& a = stack.model.attention;
+  const DimId groups = block.dim(stack.prefix + "output_groups", DimRole::Head, a.output_groups);
+  const DimId inside =
+      block.dim(stack.prefix + "heads_of_group", DimRole::Other, a.heads / a.output_groups);
+  const DimId rank = block.dim(stack.prefix + "output_rank", DimRole::HeadSize, a.output_rank);
+  Operator op;
+  op.name = "projection_down";
+  op.kind = OperatorKind::Matmul;
+  op.loop = {stack.batch, stack.tokens, inside, value_size, groups, rank};
+  op.inputs = {context};
+  const auto plain = [](DimId dim) { return IndexExpression{{{dim, 1}}, 0, 1}; };
+  const IndexExpression head{{{groups, block.extent(inside)}, {inside, 1}}, 0, 1};
+  op.reads = {{plain(stack.batch), plain(stack.tokens), head, plain(value_size)}};
+  op.parameters = {block.parameter(op.name + ".weight", {groups, inside, value_size, rank},
+                                   ParameterClass::Matrix)};
+  op.outputs = {block.tensor(op.name, {stack.batch, stack.tokens, groups, rank})};
+  op.saved = {context};
+  op.flops_per_point = 2.0;
+  op.backward_kernels = 2;
+  const TensorId narrow = block.add(std::move(op)).outputs.front();
+  return block.linear({.name = "projection",
+                       .input = narrow,
+                       .contracted = {groups, rank},
+                       .outputs = {stack.hidden}});
 }
 
 TensorId project_out(BlockBuilder& block, const Stack& stack, const std::string& prefix,
                      TensorId context, DimId value_size) {
+  if (stack.model.attention.output_groups > 0)
+    return project_groups(block, stack, context, value_size);
   return block.linear({.name = prefix + "projection",
                        .input = context,
                        .contracted = {head_dimension(block, stack), value_size},
@@ -123,6 +177,19 @@ double visible_fraction(std::int64_t queries, std::int64_t keys, AttentionSpan s
   return (w * (w + 1.0) / 2.0 + (s - w) * w) / (s * s);
 }
 
+double pooled_fraction(std::int64_t queries, std::int64_t keys, std::int64_t ratio,
+                       std::int64_t most) {
+  double seen = 0.0;  // of query i: whole windows before it, at most so many
+  const std::int64_t full = std::min(most, keys);
+  const std::int64_t rising = std::min(full * ratio, queries);
+  const std::int64_t windows = rising / ratio;
+  seen += static_cast<double>(ratio) * static_cast<double>(windows) *
+          static_cast<double>(windows - 1) / 2.0;
+  seen += static_cast<double>(rising - windows * ratio) * static_cast<double>(windows);
+  seen += static_cast<double>(queries - rising) * static_cast<double>(full);
+  return seen / (static_cast<double>(queries) * static_cast<double>(keys));
+}
+
 double visible_fraction(std::int64_t tokens, const Documents& documents, AttentionSpan span) {
   double pairs = 0.0;
   double length = 0.0;
@@ -136,10 +203,24 @@ double visible_fraction(std::int64_t tokens, const Documents& documents, Attenti
 }
 
 DimId head_dimension(BlockBuilder& block, const Stack& stack) {
-  return block.dim("heads", DimRole::Head, stack.model.attention.heads);
+  return block.dim(stack.prefix + "heads", DimRole::Head, stack.model.attention.heads);
 }
 
-TensorId add_attention(BlockBuilder& block, const Stack& stack, TensorId in, AttentionSpan span) {
+namespace {
+
+/// The result of attention times a gate that reads what attention reads.
+TensorId add_output_gate(BlockBuilder& block, const Heads& heads, TensorId context) {
+  if (!heads.gate) return context;
+  const TensorId out =
+      block.elementwise("attention_gate", {context, *heads.gate}, Dims(block.dims(context)));
+  block.save_at_producer(*heads.gate);
+  return out;
+}
+
+}  // namespace
+
+TensorId add_attention(BlockBuilder& block, const Stack& stack, TensorId in, AttentionSpan span,
+                       std::optional<TensorId>& chosen) {
   const AttentionDescription& a = stack.model.attention;
   Heads heads;
   if (a.latent.has_value()) {
@@ -156,8 +237,29 @@ TensorId add_attention(BlockBuilder& block, const Stack& stack, TensorId in, Att
   } else {
     keep_heads(block, heads);
   }
-  const TensorId context = add_attention_core(block, stack, heads, span, "");
-  return project_out(block, stack, "", context, heads.value_size);
+  std::optional<PooledKeys> pooled;
+  if (a.pool) pooled = add_pool(block, stack, in, heads.query_size, "pool");
+  if (a.index && !chosen) chosen = add_index(block, stack, in, heads);
+  const CoreKeys keys{.chosen = a.index ? chosen : std::nullopt};
+  TensorId context = add_attention_core(block, stack, heads, span, "", pooled ? CoreKeys{} : keys);
+  if (pooled) {
+    Heads far = heads;
+    far.key = far.value = pooled->keys;
+    const TensorId more = add_attention_core(block, stack, far, span, "pooled_",
+                                             {.chosen = keys.chosen, .ratio = a.pool->ratio});
+    context = block.elementwise("context_sum", {context, more}, Dims(block.dims(context)));
+  }
+  context = add_output_gate(block, heads, context);
+  if (!a.latent || !a.latent->absorbed)
+    return project_out(block, stack, "", context, heads.value_size);
+  const DimId value =
+      block.dim(stack.prefix + "value_size", DimRole::HeadSize, a.latent->value_size);
+  context = block.linear({.name = "value_up",
+                          .input = context,
+                          .contracted = {heads.value_size},
+                          .outputs = {value},
+                          .per_item = {head_dimension(block, stack)}});
+  return project_out(block, stack, "", context, value);
 }
 
 TensorId add_cross_attention(BlockBuilder& block, const Stack& stack, TensorId in,
@@ -180,6 +282,9 @@ std::vector<TensorId> joined(std::vector<TensorId> a, const std::vector<TensorId
   return a;
 }
 
+/// Attention to chosen keys, by its name among kernels.
+constexpr const char* kSelectedKernel = "selected_attention";
+
 struct Core {
   BlockBuilder& block;
   const Stack& stack;
@@ -189,6 +294,9 @@ struct Core {
   DimId keys{};
   double useful = 1.0;
   bool windowed = false;
+  double selected = 0.0;
+  std::int64_t ratio = 1;  ///< tokens from one key to the next
+  std::optional<TensorId> chosen{};
 
   [[nodiscard]] Dims scores() const { return {stack.batch, head, stack.tokens, keys}; }
   [[nodiscard]] Dims context() const { return {stack.batch, stack.tokens, head, heads.value_size}; }
@@ -196,7 +304,7 @@ struct Core {
   /// Sink logits and the relative bias table, where the model has them.
   void attach_parameters(Operator& op) const {
     const AttentionDescription& a = stack.model.attention;
-    if (a.sinks)
+    if (a.sinks && ratio == 1)
       op.parameters.push_back(block.parameter(prefix + "sinks", {head}, ParameterClass::Vector));
   }
 
@@ -235,6 +343,11 @@ TensorId add_fused(const Core& core) {
   op.flops_per_point = 2.0 * (query + value) / value;
   op.useful_fraction = core.useful;
   op.windowed = core.windowed;
+  if (core.chosen) {
+    op.selected = core.selected;
+    op.kernel = kSelectedKernel;
+    op.saved.emplace_back(*core.chosen);
+  }
   // Five products instead of two: the scores are computed again.
   op.backward_flops_factor = (2.0 * value + 3.0 * query) / (query + value);
   op.backward_kernels = 2;
@@ -296,15 +409,26 @@ TensorId add_attention_dropout(const Core& core, TensorId weights) {
 }  // namespace
 
 TensorId add_attention_core(BlockBuilder& block, const Stack& stack, const Heads& heads,
-                            AttentionSpan span, const std::string& prefix) {
+                            AttentionSpan span, const std::string& prefix, CoreKeys from) {
   const DimId read_tokens = block.dims(heads.key)[1];
   const std::int64_t keys = block.extent(read_tokens);
   Core core{.block = block, .stack = stack, .heads = heads, .prefix = prefix};
   core.head = head_dimension(block, stack);
   core.keys = block.dim(block.name_of(read_tokens) + "_keys", DimRole::KeySequence, keys);
-  core.useful = stack.documents.empty() ? visible_fraction(block.extent(stack.tokens), keys, span)
-                                        : visible_fraction(keys, stack.documents, span);
-  core.windowed = span.window.has_value();
+  core.chosen = from.chosen;
+  core.ratio = from.ratio;
+  const auto& index = stack.model.attention.index;
+  if (from.chosen) core.selected = static_cast<double>(index->keys);
+  if (from.ratio > 1) {
+    core.useful = pooled_fraction(block.extent(stack.tokens), keys, from.ratio,
+                                  from.chosen ? index->keys : keys);
+  } else {
+    // A query that chooses k of the keys before it attends to as many as one with a window of k.
+    if (from.chosen) span.window = std::min(index->keys, span.window.value_or(index->keys));
+    core.useful = stack.documents.empty() ? visible_fraction(block.extent(stack.tokens), keys, span)
+                                          : visible_fraction(keys, stack.documents, span);
+    core.windowed = span.window.has_value() && !from.chosen;
+  }
   if (stack.attention == AttentionKind::Fused) return add_fused(core);
   const TensorId scores =
       add_product(core, "scores", {heads.query, heads.key}, heads.query_size, core.scores(), {});

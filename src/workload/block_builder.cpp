@@ -63,6 +63,16 @@ Operator& BlockBuilder::add(Operator op) {
   return block_.operators.back();
 }
 
+void BlockBuilder::detach(std::size_t first) {
+  for (std::size_t i = first; i < block_.operators.size(); ++i) {
+    Operator& op = block_.operators[i];
+    op.saved.clear();
+    for (const ParameterId id : op.parameters) freeze(id);
+    for (const TensorId id : op.outputs)
+      block_.tensors[static_cast<std::size_t>(id)].gradient = false;
+  }
+}
+
 void BlockBuilder::save_at_producer(const Saved& saved) {
   for (Operator& op : block_.operators) {
     if (!contains(op.outputs, saved.tensor)) continue;

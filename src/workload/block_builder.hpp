@@ -74,6 +74,10 @@ class BlockBuilder {
 
   /// The reference is valid until the next operator is added.
   Operator& add(Operator op);
+  [[nodiscard]] Operator& last() { return block_.operators.back(); }
+  [[nodiscard]] std::size_t operators() const { return block_.operators.size(); }
+  /// Operators from that place on have no backward pass: nothing of theirs is kept or trained.
+  void detach(std::size_t first);
   /// Lists the tensor as saved by the operator that produced it; block inputs are kept anyway.
   void save_at_producer(const Saved& saved);
 
@@ -113,8 +117,14 @@ struct Stack {
   DimId hidden{};
   std::int64_t mlp_width = 0;
   const Documents& documents;  ///< that share a sequence
+  std::string prefix{};        ///< of dimensions of the part that is built
 
   [[nodiscard]] Dims stream() const { return {batch, tokens, hidden}; }
+  /// The same with the sizes of a part that has a name.
+  [[nodiscard]] Stack with(const ModelDescription& part, const std::string& part_name) const {
+    return {part,   attention, implementation, name,      sequence,       batch,
+            tokens, hidden,    mlp_width,      documents, part_name + "_"};
+  }
 };
 
 enum class Visibility { Causal, All };
@@ -134,6 +144,8 @@ struct Heads {
   TensorId value{};
   DimId query_size{};  ///< features of a query and key head
   DimId value_size{};
+  std::optional<TensorId> gate{};    ///< of the result
+  std::optional<TensorId> latent{};  ///< of low-rank queries
   /// The wider results that stay alive because the value is a view of them; empty: the value alone.
   std::vector<TensorId> value_storage{};
 };
@@ -151,15 +163,52 @@ struct Heads {
                                     const std::string& name, TensorId branch, TensorId stream);
 /// Self-attention up to and including the output projection.
 [[nodiscard]] TensorId add_attention(BlockBuilder& block, const Stack& stack, TensorId in,
-                                     AttentionSpan span);
+                                     AttentionSpan span, std::optional<TensorId>& chosen);
 /// Attention of the stream to the memory of an encoder, whose tokens are `memory_tokens`.
 [[nodiscard]] TensorId add_cross_attention(BlockBuilder& block, const Stack& stack, TensorId in,
                                            TensorId memory);
 [[nodiscard]] Heads add_latent_heads(BlockBuilder& block, const Stack& stack, TensorId in);
+/// A mixer that keeps a state, up to and including its output projection.
+[[nodiscard]] TensorId add_recurrence(BlockBuilder& block, const Stack& stack, TensorId in,
+                                      const RecurrenceDescription& mixer);
+/// The keys that every query attends to, chosen by an indexer.
+[[nodiscard]] Dims chosen_dims(BlockBuilder& block, const Stack& stack,
+                               const IndexDescription& index);
+[[nodiscard]] TensorId add_index(BlockBuilder& block, const Stack& stack, TensorId in,
+                                 const Heads& heads);
+/// Keys (and values) of several tokens as one.
+struct PooledKeys {
+  TensorId keys{};
+  DimId tokens{};
+};
+[[nodiscard]] PooledKeys add_pool(BlockBuilder& block, const Stack& stack, TensorId in, DimId size,
+                                  const std::string& prefix);
+/// The residual of a network with several streams.
+[[nodiscard]] Dims residual_dims(BlockBuilder& block, const Stack& stack);
+[[nodiscard]] TensorId add_streams(BlockBuilder& block, const Stack& stack, TensorId in);
+/// The one stream that a sublayer reads, and the weights with which its result comes back.
+struct CollapsedStreams {
+  TensorId stream{};
+  TensorId weights{};
+};
+[[nodiscard]] CollapsedStreams collapse_streams(BlockBuilder& block, const Stack& stack,
+                                                const std::string& name, TensorId in);
+[[nodiscard]] TensorId spread_streams(BlockBuilder& block, const std::string& name, TensorId branch,
+                                      TensorId residual, TensorId weights);
+[[nodiscard]] TensorId last_stream(BlockBuilder& block, const Stack& stack, TensorId in);
+/// The keys of an attention core, where they are not all tokens.
+struct CoreKeys {
+  std::optional<TensorId> chosen{};  ///< by an indexer
+  std::int64_t ratio = 1;            ///< tokens from one pooled key to the next
+};
+/// Share of the pairs of a query and a pooled key that are needed: windows of `ratio` tokens that
+/// end before the query, `most` of them at most.
+[[nodiscard]] double pooled_fraction(std::int64_t queries, std::int64_t keys, std::int64_t ratio,
+                                     std::int64_t most);
 /// Scores, softmax, dropout and context, or the one kernel that fuses them.
 [[nodiscard]] TensorId add_attention_core(BlockBuilder& block, const Stack& stack,
                                           const Heads& heads, AttentionSpan span,
-                                          const std::string& prefix);
+                                          const std::string& prefix, CoreKeys from = {});
 [[nodiscard]] TensorId add_mlp(BlockBuilder& block, const Stack& stack, TensorId in);
 [[nodiscard]] TensorId add_experts(BlockBuilder& block, const Stack& stack, TensorId in);
 
@@ -169,6 +218,7 @@ struct MlpParts {
   std::string activation_name{};
   std::string out_name{};
   DimId inner{};
+  std::optional<DimId> outer{};  ///< features in and out; absent: the stream's
   Bias bias = Bias::No;
   OperatorKind kind = OperatorKind::Matmul;
   Dims per_item{};
@@ -179,18 +229,31 @@ struct MlpParts {
 [[nodiscard]] TensorId add_mlp_parts(BlockBuilder& block, const Stack& stack, TensorId in,
                                      const MlpParts& parts);
 
-/// The kinds of layer one model can mix.
+/// The kinds of layer one model can mix: names of its parts (LayerList).
 struct LayerVariant {
-  bool experts = false;
-  AttentionSpan span;
+  std::string mixer = kAttentionWord;
+  std::string feed_forward = kMlpWord;
+  AttentionSpan span{};
   bool cross = false;
   bool bare = false;  ///< its attention reads the stream without a norm
   bool operator==(const LayerVariant&) const = default;
 };
-/// Adds the operators of one layer and returns the new residual stream.
+/// The mixers that a layer's word names: several read one norm and add up.
+[[nodiscard]] std::vector<std::string> mixers_of(const std::string& word);
+/// The attention of that name, the model's or one laid over it; null: a recurrence, or none.
+[[nodiscard]] const AttentionDescription* attention_called(const ModelDescription& model,
+                                                           const std::string& name);
+/// Tensors that a layer reads besides the stream: the memory of an encoder, or chosen keys of a layer
+/// before it; and what it hands on besides it: the keys that it chose.
+struct LayerLinks {
+  std::optional<TensorId> memory{};
+  std::optional<TensorId> chosen{};
+};
+/// Adds the operators of one layer and returns the new residual stream. `number` counts the norms
+/// and residuals of the block.
 [[nodiscard]] TensorId add_layer(BlockBuilder& block, const Stack& stack,
-                                 const LayerVariant& variant, TensorId stream,
-                                 std::optional<TensorId> memory);
+                                 const LayerVariant& variant, TensorId stream, LayerLinks& links,
+                                 int number = 1);
 
 // The blocks before, between and after the layers, and the passes over a finished network.
 
@@ -216,7 +279,7 @@ void add_logits_and_loss(BlockBuilder& block, const Stack& stack, TensorId in, D
 std::size_t embedding_block(Network& network, const Stack& stack, const NetworkOptions& options);
 std::size_t head_block(Network& network, const Stack& stack, const NetworkOptions& options);
 std::size_t prediction_block(Network& network, const Stack& stack, const NetworkOptions& options,
-                             const LayerVariant& variant, std::int64_t number);
+                             const std::vector<LayerVariant>& layers, std::int64_t number);
 void append_layers(Network& network, const Stack& stack, std::int64_t layers, BlockKind kind,
                    const std::vector<LayerVariant>& variants, const Stack* memory);
 

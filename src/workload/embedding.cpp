@@ -93,7 +93,7 @@ std::size_t embedding_block(Network& network, const Stack& stack, const NetworkO
   BlockBuilder block(network, "embedding", BlockKind::Embedding);
   const TensorId ids = block.input("token_ids", {stack.batch, stack.tokens}, ElementClass::Index);
   const TensorId stream = add_embedding(block, stack, ids, options);
-  return block.finish({stream});
+  return block.finish({add_streams(block, stack, stream)});
 }
 
 // The block behind the layers: final norm, logits, loss; and the modules that predict further
@@ -189,7 +189,8 @@ void add_logits_and_loss(BlockBuilder& block, const Stack& stack, TensorId in, D
 
 std::size_t head_block(Network& network, const Stack& stack, const NetworkOptions& options) {
   BlockBuilder block(network, "head", BlockKind::Head);
-  TensorId stream = block.input("stream", stack.stream());
+  TensorId stream = block.input("stream", residual_dims(block, stack));
+  stream = last_stream(block, stack, stream);
   if (stack.model.norm.final_norm) stream = add_norm(block, stack, "final_norm", stream);
   if (stack.model.dropout > 0.0 && stack.model.stack == StackKind::EncoderDecoder) {
     stream = add_dropout(block, stack, "final_dropout", stream);
@@ -204,9 +205,10 @@ std::size_t head_block(Network& network, const Stack& stack, const NetworkOption
 }
 
 std::size_t prediction_block(Network& network, const Stack& stack, const NetworkOptions& options,
-                             const LayerVariant& variant, std::int64_t number) {
+                             const std::vector<LayerVariant>& layers, std::int64_t number) {
   BlockBuilder block(network, "prediction" + std::to_string(number), BlockKind::Other);
-  const TensorId stream = block.input("stream", stack.stream());
+  const TensorId residual = block.input("stream", residual_dims(block, stack));
+  const TensorId stream = last_stream(block, stack, residual);
   const TensorId ids =
       block.input("next_token_ids", {stack.batch, stack.tokens}, ElementClass::Index);
   TensorId next = add_embedding(block, stack, ids, options);
@@ -218,11 +220,19 @@ std::size_t prediction_block(Network& network, const Stack& stack, const Network
                        .input = joined,
                        .contracted = {both},
                        .outputs = {stack.hidden}});
-  next = add_layer(block, stack, variant, next, std::nullopt);
+  next = add_streams(block, stack, next);
+  int sublayers = 1;
+  for (const LayerVariant& layer : layers) {
+    LayerLinks links;
+    next = add_layer(block, stack, layer, next, links, sublayers);
+    sublayers += static_cast<int>(layer.mixer != kNoneWord) +
+                 static_cast<int>(layer.feed_forward != kNoneWord);
+  }
+  if (stack.model.streams > 1) next = last_stream(block, stack, next);
   next = add_norm(block, stack, "prediction_norm", next);
   const std::string key = stack.model.embedding.tied ? kWordEmbeddingKey : "output_embeddings";
   add_loss(block, add_language_head(block, stack, next, options, key));
-  return block.finish({stream});
+  return block.finish({residual});
 }
 
 // Image classifier (ViT, arXiv:2010.11929): patches times a matrix, a class token, learned
@@ -272,7 +282,7 @@ void build_vision(Network& network, const ModelDescription& model, const Network
   const std::int64_t side = model.vision->image_size / model.vision->patch_size;
   const Stack stack = make_stack(network, model, options, "encoder", "sequence", side * side + 1);
   network.order.push_back({patch_block(network, stack, side * side), 1});
-  const LayerVariant all{false, {Visibility::All, std::nullopt}, false};
+  const LayerVariant all{.span = {Visibility::All, std::nullopt}};
   append_layers(network, stack, model.layers, BlockKind::Encoder,
                 std::vector<LayerVariant>(static_cast<std::size_t>(model.layers), all), nullptr);
   network.order.push_back({classifier_block(network, stack), 1});

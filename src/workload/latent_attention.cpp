@@ -26,24 +26,63 @@ Latents project_down(BlockBuilder& block, const Stack& stack, TensorId in, DimId
   };
   Latents out;
   if (latent.query_rank.has_value()) {
-    out.query = down("query_down", block.dim("query_latent", DimRole::Latent, *latent.query_rank));
+    out.query = down("query_down",
+                     block.dim(stack.prefix + "query_latent", DimRole::Latent, *latent.query_rank));
   }
   out.key_value = down("kv_down", rank);
   out.rope_key = down("rope_key", rope);
   return out;
 }
 
-TensorId expand_query(BlockBuilder& block, const Stack& stack, TensorId in,
-                      std::optional<TensorId> compressed, DimId size) {
-  const DimId heads = head_dimension(block, stack);
-  if (!compressed.has_value()) {
-    return block.linear(
-        {.name = "query", .input = in, .contracted = {stack.hidden}, .outputs = {heads, size}});
-  }
+/// The tensor that queries are projected from: their latent, normalised, or the stream.
+TensorId query_source(BlockBuilder& block, TensorId in, std::optional<TensorId> compressed) {
+  if (!compressed.has_value()) return in;
   const DimId rank = block.dims(*compressed).back();
-  const TensorId normed = block.norm("query_norm", *compressed, {rank}, {rank}, false, false);
-  return block.linear(
-      {.name = "query_up", .input = normed, .contracted = {rank}, .outputs = {heads, size}});
+  return block.norm("query_norm", *compressed, {rank}, {rank}, false, false);
+}
+
+TensorId expand_query(BlockBuilder& block, const Stack& stack, TensorId from,
+                      const std::string& name, DimId size) {
+  return block.linear({.name = name,
+                       .input = from,
+                       .contracted = {block.dims(from).back()},
+                       .outputs = {head_dimension(block, stack), size},
+                       .fused_key = name == "query" || name == "query_up" ? "" : "query_up"});
+}
+
+/// Queries that went through the key's product, one key of latent and rotary features for all heads,
+/// and its latent as the value.
+void absorb(BlockBuilder& block, const Stack& stack, const Latents& down, TensorId source,
+            Heads& out) {
+  const LatentAttention& latent = *stack.model.attention.latent;
+  const DimId rank = block.dims(down.key_value).back();
+  const DimId rope = block.dims(down.rope_key).back();
+  const DimId nope = block.dim(stack.prefix + "nope_size", DimRole::HeadSize, latent.nope_size);
+  const DimId heads = head_dimension(block, stack);
+  const DimId one = block.dim(stack.prefix + "latent_key", DimRole::KvHead, 1);
+  out.query_size = block.dim(stack.prefix + "latent_key_size", DimRole::HeadSize,
+                             latent.kv_rank + latent.rope_size);
+  out.value_size = block.dim(stack.prefix + "latent_value_size", DimRole::HeadSize, latent.kv_rank);
+  const TensorId plain = expand_query(block, stack, source, "query_nope", nope);
+  const TensorId turned = expand_query(block, stack, source, "query_rope", rope);
+  const TensorId normed = block.norm("kv_norm", down.key_value, {rank}, {rank}, false, false);
+  const TensorId met = block.linear({.name = "key_up",
+                                     .input = plain,
+                                     .contracted = {nope},
+                                     .outputs = {rank},
+                                     .per_item = {heads}});
+  const Dims tokens = {stack.batch, stack.tokens};
+  Operator assemble;
+  assemble.name = "rotary";
+  assemble.kind = OperatorKind::Elementwise;
+  assemble.loop = concat(block.dims(met), {rope});
+  assemble.inputs = {met, turned, normed, down.rope_key};
+  out.query = block.tensor("rotary.query", concat(tokens, {heads, out.query_size}));
+  out.key = block.tensor("rotary.key", concat(tokens, {one, out.query_size}));
+  out.value = block.tensor("rotary.value", concat(tokens, {one, out.value_size}));
+  assemble.outputs = {out.query, out.key, out.value};
+  block.add(assemble);
+  out.value_storage = {out.key};
 }
 
 }  // namespace
@@ -51,17 +90,25 @@ TensorId expand_query(BlockBuilder& block, const Stack& stack, TensorId in,
 Heads add_latent_heads(BlockBuilder& block, const Stack& stack, TensorId in) {
   const LatentAttention& latent = *stack.model.attention.latent;
   const DimId heads = head_dimension(block, stack);
+  const auto size = [&](const char* name, std::int64_t extent) {
+    return block.dim(stack.prefix + name, DimRole::HeadSize, extent);
+  };
   Heads out;
-  out.query_size =
-      block.dim("query_key_size", DimRole::HeadSize, latent.nope_size + latent.rope_size);
-  out.value_size = block.dim("value_size", DimRole::HeadSize, latent.value_size);
-  const DimId rank = block.dim("kv_latent", DimRole::Latent, latent.kv_rank);
-  const DimId rope = block.dim("rope_size", DimRole::HeadSize, latent.rope_size);
-  const DimId both =
-      block.dim("key_and_value_size", DimRole::HeadSize, latent.nope_size + latent.value_size);
+  const DimId rank = block.dim(stack.prefix + "kv_latent", DimRole::Latent, latent.kv_rank);
+  const DimId rope = size("rope_size", latent.rope_size);
   const Latents down = project_down(block, stack, in, rank, rope);
   const auto part = block.part(LayerModule::MlaUpProjection);
-  const TensorId query = expand_query(block, stack, in, down.query, out.query_size);
+  const TensorId source = query_source(block, in, down.query);
+  if (down.query) out.latent = source;
+  if (latent.absorbed) {
+    absorb(block, stack, down, source, out);
+    return out;
+  }
+  out.query_size = size("query_key_size", latent.nope_size + latent.rope_size);
+  out.value_size = size("value_size", latent.value_size);
+  const DimId both = size("key_and_value_size", latent.nope_size + latent.value_size);
+  const TensorId query =
+      expand_query(block, stack, source, down.query ? "query_up" : "query", out.query_size);
   const TensorId normed = block.norm("kv_norm", down.key_value, {rank}, {rank}, false, false);
   const TensorId expanded = block.linear(
       {.name = "kv_up", .input = normed, .contracted = {rank}, .outputs = {heads, both}});

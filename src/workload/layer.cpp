@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One transformer layer: the order of norms, attention, MLP and residual additions.
 
+#include <algorithm>
+
 #include "plansearch/error.hpp"
 #include "workload/block_builder.hpp"
 
@@ -9,7 +11,39 @@ namespace {
 
 TensorId add_feed_forward(BlockBuilder& block, const Stack& stack, const LayerVariant& variant,
                           TensorId in) {
-  return variant.experts ? add_experts(block, stack, in) : add_mlp(block, stack, in);
+  if (variant.feed_forward == kExpertsWord) return add_experts(block, stack, in);
+  if (variant.feed_forward == kMlpWord) return add_mlp(block, stack, in);
+  const auto& parts = stack.model.list.feed_forwards;
+  const auto part = std::ranges::find(parts, variant.feed_forward, &FeedForwardDescription::name);
+  PLANSEARCH_CHECK(part != parts.end());
+  ModelDescription model = stack.model;
+  model.mlp = part->mlp;
+  Stack own = stack.with(model, part->name);
+  own.mlp_width = part->mlp.width;
+  return add_mlp(block, own, in);
+}
+
+/// One mixer by its name.
+TensorId add_named_mixer(BlockBuilder& block, const Stack& stack, const std::string& name,
+                         AttentionSpan span, TensorId in, LayerLinks& links) {
+  if (name == kAttentionWord) return add_attention(block, stack, in, span, links.chosen);
+  const auto& parts = stack.model.list.mixers;
+  const auto part = std::ranges::find(parts, name, &MixerDescription::name);
+  PLANSEARCH_CHECK(part != parts.end());
+  ModelDescription model = stack.model;
+  model.attention = part->attention;
+  const Stack own = stack.with(model, name);
+  if (part->recurrence) return add_recurrence(block, own, in, *part->recurrence);
+  return add_attention(block, own, in, span, links.chosen);
+}
+
+/// Mixers that read one norm and add up.
+TensorId add_mixer(BlockBuilder& block, const Stack& stack, const LayerVariant& variant,
+                   TensorId in, LayerLinks& links) {
+  std::vector<TensorId> mixed;
+  for (const std::string& name : mixers_of(variant.mixer))
+    mixed.push_back(add_named_mixer(block, stack, name, variant.span, in, links));
+  return mixed.size() == 1 ? mixed.front() : block.elementwise("mixer_sum", mixed, stack.stream());
 }
 
 /// Who reads the result of a norm.
@@ -28,22 +62,24 @@ TensorId add_input_norm(BlockBuilder& block, const Stack& stack, const std::stri
   return add_norm(block, stack, name, in);
 }
 
-Reader attention_reader(const Stack& stack) {
-  return stack.model.attention.latent ? Reader::Products : Reader::Attention;
+Reader mixer_reader(const Stack& stack, const LayerVariant& variant) {
+  const AttentionDescription* a = attention_called(stack.model, variant.mixer);
+  const bool one = a != nullptr && !a->latent && !a->query_rank && !a->index && !a->pool;
+  return one ? Reader::Attention : Reader::Products;
 }
 
 Reader feed_forward_reader(const LayerVariant& variant) {
-  return variant.experts ? Reader::Products : Reader::Mlp;
+  return variant.feed_forward == kExpertsWord ? Reader::Products : Reader::Mlp;
 }
 
 TensorId add_parallel_layer(BlockBuilder& block, const Stack& stack, const LayerVariant& variant,
-                            TensorId stream) {
+                            TensorId stream, LayerLinks& links) {
   const bool two = stack.model.norm.placement == NormPlacement::ParallelTwo;
   const TensorId norm1 = add_input_norm(block, stack, "norm1", stream,
-                                        two ? attention_reader(stack) : Reader::Products);
+                                        two ? mixer_reader(stack, variant) : Reader::Products);
   const TensorId norm2 =
       two ? add_input_norm(block, stack, "norm2", stream, feed_forward_reader(variant)) : norm1;
-  const TensorId attended = add_attention(block, stack, norm1, variant.span);
+  const TensorId attended = add_mixer(block, stack, variant, norm1, links);
   const TensorId widened = add_feed_forward(block, stack, variant, norm2);
   const TensorId first = add_residual(block, stack, "residual1", attended, stream);
   return add_residual(block, stack, "residual2", widened, first);
@@ -62,6 +98,11 @@ TensorId add_sublayer(BlockBuilder& block, const Stack& stack, int number, Tenso
                       const Branch<Compute>& of, bool bare = false) {
   const Compute& branch = of.compute;
   const std::string n = std::to_string(number);
+  if (stack.model.streams > 1) {
+    const CollapsedStreams one = collapse_streams(block, stack, "streams" + n, stream);
+    const TensorId normed = add_input_norm(block, stack, "norm" + n, one.stream, of.reader);
+    return spread_streams(block, "residual" + n, branch(normed), stream, one.weights);
+  }
   if (bare) return add_residual(block, stack, "residual" + n, branch(stream), stream);
   switch (stack.model.norm.placement) {
     case NormPlacement::Pre:
@@ -117,25 +158,49 @@ TensorId add_residual(BlockBuilder& block, const Stack& stack, const std::string
   return block.add(op).outputs.front();
 }
 
+std::vector<std::string> mixers_of(const std::string& word) {
+  std::vector<std::string> names;
+  std::size_t start = 0;
+  while (start <= word.size()) {
+    const std::size_t plus = std::min(word.find('+', start), word.size());
+    names.push_back(word.substr(start, plus - start));
+    start = plus + 1;
+  }
+  return names;
+}
+
+const AttentionDescription* attention_called(const ModelDescription& model,
+                                             const std::string& name) {
+  if (name == kAttentionWord) return &model.attention;
+  const auto& parts = model.list.mixers;
+  const auto part = std::ranges::find(parts, name, &MixerDescription::name);
+  return part == parts.end() || part->recurrence ? nullptr : &part->attention;
+}
+
 TensorId add_layer(BlockBuilder& block, const Stack& stack, const LayerVariant& variant,
-                   TensorId stream, std::optional<TensorId> memory) {
+                   TensorId stream, LayerLinks& links, int number) {
+  const bool mixes = variant.mixer != kNoneWord;
+  const bool feeds = variant.feed_forward != kNoneWord;
   const NormPlacement placement = stack.model.norm.placement;
   if (placement == NormPlacement::Parallel || placement == NormPlacement::ParallelTwo) {
-    PLANSEARCH_CHECK(!memory.has_value());
-    return add_parallel_layer(block, stack, variant, stream);
+    PLANSEARCH_CHECK(!links.memory.has_value() && mixes && feeds);
+    return add_parallel_layer(block, stack, variant, stream, links);
   }
-  int number = 1;
-  TensorId now = add_sublayer(
-      block, stack, number++, stream,
-      Branch{attention_reader(stack),
-             [&](TensorId in) { return add_attention(block, stack, in, variant.span); }},
-      variant.bare);
-  if (memory.has_value()) {
+  TensorId now = stream;
+  if (mixes) {
+    now = add_sublayer(
+        block, stack, number++, now,
+        Branch{mixer_reader(stack, variant),
+               [&](TensorId in) { return add_mixer(block, stack, variant, in, links); }},
+        variant.bare);
+  }
+  if (links.memory.has_value()) {
     now = add_sublayer(block, stack, number++, now, Branch{Reader::Attention, [&](TensorId in) {
                                                              return add_cross_attention(
-                                                                 block, stack, in, *memory);
+                                                                 block, stack, in, *links.memory);
                                                            }});
   }
+  if (!feeds) return now;
   return add_sublayer(block, stack, number, now,
                       Branch{feed_forward_reader(variant), [&](TensorId in) {
                                return add_feed_forward(block, stack, variant, in);
@@ -176,7 +241,7 @@ void build_encoder_decoder(Network& network, const ModelDescription& model,
   decoder.mlp_width = second.mlp_width;
 
   network.order.push_back({embedding_block(network, encoder, options), 1});
-  const LayerVariant both_ways{false, {Visibility::All, std::nullopt}, false};
+  const LayerVariant both_ways{.span = {Visibility::All, std::nullopt}};
   append_layers(network, encoder, model.layers, BlockKind::Encoder,
                 std::vector<LayerVariant>(static_cast<std::size_t>(model.layers), both_ways),
                 nullptr);
@@ -187,7 +252,7 @@ void build_encoder_decoder(Network& network, const ModelDescription& model,
                            .to = layers_from,
                            .readers = second.layers,
                            .input = kMemoryInput});
-  const LayerVariant causal{false, {Visibility::Causal, std::nullopt}, true};
+  const LayerVariant causal{.span = {Visibility::Causal, std::nullopt}, .cross = true};
   append_layers(network, decoder, second.layers, BlockKind::CrossDecoder,
                 std::vector<LayerVariant>(static_cast<std::size_t>(second.layers), causal),
                 &encoder);

@@ -33,9 +33,10 @@ std::vector<Saved> kept_by_activation(const Stack& stack, TensorId before, Tenso
 TensorId add_mlp_parts(BlockBuilder& block, const Stack& stack, TensorId in,
                        const MlpParts& parts) {
   const MlpDescription& mlp = stack.model.mlp;
+  const DimId outer = parts.outer.value_or(stack.hidden);
   Linear up{.name = parts.in_name,
             .input = in,
-            .contracted = {stack.hidden},
+            .contracted = {outer},
             .outputs = {parts.inner},
             .bias = parts.bias,
             .kind = parts.kind,
@@ -50,7 +51,7 @@ TensorId add_mlp_parts(BlockBuilder& block, const Stack& stack, TensorId in,
   activation.kind = OperatorKind::Elementwise;
   activation.modules = parts.activation;
   activation.passes = mlp.gated ? MemoryBound::GatedActivation : MemoryBound::Activation;
-  activation.loop = concat(without(block.dims(in), {stack.hidden}), {parts.inner});
+  activation.loop = concat(without(block.dims(in), {outer}), {parts.inner});
   activation.inputs = {before};
   activation.outputs = {block.tensor(parts.activation_name, activation.loop)};
   activation.saved = kept_by_activation(stack, before, activation.outputs.front());
@@ -70,7 +71,7 @@ TensorId add_mlp_parts(BlockBuilder& block, const Stack& stack, TensorId in,
   return block.linear({.name = parts.out_name,
                        .input = after,
                        .contracted = {parts.inner},
-                       .outputs = {stack.hidden},
+                       .outputs = {outer},
                        .bias = parts.bias,
                        .kind = parts.kind,
                        .per_item = parts.per_item,
@@ -81,7 +82,8 @@ TensorId add_mlp(BlockBuilder& block, const Stack& stack, TensorId in) {
   const auto part = block.part(LayerModule::Mlp);
   MlpParts parts{.in_name = "mlp_in", .activation_name = "activation", .out_name = "mlp_out"};
   const bool mixed = stack.model.decoder.has_value();
-  parts.inner = block.dim(mixed ? stack.name + "_ffn" : "ffn", DimRole::Ffn, stack.mlp_width);
+  parts.inner =
+      block.dim(mixed ? stack.name + "_ffn" : stack.prefix + "ffn", DimRole::Ffn, stack.mlp_width);
   parts.bias = stack.model.mlp.bias ? Bias::Yes : Bias::No;
   return add_mlp_parts(block, stack, in, parts);
 }
@@ -111,7 +113,7 @@ TensorId router_input(BlockBuilder& block, const Stack& stack, TensorId in) {
 
 RouterOutput add_router(BlockBuilder& block, const Stack& stack, TensorId in) {
   const MoeDescription& moe = *stack.model.moe;
-  const DimId choices = block.dim("expert_choices", DimRole::ExpertChoice, moe.experts);
+  const DimId choices = block.dim("expert_choices", DimRole::ExpertChoice, moe.experts + moe.idle);
   const DimId top = block.dim("top_k", DimRole::Other, moe.top_k);
   const TensorId scores = block.linear({.name = "router",
                                         .input = router_input(block, stack, in),
@@ -147,7 +149,7 @@ struct Load {
 
 Load expert_load(const MoeDescription& moe, std::int64_t tokens) {
   const double balanced =
-      static_cast<double>(tokens * moe.top_k) / static_cast<double>(moe.experts);
+      static_cast<double>(tokens * moe.top_k) / static_cast<double>(moe.experts + moe.idle);
   const double rows = std::ceil(balanced * moe.capacity_factor.value_or(1.0) - 1e-9);
   const double kept = std::min(balanced, rows);
   return {static_cast<std::int64_t>(std::max(rows, 1.0)), kept / std::max(rows, 1.0)};
@@ -174,7 +176,7 @@ TensorId add_combine(BlockBuilder& block, const Stack& stack, TensorId expert_ou
   Operator op;
   op.name = "combine";
   op.kind = OperatorKind::Combine;
-  op.loop = stack.stream();
+  op.loop = {stack.batch, stack.tokens, block.dims(expert_out).back()};
   op.inputs = {expert_out, route.indices};
   if (weights_outputs(stack)) {
     const bool single = stack.implementation.expert_weights == ExpertWeights::AtOutputSingle;
@@ -216,11 +218,19 @@ TensorId add_experts(BlockBuilder& block, const Stack& stack, TensorId in) {
   const Load load = expert_load(moe, block.extent(stack.tokens));
   const DimId expert = block.dim("experts", DimRole::Expert, moe.experts);
   const DimId rows = block.dim("routed_tokens", DimRole::Routed, load.per_expert);
-  const TensorId sent = add_dispatch(block, in, route.indices, {expert, rows, stack.hidden});
+  const DimId outer =
+      moe.latent > 0 ? block.dim("expert_latent", DimRole::Latent, moe.latent) : stack.hidden;
+  TensorId narrow = in;
+  if (moe.latent > 0) {
+    narrow = block.linear(
+        {.name = "latent_in", .input = in, .contracted = {stack.hidden}, .outputs = {outer}});
+  }
+  const TensorId sent = add_dispatch(block, narrow, route.indices, {expert, rows, outer});
 
   MlpParts parts{
       .in_name = "expert_in", .activation_name = "expert_activation", .out_name = "expert_out"};
   parts.inner = block.dim("expert_ffn", DimRole::ExpertFfn, moe.expert_width);
+  parts.outer = outer;
   parts.bias = moe.expert_bias ? Bias::Yes : Bias::No;
   parts.kind = OperatorKind::GroupedMatmul;
   parts.activation = bit_of(LayerModule::MoeActivation);
@@ -228,7 +238,13 @@ TensorId add_experts(BlockBuilder& block, const Stack& stack, TensorId in) {
   parts.useful_fraction = load.useful;
   if (!weights_outputs(stack)) parts.weights = route.weights;
   const TensorId out = add_mlp_parts(block, stack, sent, parts);
-  const TensorId combined = add_combine(block, stack, out, route);
+  TensorId combined = add_combine(block, stack, out, route);
+  if (moe.latent > 0) {
+    combined = block.linear({.name = "latent_out",
+                             .input = combined,
+                             .contracted = {outer},
+                             .outputs = {stack.hidden}});
+  }
   if (moe.shared_width == 0) return combined;
   return add_shared(block, stack, in, combined);
 }

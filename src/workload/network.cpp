@@ -73,7 +73,10 @@ bool differentiable(const Tensor& tensor) {
 }
 
 bool needs_input_gradient(const Block& block, const Operator& op) {
-  return std::ranges::any_of(op.inputs, [&](TensorId id) {
+  const bool detached = !op.outputs.empty() && std::ranges::none_of(op.outputs, [&](TensorId id) {
+    return block.tensor(id).gradient;
+  });
+  return !detached && std::ranges::any_of(op.inputs, [&](TensorId id) {
     const Tensor& tensor = block.tensor(id);
     return tensor.gradient && differentiable(tensor);
   });

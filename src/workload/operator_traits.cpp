@@ -109,6 +109,17 @@ constexpr std::array<OperatorTraits, kOperatorKindCount> kOperatorTraits = {{
      .backward_reads = BackwardReads::Inputs,
      .slides = true,
      .borrows_curve = true},
+    {.kind = K::Recurrence,
+     .word = "recurrence",
+     .name = "recurrence",
+     .cost = CostClass::Recurrence,
+     .model_flops = true},
+    {.kind = K::Scores,
+     .word = "scores",
+     .name = "choice of keys",
+     .cost = CostClass::Scores,
+     .second_operand = SecondOperand::Activation,
+     .model_flops = true},
 }};
 
 namespace {

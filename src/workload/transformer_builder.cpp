@@ -10,6 +10,7 @@
 namespace plansearch {
 namespace {
 
+/// The feed-forward of a layer where the sections decide.
 bool has_experts(const ModelDescription& model, std::int64_t layer) {
   if (!model.moe.has_value()) return false;
   const MoeDescription& moe = *model.moe;
@@ -29,10 +30,10 @@ bool sees_all(const AttentionDescription& a, std::int64_t layer) {
 }
 
 /// A window longer than the sequence is dropped: such layers are the same block.
-AttentionSpan span_of(const ModelDescription& model, std::int64_t layer, std::int64_t tokens) {
-  const AttentionDescription& a = model.attention;
+AttentionSpan span_of(StackKind stack, const AttentionDescription& a, std::int64_t layer,
+                      std::int64_t tokens) {
   AttentionSpan span;
-  span.visibility = model.stack == StackKind::Decoder ? Visibility::Causal : Visibility::All;
+  span.visibility = stack == StackKind::Decoder ? Visibility::Causal : Visibility::All;
   if (a.window.has_value() && *a.window < tokens && !sees_all(a, layer)) {
     span.window = a.window;
     span.window_kind = a.window_kind;
@@ -40,34 +41,113 @@ AttentionSpan span_of(const ModelDescription& model, std::int64_t layer, std::in
   return span;
 }
 
+/// The entry of a list that repeats.
+const std::string& entry_of(const std::vector<std::string>& list, std::int64_t layer) {
+  return list[static_cast<std::size_t>(layer) % list.size()];
+}
+
+LayerVariant variant_of(const ModelDescription& model, std::string mixer, std::string feed_forward,
+                        std::int64_t layer, std::int64_t tokens) {
+  LayerVariant variant;
+  for (const std::string& name : mixers_of(mixer)) {
+    if (const AttentionDescription* a = attention_called(model, name))
+      variant.span = span_of(model.stack, *a, layer, tokens);
+  }
+  variant.mixer = std::move(mixer);
+  variant.feed_forward = std::move(feed_forward);
+  variant.bare = layer == 0 && !model.norm.first_norm;
+  return variant;
+}
+
 std::vector<LayerVariant> variants_of(const ModelDescription& model, std::int64_t tokens) {
+  const LayerList& list = model.list;
   std::vector<LayerVariant> variants;
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-    const bool bare = layer == 0 && !model.norm.first_norm;
-    variants.push_back({has_experts(model, layer), span_of(model, layer, tokens), false, bare});
+    std::string mixer = kAttentionWord;
+    std::string feed_forward = has_experts(model, layer) ? kExpertsWord : kMlpWord;
+    if (!list.layer_mixers.empty()) mixer = entry_of(list.layer_mixers, layer);
+    if (!list.layer_feed_forwards.empty()) feed_forward = entry_of(list.layer_feed_forwards, layer);
+    variants.push_back(variant_of(model, mixer, feed_forward, layer, tokens));
+  }
+  return variants;
+}
+
+/// The layers of a prediction module: as listed, else one like the last layer.
+std::vector<LayerVariant> prediction_layers(const ModelDescription& model, const LayerVariant& last,
+                                            std::int64_t tokens) {
+  const LayerList& list = model.list;
+  if (list.prediction_mixers.empty()) return {last};
+  std::vector<LayerVariant> variants;
+  for (std::size_t i = 0; i < list.prediction_mixers.size(); ++i) {
+    variants.push_back(variant_of(model, list.prediction_mixers[i],
+                                  list.prediction_feed_forwards[i],
+                                  model.layers + static_cast<std::int64_t>(i), tokens));
   }
   return variants;
 }
 
 std::string block_name(const Stack& stack, const LayerVariant& variant) {
   std::string name = stack.name;
-  if (stack.model.moe.has_value()) name += variant.experts ? "-experts" : "-dense";
+  const bool listed = !stack.model.list.empty();
+  if (listed && variant.mixer != kNoneWord) name += "-" + variant.mixer;
+  if (listed && variant.feed_forward != kNoneWord) name += "-" + variant.feed_forward;
+  if (!listed && stack.model.moe.has_value())
+    name += variant.feed_forward == kExpertsWord ? "-experts" : "-dense";
   if (variant.span.window.has_value()) name += "-window";
   if (variant.bare) name += "-first";
   return name;
 }
 
+/// The indexer of the attention of a layer.
+const IndexDescription* index_of(const ModelDescription& model, const LayerVariant& variant) {
+  for (const std::string& name : mixers_of(variant.mixer)) {
+    const AttentionDescription* a = attention_called(model, name);
+    if (a != nullptr && a->index) return &*a->index;
+  }
+  return nullptr;
+}
+
 std::size_t layer_block(Network& network, const Stack& stack, BlockKind kind,
                         const LayerVariant& variant, const Stack* memory) {
   BlockBuilder block(network, block_name(stack, variant), kind);
-  const TensorId stream = block.input("stream", stack.stream());
-  if (memory == nullptr) {
-    const TensorId out = add_layer(block, stack, variant, stream, std::nullopt);
-    return block.finish({out});
+  const TensorId stream = block.input("stream", residual_dims(block, stack));
+  LayerLinks links;
+  if (memory != nullptr) links.memory = block.input("memory", memory->stream());
+  const IndexDescription* index = index_of(stack.model, variant);
+  if (index != nullptr && index->shared)
+    links.chosen =
+        block.input("chosen", chosen_dims(block, stack, *index), ElementClass::Statistic);
+  const TensorId out = add_layer(block, stack, variant, stream, links);
+  const auto& mixers = stack.model.list.mixers;
+  const bool shares = std::ranges::any_of(mixers, [](const MixerDescription& mixer) {
+    return mixer.attention.index && mixer.attention.index->shared;
+  });
+  const bool chooses = shares && index != nullptr && !index->shared && links.chosen;
+  return block.finish(chooses ? std::vector<TensorId>{out, *links.chosen}
+                              : std::vector<TensorId>{out});
+}
+
+/// Edges from every layer that chooses keys to the layers behind it that share its choice.
+void share_choices(Network& network, const ModelDescription& model,
+                   const std::vector<LayerVariant>& variants, std::int64_t layers_from) {
+  std::int64_t from = -1;
+  for (std::size_t i = 0; i < variants.size(); ++i) {
+    const IndexDescription* index = index_of(model, variants[i]);
+    if (index == nullptr) continue;
+    const std::int64_t position = layers_from + static_cast<std::int64_t>(i);
+    if (!index->shared) {
+      from = position;
+      continue;
+    }
+    std::vector<Edge>& edges = network.edges;
+    const bool longer = !edges.empty() && edges.back().from == from &&
+                        edges.back().to + edges.back().readers == position;
+    if (longer) {
+      ++edges.back().readers;
+    } else {
+      edges.push_back({.from = from, .output = 1, .to = position, .readers = 1, .input = 1});
+    }
   }
-  const TensorId encoded = block.input("memory", memory->stream());
-  const TensorId out = add_layer(block, stack, variant, stream, encoded);
-  return block.finish({out});
 }
 
 void append_run(Network& network, std::size_t block) {
@@ -103,10 +183,13 @@ void build_language_model(Network& network, const ModelDescription& model,
       make_stack(network, model, options, causal ? "decoder" : "encoder", "sequence", tokens);
   append_run(network, embedding_block(network, stack, options));
   const std::vector<LayerVariant> variants = variants_of(model, tokens);
+  const std::int64_t layers_from = copy_count(network);
   append_layers(network, stack, model.layers, causal ? BlockKind::Decoder : BlockKind::Encoder,
                 variants, nullptr);
+  share_choices(network, model, variants, layers_from);
   for (std::int64_t i = 1; i <= model.mtp_layers; ++i) {
-    append_run(network, prediction_block(network, stack, options, variants.back(), i));
+    const auto layers = prediction_layers(model, variants.back(), tokens);
+    append_run(network, prediction_block(network, stack, options, layers, i));
   }
   append_run(network, head_block(network, stack, options));
 }

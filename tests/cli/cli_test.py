@@ -24,6 +24,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 import xml.etree.ElementTree
@@ -580,13 +581,77 @@ class BadInputs(Case):
                 self.assertEqual(sorted(self.directory.rglob("*")), before)
 
 
+class Overlooked(Case):
+    """What was passed over without a word, or told wrongly."""
+
+    def test_names_that_are_one_line_and_cells_that_are_no_formula(self):
+        model = (SOURCE / "models" / "gpt2-xl.yaml").read_text(encoding="utf-8")
+        for name in ("a\\nb", "a\\u202Eb"):
+            path = self.file("odd.yaml", re.sub(r"(?m)^name: .*$", lambda _, name=name: f'name: "{name}"', model))
+            self.refuse("show", "model", path, expect=["odd.yaml:", "'a"])
+        path = self.file("formula.yaml", re.sub(r"(?m)^name: .*$", 'name: "=1+1"', model))
+        rows = list(csv.DictReader(io.StringIO(self.succeed("--hw", "perlmutter", "--model", path, "--gpus", "8",
+                                                            "--format", "csv"))))
+        cells = [value for row in rows for value in row.values()]
+        self.assertIn("'=1+1", cells)
+        self.assertFalse([cell for cell in cells if cell.startswith(("=", "@", "+"))])
+
+    def test_values_of_files_that_show_does_not_read(self):
+        self.refuse("show", "hw", "dgx-h100", "--set", "framework.constants.host_lunch=40us",
+                    expect=["framework.constants.host_lunch", "show hw reads no value of a framework"])
+        self.refuse("show", "hw", "dgx-h100", "--set", "model.foo=1", expect=["of a model"])
+        self.refuse("show", "framework", "megatron", "--set", "tiers.nvlink.bandwidth=1GB/s", expect=["of a machine"])
+        self.succeed("show", "hw", "dgx-h100", "--set", "tiers.nvlink.bandwidth=300GB/s")
+
+    def test_columns_of_profiles_with_slips(self):
+        plan = ["--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "8", "--dp", "8", "--zero", "2"]
+        steps = self.file("steps.csv", "step,rnak,time_s\n1,0,9.5\n2,0,9.6\n")
+        self.refuse("diagnose", *plan, "--profile", steps, expect=["'rnak'", "did you mean 'rank'"])
+        kernels = self.file("kernels.csv", "Total Time (ns),Instancse,Name\n100000,3,gemm\n")
+        self.refuse("diagnose", *plan, "--profile", kernels, "--measured", "9s",
+                    expect=["'Instancse'", "did you mean 'Instances'"])
+
+    def test_a_name_is_not_looked_up_in_every_file_of_a_folder(self):
+        profile = (SOURCE / "hardware_profiles" / "dgx-h100.yaml").read_text(encoding="utf-8")
+        self.assertIn("accelerator: h100", profile)
+        self.file("gpt.yaml", (SOURCE / "models" / "gpt2-xl.yaml").read_text(encoding="utf-8"))
+        self.file("other.yaml", "schema: plansearch/accelerator/v1\naliases: [mine]\n")
+        for name in ("gpt", "mine"):  # of another kind; only an alias of a file that nobody named
+            path = self.file("my.yaml", re.sub(r"(?m)^accelerator: .*$", f"accelerator: {name}", profile))
+            self.refuse("show", "hw", path, expect=["my.yaml:", f"unknown accelerator '{name}'"])
+        chip = (SOURCE / "hardware_profiles" / "accelerators" / "h100-sxm5-80gb.yaml").read_text(encoding="utf-8")
+        self.file("own-chip.yaml", chip)
+        path = self.file("my.yaml", re.sub(r"(?m)^accelerator: .*$", "accelerator: own-chip", profile))
+        self.succeed("show", "hw", path)
+
+    def test_no_part_of_a_peak_is_below_zero(self):
+        for hardware, model, gpus in (("mi300x-8", "t5-11b", 32), ("mi300x-8", "t5-v1_1-xxl", 32), ("dgx-h100", "sdxl-unet", 8)):
+            answer = json.loads(self.succeed("predict", "--hw", hardware, "--model", model, "--gpus", gpus, "--format", "json"))
+            peak = answer["plans"][0]["peak"]
+            self.assertGreater(min(part["bytes"] for part in peak["held"]), 0, model)
+            self.assertAlmostEqual(sum(part["bytes"] for part in peak["held"]) / peak["allocated_bytes"], 1.0, 6)
+
+    def test_constraints_without_the_word_search(self):
+        question = [*QUESTION, "--gpus", "8", "--constraints", "coshard", "--framework", "nnscaler", "--format", "json"]
+        self.assertEqual(run(*question).stdout, run("search", *question).stdout)
+        self.refuse("explain", *QUESTION, "--gpus", "8", "--constraints", "coshard", expect=["belongs to searches"])
+
+
 class OutFile(Case):
+    def test_an_answer_in_a_file_that_another_has_or_that_is_read(self):
+        page, plan = str(self.directory / "r.html"), str(self.directory / "p.yaml")
+        self.refuse(*QUESTION, "--gpus", "8", "--report", page, "--plot", f"step={page}", expect=["name one file"])
+        self.refuse(*QUESTION, "--gpus", "8", "--plot", f"step={page}", "--plot",
+                    f"memory={self.directory}/./r.html", expect=["--plot and --plot", "name one file"])
+        self.succeed("predict", *QUESTION, "--gpus", "8", "--write-plan", plan)
+        self.refuse("predict", "--plan", plan, "--out", plan, expect=["--out", "made from"])
+
     def test_two_answers_in_one_file(self):
         name = str(self.directory / "a.csv")
         for arguments in ([*QUESTION, "--gpus", "8", "--out", name, "--all", name],
                           ["predict", *QUESTION, "--gpus", "8", "--out", name, "--write-plan",
                            str(self.directory / "." / "a.csv")]):
-            self.refuse(*arguments, expect=["--out and", "name one file"])
+            self.refuse(*arguments, expect=["--out", "name one file"])
         self.assertFalse(list(self.directory.iterdir()))
 
     def test_a_step_beyond_the_times_that_are_counted(self):
@@ -1660,6 +1725,71 @@ class Interruption(Case):
                              "--framework", "primepar", "--time-limit", "1", "--format", "json", "--threads", "1")
         out, _ = self.ended(process, b"the time limit is reached")
         self.assertNotIn(" 0.0 %", json.loads(out)["optimality"])
+
+    PASSES = ["--hw", "selene", "--model", "gpt3-175b", "--gpus", "256", "--passes", "all", "--format", "json"]
+    ENDS = (
+        PASSES,
+        ["explain", "--hw", "dgx-b300", "--model", "deepseek-v2-lite", "--gpus", "32", "--overlap", "grad,param",
+         "--passes", "all", "--ep", "4", "--format", "json"],
+        ["capacity", "--hw", "tpu-7x", "--model", "mixtral-8x7b", "--gpus", "8", "--tokens", "1B", "--passes", "all"],
+        ["capacity", "--model", "llama3-70b", "--tokens", "2T", "--hw",
+         "dgx-h100,dgx-b200,dgx-b300,mi300x-8,aws-p5,selene,perlmutter,lumi,h800-8,tpu-7x"],
+    )
+
+    @staticmethod
+    def work_of(process):
+        """CPU seconds that a process has taken so far."""
+        fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def test_little_work_follows_a_signal(self):
+        for command in self.ENDS:
+            process = self.start(*command, "--threads", "1")
+            while self.work_of(process) < 0.4 and process.poll() is None:
+                time.sleep(0.01)
+            before = self.work_of(process) if process.poll() is None else 0.0
+            process.send_signal(signal.SIGTERM)
+            done = threading.Event()
+
+            def watch(process=process, before=before, done=done):
+                while not done.wait(0.02) and process.returncode is None:
+                    try:
+                        if self.work_of(process) - before > 2.0:
+                            process.kill()
+                    except OSError:  # it has ended
+                        return
+
+            watcher = threading.Thread(target=watch)
+            watcher.start()
+            process.communicate()
+            done.set()
+            watcher.join()
+            self.assertIn(process.returncode, (0, 3, 130), command)
+
+    def test_plans_are_shown_after_a_stop(self):
+        """Unequal stages of 128 layers take minutes; the best equal ones are the answer so far."""
+        result = run("--hw", "dgx-h100", "--model", "llama3-8b", "--set", "model.layers=128", "--gpus", "32", "--space",
+                     "uneven", "--time-limit", "0.3", "--format", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("this is the best so far", result.stderr)
+        answer = json.loads(result.stdout)
+        self.assertGreaterEqual(len(answer["plans"]), 1)
+        self.assertIn("stopped early", answer["optimality"])
+
+    def test_pictures_are_drawn_after_a_stop(self):
+        page, svg = self.directory / "page.html", self.directory / "front.svg"
+        result = run(*self.DEEPSEEK, "--exhaustive", "--time-limit", "0.7", "--report", page, "--plot", f"pareto={svg}")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(page.exists())
+        self.assertTrue(svg.exists())
+
+    def test_a_fit_hears_the_time_limit(self):
+        lines = ["gpu,m,n,k,dtype,time_us"]
+        lines += [f"h100,{64 + i},4096,{128 + i % 64},bf16,{20 + i % 97}" for i in range(20000)]
+        table = self.file("products.csv", "\n".join(lines) + "\n")
+        result = run("fit", table, "--base", "dgx-h100", "--out", self.directory / "mine.yaml", "--time-limit", "0.01")
+        self.assertEqual(result.returncode, 130, result.stderr)
+        self.assertIn("the time limit is reached", result.stderr)
 
     def test_interrupted_answers_say_so(self):
         process = self.start(*self.DEEPSEEK, "--exhaustive", "--threads", "1", "--format", "json")
@@ -3132,9 +3262,93 @@ class Newcomers(Case):
         table = self.file("runs.csv", "hw,gpus,model,global_batch,micro_batch,step_time_s,tp\n"
                                       "selen,8,gpt2xl,64,2,fast,1\nselen,eight,gpt2-xl,64,2,-1,1\n")
         message = self.refuse("validate", table, expect=['"fast" in column step_time_s'])
-        for words in ('"eight" in column gpus', "-1 in column step_time_s", "selen", "runs.csv:2:",
+        for words in ('"eight" in column gpus', "-1 in column step_time_s", "'gpt2xl'", "runs.csv:2:",
                       "runs.csv:3:", "hint:"):
             self.assertIn(words, message)
+
+
+class Templates(Case):
+    """Networks that are no stack of layers, by configuration, by name, in tables and in launch scripts."""
+
+    FLUX = SOURCE / "tests" / "data" / "families" / "flux.1-schnell.json"
+    ASKED = ("--hw", "dgx-h100", "--gpus", "8", "--tp", "1", "--pp", "1", "--dp", "8", "--micro-batch", "1", "--batch", "64",
+             "--framework", "fsdp2", "--zero", "3", "--recompute", "full")
+    SIZES = ("id,hw,framework,gpus,model,mlp,layers,hidden,ffn_hidden,heads,kv_heads,head_dim,seq_len,moe_experts,moe_topk,"
+             "moe_ffn,vocab,global_batch,micro_batch,dp,step_time_s\n")
+
+    def plan(self, *arguments):
+        return json.loads(self.succeed("predict", *self.ASKED, *arguments, "--format", "json"))["plans"][0]
+
+    def test_a_configuration_is_the_network_that_ships(self):
+        ours, shipped = (self.plan("--model", model) for model in (self.FLUX, "flux.1-schnell"))
+        for key in ("step_time_s", "memory", "communication"):
+            self.assertEqual(ours[key], shipped[key])
+
+    def test_sizes_of_samples(self):
+        small, large = (self.plan("--model", self.FLUX, "--set", f"model.dims.pixels={pixels}") for pixels in (256, 1024))
+        self.assertGreater(large["step_time_s"], 2 * small["step_time_s"])  # 4,352 tokens, not 512; as many weights
+        for model in (self.FLUX, "flux.1-schnell"):
+            self.refuse("predict", *self.ASKED, "--model", model, "--seq-len", "1024",
+                        expect=["tokens is text + image: its length follows from other sizes", "--set model.dims"])
+        graph = self.file("gpt2.graph.yaml", self.succeed("show", "model", "gpt2-xl", "--graph"))
+        longer, own = (self.plan("--model", model, "--seq-len", "512") for model in (graph, "gpt2-xl"))
+        ratio = longer["step_time_s"] / own["step_time_s"]
+        self.assertLess(abs(ratio - 1), 0.01)  # causal pairs are those of 1,024 tokens
+
+    def test_a_family_of_ones_own(self):
+        family = self.file("mine.yaml", "schema: plansearch/family/v1\nsource: mine\nlike: FluxTransformer2DModel\n"
+                                        "dims:\n  heads: {key: n_heads}\n")
+        config = self.FLUX.read_text().replace("FluxTransformer2DModel", "MyNet").replace("num_attention_heads", "n_heads")
+        path = self.file("config.json", config)
+        asked = ("--model", path, "--family", family)
+        self.assertEqual(self.plan(*asked)["step_time_s"], self.plan("--model", "flux.1-schnell")["step_time_s"])
+        self.assertIn("11,891,178,560", self.succeed("show", "model", path, "--family", family))
+        answer = self.file("answer.json", self.succeed("predict", *self.ASKED, *asked, "--format", "json"))
+        self.succeed("explain", f"{answer}#1")
+        self.refuse("predict", *self.ASKED, "--model", path,
+                    expect=["no family describes the class 'MyNet'", "torch.export.export", "--family FILE"])
+
+    def test_names_that_nobody_described(self):
+        self.refuse("predict", *self.ASKED, "--model", "moonshotai/Kimi-K3", expect=["residuals of attention", "docs/models.md"])
+        self.assertIn("31,577,940,288", self.succeed("show", "model", "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B"))
+        nano = "squared-relu,52,2688,1856,32,2,128,8192,128,6,1856,131072,512,4,8,13.1\n"
+        flux = "gelu,57,3072,12288,24,24,128,512,,,,,1024,32,32,0.62\n"
+        table = self.file("runs.csv", self.SIZES + "a,dgx-b200,megatron,8,Kimi-K3 (8k)," + nano +
+                          "b,dgx-b200,megatron,32,FLUX.1-schnell," + flux +
+                          "c,dgx-b200,megatron,32,FLUX.1-schnell," + flux.replace("57,", "40,") +
+                          "d,dgx-b200,megatron,32,FLUX.2-dev," + flux.replace("57,", "56,") +
+                          "e,dgx-b200,megatron,32,some gpt," + flux)
+        rows = {row["id"]: row for row in json.loads(self.succeed("validate", table, "--format", "json"))["rows"]}
+        self.assertEqual({key: row["expressible"] for key, row in rows.items()},
+                         {"a": False, "b": True, "c": False, "d": False, "e": True})
+        self.assertIn("residuals of attention", rows["a"]["reason"])
+        self.assertIn("other sizes than flux.1-schnell", rows["c"]["reason"])
+        self.assertIn("network of flux.1-schnell", rows["b"]["filled"])
+        self.assertNotEqual(rows["b"]["predicted_step_time_s"], rows["e"]["predicted_step_time_s"])
+
+    def test_an_engine_beside_the_trainer(self):
+        asked = ("--hw", "dgx-h100", "--model", "qwen3-8b", "--gpus", "8", "--tp", "2", "--dp", "4", "--pp", "1", "--batch", "32",
+                 "--micro-batch", "1", "--zero", "1", "--recompute", "full", "--mem-risk", "0.5")
+        answer = json.loads(self.succeed("predict", *asked, "--rollout", "util=0.4,tp=2,buffer=512MiB", "--format", "json"))
+        settings = {row["key"]: row["value"] for row in answer["question"]["settings"]}
+        self.assertEqual(settings["mem_reserve"], "rollout util=0.4,tp=2,buffer=512MiB")
+        self.assertIn("weights 7.6", settings["rollout"])
+        plain = json.loads(self.succeed("predict", *asked, "--format", "json"))
+        self.assertEqual(answer["plans"][0]["step_time_s"], plain["plans"][0]["step_time_s"])
+        result = run("predict", *asked, "--rollout", "util=0.9")
+        self.assertNotEqual(result.returncode, 0)
+        self.refuse("predict", *asked, "--rollout", "often", expect=["--rollout: 'often' is not a memory size", "util=0.6"])
+        self.assertNotEqual(run("predict", *asked, "--rollout", "util=0.4", "--mem-reserve", "2 GiB").returncode, 0)
+
+    def test_launch_scripts(self):
+        script = ("torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 52 --hidden-size 4096 --num-attention-heads 32 "
+                  "--seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 1 --global-batch-size 128 "
+                  "--vocab-size 32000 --bf16 ")
+        plan = self.file("plan.yaml", "")
+        self.succeed("import", self.file("plain.sh", script + "\n"), "--out", plan)
+        for key in ("--hybrid-override-pattern M-M-M*-", "--experimental-attention-variant dsa"):
+            self.refuse("import", self.file("hybrid.sh", script + key + "\n"), "--out", plan,
+                        expect=["its layers are not all attention and MLP", "--model NAME"])
 
 
 class Mixtures(Case):

@@ -846,8 +846,9 @@ class Launch(Case):
     def test_names_cannot_leave_their_comment(self):
         model = self.directory / "model.yaml"
         text = (SOURCE / "models" / "llama3-8b.yaml").read_text()
-        text = re.sub(r"(?m)^name: .*$", r'name: "evil\\n$(touch pwned)\\n`id`"', text)
-        model.write_text(text)
+        model.write_text(re.sub(r"(?m)^name: .*$", r'name: "evil\\n$(touch pwned)"', text))
+        self.assertEqual(run("show", "model", model).returncode, 2)  # a name is one line
+        model.write_text(re.sub(r"(?m)^name: .*$", 'name: "evil $(touch pwned) `touch pwned`"', text))
         script = self.script("megatron", "torchrun", model=str(model), gpus=8, degrees={"zero": 1})
         shell.run_script(script, self.directory, 1)
         self.assertFalse((self.directory / "pwned").exists())

@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 
+import templates
+
 
 def conv(i, o, k, bias=True):
     return i * o * k * k + (o if bias else 0)
@@ -325,7 +327,8 @@ def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--binary", required=True)
     binary = arguments.parse_args().binary
-    problems = [*check_counts(binary), *check_rounded(binary), *check_prices(binary), *check_halos(binary), *check_small_skip(binary)]
+    problems = [*check_counts(binary), *check_rounded(binary), *check_prices(binary), *check_halos(binary), *check_small_skip(binary),
+                *templates.check_templates(ask, binary)]
     print("\n".join(problems) or f"{len(COUNTS)} counts, {len(PLANS)} prices, halos and pieces agree")
     return 1 if problems else 0
 

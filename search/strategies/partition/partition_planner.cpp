@@ -163,28 +163,49 @@ struct PartitionPlanner::Parts {
             static_cast<double>(std::min(degrees.pipeline, degrees.micro_batches))};
   }
 
+  /// Kernels of blocks beside layers.
+  struct EndKernels {
+    std::vector<std::vector<Seconds>> of_edge;  ///< of one copy, by block and option of the edges
+    std::vector<Seconds> least;                 ///< by block; 0 for layers
+  };
+  [[nodiscard]] const EndKernels& end_kernels(Recompute level) const {
+    const std::scoped_lock lock(pricing_ends);
+    EndKernels& known = kernels_of_ends[static_cast<std::size_t>(level)];
+    if (!known.least.empty()) return known;
+    known.of_edge.resize(ends.size());
+    known.least.resize(ends.size());
+    for (std::size_t b = 0; b < ends.size(); ++b) {
+      if (!ends[b]) continue;
+      std::vector<Seconds>& own = known.of_edge[b];
+      for (const std::optional<FactorCuts>& cuts : first_layer().edges()) {
+        own.push_back(ends[b]->role_kernels(cuts, level));
+      }
+      known.least[b] = *std::min_element(own.begin(), own.end());
+    }
+    return known;
+  }
+
   /// Blocks beside layers, by option of the edges.
   struct Ends {
     std::vector<double> before;  ///< the layers
     std::vector<double> after;
-    std::vector<Seconds> kernels;  ///< the least of one copy, by block; 0 for layers
   };
   [[nodiscard]] const Ends& end_costs(Recompute level) const {
+    const EndKernels& kernels = end_kernels(level);
     const std::scoped_lock lock(pricing_ends);
     Ends& known = end_sums[static_cast<std::size_t>(level)];
     if (!known.before.empty()) return known;
-    known.kernels.resize(ends.size());
-    for (const std::optional<FactorCuts>& cuts : first_layer().edges()) {
+    const auto& edges = first_layer().edges();
+    for (std::size_t e = 0; e < edges.size(); ++e) {
       bool behind = false;
       double before = 0.0;
       double after = 0.0;
       for (const BlockRun& run : problem.network->order) {
         behind = behind || tables[run.block] != nullptr;
         if (!ends[run.block]) continue;
-        const RoleCost cost = ends[run.block]->by_role(cuts, level);
-        (behind ? after : before) += cost.total().value() * static_cast<double>(run.count);
-        Seconds& least = known.kernels[run.block];
-        least = known.before.empty() ? cost.kernels : std::min(least, cost.kernels);
+        const Seconds cost =
+            kernels.of_edge[run.block][e] + ends[run.block]->role_messages(edges[e], level);
+        (behind ? after : before) += cost.value() * static_cast<double>(run.count);
       }
       known.before.push_back(before);
       known.after.push_back(after);
@@ -228,6 +249,7 @@ struct PartitionPlanner::Parts {
   std::shared_ptr<ReshardingPrices> moves;
   std::vector<std::unique_ptr<ChoiceTables>> tables;  ///< by block; null for blocks beside layers
   std::vector<std::unique_ptr<ChoicePricer>> ends;    ///< by block; null for layers
+  mutable ByRecompute<EndKernels> kernels_of_ends;
   mutable ByRecompute<Ends> end_sums;
   mutable std::mutex pricing_ends;
   mutable std::map<std::pair<Recompute, double>, PartitionPlan> without_rings;
@@ -260,7 +282,7 @@ const ChoiceTables* PartitionPlanner::tables(std::size_t block) const {
 SequenceBound PartitionPlanner::bound(Recompute level) const {
   const Parts& p = *parts_;
   const Weights one_held{.level = level};
-  SequenceBound bound{p.end_costs(level).kernels};
+  SequenceBound bound{p.end_kernels(level).least};
   for (std::size_t b = 0; b < p.tables.size(); ++b) {
     if (!p.tables[b]) continue;
     const double copies = copies_of(*p.problem.network, b);

@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "base/checked.hpp"
@@ -164,19 +164,24 @@ class TemporalSearch : public Strategy {
   };
 
   /// Degrees of one mesh and micro-batch, which share the prices of moves.
-  using Alike = std::vector<Group>;
+  struct Alike {
+    std::vector<Group> groups;
+    std::shared_ptr<KnownRoutes> routes{};  ///< while they are searched
+
+    [[nodiscard]] const PlanDegrees& degrees() const { return groups.front().degrees; }
+    [[nodiscard]] bool lies_as(const Alike& other) const {
+      return degrees().tensor_out == other.degrees().tensor_out &&
+             degrees().data == other.degrees().data;
+    }
+  };
 
   /// Groups are searched side by side and offered one after the other, each by what those before
   /// it left of the ranking: the answer is that of one thread.
   void offer_choices(const std::vector<PlanDegrees>& groups) {
     std::vector<Alike> all;
     for (const PlanDegrees& degrees : groups) {
-      std::shared_ptr<KnownRoutes>& routes = routes_[{degrees.tensor_out, degrees.data}];
-      if (!routes)
-        routes =
-            make_known_routes(problem_, degrees, factors_of(space_of(degrees), degrees.tensor_out));
-      if (all.empty() || !all.back().front().shares_moves(degrees)) all.emplace_back();
-      all.back().push_back({degrees});
+      if (all.empty() || !all.back().groups.front().shares_moves(degrees)) all.emplace_back();
+      all.back().groups.push_back({degrees});
     }
     const int threads = std::max(task_.options.threads, 1);
     for (std::size_t next = 0; next < all.size();) {
@@ -184,35 +189,51 @@ class TemporalSearch : public Strategy {
       const bool alone = threads == 1 || is_sorted(all[next]);
       const std::size_t most = alone ? 1 : 4 * static_cast<std::size_t>(threads);
       const std::size_t count = std::min(most, all.size() - next);
+      const std::span<Alike> batch = std::span(all).subspan(next, count);
+      share_routes(batch, next == 0 ? nullptr : &all[next - 1]);
       const StopToken* token = stop_token();
       try {
-        parallel_for(count, threads, [&](std::size_t i) { look_at(all[next + i]); });
+        parallel_for(count, threads, [&](std::size_t i) { look_at(batch[i]); });
       } catch (const Stopped&) {
         task_.result.completeness = Completeness::Stopped;
         token = nullptr;
       }
       const StopScope scope(token);  // plans that were searched are offered whatever the time
-      for (std::size_t i = 0; i < count; ++i) {
-        for (const Group& group : all[next + i]) offer_group(group);
+      for (const Alike& alike : batch) {
+        for (const Group& group : alike.groups) offer_group(group);
       }
+      if (next > 0) all[next - 1].routes.reset();
+      for (Alike& alike : batch.first(count - 1)) alike.routes.reset();
       if (stopped()) return;
       next += count;
     }
   }
 
-  [[nodiscard]] bool is_sorted(const Alike& alike) const {
-    return space_of(alike.front().degrees) == PartitionSpace::Sorted;
+  /// Those of one mesh follow each other, and no others use its routes.
+  void share_routes(std::span<Alike> batch, const Alike* before) const {
+    std::shared_ptr<KnownRoutes> known = before == nullptr ? nullptr : before->routes;
+    for (Alike& alike : batch) {
+      const bool same = before != nullptr && alike.lies_as(*before);
+      alike.routes = same ? known : routes_of(alike.degrees(), known.get());
+      known = alike.routes;
+      before = &alike;
+    }
   }
 
-  /// Prices of tensors that move, for these degrees and all that differ in sharding alone.
-  [[nodiscard]] std::shared_ptr<ReshardingPrices> moves_of(const PlanDegrees& degrees) const {
-    return std::make_shared<ReshardingPrices>(routes_.at({degrees.tensor_out, degrees.data}));
+  [[nodiscard]] std::shared_ptr<KnownRoutes> routes_of(const PlanDegrees& degrees,
+                                                       const KnownRoutes* other) const {
+    return make_known_routes(problem_, degrees, factors_of(space_of(degrees), degrees.tensor_out),
+                             other);
+  }
+
+  [[nodiscard]] bool is_sorted(const Alike& alike) const {
+    return space_of(alike.degrees()) == PartitionSpace::Sorted;
   }
 
   void look_at(Alike& alike) const {
-    const auto moves = moves_of(alike.front().degrees);
+    const auto moves = std::make_shared<ReshardingPrices>(alike.routes);
     LeastSteps known;
-    for (Group& group : alike) look_at(group, moves, known);
+    for (Group& group : alike.groups) look_at(group, moves, known);
   }
 
   /// Least step of degrees that differ in sharding alone, by level, once it is known.
@@ -328,8 +349,7 @@ class TemporalSearch : public Strategy {
   [[nodiscard]] double gap_of(const Offered& offered) const {
     if (stopped()) return 0.0;
     try {
-      const PartitionPlanner planner(
-          {problem_, offered.degrees, space_of(offered.degrees), moves_of(offered.degrees)});
+      const PartitionPlanner planner({problem_, offered.degrees, space_of(offered.degrees)});
       const Recompute level = offered.degrees.recompute;
       const auto alike = planner.best(level, offered.rings, 0.0);
       const auto least = planner.least_sum(level, offered.rings);
@@ -378,7 +398,6 @@ class TemporalSearch : public Strategy {
   const SearchTask& task_;
   Offers offers_;
   std::vector<Offered> offered_;
-  std::map<std::pair<int, int>, std::shared_ptr<KnownRoutes>> routes_;  ///< by tensor, data
   std::string obstacle_;
 };
 

@@ -18,8 +18,6 @@
 
 #include "base/checked.hpp"
 #include "base/parallel.hpp"
-#include "plan/stages/expand.hpp"
-#include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "schedule/simulation/simulator.hpp"

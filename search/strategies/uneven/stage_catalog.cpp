@@ -9,12 +9,8 @@
 // Checked by: tests/unit/search/uneven_search_test.cpp
 #include "search/strategies/uneven/stage_catalog.hpp"
 
-#include <algorithm>
-#include <limits>
 #include <numeric>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 #include "base/parallel.hpp"
 #include "plansearch/stop_token.hpp"
@@ -64,12 +60,13 @@ bool are_equal(const std::vector<int>& devices) {
 }  // namespace
 
 StageCatalog::StageCatalog(const StagePricer& pricer, const Problem& problem, PipelineOrder order,
-                           const std::vector<PlanDegrees>& degrees, const LayerRanges& ranges,
-                           Bytes limit, int threads)
+                           const std::vector<PlanDegrees>& degrees, const LayerRanges& ranges)
     : pricer_(pricer), problem_(problem), order_(order), ranges_(ranges) {
   for (const PlanDegrees& d : degrees) forms_.push_back(pricer.form(d));
   find_layouts();
-  price_all(limit, threads);
+  const auto count = static_cast<std::size_t>(ranges_.size());
+  known_.assign(forms_.size(), std::vector<Known>(count, Known::No));
+  stages_.assign(count, std::vector<std::vector<PricedStage>>(layout_forms_.size()));
 }
 
 void StageCatalog::find_layouts() {
@@ -82,21 +79,42 @@ void StageCatalog::find_layouts() {
   }
 }
 
-void StageCatalog::price_all(Bytes limit, int threads) {
-  stages_.assign(static_cast<std::size_t>(ranges_.size()),
-                 std::vector<std::vector<PricedStage>>(layout_forms_.size()));
-  parallel_for(stages_.size(), threads, [&](std::size_t range) {
-    const auto c = static_cast<int>(range);
-    const bool all = c == ranges_.number(0, layers() - 1);
-    for (std::size_t f = 0; f < forms_.size(); ++f) {
-      // All devices are for a stage of all layers.
-      if ((forms_[f].devices() == problem_.gpus) != all) continue;
-      const StagePrice price = pricer_.price(forms_[f], ranges_.runs(c));
-      if (price.fixed + price.activations > limit) continue;
+bool StageCatalog::is_asked(Which which, const StageConfig& form, int first, int last) const {
+  const bool whole = last - first + 1 == layers();
+  // All devices are for a stage of all layers.
+  if ((form.devices() == problem_.gpus) != whole) return false;
+  if (which == Which::All || whole) return true;
+  const int stages = problem_.gpus / form.devices();
+  const int each = layers() / stages;
+  return stages * form.devices() == problem_.gpus && each * stages == layers() &&
+         first % each == 0 && last + 1 == first + each;
+}
+
+/// Nothing that is too large, or late, is so no longer with more layers.
+void StageCatalog::price(Which which, Bytes limit, const IsLate& is_late, int threads) {
+  std::vector<std::vector<std::pair<std::size_t, StagePrice>>> found(forms_.size());
+  parallel_for(forms_.size(), threads, [&](std::size_t f) {
+    for (int first = 0; first < layers(); ++first) {
+      for (int last = first; last < layers(); ++last) {
+        if (!is_asked(which, forms_[f], first, last)) continue;
+        const int range = ranges_.number(first, last);
+        Known& known = known_[f][static_cast<std::size_t>(range)];
+        if (known == Known::Out) break;
+        if (known == Known::Priced) continue;
+        const StagePrice price = pricer_.price(forms_[f], ranges_.runs(range));
+        known = price.fixed + price.activations > limit || is_late(price.both()) ? Known::Out
+                                                                                 : Known::Priced;
+        if (known == Known::Out) break;
+        found[f].emplace_back(range, price);
+      }
+    }
+  });
+  for (std::size_t f = 0; f < forms_.size(); ++f) {
+    for (const auto& [range, price] : found[f]) {
       add_to_front({static_cast<int>(f), price},
                    stages_[range][static_cast<std::size_t>(layout_of_[f])]);
     }
-  });
+  }
 }
 
 const std::vector<PricedStage>& StageCatalog::stages(int first, int last, int layout) const {

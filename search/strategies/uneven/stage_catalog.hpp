@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -33,11 +35,18 @@ struct PricedStage {
 
 class StageCatalog {
  public:
-  /// Prices every range of layers under every form that `limit` leaves room for. Stages
-  /// that another of their layout equals or beats in time, end of step and memory are left out.
+  /// No stage has a price yet.
   StageCatalog(const StagePricer& pricer, const Problem& problem, PipelineOrder order,
-               const std::vector<PlanDegrees>& degrees, const LayerRanges& ranges, Bytes limit,
-               int threads = 1);
+               const std::vector<PlanDegrees>& degrees, const LayerRanges& ranges);
+
+  /// Stages of plans that give equal numbers of layers to stages of one form, or all stages.
+  enum class Which : std::uint8_t { Equal, All };
+  /// Whether no plan with a stage of so much work per micro-batch can rank.
+  using IsLate = std::function<bool(Seconds both)>;
+  /// Prices ranges of layers under every form that `limit` and `is_late` leave room for, each once.
+  /// Stages that another of their layout equals or beats in time, end of step and memory are left
+  /// out. Pointers to stages end here.
+  void price(Which which, Bytes limit, const IsLate& is_late, int threads);
 
   [[nodiscard]] const PipelineOrder& order() const { return order_; }
   [[nodiscard]] int layers() const { return ranges_.layers(); }
@@ -83,7 +92,7 @@ class StageCatalog {
 
  private:
   void find_layouts();
-  void price_all(Bytes limit, int threads);
+  [[nodiscard]] bool is_asked(Which which, const StageConfig& form, int first, int last) const;
   [[nodiscard]] std::vector<Seconds> shared_along_pipeline(const std::vector<Placed>& stages) const;
 
   const StagePricer& pricer_;
@@ -92,7 +101,9 @@ class StageCatalog {
   const LayerRanges& ranges_;
   std::vector<StageConfig> forms_;
   std::vector<int> layout_of_;
-  std::vector<int> layout_forms_;                              ///< one form of each
+  std::vector<int> layout_forms_;  ///< one form of each
+  enum class Known : std::uint8_t { No, Priced, Out };
+  std::vector<std::vector<Known>> known_;                      ///< by form and range number
   std::vector<std::vector<std::vector<PricedStage>>> stages_;  ///< by range number and layout
   mutable std::mutex transfers_mutex_;
   /// By layouts and last layer, by first ranks.

@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
-#include <map>
 #include <memory>
 #include <queue>
 #include <utility>
@@ -22,31 +21,20 @@
 #include "plan/stages/pipeline_shape.hpp"
 #include "schedule/simulation/simulator.hpp"
 #include "search/strategies/offers.hpp"
+#include "search/strategies/uneven/partial_plan.hpp"
 #include "search/strategies/uneven/stage_catalog.hpp"
 
 namespace plansearch {
 namespace {
 
-/// Ticks are rounded: a bound this close below a time is none above it.
-constexpr double kRounding = 1.0 - 1e-9;
-
 /// Partial plans that are remembered.
 constexpr std::size_t kMostPartials = 4'000'000;
 
+/// Continuations that are bounded: layers that are cut in very many ways take as long as others.
+constexpr std::int64_t kMostBounded = 40'000'000;
+
 /// Whole plans that are priced without finding a faster one: bounds do not tell them from the best.
 constexpr std::int64_t kMostInVain = 5'000;
-
-/// Stages from the first one on; the last of them is here, those before it at `before`.
-struct Partial {
-  int catalog = 0;
-  int before = -1;  ///< index of a partial plan
-  int first = 0;    ///< layers of the last stage
-  int last = -1;
-  int devices = 0;  ///< of all its stages
-  const PricedStage* stage = nullptr;
-  StageTransfer way{};  ///< from the stage before, as if next to it
-};
-using Chain = std::vector<const Partial*>;  ///< the stages of a partial plan, first to last
 
 /// Choices that need a whole plan: messages to each of its stages from the one before, where both
 /// lie, and the reductions of parameters that stages share.
@@ -103,8 +91,11 @@ class UnevenSearch : public Strategy {
   }
 
   void run() override {
-    price_stages();
+    list_orders();
+    price_stages(StageCatalog::Which::Equal);
     offer_equal_stages();
+    partials_.clear();
+    price_stages(StageCatalog::Which::All);
     for (std::size_t c = 0; c < catalogs_.size(); ++c) {
       const Seconds least = catalogs_[c].catalog->least_time();
       if (least.value() == std::numeric_limits<double>::infinity()) continue;
@@ -117,8 +108,9 @@ class UnevenSearch : public Strategy {
     while (!queue_.empty()) {
       const Promise next = queue_.top();
       if (offers_.is_late(next.bound)) break;
-      const bool enough = extended_ >= most_extended_ || partials_.size() >= kMostPartials ||
-                          in_vain_ >= kMostInVain || stop_reason() != StopReason::None;
+      const bool enough = extended_ >= most_extended_ || bounded_ >= kMostBounded ||
+                          partials_.size() >= kMostPartials || in_vain_ >= kMostInVain ||
+                          stop_reason() != StopReason::None;
       if (enough) {
         // Those behind the best were only priced for the ranking.
         if (offers_.best() && next.bound > *offers_.best()) break;
@@ -146,20 +138,30 @@ class UnevenSearch : public Strategy {
   }
 
  private:
-  /// The catalogue of every order.
-  void price_stages() {
+  /// The catalogue of every order, without prices.
+  void list_orders() {
     const auto sizes = submesh_sizes(problem_.cluster->accelerators_per_node, problem_.gpus);
     const auto degrees = stage_degrees(problem_, request_, sizes);
     const std::vector<std::pair<PipelineOrder, std::vector<PlanDegrees>>> orders(degrees.begin(),
                                                                                  degrees.end());
     catalogs_.resize(orders.size());
-    // Orders differ very much in their work: threads share that of each.
-    const int threads = task_.options.threads;
     for (std::size_t i = 0; i < orders.size(); ++i) {
       check_stop();
-      catalogs_[i].catalog = std::make_unique<StageCatalog>(
-          pricer_, problem_, orders[i].first, orders[i].second, ranges_, offers_.limit(), threads);
+      catalogs_[i].catalog = std::make_unique<StageCatalog>(pricer_, problem_, orders[i].first,
+                                                            orders[i].second, ranges_);
       offers_.count(catalogs_[i].catalog->plans());
+    }
+  }
+
+  /// Orders differ very much in their work: threads share that of each.
+  void price_stages(StageCatalog::Which which) {
+    for (const OrderCatalog& order : catalogs_) {
+      check_stop();
+      const double micro_batches = order.catalog->order().micro_batches;
+      const auto is_late = [&](Seconds both) {
+        return offers_.is_late(both * micro_batches * kRounding * kRounding);
+      };
+      order.catalog->price(which, offers_.limit(), is_late, task_.options.threads);
     }
   }
 
@@ -272,10 +274,11 @@ class UnevenSearch : public Strategy {
     return step_of(ends, catalog.order().schedule) * kRounding;
   }
 
+  [[nodiscard]] bool starts_together(ScheduleId schedule) const {
+    return optimizer_start(*problem_.framework, schedule) == OptimizerStart::Together;
+  }
   [[nodiscard]] Seconds step_of(const StepEnds& ends, ScheduleId schedule) const {
-    const bool together =
-        optimizer_start(*problem_.framework, schedule) == OptimizerStart::Together;
-    return together ? ends.reduced + ends.after : ends.apart;
+    return starts_together(schedule) ? ends.reduced + ends.after : ends.apart;
   }
 
   /// Memory of the fullest stage for the micro-batches that must be in flight by now.
@@ -311,6 +314,10 @@ class UnevenSearch : public Strategy {
     begun.first = partial.last + 1;
     Chain before;
     if (index >= 0) before = chain_of(partials_[static_cast<std::size_t>(index)]);
+    const int micro_batches = catalog.order().micro_batches;
+    const bool together = starts_together(catalog.order().schedule);
+    const Begun ahead = begun_by(before, micro_batches, together);
+    std::vector<std::int64_t> bounded(static_cast<std::size_t>(catalog.layouts()));
     // Nothing is offered meanwhile: what is late does not depend on the number of threads.
     std::vector<std::vector<std::pair<Partial, Seconds>>> found(
         static_cast<std::size_t>(catalog.layouts()));
@@ -329,6 +336,8 @@ class UnevenSearch : public Strategy {
         if (rest.value() == std::numeric_limits<double>::infinity()) continue;
         for (const PricedStage& stage : catalog.stages(next.first, next.last, layout)) {
           next.stage = &stage;
+          ++bounded[l];
+          if (offers_.is_late(bound_behind(ahead, next, rest, micro_batches, together))) continue;
           if (!has_asked_stages(chain) || least_memory(chain) > offers_.limit()) continue;
           const Seconds bound = bound_of(chain);
           if (offers_.is_late(bound)) continue;
@@ -336,6 +345,7 @@ class UnevenSearch : public Strategy {
         }
       }
     });
+    for (const std::int64_t some : bounded) bounded_ += some;
     for (const auto& continued : found) {
       for (const auto& [next, bound] : continued) {
         partials_.push_back(next);
@@ -431,6 +441,7 @@ class UnevenSearch : public Strategy {
   LayerRanges ranges_;
   std::int64_t most_extended_;
   std::int64_t extended_ = 0;  ///< partial plans that were continued
+  std::int64_t bounded_ = 0;   ///< continuations
   std::int64_t in_vain_ = 0;   ///< whole plans that were priced since the best one
   SearchRequest request_;
   int most_stages_ = 0;  ///< that are admitted

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "plansearch/communication.hpp"
-#include "plansearch/communication_kind.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {

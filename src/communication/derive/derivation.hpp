@@ -11,7 +11,7 @@
 namespace plansearch {
 
 struct DerivationScratch {
-  RedistributionScratchPtr redistribution = make_redistribution_scratch();
+  RedistributionScratchPtr redistribution;
   std::vector<RedistributionStep> steps;
   Path path;
   Path best;
@@ -22,6 +22,8 @@ struct DerivationScratch {
   TensorLayouts layouts;
   std::vector<char> seen;  ///< by ParameterId
 };
+
+[[nodiscard]] DerivationScratchPtr make_derivation_scratch(RedistributionScratchPtr redistribution);
 
 }  // namespace plansearch
 

@@ -8,7 +8,6 @@
 #include "communication/derive/derive.hpp"
 
 #include <algorithm>
-#include <string_view>
 
 #include "communication/derive/derivation.hpp"
 #include "plansearch/error.hpp"
@@ -70,7 +69,7 @@ void sort_from(Demands& demands, std::size_t first) {
 }
 
 bool grows(const Network& network, const std::vector<DimId>& dims) {
-  return std::any_of(dims.begin(), dims.end(), [&](DimId dim) {
+  return std::ranges::any_of(dims, [&](DimId dim) {
     const DimRole role = network.dimension(dim).role;
     return role == DimRole::Batch || role == DimRole::Routed;
   });
@@ -84,7 +83,13 @@ void DerivationScratchDeleter::operator()(DerivationScratch* scratch) const {
 }
 
 DerivationScratchPtr make_derivation_scratch() {
-  return DerivationScratchPtr(new DerivationScratch);
+  return make_derivation_scratch(make_redistribution_scratch());
+}
+
+DerivationScratchPtr make_derivation_scratch(RedistributionScratchPtr redistribution) {
+  DerivationScratchPtr scratch(new DerivationScratch);
+  scratch->redistribution = std::move(redistribution);
+  return scratch;
 }
 
 /// Forward visits operators upwards, the others downwards.
@@ -151,7 +156,7 @@ const FactorCuts* chosen_cuts(const PlacementRules& rules, const Block& block, s
   const BlockChoice& choice = rules.placements->blocks[number];
   for (std::size_t i = 0; i < block.operators.size(); ++i) {
     const auto& used = block.operators[i].parameters;
-    if (std::find(used.begin(), used.end(), id) == used.end()) continue;
+    if (std::ranges::find(used, id) == used.end()) continue;
     return choice.operators[i] ? &*choice.operators[i] : nullptr;
   }
   return nullptr;
@@ -165,8 +170,7 @@ double plain_elements(const PlacementRules& rules, const Block& block, std::size
   for (const DimId dim : parameter.dims) {
     SliceMap map = rules.slice(PlacementVariant::Plain, dim);
     if (cuts != nullptr) {
-      const auto found = std::find_if(cuts->begin(), cuts->end(),
-                                      [&](const DimensionCut& cut) { return cut.dim == dim; });
+      const auto found = std::ranges::find(*cuts, dim, &DimensionCut::dim);
       map = chosen_cut(map, rules.mesh, found == cuts->end() ? FactorList{} : found->factors);
     }
     elements *= rules.extents[static_cast<std::size_t>(dim)] / map.slices();
@@ -184,9 +188,8 @@ std::vector<SharedPlace> shared_places(const Network& network, const PlacementRu
       for (std::size_t p = 0; p < block.parameters.size(); ++p) {
         const Parameter& parameter = block.parameters[p];
         if (parameter.shared_key.empty() || parameter.trainable == Trainable::No) continue;
-        auto place = std::lower_bound(
-            places.begin(), places.end(), parameter.shared_key,
-            [](const SharedPlace& known, std::string_view key) { return known.key < key; });
+        auto place = std::ranges::lower_bound(places, std::string_view(parameter.shared_key), {},
+                                              &SharedPlace::key);
         if (place == places.end() || place->key != parameter.shared_key) {
           place = places.insert(place, {.key = parameter.shared_key});
         }

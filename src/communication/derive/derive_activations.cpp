@@ -146,8 +146,8 @@ class TensorDeriver {
   }
 
   [[nodiscard]] bool is_available(const NumberedLayout& layout) const {
-    return std::any_of(available_.begin(), available_.end(),
-                       [&](const NumberedLayout* other) { return *other == layout; });
+    return std::ranges::any_of(available_,
+                               [&](const NumberedLayout* other) { return *other == layout; });
   }
 
   /// Brings the tensor into the layout of a consumer, from the nearest layout that exists.
@@ -343,9 +343,7 @@ ReaderLayouts reader_layouts(const DerivationInput& input, std::size_t op, Tenso
 
 double length_of(const Path& path) {
   double sum = 0.0;
-  for (const PathStep& step : path) {
-    sum += step.length;
-  }
+  for (const PathStep& step : path) sum += step.length;
   return sum;
 }
 

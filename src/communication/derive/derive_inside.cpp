@@ -59,6 +59,38 @@ void derive_statistics(const Context& context, std::size_t i, Demands& demands) 
   demands.push_back(demand);
 }
 
+/// States that slices of the tokens take over from those before them: every one gets all of them,
+/// whatever their length; their gradients come back the same way.
+void derive_states(const Context& context, std::size_t i, Demands& demands) {
+  const Operator& op = context.op(i);
+  if (op.carried == 0.0) return;
+  const auto& slices = context.placement.operators[i].loop;
+  AxisSet axes;
+  double states = op.carried;
+  for (std::size_t p = 0; p < op.loop.size(); ++p) {
+    if (context.network.dimension(op.loop[p]).role == DimRole::Sequence) {
+      axes = axes | slices[p].spatial_axes(context.placement.operators[i].steps);
+    } else {
+      states *= context.rules.extents[static_cast<std::size_t>(op.loop[p])] / slices[p].slices();
+    }
+  }
+  if (axes.empty()) return;
+  Communication demand;
+  demand.subject = Subject::Statistics;
+  demand.kind = CommunicationKind::AllGather;
+  demand.wire = WireClass::Statistic;
+  demand.side = Side::After;
+  demand.axes = axes;
+  demand.index = static_cast<std::uint32_t>(i);
+  demand.operator_index = static_cast<std::uint32_t>(i);
+  demand.group_size = context.mesh().size(axes);
+  demand.elements = states * demand.group_size;
+  demands.push_back(demand);
+  if (!needs_input_gradient(context.block, op)) return;
+  demand.phase = DemandPhase::InputGradient;
+  demands.push_back(demand);
+}
+
 struct Border {
   AxisSet axes;
   double elements = 0.0;  ///< that the device with the widest one receives
@@ -165,8 +197,7 @@ bool travels_already(const Context& context, std::size_t op, const TileMove& mov
   const Operator& before = context.op(op - 1);
   const std::string& key = context.op(op).fused_key;
   if (key.empty() || key != before.fused_key) return false;
-  return std::find(before.inputs.begin(), before.inputs.end(), static_cast<TensorId>(move.index)) !=
-         before.inputs.end();
+  return std::ranges::find(before.inputs, static_cast<TensorId>(move.index)) != before.inputs.end();
 }
 
 /// Adds to a message that is sent several times, or is the first one of its kind.
@@ -200,6 +231,7 @@ void derive_rings(const Context& context, std::size_t op, Demands& demands) {
 
 void derive_inside(const Context& context, std::size_t op, Demands& demands) {
   derive_statistics(context, op, demands);
+  derive_states(context, op, demands);
   derive_halos(context, op, demands);
   derive_rings(context, op, demands);
 }

@@ -106,9 +106,7 @@ class ParameterDeriver {
   /// Pieces of the first `count` groups of a cut.
   [[nodiscard]] double tiles(const FlatCut& cut, std::size_t count) const {
     double product = 1.0;
-    for (std::size_t i = 0; i < count; ++i) {
-      product *= context_.mesh().size(without(cut[i], used_));
-    }
+    for (std::size_t i = 0; i < count; ++i) product *= context_.mesh().size(without(cut[i], used_));
     return product;
   }
 
@@ -160,7 +158,7 @@ class ParameterDeriver {
     const std::vector<DimId>& dims = context_.block.tensor(output).dims;
     AxisSet axes;
     for (std::size_t i = 0; i < dims.size(); ++i) {
-      if (std::find(own.begin(), own.end(), dims[i]) == own.end()) axes = axes | slices[i].axes();
+      if (std::ranges::find(own, dims[i]) == own.end()) axes = axes | slices[i].axes();
     }
     const AxisSet parts = partial_axes(context_, op_, OperatorPhase::Forward, ~summed) | value();
     return axes & kFactorAxes & parts;
@@ -174,7 +172,7 @@ class ParameterDeriver {
     if (deferred.empty()) return result;
     for (std::size_t i = op_ + 1; i < context_.block.operators.size(); ++i) {
       for (const TensorId id : context_.op(i).inputs) {
-        if (std::find(op.outputs.begin(), op.outputs.end(), id) == op.outputs.end()) continue;
+        if (std::ranges::find(op.outputs, id) == op.outputs.end()) continue;
         result = result | partial_axes(context_, i, OperatorPhase::InputGradient,
                                        carried_positions(context_, i, id));
       }

@@ -10,7 +10,6 @@
 #include <fmt/ranges.h>
 
 #include <functional>
-#include <span>
 #include <utility>
 
 namespace plansearch {

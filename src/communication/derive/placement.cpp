@@ -8,7 +8,6 @@
 // tests/unit/communication/closed_forms_test.cpp
 #include "communication/derive/placement.hpp"
 
-#include <algorithm>
 #include <numeric>
 
 #include "communication/slices/square.hpp"
@@ -23,7 +22,7 @@ namespace {
 static_assert(kMostFactorsOfDimension + 3 <= kMaxDigits && kMostCutsOfDimension <= kMaxDigits);
 
 std::size_t find_dim(const std::vector<DimId>& dims, DimId dim) {
-  return static_cast<std::size_t>(std::find(dims.begin(), dims.end(), dim) - dims.begin());
+  return static_cast<std::size_t>(std::ranges::find(dims, dim) - dims.begin());
 }
 
 std::optional<std::size_t> find_role(const Network& network, const std::vector<DimId>& dims,
@@ -35,7 +34,7 @@ std::optional<std::size_t> find_role(const Network& network, const std::vector<D
 }
 
 bool carries_out(const PlacementRules& rules, const std::vector<DimId>& dims) {
-  return std::any_of(dims.begin(), dims.end(), [&](DimId dim) {
+  return std::ranges::any_of(dims, [&](DimId dim) {
     const AxisSet axes = rules.slice(PlacementVariant::Plain, dim).axes();
     return axes.contains(Axis::Out) || !(axes & kFactorAxes).empty();
   });
@@ -57,6 +56,7 @@ PlacementVariant variant_of(const OperatorIndex& index, const PlacementRules& ru
                             const Operator& op) {
   if (index.exchanges) return PlacementVariant::TokenExchange;
   if (index.attends) return PlacementVariant::Attention;
+  if (op.whole_sequence) return PlacementVariant::WholeSequence;
   const bool spread = rules.sequence_parallel == SequenceParallel::On && !index.expert_order &&
                       !carries_out(rules, op.loop);
   return spread ? PlacementVariant::SequenceSpread : PlacementVariant::Plain;
@@ -90,8 +90,7 @@ void keep_axes_disjoint(std::vector<SliceMap>& loop) {
 }
 
 const FactorList* find_cut(const FactorCuts& cuts, DimId dim) {
-  const auto found = std::find_if(cuts.begin(), cuts.end(),
-                                  [&](const DimensionCut& cut) { return cut.dim == dim; });
+  const auto found = std::ranges::find(cuts, dim, &DimensionCut::dim);
   return found == cuts.end() ? nullptr : &found->factors;
 }
 
@@ -154,7 +153,7 @@ void place_squares(const Operator& op, const PlacementRules& rules,
 }
 
 bool carries(const Tensor& tensor, DimId dim) {
-  return std::find(tensor.dims.begin(), tensor.dims.end(), dim) != tensor.dims.end();
+  return std::ranges::find(tensor.dims, dim) != tensor.dims.end();
 }
 
 /// Rows in turn, by phase. A gather starts with the own tile, a scatter ends with it: the input is
@@ -162,7 +161,7 @@ bool carries(const Tensor& tensor, DimId dim) {
 /// contracted, and vice versa for the gradients. A tensor that carries both stays.
 void place_ring(const Block& block, const Operator& op, const PlacementRules& rules,
                 const FactorCuts& cuts, const RingCut& ring, OperatorPlacement& placed) {
-  const auto cut = std::find_if(cuts.begin(), cuts.end(), [&](const DimensionCut& one) {
+  const auto cut = std::ranges::find_if(cuts, [&](const DimensionCut& one) {
     return one.dim != ring.rows && one.factors == ring.factors;
   });
   PLANSEARCH_CHECK(cut != cuts.end());
@@ -247,9 +246,7 @@ void place_operator(const Block& block, const BlockIndex& index, const Placement
   const std::span<const SquareCut> squares = placement.choice->squares_of(i);
   if (!squares.empty()) place_squares(op, rules, squares, placed);
   const RingCut* ring = placement.choice->ring(i);
-  if (ring != nullptr) {
-    place_ring(block, op, rules, *placement.choice->operators[i], *ring, placed);
-  }
+  if (ring != nullptr) place_ring(block, op, rules, *placement.choice->operators[i], *ring, placed);
 }
 
 void place_block(const Block& block, const BlockIndex& index, const PlacementRules& rules,
@@ -313,8 +310,7 @@ FixedVector<int, kMaxTensorRank> loop_positions(const Network& network, const Bl
                                                 std::size_t operator_index, TensorId id) {
   const Operator& op = block.operators[operator_index];
   const Tensor& tensor = block.tensor(id);
-  const auto input = static_cast<std::size_t>(std::find(op.inputs.begin(), op.inputs.end(), id) -
-                                              op.inputs.begin());
+  const auto input = static_cast<std::size_t>(std::ranges::find(op.inputs, id) - op.inputs.begin());
   FixedVector<int, kMaxTensorRank> positions;
   for (std::size_t place = 0; place < tensor.dims.size(); ++place) {
     const DimId own = tensor.dims[place];

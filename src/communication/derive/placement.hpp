@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <span>
 #include <vector>
 
+#include "base/ranges.hpp"
 #include "communication/slices/block_index.hpp"
 #include "communication/slices/layout.hpp"
 #include "communication/slices/slice_map.hpp"
@@ -26,8 +26,9 @@ enum class PlacementVariant : std::uint8_t {
   SequenceSpread,  ///< sequence parallelism: tokens also over Out
   Attention,       ///< attends to KeySequence: ring or Ulysses over Context
   TokenExchange,   ///< between token order and expert order
+  WholeSequence,   ///< takes all tokens in order: heads over Context too
 };
-inline constexpr std::size_t kPlacementVariantCount = 4;
+inline constexpr std::size_t kPlacementVariantCount = 5;
 
 /// Tables of one (network, plan, mesh); all blocks of the network share them.
 struct PlacementRules {
@@ -70,9 +71,7 @@ struct OperatorPlacement {
     const auto& own = overrides[static_cast<std::size_t>(phase)];
     return own.empty() ? loop : own;
   }
-  [[nodiscard]] bool stays(TensorId tensor) const {
-    return std::find(resident.begin(), resident.end(), tensor) != resident.end();
-  }
+  [[nodiscard]] bool stays(TensorId tensor) const { return contains(resident, tensor); }
 };
 
 struct BlockPlacement {

@@ -115,10 +115,12 @@ class RuleBuilder {
       return dimension.role == DimRole::KeySequence ? ring(mesh_) : plain(dimension);
     }
     if (plan_.context_kind == ContextKind::AllGather) return plain(dimension);
+    return whole_sequence(dimension);
+  }
+
+  [[nodiscard]] SliceMap whole_sequence(const Dimension& dimension) const {
     if (dimension.role == DimRole::Sequence) return {};
-    if (dimension.role == DimRole::Head) {
-      return SliceMap::shard(mesh_, {Axis::Out, Axis::Context});
-    }
+    if (dimension.role == DimRole::Head) return SliceMap::shard(mesh_, {Axis::Out, Axis::Context});
     if (dimension.role == DimRole::KvHead) {
       return shard_repeating(mesh_, {Axis::Out, Axis::Context}, dimension.extent);
     }
@@ -179,6 +181,7 @@ PlacementRules placement_rules(const Network& network, const PlanDegrees& plan,
     table(PlacementVariant::SequenceSpread).push_back(builder.spread(dimension));
     table(PlacementVariant::Attention).push_back(builder.attention(dimension));
     table(PlacementVariant::TokenExchange).push_back(builder.exchange(dimension));
+    table(PlacementVariant::WholeSequence).push_back(builder.whole_sequence(dimension));
   }
   rules.placements = placements;
   if (placements == nullptr) return rules;

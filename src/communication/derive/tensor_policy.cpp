@@ -86,14 +86,13 @@ bool depth_cuts(const Network& network, const Block& block, const Operator& op,
                 ParameterId parameter, const ShardingRules& rules) {
   if (rules.depth_parameters == DepthParameters::All) return true;
   const std::vector<DimId>& dims = block.parameter(parameter).dims;
-  const bool vocabulary = std::any_of(dims.begin(), dims.end(), [&](DimId dim) {
-    return network.dimension(dim).role == DimRole::Vocab;
-  });
+  const bool vocabulary = std::ranges::any_of(
+      dims, [&](DimId dim) { return network.dimension(dim).role == DimRole::Vocab; });
   // A bias has the dimensions of the output only, however many those are.
-  const bool summed = std::any_of(dims.begin(), dims.end(), [&](DimId dim) {
-    return std::none_of(op.outputs.begin(), op.outputs.end(), [&](TensorId id) {
+  const bool summed = std::ranges::any_of(dims, [&](DimId dim) {
+    return std::ranges::none_of(op.outputs, [&](TensorId id) {
       const auto& of_output = block.tensor(id).dims;
-      return std::find(of_output.begin(), of_output.end(), dim) != of_output.end();
+      return std::ranges::find(of_output, dim) != of_output.end();
     });
   });
   return traits(op).second_operand == SecondOperand::Weight && summed && !vocabulary;
@@ -105,7 +104,7 @@ bool is_quantisable(const Network& network, const Block& block, const Operator& 
                       op.parameters.front() == parameter;
   if (!weight || block.parameter(parameter).trainable == Trainable::Yes) return false;
   const std::vector<DimId>& dims = block.parameter(parameter).dims;
-  return std::none_of(dims.begin(), dims.end(), [&](DimId dim) {
+  return std::ranges::none_of(dims, [&](DimId dim) {
     const DimRole role = network.dimension(dim).role;
     return role == DimRole::Vocab || role == DimRole::ExpertChoice;
   });
@@ -128,9 +127,9 @@ std::optional<MatrixDims> matrix_dims(const Network& network, const Block& block
   const Parameter& weight = block.parameter(parameter);
   if (weight.kind != ParameterClass::Matrix || weight.trainable == Trainable::No) return {};
   const auto carried = [&](const std::vector<TensorId>& tensors, DimId dim) {
-    return std::any_of(tensors.begin(), tensors.end(), [&](TensorId id) {
+    return std::ranges::any_of(tensors, [&](TensorId id) {
       const std::vector<DimId>& dims = block.tensor(id).dims;
-      return std::find(dims.begin(), dims.end(), dim) != dims.end();
+      return std::ranges::find(dims, dim) != dims.end();
     });
   };
   MatrixDims matrix;

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the cheapest of all sequences of collectives between two layouts of a few units.
-// Source: Dijkstra from the goal over all layouts (Boost.Graph).
+// Source: Dijkstra (1959) from the goal over all layouts.
 // Assumes: what a layout is cut over alone decides what a step sends; a unit that cuts neither end
 //          is not sliced over.
 // Units: shares of the tensor that a device sends, by their rates, and a small charge per step.
 // Checked by: tests/unit/communication/layout_paths_test.cpp (all sequences of steps)
-#include "communication/redistribution/layout_graph.hpp"
+#include "communication/redistribution/redistribution_search.hpp"
 
 #include <algorithm>
 #include <bit>
-#include <boost/graph/compressed_sparse_row_graph.hpp>
-#include <boost/graph/dijkstra_shortest_paths.hpp>
-#include <boost/property_map/function_property_map.hpp>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -24,8 +22,8 @@ namespace {
 constexpr double kMostLayouts = 4096;
 constexpr std::size_t kMostUnits = 8;
 constexpr double kNever = std::numeric_limits<double>::infinity();
-/// The most steps of all graphs that one search keeps, 100 bytes each.
-constexpr std::size_t kMostSteps = 2'000'000;
+/// The most that graphs and distances of one search take.
+constexpr std::size_t kMostBytes = 96U << 20U;
 
 /// Whether a unit cuts two dimensions.
 bool cuts_twice(const LayoutState& state) {
@@ -35,28 +33,6 @@ bool cuts_twice(const LayoutState& state) {
 }
 
 }  // namespace
-
-/// An edge has the number of its price.
-struct LayoutGraph::Backward {
-  using Graph =
-      boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, std::uint32_t>;
-  using Edge = boost::graph_traits<Graph>::edge_descriptor;
-
-  Backward(const std::vector<Step>& steps, const std::vector<std::uint32_t>& first) {
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
-    std::vector<std::uint32_t> prices;
-    for (std::uint32_t from = 0; from + 1 < first.size(); ++from) {
-      for (std::uint32_t i = first[from]; i < first[from + 1]; ++i) {
-        edges.emplace_back(steps[i].to, from);
-        prices.push_back(steps[i].price);
-      }
-    }
-    graph = Graph(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(), prices.begin(),
-                  first.size() - 1);
-  }
-
-  Graph graph;
-};
 
 /// Any of the units in any order, divided among the dimensions; of the others each may have parts.
 bool LayoutGraph::covers(const RedistributionPattern& pattern) {
@@ -95,7 +71,7 @@ LayoutGraph::LayoutGraph(const RedistributionPattern& shape) : shape_(shape) {
   shape_.start = shape_.goal = {};
   shape_.elements = 1.0;
   shape_.start_slices = 1;
-  std::sort(shape_.parts.begin(), shape_.parts.end());
+  std::ranges::sort(shape_.parts);
   LayoutState none;
   add_states(none, 0, shape.start.partial);
   set(shape_, Landing::Anywhere);
@@ -106,10 +82,21 @@ LayoutGraph::LayoutGraph(const RedistributionPattern& shape) : shape_(shape) {
     expand(here);
   }
   first_.push_back(static_cast<std::uint32_t>(steps_.size()));
-  back_ = std::make_unique<const Backward>(steps_, first_);
+  turn_steps();
 }
 
-LayoutGraph::~LayoutGraph() = default;
+void LayoutGraph::turn_steps() {
+  first_back_.assign(states_.size() + 1, 0);
+  for (const Step& step : steps_) ++first_back_[step.to + 1];
+  for (std::size_t i = 0; i < states_.size(); ++i) first_back_[i + 1] += first_back_[i];
+  back_.resize(steps_.size());
+  std::vector<std::uint32_t> next(first_back_.begin(), first_back_.end() - 1);
+  for (std::uint32_t from = 0; from < states_.size(); ++from) {
+    for (std::uint32_t i = first_[from]; i < first_[from + 1]; ++i) {
+      back_[next[steps_[i].to]++] = {from, steps_[i].price};
+    }
+  }
+}
 
 /// From a unit on: nowhere, in parts where it can be, or anywhere between the cuts of a dimension.
 void LayoutGraph::add_states(LayoutState& state, std::size_t unit, std::uint32_t parts) {
@@ -144,8 +131,7 @@ std::uint32_t LayoutGraph::number(const LayoutState& state) const {
 }
 
 void LayoutGraph::reach(const WayMove& move, const LayoutState& after) {
-  const auto size =
-      static_cast<std::uint32_t>(std::find(sizes_.begin(), sizes_.end(), local_) - sizes_.begin());
+  const auto size = static_cast<std::uint32_t>(std::ranges::find(sizes_, local_) - sizes_.begin());
   if (size == sizes_.size()) sizes_.push_back(local_);
   const std::uint32_t price =
       (size << shape_.units | move.units) << kKindBits | static_cast<std::uint32_t>(move.kind);
@@ -171,20 +157,25 @@ void LayoutGraph::find_distances(const LayoutState& goal, const UnitRates& rates
                                  std::vector<double>& distances) {
   const std::uint32_t wanted = goal.cut_units();
   prices_.assign(sizes_.size() << shape_.units << kKindBits, -1.0);
-  const auto price_of = [&](const Backward::Edge& edge) {
-    const std::uint32_t number = back_->graph[edge];
-    double& known = prices_[number];
-    if (known < 0.0) known = price(number, wanted, rates);
-    return known;
+  distances.assign(states_.size(), kNever);
+  const auto reach = [&](std::uint32_t layout, double distance) {
+    if (distance >= distances[layout]) return;
+    distances[layout] = distance;
+    open_.emplace_back(distance, layout);
+    std::push_heap(open_.begin(), open_.end(), std::greater<>());
   };
-  distances.resize(states_.size());
-  boost::dijkstra_shortest_paths(
-      back_->graph, number(goal),
-      boost::weight_map(boost::make_function_property_map<Backward::Edge>(price_of))
-          .distance_map(boost::make_iterator_property_map(
-              distances.begin(), boost::get(boost::vertex_index, back_->graph)))
-          .predecessor_map(boost::dummy_property_map())
-          .distance_inf(kNever));
+  reach(number(goal), 0.0);
+  while (!open_.empty()) {
+    std::pop_heap(open_.begin(), open_.end(), std::greater<>());
+    const auto [distance, here] = open_.back();
+    open_.pop_back();
+    if (distance > distances[here]) continue;  // reached at less since
+    for (std::uint32_t i = first_back_[here]; i < first_back_[here + 1]; ++i) {
+      double& known = prices_[back_[i].price];
+      if (known < 0.0) known = price(back_[i].price, wanted, rates);
+      reach(back_[i].from, distance + known);
+    }
+  }
 }
 
 void LayoutGraph::find_path(const LayoutState& start, const LayoutState& goal,
@@ -213,20 +204,21 @@ void LayoutGraph::find_path(const LayoutState& start, const LayoutState& goal,
 LayoutGraphs::Known& LayoutGraphs::known(const RedistributionPattern& pattern) {
   key_.clear();
   LayoutGraph::put_shape(pattern, key_);
+  if (bytes_ > kMostBytes) {
+    graphs_.clear();
+    bytes_ = 0;
+  }
   const auto known = graphs_.find(key_);
   if (known != graphs_.end()) return known->second;
-  if (steps_ > kMostSteps) {
-    graphs_.clear();
-    steps_ = 0;
-  }
   Known& made = graphs_[key_];
   made.graph = std::make_unique<LayoutGraph>(pattern);
-  steps_ += made.graph->steps();
+  bytes_ += made.graph->bytes();
   return made;
 }
 
 void LayoutGraphs::find_path(const RedistributionPattern& pattern, const UnitRates& rates,
                              std::vector<WayStep>& steps) {
+  const std::scoped_lock lock(mutex_);
   Known& shape = known(pattern);
   LayoutGraph& graph = *shape.graph;
   if (remember_ == Remember::No) {
@@ -237,7 +229,10 @@ void LayoutGraphs::find_path(const RedistributionPattern& pattern, const UnitRat
   put_bytes(key_, graph.number(pattern.goal));
   rates.put(key_);
   const auto [place, is_new] = shape.distances.try_emplace(key_);
-  if (is_new) graph.find_distances(pattern.goal, rates, place->second);
+  if (is_new) {
+    graph.find_distances(pattern.goal, rates, place->second);
+    bytes_ += graph.layouts() * sizeof(double);
+  }
   graph.find_path(pattern.start, pattern.goal, rates, place->second, steps);
 }
 

@@ -4,7 +4,7 @@
 // Assumes: the innermost cuts of a dimension leave first, what comes lands inside those there.
 // Units: numbers of units.
 // Checked by: tests/unit/communication/layout_paths_test.cpp (all of them)
-#include "communication/redistribution/layout_moves.hpp"
+#include "communication/redistribution/redistribution_search.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -203,7 +203,7 @@ void LayoutMoves::push(const WayMove& move) {
     after.dims[dim] = here_.dims[dim];
     for (const int unit : order) after.dims[dim].push_back(unit);
     reach(move, after);
-  } while (std::next_permutation(order.begin(), order.end()));
+  } while (std::ranges::next_permutation(order).found);
 }
 
 }  // namespace plansearch

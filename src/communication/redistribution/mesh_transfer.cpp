@@ -36,8 +36,8 @@ struct Tile {
 std::vector<Tile> tiles_of(const std::vector<TileHolder>& holders) {
   std::vector<Tile> tiles;
   for (std::size_t i = 0; i < holders.size(); ++i) {
-    const auto same = std::find_if(tiles.begin(), tiles.end(),
-                                   [&](const Tile& tile) { return tile.box == holders[i].tile; });
+    const auto same =
+        std::ranges::find_if(tiles, [&](const Tile& tile) { return tile.box == holders[i].tile; });
     if (same != tiles.end()) {
       same->holders.push_back(static_cast<int>(i));
     } else {
@@ -72,8 +72,7 @@ class JobOrder {
   explicit JobOrder(std::vector<HostJob> jobs) : jobs_(std::move(jobs)), done_(jobs_.size()) {}
 
   double largest_first() {
-    std::stable_sort(jobs_.begin(), jobs_.end(),
-                     [](const HostJob& a, const HostJob& b) { return a.elements > b.elements; });
+    std::ranges::stable_sort(jobs_, std::ranges::greater{}, &HostJob::elements);
     free_.clear();
     double end = 0.0;
     for (std::size_t placed = 0; placed < jobs_.size(); ++placed) {
@@ -94,7 +93,7 @@ class JobOrder {
       done_[next] = true;
       end = std::max(end, occupy(jobs_[next], sender, earliest));
     }
-    std::fill(done_.begin(), done_.end(), false);
+    done_.assign(done_.size(), false);
     return end;
   }
 
@@ -102,9 +101,8 @@ class JobOrder {
   double first_come() {
     double end = 0.0;
     for (const HostJob& job : jobs_) {
-      const int sender =
-          *std::min_element(job.senders.begin(), job.senders.end(),
-                            [&](int a, int b) { return start_of(job, a) < start_of(job, b); });
+      const int sender = *std::ranges::min_element(
+          job.senders, [&](int a, int b) { return start_of(job, a) < start_of(job, b); });
       end = std::max(end, occupy(job, sender, start_of(job, sender)));
     }
     return end;
@@ -184,7 +182,7 @@ class Dealing {
 
   void fill(MeshTransfer& transfer) {
     const auto most = [](const std::vector<double>& values) {
-      return *std::max_element(values.begin(), values.end());
+      return *std::ranges::max_element(values);
     };
     transfer.over_network = over_network_;
     transfer.busiest_rank = std::max(most(outside_), most(received_));
@@ -206,7 +204,7 @@ class Dealing {
 
   /// Messages between the same hosts follow each other.
   void add_job(HostJob job) {
-    const auto same = std::find_if(jobs_.begin(), jobs_.end(), [&](const HostJob& known) {
+    const auto same = std::ranges::find_if(jobs_, [&](const HostJob& known) {
       return known.senders == job.senders && known.receivers == job.receivers;
     });
     if (same == jobs_.end()) {
@@ -219,10 +217,9 @@ class Dealing {
   }
 
   static std::size_t least(const std::vector<int>& senders, const std::vector<double>& sent) {
-    return static_cast<std::size_t>(
-        *std::min_element(senders.begin(), senders.end(), [&](int a, int b) {
-          return sent[static_cast<std::size_t>(a)] < sent[static_cast<std::size_t>(b)];
-        }));
+    return static_cast<std::size_t>(*std::ranges::min_element(senders, [&](int a, int b) {
+      return sent[static_cast<std::size_t>(a)] < sent[static_cast<std::size_t>(b)];
+    }));
   }
 
   const std::vector<TileHolder>& from_;
@@ -258,7 +255,7 @@ void broadcast(const UnitTask& task, const std::vector<TileHolder>& from,
   std::vector<int> far;
   for (const int host : hosts_of(to, task.receivers)) {
     const std::vector<int> receivers = receivers_on(to, task, host);
-    if (std::find(holding.begin(), holding.end(), host) != holding.end()) {
+    if (std::ranges::find(holding, host) != holding.end()) {
       dealing.send(task.elements, task, receivers);
     } else {
       far.insert(far.end(), receivers.begin(), receivers.end());
@@ -329,7 +326,7 @@ double network_bound(const std::vector<TileHolder>& from, const std::vector<Tile
     const std::vector<int> senders = hosts_of(from, task.senders);
     bool leaves = false;
     for (const int host : hosts_of(to, task.receivers)) {
-      if (std::find(senders.begin(), senders.end(), host) != senders.end()) continue;
+      if (std::ranges::find(senders, host) != senders.end()) continue;
       in[host] += task.elements;
       leaves = true;
     }

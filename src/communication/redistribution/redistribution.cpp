@@ -11,21 +11,18 @@
 #include "communication/redistribution/redistribution.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "base/hash.hpp"
 #include "communication/redistribution/redistribution_search.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
-
 namespace {
 
 using Cut = SliceDigits;
 
 bool is_plain(const Layout& layout) {
-  return std::all_of(layout.dims.begin(), layout.dims.end(),
-                     [](const SliceMap& map) { return map.plain(); });
+  return std::ranges::all_of(layout.dims, [](const SliceMap& map) { return map.plain(); });
 }
 
 Layout straightened(const Layout& layout, const DeviceMesh& mesh, AxisSet taken) {
@@ -206,15 +203,17 @@ bool tries_all(const DeviceMesh& mesh) {
 class RedistributionScratch {
  public:
   explicit RedistributionScratch(Remember remember) : search(remember) {}
+  explicit RedistributionScratch(std::shared_ptr<LayoutGraphs> graphs)
+      : search(Remember::Yes, std::move(graphs)) {}
   RedistributionSearch search;
 };
 
-void RedistributionScratchDeleter::operator()(RedistributionScratch* scratch) const {
-  delete scratch;
+RedistributionScratchPtr make_redistribution_scratch(Remember remember) {
+  return std::make_shared<RedistributionScratch>(remember);
 }
 
-RedistributionScratchPtr make_redistribution_scratch(Remember remember) {
-  return RedistributionScratchPtr(new RedistributionScratch(remember));
+RedistributionScratchPtr make_redistribution_scratch(const RedistributionScratch& other) {
+  return std::make_shared<RedistributionScratch>(other.search.graphs());
 }
 
 void redistribute(const TensorMove& move, RedistributionScratch& scratch,

@@ -6,10 +6,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -40,15 +38,14 @@ inline constexpr int kTriedFactors = 4;
 /// differ only in the names of axes have one path.
 enum class Remember : std::uint8_t { No, Yes };
 
-/// Buffers that one thread keeps from one search to the next.
+/// Buffers that one thread keeps from one search to the next, or several in turn.
 class RedistributionScratch;
-struct RedistributionScratchDeleter {
-  void operator()(RedistributionScratch* scratch) const;
-};
-using RedistributionScratchPtr =
-    std::unique_ptr<RedistributionScratch, RedistributionScratchDeleter>;
+using RedistributionScratchPtr = std::shared_ptr<RedistributionScratch>;
 [[nodiscard]] RedistributionScratchPtr make_redistribution_scratch(
     Remember remember = Remember::No);
+/// Buffers of their own that share with others what was found of all layouts of few units.
+[[nodiscard]] RedistributionScratchPtr make_redistribution_scratch(
+    const RedistributionScratch& other);
 
 /// Elements one device sends with the ring or pairwise algorithm.
 [[nodiscard]] double elements_moved(CommunicationKind kind, int group_size, double elements);

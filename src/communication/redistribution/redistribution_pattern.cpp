@@ -10,12 +10,9 @@
 //             costs without the bound)
 #include "communication/redistribution/redistribution_pattern.hpp"
 
-#include <algorithm>
-
 #include "base/hash.hpp"
 
 namespace plansearch {
-
 namespace {
 
 bool power_of_two(int value) {

@@ -8,7 +8,6 @@
 #include <bit>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "communication/slices/layout.hpp"
 #include "plansearch/communication_kind.hpp"

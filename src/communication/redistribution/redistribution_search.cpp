@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: steps between two plain layouts: of few factors the cheapest of all sequences, of many
 //           those that send least where each cut goes straight to where the goal has it.
-// Source: communication/redistribution/layout_graph.hpp; for many factors A* (Hart, Nilsson,
+// Source: LayoutGraph of redistribution_search.hpp; for many factors A* (Hart, Nilsson,
 //         Raphael 1968), of equal costs the one that was reached first.
 // Assumes: only cuts that differ move: the common leading digits of every dimension stay where they
 //          are.
@@ -11,7 +11,6 @@
 #include "communication/redistribution/redistribution_search.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 
 #include "plansearch/error.hpp"
@@ -48,7 +47,7 @@ void RedistributionSearch::run(const TensorMove& move, WayFactors factors,
   units_.set(move, factors);
   if (factors == WayFactors::Few && LayoutGraph::covers(units_.pattern())) {
     rates_.set(units_, move.rates);
-    graphs_.find_path(units_.pattern(), rates_, moves_);
+    graphs_->find_path(units_.pattern(), rates_, moves_);
     return write(moves_, steps);
   }
   if (factors == WayFactors::Few) units_.set(move, WayFactors::Many);
@@ -90,7 +89,7 @@ void RedistributionSearcher::run(const RedistributionPattern& pattern, Moves& mo
   for (std::uint32_t node = find_goal(); node != 0; node = nodes_[node].parent) {
     moves.push_back({nodes_[node].move, nodes_[node].state});
   }
-  std::reverse(moves.begin(), moves.end());
+  std::ranges::reverse(moves);
 }
 
 std::uint32_t RedistributionSearcher::find_goal() {

@@ -2,17 +2,151 @@
 // The cheapest sequence of single collectives between two layouts of plain cuts; not installed.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
-#include "communication/redistribution/layout_graph.hpp"
 #include "communication/redistribution/redistribution.hpp"
+#include "communication/redistribution/redistribution_pattern.hpp"
 #include "communication/redistribution/redistribution_units.hpp"
 
 namespace plansearch {
+
+/// Where cuts and parts of a sum go: to where the goal has them, those it begins with stay; or
+/// anywhere.
+enum class Landing : std::uint8_t { AtGoal, Anywhere };
+
+/// Shows every layout that one step makes of another.
+class LayoutMoves {
+ public:
+  LayoutMoves() = default;
+  LayoutMoves(const LayoutMoves&) = delete;
+  LayoutMoves& operator=(const LayoutMoves&) = delete;
+
+ protected:
+  ~LayoutMoves() = default;
+  /// The pattern must outlive the calls below.
+  void set(const RedistributionPattern& pattern, Landing landing);
+  void expand(const LayoutState& here);
+
+ private:
+  virtual void reach(const WayMove& move, const LayoutState& after) = 0;
+
+  [[nodiscard]] std::uint32_t landing(std::size_t dim) const;
+  void reduce_partials();
+  void reduce(std::uint32_t units);
+  void remove_cuts(std::size_t dim);
+  void remove_cuts(std::size_t dim, int count);
+  void slice(std::size_t dim);
+  void permute();
+  [[nodiscard]] bool is_blocked() const;
+  void put_in_order();
+  [[nodiscard]] int loose_slices(std::size_t dim) const;
+  void rearrange(LayoutState& state, std::size_t dim, int left, std::uint32_t loose);
+  void push_permutation(const LayoutState& after);
+  void push(const WayMove& move);
+
+  const RedistributionPattern* pattern_ = nullptr;
+  bool directed_ = false;
+  LayoutState here_;
+  std::uint32_t held_ = 0;  ///< units that cut it
+  LayoutState kept_;        ///< what stays of it
+};
+
+/// For all patterns of one shape: the same units in the same number of dimensions, the same parts.
+class LayoutGraph : private LayoutMoves {
+ public:
+  /// A charge per step breaks ties toward fewer; far below what any real message sends. A share of
+  /// the tensor.
+  static constexpr double kStepCharge = 1e-12;
+
+  /// Whether the graph is small enough: more units or dimensions have too many layouts.
+  [[nodiscard]] static bool covers(const RedistributionPattern& pattern);
+  /// The content of the graph, as bytes.
+  static void put_shape(const RedistributionPattern& pattern, std::string& bytes);
+
+  explicit LayoutGraph(const RedistributionPattern& shape);
+
+  /// The least costs of bringing every layout to the goal, by number: shares of the tensor that a
+  /// device sends, at their rates, with the charges.
+  void find_distances(const LayoutState& goal, const UnitRates& rates,
+                      std::vector<double>& distances);
+  /// The cheapest steps by such distances, of equal ones the first.
+  void find_path(const LayoutState& start, const LayoutState& goal, const UnitRates& rates,
+                 const std::vector<double>& distances, std::vector<WayStep>& steps) const;
+  /// Roughly what it takes; distances to a goal take a double per layout.
+  [[nodiscard]] std::size_t bytes() const {
+    return steps_.size() * (sizeof(Step) + sizeof(StepBack)) + states_.size() * kStateBytes;
+  }
+  [[nodiscard]] std::size_t layouts() const { return states_.size(); }
+  [[nodiscard]] std::uint32_t number(const LayoutState& state) const;
+
+ private:
+  struct Step {
+    std::uint32_t to = 0;
+    std::uint32_t price = 0;  ///< a number for the kind, the units, and the size of a tile before
+    WayMove move;
+  };
+  struct HashOfState {
+    std::size_t operator()(const LayoutState& state) const { return state.hash(); }
+  };
+  /// A step from its end.
+  struct StepBack {
+    std::uint32_t from = 0;
+    std::uint32_t price = 0;
+  };
+  static constexpr std::uint32_t kKindBits = 3;
+  static constexpr std::size_t kStateBytes = 2 * sizeof(LayoutState) + 32;
+
+  void reach(const WayMove& move, const LayoutState& after) override;
+  void add_states(LayoutState& state, std::size_t unit, std::uint32_t parts);
+  void turn_steps();
+  [[nodiscard]] double price(std::uint32_t number, std::uint32_t wanted,
+                             const UnitRates& rates) const;
+
+  RedistributionPattern shape_;
+  std::vector<LayoutState> states_;
+  std::unordered_map<LayoutState, std::uint32_t, HashOfState> numbers_;
+  std::vector<Step> steps_;                             ///< by the layout they start from
+  std::vector<std::uint32_t> first_;                    ///< the first of a layout
+  std::vector<StepBack> back_;                          ///< by the layout they lead to
+  std::vector<std::uint32_t> first_back_;               ///< the first of a layout
+  std::vector<double> sizes_;                           ///< of tiles: shares of the tensor
+  std::vector<double> prices_;                          ///< by number
+  std::vector<std::pair<double, std::uint32_t>> open_;  ///< a heap of layouts, the nearest first
+  std::uint32_t here_ = 0;
+  double local_ = 0.0;
+};
+
+/// Graphs by shape; with `Remember::Yes` distances to goals too. From any thread.
+class LayoutGraphs {
+ public:
+  explicit LayoutGraphs(Remember remember) : remember_(remember) {}
+
+  /// The cheapest steps from the start of a pattern, which a graph covers, to its goal.
+  void find_path(const RedistributionPattern& pattern, const UnitRates& rates,
+                 std::vector<WayStep>& steps);
+
+ private:
+  struct Known {
+    std::unique_ptr<LayoutGraph> graph;
+    std::unordered_map<std::string, std::vector<double>> distances;  ///< by goal and rates
+  };
+  [[nodiscard]] Known& known(const RedistributionPattern& pattern);
+
+  std::mutex mutex_;
+  Remember remember_;
+  std::unordered_map<std::string, Known> graphs_;
+  std::size_t bytes_ = 0;  ///< of all graphs and distances
+  std::string key_;
+  std::vector<double> distances_;
+};
 
 /// Whether digits may take part in one collective: one digit, or factors of one tensor group.
 [[nodiscard]] bool one_group(const SliceDigit* first, const SliceDigit* last);
@@ -66,7 +200,10 @@ class RedistributionSearcher : private LayoutMoves {
 class RedistributionSearch {
  public:
   explicit RedistributionSearch(Remember remember = Remember::No)
-      : remember_(remember), graphs_(remember) {}
+      : RedistributionSearch(remember, std::make_shared<LayoutGraphs>(remember)) {}
+  RedistributionSearch(Remember remember, std::shared_ptr<LayoutGraphs> graphs)
+      : remember_(remember), graphs_(std::move(graphs)) {}
+  [[nodiscard]] const std::shared_ptr<LayoutGraphs>& graphs() const { return graphs_; }
 
   /// Appends the steps. Both layouts are plain and have the same flat cut; parts that `to` has,
   /// `from` has too.
@@ -81,7 +218,7 @@ class RedistributionSearch {
   Remember remember_;
   RedistributionUnits units_;
   UnitRates rates_;
-  LayoutGraphs graphs_;
+  std::shared_ptr<LayoutGraphs> graphs_;
   RedistributionSearcher search_;
   std::unordered_map<std::string, RedistributionSearcher::Moves> known_;  ///< by pattern
   std::string key_;

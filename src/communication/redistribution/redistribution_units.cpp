@@ -14,7 +14,6 @@
 #include "plansearch/error.hpp"
 
 namespace plansearch {
-
 namespace {
 
 /// The elements that a device starts with where paths do not depend on it.
@@ -107,8 +106,7 @@ LayoutCuts RedistributionUnits::encode(std::size_t dim, const SliceDigits& digit
 }
 
 int RedistributionUnits::number_of(const SliceDigits& digits) {
-  const auto known = std::find_if(units_.begin(), units_.end(),
-                                  [&](const Unit& other) { return other.digits == digits; });
+  const auto known = std::ranges::find(units_, digits, &Unit::digits);
   const auto number = static_cast<std::size_t>(known - units_.begin());
   if (known != units_.end()) return static_cast<int>(number);
   PLANSEARCH_CHECK(number < RedistributionPattern::kMostUnits);
@@ -123,14 +121,12 @@ int RedistributionUnits::number_of(const SliceDigits& digits) {
 }
 
 void RedistributionUnits::add_part(Axis axis, std::array<int, 2>& together) {
-  const auto cut = std::find_if(units_.begin(), units_.end(),
-                                [&](const Unit& other) { return other.axes.contains(axis); });
+  const auto cut =
+      std::ranges::find_if(units_, [&](const Unit& other) { return other.axes.contains(axis); });
   if (cut != units_.end()) {
     const auto number = static_cast<std::uint8_t>(cut - units_.begin());
     const auto& parts = pattern_.parts;
-    if (std::find(parts.begin(), parts.end(), number) == parts.end()) {
-      pattern_.parts.push_back(number);
-    }
+    if (std::ranges::find(parts, number) == parts.end()) pattern_.parts.push_back(number);
     return;
   }
   const bool factor = factors_ == WayFactors::Many && kFactorAxes.contains(axis);

@@ -34,9 +34,7 @@ double StepRates::least(AxisSet axes, AxisSet with) const {
   double least = rate(CommunicationKind::AllGather, axes);
   for (const AxisSet some : subsets(axes)) {
     if ((some & with).empty()) continue;
-    for (const CommunicationKind kind : kMovingKinds) {
-      least = std::min(least, rate(kind, some));
-    }
+    for (const CommunicationKind kind : kMovingKinds) least = std::min(least, rate(kind, some));
   }
   return least_[key] = least;
 }

@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kMaxLoop = 32;
 
 std::int8_t position_of(const std::vector<DimId>& loop, DimId dim) {
-  const auto found = std::find(loop.begin(), loop.end(), dim);
+  const auto found = std::ranges::find(loop, dim);
   return found == loop.end() ? std::int8_t{-1} : static_cast<std::int8_t>(found - loop.begin());
 }
 
@@ -57,8 +57,7 @@ ParameterUse use_parameter(const Block& block, const Operator& op, ParameterId i
 }
 
 bool touches(const OperatorIndex& index, TensorId id) {
-  return std::any_of(index.uses.begin(), index.uses.end(),
-                     [&](const TensorUse& use) { return use.tensor == id; });
+  return std::ranges::any_of(index.uses, [&](const TensorUse& use) { return use.tensor == id; });
 }
 
 OperatorIndex index_operator(const Network& network, const Block& block, std::size_t i) {

@@ -2,7 +2,6 @@
 // How one tensor lies on the devices of a mesh at one moment.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 

@@ -51,8 +51,7 @@ BlockCuts cut_pieces(const Block& block, const BlockIndex& index, const BlockCho
     for (const std::size_t i : region.operators) {
       const OperatorIndex& op = index.operators[i];
       const std::vector<DimId>& loop = block.operators[i].loop;
-      const auto own =
-          std::find_first_of(loop.begin(), loop.end(), region.dims.begin(), region.dims.end());
+      const auto own = std::ranges::find_first_of(loop, region.dims);
       const auto position = static_cast<std::size_t>(own - loop.begin());
       cuts.slices[op.first_cut + position] *= region.pieces;
       cuts.steps[i] *= region.pieces;

@@ -141,8 +141,7 @@ bool SliceMap::varies() const {
 }
 
 bool SliceMap::steady() const {
-  return std::all_of(digits_.begin(), digits_.end(),
-                     [](const SliceDigit& digit) { return digit.period == 1; });
+  return std::ranges::all_of(digits_, [](const SliceDigit& digit) { return digit.period == 1; });
 }
 
 AxisSet SliceMap::spatial_axes(int steps) const {
@@ -211,13 +210,13 @@ namespace {
 bool is_number(const SliceDigit& digit, const DeviceMesh& mesh) {
   if (digit.terms.size() < 2 || digit.varies() || digit.offset != 0) return false;
   int weight = digit.modulus;
-  return std::all_of(digit.terms.begin(), digit.terms.end(),
-                     [&](const SliceTerm& term) {
-                       const int size = mesh[term.axis].size;
-                       if (weight % size != 0) return false;
-                       weight /= size;
-                       return term.coefficient == weight;
-                     }) &&
+  return std::ranges::all_of(digit.terms,
+                             [&](const SliceTerm& term) {
+                               const int size = mesh[term.axis].size;
+                               if (weight % size != 0) return false;
+                               weight /= size;
+                               return term.coefficient == weight;
+                             }) &&
          weight == 1;
 }
 

@@ -27,13 +27,12 @@ Slices at(const Slices& slices, int step, int steps) {
 }
 
 bool varies(const Slices& slices) {
-  return std::any_of(slices.begin(), slices.end(),
-                     [](const SliceMap& map) { return map.varies(); });
+  return std::ranges::any_of(slices, [](const SliceMap& map) { return map.varies(); });
 }
 
 bool travels(const Slices& slices, int steps) {
-  return std::any_of(slices.begin(), slices.end(),
-                     [&](const SliceMap& map) { return !map.travelling_axes(steps).empty(); });
+  return std::ranges::any_of(
+      slices, [&](const SliceMap& map) { return !map.travelling_axes(steps).empty(); });
 }
 
 Slices held(const Slices& slices) {
@@ -154,8 +153,7 @@ class MoveFinder {
   /// moves the outer one.
   void between_steps(const TileMove& move, const Visit& visit) {
     if (!varies(visit.slices)) return;
-    if (!std::all_of(visit.slices.begin(), visit.slices.end(),
-                     [](const SliceMap& map) { return map.steady(); })) {
+    if (!std::ranges::all_of(visit.slices, [](const SliceMap& map) { return map.steady(); })) {
       for (int step = 0; step + 1 < steps_; ++step) between_steps(move, visit, step, 1);
       return;
     }

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "cost/collective/collective_cost.hpp"
 #include "cost/collective/place.hpp"
-#include "cost/collective/token_spread.hpp"
 #include "plansearch/communication_kind.hpp"
 #include "plansearch/fixed_vector.hpp"
 

@@ -15,12 +15,23 @@
 #include "cost/collective/algorithm.hpp"
 
 namespace plansearch {
+namespace {
+
+CollectiveCost free_call(const GroupSpan& span) {
+  return {.time = {},
+          .transfer = {},
+          .wire_bytes = {},
+          .local_ranks = span.local,
+          .one_domain = span.nodes <= 1.0};
+}
+
+}  // namespace
 
 CollectiveCost collective_cost(const Cluster& cluster, CommunicationKind kind, Bytes message,
                                const ProcessGroup& group, Contention contention) {
-  CollectiveCost cost;
-  if (group.extents.empty() || kind == CommunicationKind::Slice) return cost;
   const GroupSpan span = locate(cluster, group);
+  CollectiveCost cost = free_call(span);
+  if (group.extents.empty() || kind == CommunicationKind::Slice) return cost;
   const LinkTier& inner = cluster.tiers[span.local_tier];
   cost.wire_bytes = message * wire_share(kind, span.ranks);
   if (const auto time = measured_time(inner, kind, message, span)) {
@@ -43,9 +54,9 @@ CollectiveCost collective_cost(const Cluster& cluster, CommunicationKind kind, B
 
 CollectiveCost exchange_cost(const Cluster& cluster, Bytes message, const ProcessGroup& group,
                              const TokenSpread& spread, Contention contention) {
-  CollectiveCost cost;
-  if (group.extents.empty()) return cost;
   const GroupSpan span = locate(cluster, group);
+  CollectiveCost cost = free_call(span);
+  if (group.extents.empty()) return cost;
   const LinkTier& inner = cluster.tiers[span.local_tier];
   const LinkTier& outer = cluster.tiers[span.wide_tier];
   const LocalLink link = local_link(inner, std::max(2.0, span.local), span.stride);
@@ -72,7 +83,7 @@ CollectiveCost exchange_cost(const Cluster& cluster, Bytes message, const Proces
 Seconds time_of(const MeasuredTimes& table, Bytes message) {
   if (message <= table.sizes.front()) return table.times.front();
   if (message >= table.sizes.back()) return table.times.back() * (message / table.sizes.back());
-  const auto above = std::lower_bound(table.sizes.begin(), table.sizes.end(), message);
+  const auto above = std::ranges::lower_bound(table.sizes, message);
   const auto i = static_cast<std::size_t>(above - table.sizes.begin());
   const double share =
       std::log(message / table.sizes[i - 1]) / std::log(table.sizes[i] / table.sizes[i - 1]);

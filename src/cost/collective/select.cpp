@@ -25,7 +25,7 @@ constexpr std::array kAlgorithms{
 constexpr double kProtocolKnee = 8.0;
 
 Seconds smooth_minimum(const ProtocolTimes& times) {
-  const Seconds low = *std::min_element(times.begin(), times.end());
+  const Seconds low = *std::ranges::min_element(times);
   if (times.size() == 1) return low;
   double sum = 0.0;
   for (const Seconds time : times) sum += std::pow(time / low, -kProtocolKnee);
@@ -77,8 +77,7 @@ Seconds select_time(const CollectiveCall& call) {
     if (algorithm->reach == reach && algorithm->carries(call)) algorithm->times(call, times);
   }
   PLANSEARCH_CHECK(!times.empty());
-  return reach == Reach::Domain ? smooth_minimum(times)
-                                : *std::min_element(times.begin(), times.end());
+  return reach == Reach::Domain ? smooth_minimum(times) : *std::ranges::min_element(times);
 }
 
 }  // namespace plansearch

@@ -15,7 +15,7 @@
 #include <cmath>
 #include <map>
 
-#include "cost/collective/token_spread.hpp"
+#include "cost/collective/collective_cost.hpp"
 
 namespace plansearch {
 namespace {

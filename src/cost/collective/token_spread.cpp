@@ -10,7 +10,7 @@
 // Assumes: scores of experts are alike and independent; boxes are equal and hold neighbours.
 // Units: boxes.
 // Checked by: tests/unit/cost/token_spread_test.cpp (routing of many tokens, closed forms)
-#include "cost/collective/token_spread.hpp"
+#include "cost/collective/collective_cost.hpp"
 
 #include <algorithm>
 #include <array>

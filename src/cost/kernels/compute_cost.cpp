@@ -54,6 +54,12 @@ void require_data_type(const Accelerator& accelerator, DataType type) {
                    fmt::format("it has {}", known));
 }
 
+Scaling scaling_of(std::optional<Fp8Recipe> recipe) {
+  if (recipe == Fp8Recipe::Delayed) return {.bytes = -2.0};
+  if (recipe == Fp8Recipe::Rowwise) return {.bytes = 2.0, .by_row = true};
+  return {};
+}
+
 WeightExpansion weight_expansion(DataType kept, DataType product) {
   const Bytes result = element_size(product);
   if (kept == product) return {};

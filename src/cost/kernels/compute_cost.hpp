@@ -8,6 +8,7 @@
 #include "plansearch/cluster.hpp"
 #include "plansearch/concurrency.hpp"
 #include "plansearch/data_type.hpp"
+#include "plansearch/framework.hpp"
 #include "plansearch/quantity.hpp"
 
 namespace plansearch {
@@ -65,6 +66,19 @@ struct WeightExpansion {
 
 /// `product`: the format in which the weight is multiplied.
 [[nodiscard]] WeightExpansion weight_expansion(DataType kept, DataType product);
+
+/// The change of another scaling of fp8 inputs to a product that was fitted with one scale a
+/// tensor, from its maximum: a 16-bit input is read for it (2 bytes an element), read again and
+/// written in both layouts.
+struct Scaling {
+  double bytes = 0.0;   ///< moved more per input element
+  bool by_row = false;  ///< kernels with a scale a row
+};
+
+/// Maxima of earlier steps save the first of these passes. Scales of rows need a transposed 16-bit
+/// copy for the second layout, written and read, and no pass for a maximum (pytorch/ao@05980129,
+/// torchao/testing/training/roofline_utils.py).
+[[nodiscard]] Scaling scaling_of(std::optional<Fp8Recipe> recipe);
 
 /// Rates by set of activities that run at once; alone, each has the rate 1.
 [[nodiscard]] ConcurrencyRates concurrency_rates(const ConcurrencyCoefficients& shared);

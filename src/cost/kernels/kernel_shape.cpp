@@ -15,7 +15,7 @@ namespace plansearch {
 namespace {
 
 bool carries(const std::vector<DimId>& dims, DimId dim) {
-  return std::find(dims.begin(), dims.end(), dim) != dims.end();
+  return std::ranges::find(dims, dim) != dims.end();
 }
 
 double extent(LocalExtents extents, DimId dim) {
@@ -49,11 +49,9 @@ bool reads_along(const Block& block, const Operator& op, std::size_t input, DimI
   if (input >= op.reads.size() || op.reads[input].empty()) {
     return carries(block.tensor(op.inputs[input]).dims, dim);
   }
-  return std::any_of(op.reads[input].begin(), op.reads[input].end(),
-                     [&](const IndexExpression& index) {
-                       return std::any_of(index.terms.begin(), index.terms.end(),
-                                          [&](const IndexTerm& term) { return term.dim == dim; });
-                     });
+  return std::ranges::any_of(op.reads[input], [&](const IndexExpression& index) {
+    return std::ranges::any_of(index.terms, [&](const IndexTerm& term) { return term.dim == dim; });
+  });
 }
 
 /// Two activations whose reads are written out: what all three tensors carry is a product each.
@@ -143,6 +141,35 @@ AttentionShape attention_shape(const Network& network, const Operator& op, Local
   // FLOPs per point of the nest are 2 (key_size + value_size) / value_size.
   shape.key_size = shape.value_size * (op.flops_per_point / 2.0 - 1.0);
   shape.kv_heads = shape.heads;
+  return shape;
+}
+
+ScoresShape scores_shape(const Network& network, const Operator& op, LocalExtents extents) {
+  ScoresShape shape;
+  shape.product.n = op.useful_fraction;
+  double heads = 1.0;
+  for (const DimId dim : op.loop) {
+    const double size = extent(extents, dim);
+    switch (network.dimension(dim).role) {
+      case DimRole::Batch:
+        shape.product.batch *= size;
+        break;
+      case DimRole::Sequence:
+        shape.product.m *= size;
+        break;
+      case DimRole::KeySequence:
+        shape.product.n *= size;
+        break;
+      case DimRole::HeadSize:
+        shape.product.k *= size;
+        break;
+      default:
+        heads *= size;
+        break;
+    }
+  }
+  shape.pairs = shape.product.batch * shape.product.m * shape.product.n;
+  shape.product.m *= heads;
   return shape;
 }
 

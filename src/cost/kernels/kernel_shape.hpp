@@ -45,4 +45,12 @@ using LocalExtents = std::span<const double>;
 [[nodiscard]] AttentionShape attention_shape(const Network& network, const Operator& op,
                                              LocalExtents extents);
 
+/// Scores of an indexer: the product of its heads and keys, and the pairs of which it chooses.
+struct ScoresShape {
+  MatmulShape product;
+  double pairs = 0.0;
+};
+[[nodiscard]] ScoresShape scores_shape(const Network& network, const Operator& op,
+                                       LocalExtents extents);
+
 }  // namespace plansearch

@@ -27,6 +27,7 @@ namespace {
 constexpr double kNothing = 1e-9;
 /// Slopes are numbers of micro-batches; a smaller one is rounding.
 constexpr double kNoMicroBatch = 1e-3;
+constexpr const char* kRest = "what else it keeps";
 
 class HeldParts {
  public:
@@ -41,6 +42,20 @@ class HeldParts {
       same->bytes += bytes;
     }
     sum_ += bytes;
+  }
+  /// Takes so much away from the first of these parts that has as much.
+  void take(const std::vector<std::string>& names, double count, Bytes bytes) {
+    for (const std::string& what : names) {
+      const auto part = std::find_if(parts_.begin(), parts_.end(), [&](const HeldPart& one) {
+        return one.what == what && one.bytes >= bytes * (1.0 - kNothing);
+      });
+      if (part == parts_.end()) continue;
+      part->count -= count;
+      part->bytes -= bytes;
+      sum_ -= bytes;
+      if (part->bytes <= bytes * kNothing) parts_.erase(part);
+      return;
+    }
   }
   [[nodiscard]] Bytes sum() const { return sum_; }
   [[nodiscard]] std::vector<HeldPart> largest_first() && {
@@ -82,7 +97,19 @@ void add_content(const ProfileMaker& profiles, const PricingInput& view,
     }
     const Bytes rest = saved - named;
     const bool has_rest = std::abs(rest / std::max(saved, Bytes(1))) > kNothing;
-    if (has_rest) parts.add(fmt::format("{}: what else it keeps", block), count, rest * count);
+    if (has_rest) parts.add(fmt::format("{}: {}", block, kRest), count, rest * count);
+  });
+  // One buffer for all copies of blocks that read a tensor of an edge, such as an encoder's output.
+  for_each_shared_edge(view, content, [&](const BlockPort& at, Bytes bytes, double copies) {
+    const Block& block = view.problem.network->blocks[at.block];
+    const std::string name = plain_block_name(block.name);
+    const std::size_t inputs = block.inputs.size();
+    const TensorId id = at.port < inputs ? block.inputs[at.port] : block.outputs[at.port - inputs];
+    const double count = copies * micro_batches;
+    if (bytes * count == Bytes(0)) return;
+    parts.take(
+        {fmt::format("{}: {}", name, block.tensor(id).name), fmt::format("{}: {}", name, kRest)},
+        count, bytes * count);
   });
 }
 

@@ -4,7 +4,8 @@
 // Source: residual quantiles of kernel and link curves (data files), residuals of published runs
 //         per framework, spread between sites (docs/validation.md).
 // Assumes: log-normal, independent errors; a curve without residual is twice as wrong as a fitted
-//          one, and so is the curve of another kind of operator; kernels that are fractions of
+//          one, and so is the curve of another kind of operator; a framework that no run was compared
+//          with, and products of another chip, add what sources left out scatter by; kernels that are fractions of
 //          another architecture's are wrong alike, as chips that were left out are; stragglers slow
 //          a step in proportion to the logarithm of the nodes, independently of the rest: their
 //          90th percentile and that of all errors add in quadrature.
@@ -31,6 +32,10 @@ constexpr double kMatmulShapes = 4.0;
 /// (validation/sites.yaml: median 0.08, by the root of three and a half).
 constexpr double kOwnRunsSpread = 0.045;
 
+/// Deviation of ln(measured / predicted) that sources left out have beyond the residuals of a
+/// framework of which no step was compared (docs/validation.md).
+constexpr double kUnvalidated = 0.12;
+
 double sigma_of(const std::optional<Residual>& residual, double unmeasured) {
   return residual ? (residual->p90 - residual->p10) / (2.0 * kNormalP90) : unmeasured;
 }
@@ -49,6 +54,13 @@ double share_of(const Network& network, Counts counts) {
     }
   }
   return all > 0.0 ? share / all : 0.0;
+}
+
+/// Whether the curves of products are those of another chip, or assumed.
+bool has_inherited_products(const Accelerator& chip) {
+  return std::any_of(chip.provenance.begin(), chip.provenance.end(), [](const auto& field) {
+    return field.first.starts_with("kernels.matmul") && field.second.evidence == Evidence::Assumed;
+  });
 }
 
 void add_tier(const LinkTier& tier, double unmeasured, ErrorModel& model) {
@@ -70,7 +82,8 @@ ErrorModel error_model(const Problem& problem) {
   const Cluster& cluster = *problem.cluster;
   const DataType matmul = problem.framework->precision.at(problem.precision).matmul;
   ErrorModel model;
-  model.framework = constants.sigma;
+  const bool compared = !problem.framework->validation.empty();
+  model.framework = compared ? constants.sigma : std::hypot(constants.sigma, kUnvalidated);
   model.site = problem.site.spread;
   model.scatter = problem.site.scatter;
   model.accelerators_per_node = cluster.accelerators_per_node;
@@ -86,8 +99,10 @@ ErrorModel error_model(const Problem& problem) {
       cluster.unmeasured_sigma *
       share_of(*problem.network, [](const OperatorTraits& row) { return row.borrows_curve; });
   const bool measured = curve && curve->residual;
-  if (cluster.accelerator.foreign_kernels && !measured) {
+  if (!measured && cluster.accelerator.foreign_kernels) {
     model.borrowed = std::hypot(model.borrowed, cluster.foreign_sigma);
+  } else if (!measured && has_inherited_products(cluster.accelerator)) {
+    model.borrowed = std::hypot(model.borrowed, cluster.unmeasured_sigma);
   }
   for (const LinkTier& tier : cluster.tiers) add_tier(tier, cluster.unmeasured_sigma, model);
   return model;

@@ -18,7 +18,6 @@
 #include "evaluate/step/step_collectives.hpp"
 #include "evaluate/step/step_model.hpp"
 #include "evaluate/step/windowed_step.hpp"
-#include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/plan_report.hpp"
 
 namespace plansearch {
@@ -149,10 +148,10 @@ double layers_in(const PricingInput& view, int position) {
 
 std::vector<PricedCommunication> communication_of(const ProfileMaker& profiles,
                                                   const PricingInput& view,
+                                                  const std::optional<PricedProgram>& program,
                                                   EvaluationWorkspace& workspace) {
   std::vector<PricedCommunication> lines;
-  const StepResult result =
-      step_time(view, MakespanMethod::Simulation, workspace, listed_program(view, workspace));
+  const StepResult result = step_time(view, MakespanMethod::Simulation, workspace, program);
   append_passes(profiles, view, result.busiest, lines);
   if (view.joins()) share_out(result.step.exposed, lines);
   std::vector<PricedCommunication> collectives =
@@ -181,8 +180,7 @@ PipelineResult run_of(const PricingInput& view, EvaluationWorkspace& workspace) 
 std::vector<StageReport> stages_of_view(const PricingInput& view, EvaluationWorkspace& workspace) {
   fill_durations(view, workspace);
   const PipelineResult result = run_of(view, workspace);
-  const bool goes_on = optimizer_start(*view.problem.framework, view.order.schedule) ==
-                       OptimizerStart::PostValidated;
+  const bool goes_on = view.optimizer_start() == OptimizerStart::PostValidated;
   std::vector<StageReport> stages;
   for (int p = 0; p < view.assignment().stages(); ++p) {
     const PhaseLengths pass = position_lengths(view, workspace, p);
@@ -285,11 +283,12 @@ std::vector<OperatorReport> operators_at(const ProfileMaker& profiles, const Pri
 }
 
 PlanDetails details_of(const ProfileMaker& profiles, const PricingInput& view,
+                       const std::optional<PricedProgram>& program,
                        EvaluationWorkspace& workspace) {
   const int busiest = step_time(view, MakespanMethod::Simulation, workspace).busiest;
-  PlanDetails details{communication_of(profiles, view, workspace), stages_of_view(view, workspace),
-                      operators_at(profiles, view, busiest), hidden_at(profiles, view, busiest),
-                      held_at_peak(profiles, view, workspace)};
+  PlanDetails details{communication_of(profiles, view, program, workspace),
+                      stages_of_view(view, workspace), operators_at(profiles, view, busiest),
+                      hidden_at(profiles, view, busiest), held_at_peak(profiles, view, workspace)};
   if (view.order.window) details.order = found_order(view, workspace);
   return details;
 }

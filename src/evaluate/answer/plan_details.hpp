@@ -10,9 +10,10 @@
 namespace plansearch {
 
 /// Messages that the busiest device sends in a step, one line for messages that are alike.
-[[nodiscard]] std::vector<PricedCommunication> communication_of(const ProfileMaker& profiles,
-                                                                const PricingInput& view,
-                                                                EvaluationWorkspace& workspace);
+/// `program`: see listed_program.
+[[nodiscard]] std::vector<PricedCommunication> communication_of(
+    const ProfileMaker& profiles, const PricingInput& view,
+    const std::optional<PricedProgram>& program, EvaluationWorkspace& workspace);
 
 /// One row per position, first to last.
 [[nodiscard]] std::vector<StageReport> stages_of_view(const PricingInput& view,
@@ -42,8 +43,9 @@ namespace plansearch {
                                                               const ParallelPlan& plan,
                                                               const ProgramRequest& request = {});
 
-/// Everything that a report shows of a priced plan.
+/// Everything that a report shows of a priced plan. `program`: see listed_program.
 [[nodiscard]] PlanDetails details_of(const ProfileMaker& profiles, const PricingInput& view,
+                                     const std::optional<PricedProgram>& program,
                                      EvaluationWorkspace& workspace);
 
 }  // namespace plansearch

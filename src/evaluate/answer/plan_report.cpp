@@ -18,8 +18,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
-#include <string>
 #include <utility>
 #include <variant>
 
@@ -31,7 +29,6 @@
 #include "plan/stages/expand.hpp"
 #include "plan/stages/gangs.hpp"
 #include "plansearch/error.hpp"
-#include "plansearch/plan_stages.hpp"
 
 namespace plansearch {
 namespace {
@@ -229,7 +226,13 @@ PlanReport report_plan(const PlanEvaluator& evaluator, const PlanDegrees& plan,
 PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
                        const Estimate& estimate) {
   PlanReport report = rate_plan(evaluator, plan, estimate);
-  PlanDetails details = plan_details(evaluator, plan);
+  PlanDetails details;
+  const auto workspace = PlanEvaluator::make_workspace();
+  evaluator.views().with_view(plan, [&](const PricingInput& view) {
+    const auto program = listed_program(view, *workspace);
+    details = details_of(evaluator.views().profiles, view, program, *workspace);
+    if (program) report.passes = passes_of(*program);
+  });
   report.communication = std::move(details.communication);
   report.stages = std::move(details.stages);
   report.operators = std::move(details.operators);
@@ -249,11 +252,8 @@ PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
   if (auto pieces = pieces_text(evaluator, plan, report.estimate.step)) {
     report.why.push_back(*std::move(pieces));
   }
-  if (evaluator.problem().passes && !plan.order.window) {
-    report.passes = passes_of(*program_of(evaluator, plan));
-    std::string passes = passes_text(report.passes);
-    if (!passes.empty()) report.why.push_back(std::move(passes));
-  }
+  std::string passes = passes_text(report.passes);
+  if (!passes.empty()) report.why.push_back(std::move(passes));
   return report;
 }
 
@@ -288,7 +288,8 @@ std::optional<SlowRuns> slow_runs(const Cluster& cluster, const PlanDegrees& pla
 PlanDetails plan_details(const PlanEvaluator& evaluator, const ParallelPlan& plan) {
   const auto workspace = PlanEvaluator::make_workspace();
   return evaluator.views().with_view(plan, [&](const PricingInput& view) {
-    return details_of(evaluator.views().profiles, view, *workspace);
+    return details_of(evaluator.views().profiles, view, listed_program(view, *workspace),
+                      *workspace);
   });
 }
 
@@ -296,7 +297,7 @@ PlanDetails plan_details(const PlanEvaluator& evaluator, const PlanDegrees& plan
                          EvaluationWorkspace& workspace) {
   const auto profile = evaluator.profile(plan);
   return evaluator.views().with_view(*profile, plan, workspace, [&](const PricingInput& view) {
-    return details_of(evaluator.views().profiles, view, workspace);
+    return details_of(evaluator.views().profiles, view, listed_program(view, workspace), workspace);
   });
 }
 

@@ -120,10 +120,19 @@ SitePopulation population_of(std::span<const MeasuredSite> sites,
   return population;
 }
 
+namespace {
+
+/// Deviation of ln(step) of people who measure and tune nothing, beyond what laboratories that
+/// publish differ by: sources left out of every fit (docs/validation.md).
+constexpr double kUntuned = 0.10;
+
+}  // namespace
+
 SiteEffect typical_site(const SitePopulation& population) {
+  const double untuned = population.sites > 0 ? kUntuned : 0.0;
   return {.name = std::string(kTypicalSite),
           .factor = std::exp(population.mean),
-          .spread = std::hypot(population.between, population.mean_error),
+          .spread = std::hypot(population.between, population.mean_error, untuned),
           .basis = fmt::format("typical of {} measured sites; calibrate with three runs of your "
                                "own: plansearch fit",
                                population.sites)};
@@ -147,6 +156,7 @@ SiteEffect typical_of(const SiteTable& sites, SiteKind kind) {
   const SitePopulation population = population_of(alike);
   SiteEffect site = typical_site(population);
   const bool vendor = kind == SiteKind::Vendor;
+  site.spread = std::hypot(population.between, population.mean_error);  // both publish
   site.name = vendor ? kVendorSite : kLaboratorySite;
   site.basis = fmt::format(
       "typical of {} measured sites of {}; calibrate with three runs of your "

@@ -11,8 +11,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "base/hash.hpp"
-
 namespace plansearch {
 namespace {
 

@@ -16,7 +16,6 @@
 #include <optional>
 
 #include "evaluate/block/block_program.hpp"
-#include "evaluate/block/local_work.hpp"
 #include "plan/primitives/recompute.hpp"
 
 namespace plansearch {

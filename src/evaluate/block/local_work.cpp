@@ -11,7 +11,7 @@
 // Checked by: tests/unit/evaluate/block_profile_test.cpp, rank_load_test.cpp
 #include "evaluate/block/local_work.hpp"
 
-#include "cost/collective/token_spread.hpp"
+#include "cost/collective/collective_cost.hpp"
 #include "plan/primitives/recompute.hpp"
 
 namespace plansearch {

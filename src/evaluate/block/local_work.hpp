@@ -4,7 +4,6 @@
 // experts.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <span>
 #include <string>

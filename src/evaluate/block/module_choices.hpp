@@ -4,7 +4,6 @@
 
 #include <bitset>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "evaluate/block/local_work.hpp"

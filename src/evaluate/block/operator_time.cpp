@@ -16,6 +16,7 @@
 #include <cmath>
 
 #include "communication/derive/tensor_policy.hpp"
+#include "cost/kernels/chunk_cost.hpp"
 #include "cost/kernels/compute_cost.hpp"
 #include "cost/kernels/kernel_shape.hpp"
 #include "evaluate/block/price_memo.hpp"
@@ -26,23 +27,6 @@ namespace plansearch {
 namespace {
 
 constexpr double kSingle = 4.0;  // bytes of an fp32 element
-
-/// The change of another scaling of fp8 inputs to a product that was fitted with one scale a
-/// tensor, from its maximum: a 16-bit input is read for it (2 bytes an element), read again and
-/// written in both layouts.
-struct Scaling {
-  double bytes = 0.0;   ///< moved more per input element
-  bool by_row = false;  ///< kernels with a scale a row
-};
-
-/// Maxima of earlier steps save the first of these passes. Scales of rows need a transposed 16-bit
-/// copy for the second layout, written and read, and no pass for a maximum (pytorch/ao@05980129,
-/// torchao/testing/training/roofline_utils.py).
-Scaling scaling_of(std::optional<Fp8Recipe> recipe) {
-  if (recipe == Fp8Recipe::Delayed) return {.bytes = -2.0};
-  if (recipe == Fp8Recipe::Rowwise) return {.bytes = 2.0, .by_row = true};
-  return {};
-}
 
 /// Whether operands still have to be changed to the format of the product.
 enum class Operands : std::uint8_t { AsProduced, InFormat };
@@ -141,6 +125,9 @@ class OperatorPricer {
         return attention(index, op);
       case CostClass::Loss:
         return loss(index, op);
+      case CostClass::Scores:
+        return scores(index, op);
+      case CostClass::Recurrence:
       case CostClass::Stream:
       case CostClass::LookUp:
         return streaming(index, op);
@@ -367,7 +354,8 @@ class OperatorPricer {
     const DataType type = context_.precision.activation;
     // Learned sinks enter as parameters of the operator.
     const double sinks = op.parameters.empty() ? 1.0 : context_.constants.sink_attention_factor;
-    const double slow = steps * sinks * context_.constants.attention_factor;
+    const double slow = steps * sinks * gathering(*context_.problem.framework, op) *
+                        context_.constants.attention_factor;
     const AttentionCurves curves = attention_curves(context_.problem);
     OperatorTime time;
     time.forward = slow * fused_attention(*curves.forward, type, shape, Pass::Forward);
@@ -392,12 +380,41 @@ class OperatorPricer {
     for (const TensorId id : op.inputs) inputs += bytes(index, id);
     for (const TensorId id : op.outputs) outputs += bytes(index, id);
     if (traits(op).cost == CostClass::LookUp) inputs = outputs;  // the rows that are looked up
+    if (!op.kernel.empty()) return named(index, op, inputs + outputs);
     if (traits(op).multiplies_weight()) return weighted_stream(op, inputs + outputs);
     OperatorTime time;
     time.forward =
         stream_time(chip(), inputs + outputs * (1.0 + op.extra_forward_passes), op.forward_kernels);
     time.backward = stream_time(chip(), inputs + outputs * (1.0 + op.extra_backward_passes),
                                 op.backward_kernels);
+    return time;
+  }
+
+  /// Priced by its chunks. States stay in the multiprocessor: inputs are read once and results are
+  /// written once.
+  OperatorTime named(std::size_t index, const Operator& op, Bytes moved) {
+    ChunkShape shape = chunk_shape(network(), op, load(index, op));
+    shape.moved = moved;
+    shape.launched = op.forward_kernels > 0;
+    if (traits(op).cost == CostClass::Recurrence) {
+      shape.key_heads =
+          sizes_.tensor(index, op.inputs[1]) / (shape.batch * shape.tokens * shape.key_size);
+    }
+    const NamedKernel& kernel = kernel_of(*context_.problem.framework, op);
+    OperatorTime time;
+    time.forward = chunk_time(chip(), kernel, shape, Pass::Forward);
+    time.backward = chunk_time(chip(), kernel, shape, Pass::Backward);
+    return time;
+  }
+
+  /// A product with every visible key, and a pass that reads the sums over heads and keeps the best.
+  OperatorTime scores(std::size_t index, const Operator& op) {
+    const ScoresShape shape = scores_shape(network(), op, load(index, op));
+    const DataType type = activation_type();
+    OperatorTime time;
+    time.forward = matmul(type, shape.product, rows(type, shape.product)) +
+                   pass_time({.single = 2.0}, shape.pairs, 1);
+    time.backward = 2.0 * time.forward;
     return time;
   }
 

@@ -29,19 +29,18 @@ namespace plansearch {
 
 namespace {
 
-/// The cost of a collective in a training step beyond an isolated one: launch and skew.
-Seconds in_step_latency(const PricingContext& context, CommunicationKind kind,
-                        const GroupSpan& span) {
-  return context.constants.collective_call +
-         context.constants.collective_rank * latency_steps(kind, span.local);
+/// Adds what a collective in a training step takes beyond an isolated one: launch and skew.
+CallPrice issued(const PricingContext& context, CommunicationKind kind,
+                 const CollectiveCost& cost) {
+  return {cost, context.constants.collective_call +
+                    context.constants.collective_rank * latency_steps(kind, cost.local_ranks)};
 }
 
 CallPrice compute_call(const PricingContext& context, CommunicationKind kind, Bytes bytes,
                        const ProcessGroup& group) {
-  const GroupSpan span = locate(*context.problem.cluster, group);
-  const Seconds issue = in_step_latency(context, kind, span);
-  return {collective_cost(*context.problem.cluster, kind, bytes, group, Contention::TrainingStep),
-          issue, span.nodes <= 1.0};
+  return issued(
+      context, kind,
+      collective_cost(*context.problem.cluster, kind, bytes, group, Contention::TrainingStep));
 }
 
 CallPrice compute_exchange(const PricingContext& context, const TokenDispatcher& dispatcher,
@@ -51,8 +50,9 @@ CallPrice compute_exchange(const PricingContext& context, const TokenDispatcher&
   const TokenSpread spread{static_cast<double>(routing.top_k), expected_boxes(routing, span.nodes),
                            expected_boxes(routing, span.ranks), dispatcher.fabric_share,
                            dispatcher.link_share};
-  return {exchange_cost(*context.problem.cluster, bytes, group, spread, Contention::TrainingStep),
-          in_step_latency(context, CommunicationKind::AllToAll, span), span.nodes <= 1.0};
+  return issued(
+      context, CommunicationKind::AllToAll,
+      exchange_cost(*context.problem.cluster, bytes, group, spread, Contention::TrainingStep));
 }
 
 /// Prices of all groups that a key has room for.
@@ -108,18 +108,18 @@ PhaseMessage price_message(const PricingContext& context, const DeviceMesh& mesh
   message.communication.elements = elements;
   message.bytes = wire_size(communication.wire, context.precision) * elements;
   message.purpose = purpose_of(communication);
-  message.overlap = overlap_class(communication);
   const bool tokens = exchanges_tokens(communication);
   const TokenDispatcher& dispatch = dispatcher_of(*context.problem.framework, dispatcher);
   const bool over_nodes = tokens && dispatch.path == TokenPath::Nodes;
   const Bytes moved = message.bytes * (tokens ? fullest : 1.0);
+  message.overlap = overlap_class(communication);
   const CallPrice call = over_nodes ? price_exchange(context, dispatch, moved, group)
                                     : price_call(context, communication.kind, moved, group);
   message.dispatcher = dispatcher;
   message.wire_bytes = call.cost.wire_bytes;
   message.time = call.cost.time + call.issue;
   message.transfer = call.cost.transfer;
-  message.one_domain = call.one_domain;
+  message.one_domain = call.cost.one_domain;
   message.between_nodes = group.span() > context.problem.cluster->accelerators_per_node;
   return message;
 }

@@ -31,8 +31,7 @@ struct PricingContext {
 /// One call of a collective inside a training step.
 struct CallPrice {
   CollectiveCost cost;
-  Seconds issue;           ///< launch and skew, beyond what an isolated call takes
-  bool one_domain = true;  ///< all ranks are joined by fast links
+  Seconds issue;  ///< launch and skew, beyond what an isolated call takes
 };
 /// The same calls come back under many plans: every thread keeps what it has priced.
 [[nodiscard]] CallPrice price_call(const PricingContext& context, CommunicationKind kind,

@@ -15,7 +15,6 @@
 #include <span>
 #include <utility>
 
-#include "evaluate/block/phase_message.hpp"
 #include "plan/primitives/recompute.hpp"
 
 namespace plansearch {
@@ -190,13 +189,10 @@ PlacedBlocks place_blocks(const PricingContext& context, const NetworkIndex& ind
 }
 
 ShardedStates keep_states(const PricingContext& context, const NetworkIndex& index,
-                          std::shared_ptr<const PlacedNetwork> placed, const PlanDegrees& plan,
-                          const DeviceMesh& mesh, const Placements* placements) {
+                          std::shared_ptr<const PlacedNetwork> placed, const PlacementRules& rules,
+                          const TensorPolicies& policies) {
   thread_local DerivationBuffers scratch;
   const Network& network = *context.problem.network;
-  const Framework& framework = *context.problem.framework;
-  const PlacementRules rules = placement_rules(network, plan, mesh, framework, placements);
-  const TensorPolicies policies = tensor_policies(plan, mesh, framework, context.problem.precision);
   ShardedStates states{std::move(placed), {}, {}};
   StageBlocks stages;
   for (std::size_t b = 0; b < network.blocks.size(); ++b) {
@@ -206,14 +202,14 @@ ShardedStates keep_states(const PricingContext& context, const NetworkIndex& ind
     place_block(block, index[b], rules, scratch.placement, b);
     scratch.demands.clear();
     derive_parameter_communication(
-        {network, block, index[b], rules, scratch.placement, framework.sharding}, policies,
-        *scratch.derivation, scratch.demands);
-    keep(context, mesh, block, scratch.demands, kept);
+        {network, block, index[b], rules, scratch.placement, context.problem.framework->sharding},
+        policies, *scratch.derivation, scratch.demands);
+    keep(context, rules.mesh, block, scratch.demands, kept);
     // Every block taken as a stage of its own: what would have to be reduced between them.
     if (!states.placed->blocks()[b].shared.empty()) stages.push_back({b});
   }
   for (const SharedGradient& shared : derive_shared_parameters(network, rules, stages, policies)) {
-    states.shared.push_back(at_step_end(context, mesh, shared.communication, shared.key));
+    states.shared.push_back(at_step_end(context, rules.mesh, shared.communication, shared.key));
   }
   return states;
 }

@@ -136,7 +136,7 @@ struct ShardedStates {
 
 [[nodiscard]] ShardedStates keep_states(const PricingContext& context, const NetworkIndex& index,
                                         std::shared_ptr<const PlacedNetwork> placed,
-                                        const PlanDegrees& plan, const DeviceMesh& mesh,
-                                        const Placements* placements = nullptr);
+                                        const PlacementRules& rules,
+                                        const TensorPolicies& policies);
 
 }  // namespace plansearch

@@ -7,7 +7,6 @@
 #include "evaluate/block/profile_maker.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <iterator>
 #include <utility>
 
@@ -77,9 +76,8 @@ const std::vector<RepeatedShares>& ProfileMaker::repeated(std::uint8_t modules) 
   plan.modules = modules;
   const SelectiveRecompute selective = selective_of(*context_.problem.framework, plan);
   auto made = std::make_unique<std::vector<RepeatedShares>>();
-  for (const Block& block : context_.problem.network->blocks) {
+  for (const Block& block : context_.problem.network->blocks)
     made->push_back(repeated_shares(block, selective));
-  }
   known.store(made.get(), std::memory_order_release);
   kept_shares_.push_back(std::move(made));
   return *kept_shares_.back();
@@ -90,7 +88,7 @@ ProfileMaker::PassForm ProfileMaker::pass_form(const PlanDegrees& plan) const {
 }
 
 bool ProfileMaker::joins(ScheduleId schedule) const {
-  return joins_passes(*context_.problem.framework, *context_.problem.network, schedule);
+  return joins_ && schedule_row(schedule).joins;
 }
 
 std::uint32_t ProfileMaker::number_of(const std::shared_ptr<const Placements>& placements) const {
@@ -143,8 +141,13 @@ std::shared_ptr<const ShardedStates> ProfileMaker::states(
     const std::shared_ptr<const Placements>& placements) const {
   const StatesKey key = states_key(plan, mesh, *context_.problem.framework, number_of(placements));
   return states_.get(key, [&] {
-    return std::make_shared<const ShardedStates>(keep_states(
-        context_, index_, placed(key, plan, mesh, placements.get()), plan, mesh, placements.get()));
+    const Problem& problem = context_.problem;
+    const TensorPolicies policies =
+        tensor_policies(plan, mesh, *problem.framework, problem.precision);
+    const PlacementRules rules =
+        placement_rules(*problem.network, plan, mesh, *problem.framework, placements.get());
+    return std::make_shared<const ShardedStates>(
+        keep_states(context_, index_, placed(key, plan, mesh, placements.get()), rules, policies));
   });
 }
 
@@ -182,9 +185,7 @@ std::shared_ptr<const LocalKernels> ProfileMaker::kernels(const PlacedNetwork& p
   return kernels_.get(KernelKey{placed.sizes, micro_batch}, [&] {
     auto kernels = std::make_shared<LocalKernels>();
     std::size_t operators = 0;
-    for (const Block& block : context_.problem.network->blocks) {
-      operators += block.operators.size();
-    }
+    for (const Block& block : context_.problem.network->blocks) operators += block.operators.size();
     kernels->blocks.reserve(placed.blocks().size());
     kernels->operators.reserve(operators);
     for_each_local_block(*placed.shared, micro_batch, 0, [&](const LocalBlock& local) {
@@ -206,9 +207,8 @@ std::shared_ptr<const LocalWork> ProfileMaker::work(
     for (const PlacedBlock& block : placed->blocks()) messages += block.messages.size();
     work->blocks.reserve(placed->blocks().size());
     work->messages.reserve(messages);
-    for (const PlacedBlock& block : placed->blocks()) {
+    for (const PlacedBlock& block : placed->blocks())
       add_block_messages(context_, block, micro_batch, dispatcher, *work);
-    }
     return work;
   });
 }
@@ -400,16 +400,15 @@ std::shared_ptr<ClassProfile> ProfileMaker::make(std::shared_ptr<const ShardedSt
   auto profile = std::make_shared<ClassProfile>();
   profile->made_for = plan;
   profile->maker = context_.id;
-  set_memory(memory(states->placed->shared, key.micro_batch, plan.modules), plan, *profile);
   profile->work = work(states->placed, key.micro_batch / key.pieces, plan.dispatcher);
+  set_memory(memory(states->placed->shared, key.micro_batch, plan.modules), plan, *profile);
   profile->states = std::move(states);
   profile->shared = profile->states->shared;
   profile->skew = key.form.leaves_node ? context_.constants.collective_skew_across_nodes
                                        : context_.constants.collective_skew;
   set_times(key, *profile);
-  for (std::size_t b = 0; b < profile->blocks.size(); ++b) {
+  for (std::size_t b = 0; b < profile->blocks.size(); ++b)
     profile->blocks[b].steps = profile->states->blocks[b].steps;
-  }
   return profile;
 }
 
@@ -434,9 +433,8 @@ void ProfileMaker::set_times(const ProfileKey& key, ClassProfile& profile) const
     }
     return made;
   });
-  for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
+  for (std::size_t b = 0; b < profile.blocks.size(); ++b)
     static_cast<BlockTimes&>(profile.blocks[b]) = times->blocks[b];
-  }
 }
 
 std::shared_ptr<const ClassProfile> ProfileMaker::profile(

@@ -7,7 +7,6 @@
 // Units: bytes, elements.
 // Checked by: tests/unit/evaluate/block_memory_test.cpp; docs/validation.md (allocator peaks)
 #include <algorithm>
-#include <optional>
 #include <span>
 
 #include "cost/kernels/kernel_shape.hpp"
@@ -197,7 +196,9 @@ class ActivationCounter : private SavedSizes {
     const Operator& op = block_.operators[i];
     if (traits(op).starts_backward) {
       memory.loss += saved;
-      memory.logits += local_.sizes.tensor(i, op.inputs.front()) * loss_share(i);
+      if (!rewrites_logits(i)) {
+        memory.logits += local_.sizes.tensor(i, op.inputs.front()) * loss_share(i);
+      }
     }
     memory.kept_for_weights += kept_for_weights(i);
     if (traits(op).second_operand == SecondOperand::Weight) {

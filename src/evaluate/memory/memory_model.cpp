@@ -19,7 +19,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "cost/kernels/kernel_shape.hpp"
 #include "evaluate/step/windowed_step.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/table.hpp"
@@ -116,6 +115,34 @@ void join_edges(const PricingInput& view, const GroupContent& content, BlockShar
     shares.saved += view.transform_of(content).port(passing).tile;
   }
 }
+
+}  // namespace
+
+void for_each_shared_edge(
+    const PricingInput& view, const GroupContent& content,
+    const std::function<void(const BlockPort& at, Bytes bytes, double copies)>& visit) {
+  struct Held {
+    BlockPort at;
+    Bytes bytes;
+    double copies;
+  };
+  for (const std::vector<PortHolders>& holders : content.edges.shared) {
+    std::vector<Held> held;
+    for (const PortHolders& holder : holders) {
+      for_each_holder(
+          view, content, {holder}, [&](const PortBytes& port, Recompute level, double copies) {
+            held.push_back({holder.at, port.kept[static_cast<std::size_t>(level)], copies});
+          });
+    }
+    const auto largest = std::max_element(
+        held.begin(), held.end(), [](const Held& a, const Held& b) { return a.bytes < b.bytes; });
+    if (largest == held.end()) continue;
+    largest->copies -= 1.0;  // the buffer
+    for (const Held& one : held) visit(one.at, one.bytes, one.copies);
+  }
+}
+
+namespace {
 
 BlockShares shares_of(const PricingInput& view, const GroupContent& content) {
   BlockShares shares;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "evaluate/step/pricing_input.hpp"
@@ -60,5 +61,11 @@ struct GroupBytes {
   Bytes for_weights;  ///< the part of it that the weight gradient reads
 };
 [[nodiscard]] GroupBytes group_bytes(const PricingInput& view, const GroupContent& content);
+
+/// Calls visit with the copies of blocks that hold no buffer of their own for a tensor of an edge,
+/// because another copy has it, and the bytes that each would keep.
+void for_each_shared_edge(
+    const PricingInput& view, const GroupContent& content,
+    const std::function<void(const BlockPort& at, Bytes bytes, double copies)>& visit);
 
 }  // namespace plansearch

@@ -106,6 +106,13 @@ double SavedSizes::loss_share(std::size_t index) const {
   return std::min(1.0, local_.sizes.tensor(product, input) / local_.sizes.tensor(index, logits));
 }
 
+bool SavedSizes::rewrites_logits(std::size_t index) const {
+  const Operator& op = block_.operators[index];
+  const OperatorPasses* passes = context_.passes.at(static_cast<std::size_t>(op.passes));
+  return op.passes == MemoryBound::Loss && passes != nullptr && passes->chunks == 1.0 &&
+         passes->keeps != KeptTensors::Separate;
+}
+
 Bytes SavedSizes::saved_part(std::size_t index, const Saved& saved, double share) const {
   if (share >= 1.0) return size_of(saved);
   const OperatorPasses* passes = context_.passes.at(static_cast<std::size_t>(MemoryBound::Loss));

@@ -42,6 +42,8 @@ class SavedSizes {
   /// The share of the tokens for which a loss has its own tensors at a time. A single kernel reads
   /// the logits and writes their gradients: it has none.
   [[nodiscard]] double loss_share(std::size_t index) const;
+  /// Whether one kernel writes the gradients of all logits in their place.
+  [[nodiscard]] bool rewrites_logits(std::size_t index) const;
   /// The bytes of a tensor that an operator saves, `share` of whose tokens have it. Logits of a
   /// loss that multiplies by itself are its own tensors, like all in fp32.
   [[nodiscard]] Bytes saved_part(std::size_t index, const Saved& saved, double share) const;

@@ -321,27 +321,27 @@ PlanDegrees BoundLadder::with_best_dispatcher(PlanDegrees plan) {
   return plan;
 }
 
-std::vector<std::uint8_t> BoundLadder::module_sets(const PlanDegrees& plan) {
-  std::vector<std::uint8_t> sets;
-  PlanDegrees tried = plan;
+/// Whether a plan that is legal with other modules is so with its own.
+bool BoundLadder::may_recompute(const PlanDegrees& plan) const {
+  return std::none_of(views_.on_modules.begin(), views_.on_modules.end(),
+                      [&](const auto& condition) { return condition.obstacle(plan).has_value(); });
+}
+
+PlanDegrees BoundLadder::with_least_kept(PlanDegrees plan) {
   const auto choices = views_.profiles.module_choices(placement(plan).placed, plan.micro_batch);
-  for (const ModuleChoice& choice : choices->sets) {
-    tried.modules = choice.modules;
-    if (!evaluator_.obstacle(tried)) sets.push_back(choice.modules);
+  for (auto choice = choices->sets.rbegin(); choice != choices->sets.rend(); ++choice) {
+    plan.modules = choice->modules;
+    if (may_recompute(plan)) return plan;
   }
-  return sets;
+  plan.modules = 0;
+  plan.recompute = Recompute::None;
+  return plan;
 }
 
 std::optional<ModuleFit> BoundLadder::modules_within(const PlanDegrees& plan, Bytes limit,
                                                      std::size_t first) {
   const auto choices = views_.profiles.module_choices(placement(plan).placed, plan.micro_batch);
   PlanDegrees tried = plan;
-  // The plan is legal with other modules.
-  const auto may_recompute = [&] {
-    return std::none_of(
-        views_.on_modules.begin(), views_.on_modules.end(),
-        [&](const auto& condition) { return condition.obstacle(tried).has_value(); });
-  };
   return with_saved(
       plan, [](std::size_t, BlockMemory&) {},
       [&](const PricingInput& view) -> std::optional<ModuleFit> {
@@ -349,7 +349,7 @@ std::optional<ModuleFit> BoundLadder::modules_within(const PlanDegrees& plan, By
         for (std::size_t i = first; i < choices->sets.size(); ++i) {
           if (!room.has_room(choices->sets[i])) continue;
           tried.modules = choices->sets[i].modules;
-          if (may_recompute()) return ModuleFit{i, tried.modules};
+          if (may_recompute(tried)) return ModuleFit{i, tried.modules};
         }
         return std::nullopt;
       });

@@ -46,7 +46,7 @@ struct ModuleFit {
 class BoundLadder {
  public:
   BoundLadder(const PlanEvaluator& evaluator, EvaluationWorkspace& workspace)
-      : evaluator_(evaluator), views_(evaluator.views()), workspace_(workspace) {}
+      : views_(evaluator.views()), workspace_(workspace) {}
 
   /// Raises `bound` rung by rung until `excludes(bound)`; returns whether a rung excluded the plan.
   template <typename Excludes>
@@ -70,15 +70,17 @@ class BoundLadder {
   /// The plan with the dispatcher, of those that searches try, whose exchanges kernels wait for
   /// least; where its order joins passes, with the fastest.
   [[nodiscard]] PlanDegrees with_best_dispatcher(PlanDegrees plan);
-  /// Sets of modules that a plan with selective recompute can name and that no other set beats in
-  /// both kernels and bytes, cheapest first.
-  [[nodiscard]] std::vector<std::uint8_t> module_sets(const PlanDegrees& plan);
-  /// The cheapest of them, from place `first` on, with which the plan needs no more than `limit`.
+  /// The plan with the set of modules that keeps least, of those that a legal plan with selective
+  /// recompute can name; without recomputation where there is none.
+  [[nodiscard]] PlanDegrees with_least_kept(PlanDegrees plan);
+  /// The cheapest set of modules, from place `first` on, with which the plan needs no more than
+  /// `limit`; places count sets that no other beats in both kernels and bytes, cheapest first.
   [[nodiscard]] std::optional<ModuleFit> modules_within(const PlanDegrees& plan, Bytes limit,
                                                         std::size_t first = 0);
 
  private:
   void raise(Rung rung, const PlanDegrees& plan, PlanBound& bound);
+  [[nodiscard]] bool may_recompute(const PlanDegrees& plan) const;
   [[nodiscard]] Seconds pass_time(const PlanDegrees& plan);
   [[nodiscard]] Bytes end_memory(const PlanDegrees& plan);
   [[nodiscard]] Bytes module_memory(const PlanDegrees& plan);
@@ -90,7 +92,6 @@ class BoundLadder {
   template <typename Change, typename Visit>
   auto with_saved(const PlanDegrees& plan, Change change, Visit visit);
 
-  const PlanEvaluator& evaluator_;
   const PlanViews& views_;
   EvaluationWorkspace& workspace_;
 };

@@ -10,8 +10,6 @@
 #include "evaluate/step/boundary.hpp"
 
 #include <algorithm>
-#include <numeric>
-#include <optional>
 
 #include "communication/redistribution/mesh_transfer.hpp"
 

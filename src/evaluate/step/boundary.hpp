@@ -5,7 +5,6 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "plansearch/cluster.hpp"

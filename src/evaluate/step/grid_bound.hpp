@@ -2,7 +2,6 @@
 // Least memory and step time of a plan by its degrees alone: no placement, kernel or communication.
 #pragma once
 
-#include <memory>
 #include <mutex>
 
 #include "evaluate/block/class_profile.hpp"

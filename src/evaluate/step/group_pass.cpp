@@ -249,6 +249,10 @@ bool PricingInput::joins() const {
   return joins_passes(*problem.framework, *problem.network, order.schedule);
 }
 
+OptimizerStart PricingInput::optimizer_start() const {
+  return plansearch::optimizer_start(*problem.framework, order.schedule);
+}
+
 PipelineShape PricingInput::shape() const {
   return pipeline_shape(*ground.transforms.front().degrees, *problem.framework, *problem.network);
 }

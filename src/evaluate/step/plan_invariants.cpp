@@ -114,6 +114,15 @@ double state_slices(const PricingInput& view, int position) {
   return degrees.shard_group > 0 ? std::min(degrees.shard_group, data) : data;
 }
 
+/// Whether a framework that shards by default runs on one device: its tensors are the same objects
+/// there, of one shard each.
+bool wraps_one_device(const PricingInput& view) {
+  const auto& usual = view.problem.framework->natural_degrees;
+  const auto zero = usual.find("zero");
+  return view.problem.gpus == 1 && zero != usual.end() &&
+         zero->second == static_cast<int>(ZeroStage::Parameters);
+}
+
 /// Per-step work of the host: a constant, and a share for every sharded parameter tensor and for
 /// every slice of one.
 Seconds host_time(const PricingInput& view, int position) {
@@ -128,7 +137,7 @@ Seconds host_time(const PricingInput& view, int position) {
   }
   const FrameworkConstants& constants = view.constants;
   const bool sharded = view.transform_at(position).degrees->zero != ZeroStage::None;
-  if (!sharded) return constants.host_step;
+  if (!sharded && !wraps_one_device(view)) return constants.host_step;
   return constants.host_step +
          (constants.host_parameter + constants.host_slice * state_slices(view, position)) * tensors;
 }

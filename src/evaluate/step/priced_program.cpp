@@ -14,7 +14,6 @@
 #include "evaluate/memory/memory_model.hpp"
 #include "evaluate/step/group_pass.hpp"
 #include "evaluate/step/step_collectives.hpp"
-#include "evaluate/step/step_model.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/table.hpp"
@@ -68,7 +67,7 @@ PipelineLinks links_of(const PricingInput& view) {
 
 StepEnd end_of(const PricingInput& view) {
   StepEnd end;
-  const OptimizerStart start = optimizer_start(*view.problem.framework, view.order.schedule);
+  const OptimizerStart start = view.optimizer_start();
   end.together = start == OptimizerStart::Together;
   if (just_in_time(view.problem)) end.reductions = ReductionTime::WithLastBackward;
   for (int p = 0; p < view.assignment().stages(); ++p) {

@@ -14,6 +14,7 @@
 #include "evaluate/block/class_profile.hpp"
 #include "evaluate/step/boundary.hpp"
 #include "plan/primitives/recompute.hpp"
+#include "plansearch/framework.hpp"
 #include "plansearch/plan.hpp"
 #include "schedule/simulation/closed_form.hpp"
 #include "schedule/simulation/simulator.hpp"
@@ -192,6 +193,7 @@ struct PricingInput : PricingContext {
   }
   [[nodiscard]] PipelineShape shape() const;
   /// Whether a forward and a backward that the order joins overlap.
+  [[nodiscard]] OptimizerStart optimizer_start() const;
   [[nodiscard]] bool joins() const;
   /// Passes of a micro-batch through each group, the differentiated one included.
   [[nodiscard]] double forwards() const { return static_cast<double>(problem.network->forwards); }

@@ -8,7 +8,6 @@
 #include "evaluate/step/step_collectives.hpp"
 
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "evaluate/states/host_update.hpp"

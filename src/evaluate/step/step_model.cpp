@@ -17,7 +17,6 @@
 #include "evaluate/step/group_pass.hpp"
 #include "evaluate/step/step_collectives.hpp"
 #include "evaluate/step/windowed_step.hpp"
-#include "plan/stages/pipeline_shape.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch {
@@ -278,7 +277,7 @@ Ticks least_pipeline(const PricingInput& view, OptimizerStart start,
 
 Seconds step_time_bound(const PricingInput& view, EvaluationWorkspace& workspace) {
   fill_durations(view, workspace);
-  const OptimizerStart start = optimizer_start(*view.problem.framework, view.order.schedule);
+  const OptimizerStart start = view.optimizer_start();
   const Seconds pipeline = to_seconds(least_pipeline(view, start, workspace));
   // Together: the slowest optimizer starts when the last device is through. Apart: the last device
   // through has an optimizer of its own, whichever that is.
@@ -297,7 +296,7 @@ StepResult step_time(const PricingInput& view, MakespanMethod method,
                      EvaluationWorkspace& workspace, const std::optional<PricedProgram>& program) {
   fill_durations(view, workspace);
   fill_work(view, workspace);
-  const OptimizerStart start = optimizer_start(*view.problem.framework, view.order.schedule);
+  const OptimizerStart start = view.optimizer_start();
   const StepSpan span = program             ? by_program(view, *program, start, workspace)
                         : view.order.window ? by_window(view, start, workspace)
                                             : by_order(view, method, start, workspace);

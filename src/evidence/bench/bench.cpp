@@ -6,7 +6,6 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
-#include <variant>
 
 #include "base/hash.hpp"
 #include "base/parallel.hpp"
@@ -15,7 +14,6 @@
 #include "plansearch/search.hpp"
 #include "plansearch/stop_token.hpp"
 #include "report/columns.hpp"
-#include "report/json_text.hpp"
 
 namespace plansearch {
 namespace {

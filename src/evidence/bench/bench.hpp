@@ -18,7 +18,6 @@ struct Clocks {
   double cpu = 0.0;
   double wall = 0.0;
 };
-/// Processor time of this thread.
 [[nodiscard]] Clocks thread_clocks();
 /// Processor time of all threads of the process.
 [[nodiscard]] Clocks process_clocks();

@@ -153,29 +153,6 @@ class Sample {
   mutable volatile double sink_ = 0.0;  ///< results are used: nothing can be optimised away
 };
 
-}  // namespace
-
-Clocks thread_clocks() {
-  return {seconds(CLOCK_THREAD_CPUTIME_ID), seconds(CLOCK_MONOTONIC)};
-}
-
-Clocks process_clocks() {
-  return {seconds(CLOCK_PROCESS_CPUTIME_ID), seconds(CLOCK_MONOTONIC)};
-}
-
-Clocks operator-(Clocks end, Clocks start) {
-  return {end.cpu - start.cpu, end.wall - start.wall};
-}
-
-std::vector<Rate> measure_rates(const std::string& name, const Problem& problem,
-                                const SearchSpace& space) {
-  std::vector<Rate> rates = Sample(problem, space).rates();
-  for (Rate& rate : rates) rate.problem = name;
-  return rates;
-}
-
-namespace {
-
 /// Stages as long as their layers over a little less than their devices, each a bit off.
 StageTable stage_table(int layers, int devices, int configurations) {
   std::vector<int> meshes;
@@ -199,6 +176,25 @@ StageTable stage_table(int layers, int devices, int configurations) {
 }
 
 }  // namespace
+
+Clocks thread_clocks() {
+  return {seconds(CLOCK_THREAD_CPUTIME_ID), seconds(CLOCK_MONOTONIC)};
+}
+
+Clocks process_clocks() {
+  return {seconds(CLOCK_PROCESS_CPUTIME_ID), seconds(CLOCK_MONOTONIC)};
+}
+
+Clocks operator-(Clocks end, Clocks start) {
+  return {end.cpu - start.cpu, end.wall - start.wall};
+}
+
+std::vector<Rate> measure_rates(const std::string& name, const Problem& problem,
+                                const SearchSpace& space) {
+  std::vector<Rate> rates = Sample(problem, space).rates();
+  for (Rate& rate : rates) rate.problem = name;
+  return rates;
+}
 
 std::vector<Rate> measure_stage_programs() {
   constexpr int kConfigurations = 5;

@@ -19,9 +19,8 @@ namespace {
 constexpr std::array<std::string_view, 4> kBeside{"statistics", ".bias", "norm1.", "norm2."};
 
 bool is_product(const PricedCommunication& line) {
-  return std::none_of(kBeside.begin(), kBeside.end(), [&](std::string_view word) {
-    return line.what.find(word) != std::string::npos;
-  });
+  return std::ranges::none_of(
+      kBeside, [&](std::string_view word) { return line.what.find(word) != std::string::npos; });
 }
 
 /// Launches and skew are outside of a closed form, and so is overlap.

@@ -101,7 +101,6 @@ Planned planned(const Problem& problem, const SearchRequest& request,
   return *best;
 }
 
-/// The three plans of one machine.
 struct ThreePlans {
   std::string first_plan;
   std::string last_plan;
@@ -213,7 +212,7 @@ Seconds layer_time(const ChoiceTables& tables, const BlockChoice& choice) {
       }
       return true;
     };
-    const auto found = std::find_if(launch.options.begin(), launch.options.end(), chosen);
+    const auto found = std::ranges::find_if(launch.options, chosen);
     options[n] = static_cast<std::size_t>(found - launch.options.begin());
   }
   return tables.sum(options, Recompute::None, Rings::Hidden);
@@ -235,9 +234,7 @@ void add_operators(const StudyContext& context, Figures& figures) {
                  .high = 1.0,
                  .source = std::string(kHere)});
     const auto& blocks = problem.network->blocks;
-    const auto layer = std::find_if(blocks.begin(), blocks.end(), [](const Block& block) {
-      return block.kind == BlockKind::Decoder;
-    });
+    const auto layer = std::ranges::find(blocks, BlockKind::Decoder, &Block::kind);
     // Time of one pass: reductions and updates of a step do not count.
     PlanDegrees endless = degrees;
     endless.micro_batches = std::numeric_limits<int>::max();

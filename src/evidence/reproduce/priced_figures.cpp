@@ -114,9 +114,8 @@ constexpr std::array kMeasures{
 }
 
 const Measure& measure_of(std::string_view id, const PublishedFigure& figure) {
-  const auto* found = std::find_if(kMeasures.begin(), kMeasures.end(), [&](const Measure& measure) {
-    return measure.name == figure.measure;
-  });
+  const auto* found = std::ranges::find_if(
+      kMeasures, [&](const Measure& measure) { return measure.name == figure.measure; });
   if (found != kMeasures.end()) return *found;
   fail(id, fmt::format("\"{}\" is not a measure", figure.measure));
 }
@@ -256,7 +255,7 @@ void add_priced(const StudyContext& context, Figures& figures) {
   std::vector<Question> requests;
   for (const std::string& id : figures.asked()) {
     const std::string& question = figures.at(id).question;
-    if (std::find(questions.begin(), questions.end(), question) != questions.end()) continue;
+    if (std::ranges::find(questions, question) != questions.end()) continue;
     questions.push_back(question);
     requests.push_back(read_question(id, question, context.data));
   }
@@ -264,7 +263,7 @@ void add_priced(const StudyContext& context, Figures& figures) {
   parallel_for(questions.size(), context.threads,
                [&](std::size_t i) { answers[i] = answer_of(requests[i], context, 1); });
   const auto answer = [&](std::string_view id) -> const PricedAnswer& {
-    const auto place = std::find(questions.begin(), questions.end(), figures.at(id).question);
+    const auto place = std::ranges::find(questions, figures.at(id).question);
     PLANSEARCH_CHECK(place != questions.end());
     return answers[static_cast<std::size_t>(place - questions.begin())];
   };

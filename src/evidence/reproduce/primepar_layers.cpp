@@ -21,17 +21,17 @@ constexpr std::int64_t kMore = 4;
 constexpr int kLargestGroup = 16;
 
 bool has_role(const Network& network, const Operator& op, DimRole role) {
-  return std::any_of(op.loop.begin(), op.loop.end(),
-                     [&](DimId dim) { return network.dimension(dim).role == role; });
+  return std::ranges::any_of(op.loop,
+                             [&](DimId dim) { return network.dimension(dim).role == role; });
 }
 
 /// The operators of a layer around its inner features, as a block of its own.
 class MlpCutter {
  public:
   explicit MlpCutter(const Network& whole)
-      : whole_(whole),
-        layer_(*std::find_if(whole.blocks.begin(), whole.blocks.end(),
-                             [](const Block& block) { return is_layer(block.kind); })) {}
+      : whole_(whole), layer_(*std::ranges::find_if(whole.blocks, [](const Block& block) {
+          return is_layer(block.kind);
+        })) {}
 
   Network run(std::int64_t layers) {
     block_.name = "mlp";
@@ -51,7 +51,7 @@ class MlpCutter {
  private:
   template <typename Id, typename T>
   Id renamed(Id id, const std::vector<T>& from, std::vector<T>& to, std::vector<Id>& known) {
-    const auto found = std::find(known.begin(), known.end(), id);
+    const auto found = std::ranges::find(known, id);
     const auto index = static_cast<std::uint32_t>(found - known.begin());
     if (found == known.end()) {
       known.push_back(id);
@@ -110,8 +110,8 @@ std::string words_of_products(const Network& network, std::string_view words) {
     const std::string_view name = one.substr(0, one.find(' '));
     if (!is_product_of_weights(network, name)) continue;
     const std::string_view sequence = one.substr(name.size() + 1);
-    auto known = std::find_if(by_sequence.begin(), by_sequence.end(),
-                              [&](const auto& entry) { return entry.first == sequence; });
+    auto known = std::ranges::find_if(by_sequence,
+                                      [&](const auto& entry) { return entry.first == sequence; });
     if (known == by_sequence.end()) known = by_sequence.insert(known, {sequence, {}});
     known->second += fmt::format("{}{}", known->second.empty() ? "" : ", ", name);
   }

@@ -125,7 +125,7 @@ void add_memory(std::string_view id, const Case& found, const PrimeparModel& mod
   }
   const std::vector<double>& possible = fitting.empty() ? all : fitting;
   if (possible.empty()) return;
-  const auto [least, most] = std::minmax_element(possible.begin(), possible.end());
+  const auto [least, most] = std::ranges::minmax_element(possible);
   ReproducedRow& row = figures.add(id, std::sqrt(*least * *most));
   row.least = *least;
   row.most = *most;

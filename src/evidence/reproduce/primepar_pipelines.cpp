@@ -159,7 +159,7 @@ void add_rows(const PrimeparModel& model, const std::vector<Times>& times, Figur
     const std::size_t fastest = fastest_of(one);
     if (fastest == best) right += 1.0;
     const std::string name = words(kDegrees.at(fastest));
-    if (std::find(found.begin(), found.end(), name) == found.end()) found.push_back(name);
+    if (std::ranges::find(found, name) == found.end()) found.push_back(name);
   }
   figures.add("fastest", right / static_cast<double>(times.size()),
               {model.shown, words(kDegrees.at(best)), fmt::format("{}", fmt::join(found, ", "))});

@@ -48,7 +48,7 @@ bool set_band(std::string_view text, ReproducedRow& row) {
 
 FigureKind read_kind(const io::CsvTable& table, const io::CsvRow& row) {
   const std::string& word = table.text(row, "kind");
-  const auto* found = std::find(kFigureKinds.begin(), kFigureKinds.end(), word);
+  const auto* found = std::ranges::find(kFigureKinds, word);
   if (found == kFigureKinds.end()) {
     table.fail(row, "kind", fmt::format("\"{}\" is not a kind of figure", word),
                fmt::format("one of {}", fmt::join(kFigureKinds, ", ")));
@@ -81,21 +81,8 @@ PublishedFigure read_figure(const io::CsvTable& table, const io::CsvRow& row) {
   return figure;
 }
 
-}  // namespace
-
-// Each is made in a file of its own.
-void add_alpa(const StudyContext& context, Figures& figures);
-void add_axonn(const StudyContext& context, Figures& figures);
-void add_hosoki_planner(const StudyContext& context, Figures& figures);
-void add_hosoki_pass(const StudyContext& context, Figures& figures);
-void add_nnscaler(const StudyContext& context, Figures& figures);
-void add_tensor3d(const StudyContext& context, Figures& figures);
-
-namespace {
-
 using Json = nlohmann::ordered_json;
 
-/// A row of one seed.
 struct SeedRow {
   std::string_view seed;
   ReproducedRow row;
@@ -210,6 +197,14 @@ std::string table(const ReproducedSeed& seed, const std::vector<SeedRow>& rows, 
 }
 
 }  // namespace
+
+// Each is made in a file of its own.
+void add_alpa(const StudyContext& context, Figures& figures);
+void add_axonn(const StudyContext& context, Figures& figures);
+void add_hosoki_planner(const StudyContext& context, Figures& figures);
+void add_hosoki_pass(const StudyContext& context, Figures& figures);
+void add_nnscaler(const StudyContext& context, Figures& figures);
+void add_tensor3d(const StudyContext& context, Figures& figures);
 
 const std::vector<ReproducedSeed>& reproduced_seeds() {
   static const std::vector<ReproducedSeed> kSeeds{

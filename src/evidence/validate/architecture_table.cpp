@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "evidence/validate/architecture_table.hpp"
+#include "evidence/validate/run_prediction.hpp"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <cctype>
 
 #include "base/names.hpp"
+#include "evidence/validate/lookup.hpp"
 #include "io/model/model_sections.hpp"
-#include "plansearch/degree_table.hpp"
 
 namespace plansearch {
 namespace {
@@ -80,11 +80,8 @@ std::vector<std::string> words(const Node& node, std::string_view key) {
 void read_settings(const Node& node, ArchitectureEntry& entry) {
   for (const Node::Entry& column : node.entries()) {
     const std::string text = column.value.text();
-    const auto setting =
-        std::find_if(setting_table().begin(), setting_table().end(),
-                     [&](const SettingRow& row) { return row.column == column.key; });
-    const auto degree = std::find_if(degree_table().begin(), degree_table().end(),
-                                     [&](const DegreeRow& row) { return row.key == column.key; });
+    const auto setting = std::ranges::find(setting_table(), column.key, &SettingRow::column);
+    const auto degree = std::ranges::find(degree_table(), column.key, &DegreeRow::key);
     if (setting != setting_table().end()) {
       const std::string problem = setting_problem(*setting, text);
       if (!problem.empty()) column.value.fail(problem);
@@ -93,8 +90,7 @@ void read_settings(const Node& node, ArchitectureEntry& entry) {
       const auto value = parse_value(degree->degree, text);
       if (!value) column.value.fail("must be " + legal_text(degree->degree));
       entry.degrees.pin(degree->degree, *value);
-    } else if (std::find(kOtherColumns.begin(), kOtherColumns.end(), column.key) !=
-               kOtherColumns.end()) {
+    } else if (std::ranges::find(kOtherColumns, column.key) != kOtherColumns.end()) {
       entry.others[column.key] = text;
     } else {
       throw InputError(column.where,
@@ -118,6 +114,7 @@ ArchitectureEntry read_entry(const Node& node, const ModelFinder& find_model) {
       }
     }
   }
+  entry.text_has = words(node, "text_has");
   entry.label_has = words(node, "label_has");
   entry.label_lacks = words(node, "label_lacks");
   if (const auto model = node.find("model")) entry.like = find_model(model->text());
@@ -142,21 +139,26 @@ bool same_sizes(const RunRecord& run, const ModelDescription& model) {
   if (run.heads != model.attention.heads) return false;
   const bool sparse = model.moe.has_value();
   if (run.experts.has_value() != sparse) return false;
-  if (!sparse) return !run.ffn || *run.ffn == model.mlp.width;
+  if (!sparse) return !run.ffn || model.graph || *run.ffn == model.mlp.width;
   return *run.experts == model.moe->experts && run.top_k == model.moe->top_k &&
          run.expert_width == model.moe->expert_width;
 }
 
 bool holds(const ArchitectureEntry& entry, const RunRecord& run) {
   for (const auto& [column, values] : entry.columns) {
-    if (std::find(values.begin(), values.end(), run.cell(column)) == values.end()) return false;
+    if (std::ranges::find(values, run.cell(column)) == values.end()) return false;
   }
-  const auto in_label = [&](const std::string& part) { return contains(run.model, part); };
-  if (!entry.label_has.empty() &&
-      std::none_of(entry.label_has.begin(), entry.label_has.end(), in_label)) {
+  const auto in_text = [&](const std::string& part) {
+    return contains(run.model, part) || contains(run.cell("source"), part) ||
+           contains(run.cell("schedule"), part);
+  };
+  if (!entry.text_has.empty() &&
+      std::none_of(entry.text_has.begin(), entry.text_has.end(), in_text)) {
     return false;
   }
-  if (std::any_of(entry.label_lacks.begin(), entry.label_lacks.end(), in_label)) return false;
+  const auto in_label = [&](const std::string& part) { return contains(run.model, part); };
+  if (!entry.label_has.empty() && std::ranges::none_of(entry.label_has, in_label)) return false;
+  if (std::ranges::any_of(entry.label_lacks, in_label)) return false;
   return !entry.like || same_sizes(run, *entry.like);
 }
 
@@ -227,6 +229,25 @@ ScheduleWords read_schedule_words(const io::Node& node) {
   return words;
 }
 
+std::optional<ModelDescription> ArchitectureTable::named_network(const RunRecord& run) const {
+  const std::string reason = named.reason_against(run.model);
+  if (reason.empty()) return std::nullopt;
+  const std::string name(trimmed(std::string_view(run.model).substr(0, run.model.find('('))));
+  std::optional<ModelDescription> network;
+  try {
+    if (find_model) network = find_model(name);
+  } catch (const InputError& error) {
+    if (!is_of_row(error)) throw;
+  }
+  if (!network) {
+    throw refusal(fmt::format("{} is not the network that its columns describe: {}", name, reason));
+  }
+  if (!same_sizes(run, *network)) {
+    throw refusal(fmt::format("the row has other sizes than {}", network->name));
+  }
+  return network;
+}
+
 ArchitectureTable read_architectures(const std::filesystem::path& path,
                                      const ModelFinder& find_model) {
   const io::Document document = io::Document::read(path);
@@ -250,8 +271,12 @@ ArchitectureTable read_architectures(const std::filesystem::path& path,
 }
 
 ArchitectureTable shipped_architectures(const ShippedData& data) {
-  return read_architectures(data.directory() / "validation" / "architectures.yaml",
-                            [&](std::string_view name) { return data.model(name).description; });
+  const ModelFinder find = [data](std::string_view name) { return data.model(name).description; };
+  ArchitectureTable table =
+      read_architectures(data.directory() / "validation" / "architectures.yaml", find);
+  table.named = io::NetworkNames(data.directory() / "models" / "families");
+  table.find_model = find;
+  return table;
 }
 
 }  // namespace plansearch

@@ -15,6 +15,7 @@
 #include "cost/kernels/compute_cost.hpp"
 #include "evidence/validate/lookup.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/stop_token.hpp"
 
 namespace plansearch {
 namespace {
@@ -128,9 +129,8 @@ class Predictor {
     const AttentionKernel* kernel = chip.kernels.find_attention(name.empty() ? "serving" : name);
     if (kernel == nullptr && name.empty()) {
       if (kernels.empty()) return nullptr;
-      const auto trains =
-          std::find_if(kernels.begin(), kernels.end(),
-                       [](const AttentionKernel& one) { return one.backward.has_value(); });
+      const auto trains = std::ranges::find_if(
+          kernels, [](const AttentionKernel& one) { return one.backward.has_value(); });
       kernel = trains == kernels.end() ? &kernels.front() : &*trains;
     }
     if (kernel == nullptr || (!forward && !kernel->backward)) {
@@ -221,8 +221,7 @@ constexpr std::array kKinds{KindRow{TableKind::Runs, "runs"},
                             KindRow{TableKind::Stream, "stream", &Predictor::stream}};
 
 const KindRow& row_of(TableKind kind) {
-  const auto* found = std::find_if(kKinds.begin(), kKinds.end(),
-                                   [&](const KindRow& row) { return row.kind == kind; });
+  const auto* found = std::ranges::find(kKinds, kind, &KindRow::kind);
   PLANSEARCH_CHECK(found != kKinds.end());
   return *found;
 }
@@ -275,6 +274,7 @@ std::vector<KernelRow> kernel_rows(const io::CsvTable& table,
   std::vector<KernelRow> rows;
   rows.reserve(table.rows().size());
   for (const io::CsvRow& cells : table.rows()) {
+    check_stop();
     KernelRow row;
     row.line = cells.line;
     row.cells = table.cells(cells);

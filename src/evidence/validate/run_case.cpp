@@ -42,8 +42,7 @@ void take_sizes(const RunRecord& run, const ArchitectureTable& table, ModelDescr
   model.attention.head_size =
       run.head_size.value_or(std::max<std::int64_t>(1, run.hidden / run.heads));
   model.embedding.vocab = run.vocab.value_or(table.default_vocab);
-  const auto* mlp = std::find_if(kMlps.begin(), kMlps.end(),
-                                 [&](const MlpWord& known) { return known.word == run.mlp; });
+  const auto* mlp = std::ranges::find(kMlps, run.mlp, &MlpWord::word);
   if (mlp == kMlps.end()) {
     throw refusal(fmt::format("mlp \"{}\" is none of gelu, gated, squared-relu", run.mlp));
   }
@@ -61,6 +60,13 @@ void take_sizes(const RunRecord& run, const ArchitectureTable& table, ModelDescr
 /// Everything but sizes and training from a published model of the same sizes.
 ModelDescription switches_of(const ModelDescription& like, const ModelDescription& known) {
   ModelDescription model = known;
+  if (!like.list.empty() || like.attention.index) {  // columns cannot say the rest
+    model = like;
+    model.name = known.name;
+    model.source = known.source;
+    model.training = known.training;
+    return model;
+  }
   model.attention = like.attention;
   model.stack = like.stack;
   model.norm = like.norm;
@@ -106,6 +112,16 @@ ModelDescription describe(const RunRecord& run, const ArchitectureTable& table, 
     }
     return model;
   }
+  if (const auto named = table.named_network(run)) {
+    const TrainingDefaults training = model.training;
+    model = *named;
+    model.training.seq_len = training.seq_len;
+    model.training.global_batch = training.global_batch;
+    // Its operators are those of the file; a fused kernel is among them.
+    if (result.question.attention == "flash") result.question.attention.reset();
+    result.filled.push_back(fmt::format("network of {}", model.name));
+    return model;
+  }
   model.name = run.model.empty() ? run.id : run.model;
   model.source = run.cell("source");
   take_sizes(run, table, model);
@@ -134,9 +150,7 @@ void pin_word(Degree degree, const std::string& column, const std::string& word,
               PinnedDegrees& pinned) {
   if (word.empty()) return;
   const auto value = parse_value(degree, word);
-  if (!value) {
-    throw refusal(fmt::format("{} \"{}\" is not {}", column, word, legal_text(degree)));
-  }
+  if (!value) throw refusal(fmt::format("{} \"{}\" is not {}", column, word, legal_text(degree)));
   pinned.pin(degree, *value);
 }
 

@@ -238,12 +238,13 @@ class GroupPricer {
   }
 
   [[nodiscard]] SitedTime at_site(const std::vector<PossiblePlan>& plans, const SiteEffect& site,
-                                  double batch_share) const {
+                                  const RunCase& run_case) const {
     ErrorModel errors = errors_;
+    errors.borrowed = std::hypot(errors.borrowed, run_case.open_precision);
     errors.site = site.spread;
     errors.scatter = site.scatter;
     const RelativeInterval interval = mixed_interval(plans, errors, evaluator_.problem().gpus);
-    const Seconds time = plans.front().estimate.step.total() * (batch_share * site.factor);
+    const Seconds time = plans.front().estimate.step.total() * (run_case.batch_share * site.factor);
     return {time, time * interval.p10, time * interval.p90};
   }
 
@@ -252,12 +253,10 @@ class GroupPricer {
     const Problem& problem = evaluator_.problem();
     const RowSites sites = sites_.of(run, *problem.cluster, *problem.framework);
     const Estimate& estimate = plans.front().estimate;
-    const auto at = [&](const SiteEffect& site) {
-      return at_site(plans, site, run_case.batch_share);
-    };
+    const auto at = [&](const SiteEffect& site) { return at_site(plans, site, run_case); };
     // The factor of its own site was measured with the switches that it has.
     if (sites.own) {
-      prediction.at_sites[0] = at_site({plans.front()}, *sites.own, run_case.batch_share);
+      prediction.at_sites[0] = at_site({plans.front()}, *sites.own, run_case);
     }
     prediction.at_sites[1] = at(sites.typical);
     prediction.at_sites[2] = at(sites.left_out);

@@ -4,17 +4,23 @@
 
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "evidence/validate/architecture_table.hpp"
 #include "evidence/validate/run_record.hpp"
+#include "io/document/document.hpp"
+#include "io/model/network_names.hpp"
+#include "plansearch/chip_software.hpp"
 #include "plansearch/cluster.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/degrees.hpp"
 #include "plansearch/evaluation.hpp"
 #include "plansearch/evaluator.hpp"
@@ -24,10 +30,75 @@
 #include "plansearch/model_description.hpp"
 #include "plansearch/problem_request.hpp"
 #include "plansearch/quantity.hpp"
+#include "plansearch/schedule_id.hpp"
+#include "plansearch/setting_table.hpp"
+#include "plansearch/shipped_data.hpp"
 #include "plansearch/site.hpp"
 #include "plansearch/switch_priors.hpp"
 
 namespace plansearch {
+
+struct ArchitectureEntry {
+  std::string name;
+  std::map<std::string, std::vector<std::string>> columns;  ///< column, values it may have
+  std::vector<std::string> text_has;     ///< ... in the label, the source or the schedule
+  std::vector<std::string> label_has;    ///< one of these must occur in the label
+  std::vector<std::string> label_lacks;  ///< none of these may
+  /// Shipped model whose remaining switches are taken when its sizes are the row's.
+  std::optional<ModelDescription> like;
+  /// Each replaces what the columns and earlier entries gave.
+  std::vector<std::function<void(ModelDescription&)>> facts;
+  bool unfused_only = false;  ///< its attention, whatever the column says
+  /// Values of columns that the row leaves empty: settings as flags write them, degrees.
+  std::vector<std::pair<const SettingRow*, std::string>> settings;
+  bool replaces = false;  ///< the settings hold whatever the row says: its table has them wrong
+  PinnedDegrees degrees;
+  std::map<std::string, std::string, std::less<>> others{};  ///< of kOtherColumns
+  std::string inexpressible;                                 ///< not empty: why no description fits
+};
+
+/// Columns of runs that entries may fill besides settings and degrees: the framework as it was then
+/// (the name of a shipped one), layers of every chunk (run_prediction.hpp), whether forwards run
+/// beside backwards, whose memory was read.
+inline constexpr std::array<std::string_view, 4> kOtherColumns{"release", "stage_layers",
+                                                               "expert_overlap", "mem_rank"};
+
+/// Names of pipeline orders in tables of runs (`schedules:`).
+struct ScheduleWords {
+  std::map<std::string, ScheduleId, std::less<>> orders;  ///< by words, in lower case
+  std::set<std::string, std::less<>> remarks;             ///< parts that change no order
+
+  /// Text in brackets is a remark, parts behind commas and semicolons have to be known ones.
+  [[nodiscard]] std::optional<ScheduleId> find(std::string_view text) const;
+};
+
+[[nodiscard]] ScheduleWords read_schedule_words(const io::Node& node);
+
+struct ArchitectureTable {
+  std::int64_t default_vocab = 0;
+  std::map<std::string, MemoryRank, std::less<>> memory_figures;  ///< by framework
+  std::vector<ArchitectureEntry> entries;
+  ScheduleWords schedules{};
+  io::NetworkNames named{};  ///< networks that columns do not describe
+  ModelFinder find_model{};  ///< of those, the ones that ship; empty: none does
+
+  /// The network that the row's label names, where its columns do not describe it. InputError
+  /// without a place where it does not ship, or has other sizes than the row.
+  [[nodiscard]] std::optional<ModelDescription> named_network(const RunRecord& run) const;
+
+  /// The worst stage where nothing is known of the framework.
+  [[nodiscard]] MemoryRank memory_figure(std::string_view framework) const;
+  /// The row's cell of one of kOtherColumns, else what the last entry that holds says of it.
+  [[nodiscard]] std::string cell(const RunRecord& run, const std::string& column) const;
+  /// Entries that hold for the row, first to last.
+  [[nodiscard]] std::vector<const ArchitectureEntry*> matching(const RunRecord& run) const;
+};
+
+[[nodiscard]] ArchitectureTable read_architectures(const std::filesystem::path& path,
+                                                   const ModelFinder& find_model);
+
+/// validation/architectures.yaml of the shipped data.
+[[nodiscard]] ArchitectureTable shipped_architectures(const ShippedData& data);
 
 /// A row's network and plan, as a question that is settled as anybody's.
 struct RunCase {
@@ -48,6 +119,8 @@ struct RunCase {
   std::vector<std::string> filled;  ///< values that the columns do not give, and who gave them
   /// Sequences of the row over sequences of the plan: below 1 when the last micro-batch is partial.
   double batch_share = 1.0;
+  /// Deviation of ln(step) between the number formats that the row may mean.
+  double open_precision = 0.0;
 };
 
 /// The framework of the row as it was then: a column, an entry, else the row's own.
@@ -75,9 +148,10 @@ struct RunCase {
 struct ProfileFinder {
   std::function<Cluster(std::string_view)> cluster;
   std::function<Framework(std::string_view)> framework;
-  SiteTable sites{};      ///< measured ones; none: predictions are at factor 1
-  std::string site{};     ///< of rows that name none; empty: a typical one
-  SwitchPriors priors{};  ///< of switches that rows leave out; none: as the framework has them
+  SiteTable sites{};          ///< measured ones; none: predictions are at factor 1
+  std::string site{};         ///< of rows that name none; empty: a typical one
+  SwitchPriors priors{};      ///< of switches that rows leave out; none: as the framework has them
+  ChipSoftwareTable chips{};  ///< the software of chips, where rows do not say it
 };
 
 enum class Verdict : std::uint8_t {
@@ -88,7 +162,6 @@ enum class Verdict : std::uint8_t {
 };
 [[nodiscard]] std::string_view to_text(Verdict verdict);
 
-/// A step at one site.
 struct SitedTime {
   Seconds time;
   Seconds p10;

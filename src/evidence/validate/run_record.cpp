@@ -8,7 +8,6 @@
 #include <limits>
 
 #include "io/model/model_sections.hpp"
-#include "plansearch/degree_table.hpp"
 #include "plansearch/setting_table.hpp"
 
 namespace plansearch {
@@ -193,7 +192,7 @@ constexpr std::array kOwnFields{Setting::Hardware, Setting::Model, Setting::Fram
 
 void read_settings(const RowReader& row, RunRecord& run) {
   for (const SettingRow& setting : setting_table()) {
-    const auto* own = std::find(kOwnFields.begin(), kOwnFields.end(), setting.setting);
+    const auto* own = std::ranges::find(kOwnFields, setting.setting);
     if (setting.column.empty() || own != kOwnFields.end()) continue;
     const std::string& cell = row.text(setting.column);
     if (cell.empty()) continue;
@@ -262,7 +261,7 @@ void require_all_columns(const io::CsvTable& table) {
   for (const std::string_view column : kRequired) {
     if (lacks(column)) missing.push_back(column);
   }
-  if (!std::all_of(kSizeColumns.begin(), kSizeColumns.end(), lacks)) {
+  if (!std::ranges::all_of(kSizeColumns, lacks)) {
     for (const std::string_view column : kSizeColumns) {
       if (lacks(column)) missing.push_back(column);
     }
@@ -328,14 +327,14 @@ std::vector<RunRecord> read_runs(const io::CsvTable& table, const ModelFinder& f
 
 std::vector<std::string> unread_columns(const io::CsvTable& table) {
   const auto is_in = [](const auto& list, const std::string& column) {
-    return std::find(list.begin(), list.end(), column) != list.end();
+    return std::ranges::find(list, column) != list.end();
   };
   std::vector<std::string> unread;
   for (const std::string& column : table.header()) {
-    const bool setting = std::any_of(setting_table().begin(), setting_table().end(),
-                                     [&](const SettingRow& row) { return row.column == column; });
-    const bool degree = std::any_of(degree_table().begin(), degree_table().end(),
-                                    [&](const DegreeRow& row) { return row.key == column; });
+    const bool setting = std::ranges::any_of(
+        setting_table(), [&](const SettingRow& row) { return row.column == column; });
+    const bool degree = std::ranges::any_of(
+        degree_table(), [&](const DegreeRow& row) { return row.key == column; });
     const bool read = setting || degree || is_in(kRequired, column) ||
                       is_in(kSizeColumns, column) || is_in(kOthers, column);
     if (!read) unread.push_back(column);

@@ -56,7 +56,6 @@ class TableProblems {
   std::vector<InputError> problems_;
 };
 
-/// How a run ended.
 enum class Outcome : std::uint8_t {
   Measured,     ///< it ran
   OutOfMemory,  ///< it ran out of device memory

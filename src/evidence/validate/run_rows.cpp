@@ -168,8 +168,7 @@ std::string parts_text(const StepTimeBreakdown& parts) {
     shares.emplace_back(parts.exposed[i],
                         fmt::format("exposed {} communication", to_text(static_cast<Purpose>(i))));
   }
-  std::stable_sort(shares.begin(), shares.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::ranges::stable_sort(shares, [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<std::string> listed;
   for (const auto& [time, name] : shares) {
     const double share = time / parts.total();

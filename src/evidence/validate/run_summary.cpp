@@ -12,7 +12,6 @@
 
 #include "base/names.hpp"
 #include "report/columns.hpp"
-#include "report/json_text.hpp"
 
 namespace plansearch {
 namespace {
@@ -94,7 +93,7 @@ GroupSummary summarise(const Runs& runs, const std::string& by, const RowGroup& 
   const auto inexpressible = [&](std::size_t row) {
     return runs[row].predicted.verdict == Verdict::Inexpressible;
   };
-  const auto unpriced = std::count_if(group.rows.begin(), group.rows.end(), inexpressible);
+  const auto unpriced = std::ranges::count_if(group.rows, inexpressible);
   return {.by = by,
           .value = group.value,
           .rows = group.rows.size(),
@@ -123,7 +122,7 @@ const std::vector<GroupSummary>& groups_of(const RunReport& report) {
 
 const GroupSummary* without_suspects(const RunReport& report, const GroupSummary& group) {
   const auto& groups = report.sets[1].groups;
-  const auto same = std::find_if(groups.begin(), groups.end(), [&](const GroupSummary& other) {
+  const auto same = std::ranges::find_if(groups, [&](const GroupSummary& other) {
     return other.by == group.by && other.value == group.value;
   });
   return same == groups.end() ? nullptr : &*same;
@@ -227,9 +226,8 @@ std::string opening(const RunReport& report) {
   if (report.min_mfu > 0.0) {
     text += fmt::format("; step times below {:.1f} % MFU left out", 100.0 * report.min_mfu);
   }
-  const auto chosen =
-      std::count_if(report.runs.begin(), report.runs.end(),
-                    [](const PredictedRun& row) { return row.predicted.chosen_micro_batch; });
+  const auto chosen = std::ranges::count_if(
+      report.runs, [](const PredictedRun& row) { return row.predicted.chosen_micro_batch; });
   if (chosen > 0) {
     text += fmt::format("\n{} row{} without a micro-batch: predicted at the fastest that fits",
                         chosen, chosen == 1 ? "" : "s");
@@ -264,7 +262,6 @@ Json feasibility_json(const FeasibilitySummary& f) {
           {"failed_called_feasible", f.failed_called_feasible}};
 }
 
-/// One entry of summary[].
 Json summary_json(const std::string& set, const GroupSummary& group) {
   Json memory = Json::object();
   for (std::size_t kind = 0; kind < kMemoryKindCount; ++kind) {

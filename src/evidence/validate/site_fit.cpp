@@ -96,7 +96,7 @@ RunSites::RunSites(const SiteTable& sites, const std::string& asked) : sites_(si
 const MeasuredSite* RunSites::measured(const RunRecord& run) const {
   const std::string& named = run.cell("site");
   if (named.empty()) return site_of(sites_, run.cell("source"), run.hardware);
-  const auto found = std::find_if(sites_.begin(), sites_.end(), [&](const MeasuredSite& site) {
+  const auto found = std::ranges::find_if(sites_, [&](const MeasuredSite& site) {
     return canonical_name(site.name) == canonical_name(named);
   });
   return found == sites_.end() ? nullptr : &*found;

@@ -48,7 +48,7 @@ double mean(std::span<const double> values) {
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0.0;
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   return quantile(values, 0.5);
 }
 
@@ -84,7 +84,7 @@ ErrorSummary summarise_errors(std::span<const double> relative_errors) {
   if (relative_errors.empty()) return summary;
   std::vector<double> absolute;
   for (const double error : relative_errors) absolute.push_back(std::abs(error));
-  std::sort(absolute.begin(), absolute.end());
+  std::ranges::sort(absolute);
   summary.mean = mean(absolute);
   summary.median = quantile(absolute, 0.5);
   summary.p90 = quantile(absolute, 0.9);

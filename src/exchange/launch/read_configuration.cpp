@@ -66,8 +66,7 @@ const Exporter& best_target(const exporters::Targets& targets, const FoundKeys& 
     best = exporter;
   }
   if (best != nullptr) return *best;
-  const std::string where = found.keys.empty() ? std::string() : found.keys.front().where.file;
-  throw InputError({where, 0, 0},
+  throw InputError({found.file, 0, 0},
                    called.empty() ? "no key of a known framework is in it"
                                   : fmt::format("no key of {} is in it", called),
                    fmt::format("--from {}: launch scripts and configurations of these are read",

@@ -23,6 +23,7 @@ struct FoundKey {
 };
 
 struct FoundKeys {
+  std::string file;                   ///< the first one
   std::vector<FoundKey> keys;         ///< in the order in which they take effect
   std::vector<FoundKey> conditional;  ///< flags behind unknown conditions
   std::optional<int> gpus;            ///< as the launcher says

@@ -2,9 +2,9 @@
 // Flags of the program that launch scripts start, and how many processes its launcher makes.
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "base/names.hpp"
+#include "base/parse_as.hpp"
 #include "base/ranges.hpp"
 #include "exchange/launch/read_configuration.hpp"
 #include "exchange/launch/shell_script.hpp"
@@ -148,10 +148,8 @@ class FlagReader {
 };
 
 std::optional<int> positive(std::string_view text) {
-  int value = 0;
-  const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = end.ec == std::errc() && end.ptr == text.data() + text.size();
-  return whole && value > 0 && value < 10'000'000 ? std::optional(value) : std::nullopt;
+  const auto value = parse_as<int>(text);
+  return value && *value > 0 && *value < 10'000'000 ? value : std::nullopt;
 }
 
 /// Nodes and processes on each, under the names that launchers and scripts have for them.

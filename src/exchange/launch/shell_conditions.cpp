@@ -2,20 +2,12 @@
 // Arithmetic and tests of a shell, as far as their operands are known.
 
 #include <algorithm>
-#include <charconv>
 
+#include "base/parse_as.hpp"
 #include "exchange/launch/shell_script.hpp"
 
 namespace plansearch::importers {
 namespace {
-
-std::optional<std::int64_t> number_of(std::string_view text) {
-  std::int64_t value = 0;
-  const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || end.ec != std::errc() || end.ptr != text.data() + text.size())
-    return std::nullopt;
-  return value;
-}
 
 /// Recursive descent: sums of products of numbers, names and brackets.
 class Arithmetic {
@@ -88,9 +80,9 @@ class Arithmetic {
       ++next_;
     const std::string_view word = text_.substr(begin, next_ - begin);
     if (braces && !take('}')) return std::nullopt;
-    if (const auto number = number_of(word)) return number;
+    if (const auto number = parse_as<std::int64_t>(word)) return number;
     const auto variable = variable_text(variables_, word);
-    return variable ? number_of(variable->text) : std::nullopt;
+    return variable ? parse_as<std::int64_t>(variable->text) : std::nullopt;
   }
 
   std::string_view text_;
@@ -103,7 +95,7 @@ std::optional<bool> compared(const std::string& operation, const std::string& le
                              const std::string& right) {
   if (operation == "=" || operation == "==") return matches_pattern(left, right);
   if (operation == "!=") return !matches_pattern(left, right);
-  const auto a = number_of(left), b = number_of(right);
+  const auto a = parse_as<std::int64_t>(left), b = parse_as<std::int64_t>(right);
   if (!a || !b) return std::nullopt;
   if (operation == "-eq") return *a == *b;
   if (operation == "-ne") return *a != *b;

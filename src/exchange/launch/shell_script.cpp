@@ -9,7 +9,6 @@
 namespace plansearch::importers {
 namespace {
 
-/// Whether commands run.
 enum class Runs { Yes, Maybe, No };
 
 Runs both(Runs a, Runs b) {
@@ -56,12 +55,10 @@ class ScriptReader {
 
  private:
   [[nodiscard]] Runs runs() const {
-    Runs all = list_;
-    for (const Block& block : blocks_) {
-      all = both(all, block.outside);
-      if (!block.condition) all = both(all, block.branch);
-    }
-    return all;
+    if (blocks_.empty()) return list_;
+    const Block& block = blocks_.back();  // `outside` is of all blocks around it
+    const Runs all = both(list_, block.outside);
+    return block.condition ? all : both(all, block.branch);
   }
 
   /// One simple command, or what separates two of them.
@@ -218,8 +215,7 @@ class ScriptReader {
   }
 
   [[nodiscard]] std::optional<bool> status(const ShellCommand& found) const {
-    std::vector<std::string> words;
-    for (const MarkedText& word : found.words) words.push_back(word.text);
+    std::vector<std::string> words = transformed(found.words, &MarkedText::text);
     bool negated = false;
     if (words.front() == "!" && words.size() > 1) {
       words.erase(words.begin());

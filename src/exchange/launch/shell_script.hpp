@@ -88,11 +88,11 @@ struct ShellWord {
 class ShellWords {
  public:
   ShellWords(const MarkedText& source, const Variables& variables)
-      : source_(source), variables_(variables) {}
+      : source_(source), variables_(variables), end_(source.text.size()) {}
 
-  [[nodiscard]] bool at_end() const { return next_ >= source_.text.size(); }
+  [[nodiscard]] bool at_end() const { return next_ >= end_; }
   [[nodiscard]] char peek(std::size_t ahead = 0) const {
-    return next_ + ahead < source_.text.size() ? source_.text[next_ + ahead] : '\0';
+    return next_ + ahead < end_ ? source_.text[next_ + ahead] : '\0';
   }
   [[nodiscard]] std::uint32_t offset() const {
     return at_end() ? (source_.at.empty() ? 0 : source_.at.back()) : source_.at[next_];
@@ -134,6 +134,8 @@ class ShellWords {
   const MarkedText& source_;
   const Variables& variables_;
   std::size_t next_ = 0;
+  std::size_t end_;
+  int depth_ = 0;  ///< of default values in default values
 };
 
 /// The value of an arithmetic expression over whole numbers and variables.

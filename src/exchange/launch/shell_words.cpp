@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exchange/launch/shell_script.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace plansearch::importers {
 namespace {
 
 constexpr std::size_t kMostText = 1 << 20;  // of one word
+constexpr int kDeepest = 100;
 constexpr std::string_view kBlanks = " \t\n";
 
 /// Letters of the placeholder of an unknown value at `at`, with its two marks; 1 for other text.
@@ -66,8 +69,7 @@ void ShellWords::skip_blanks() {
 
 MarkedText ShellWords::rest_of_line() {
   const std::size_t begin = next_;
-  const auto end = source_.text.find('\n', begin);
-  next_ = end == std::string::npos ? source_.text.size() : end;
+  next_ = std::min(source_.text.find('\n', begin), end_);
   return source_.part(begin, next_ - begin);
 }
 
@@ -110,12 +112,11 @@ ShellWord ShellWords::word(bool whole) {
   while (!at_end() && !ends_word(peek())) {
     const char c = peek();
     if (c == '\\') {
-      if (peek(1) != '\n' && next_ + 1 < source_.text.size())
-        put(word, source_.part(next_ + 1, 1), false);
+      if (peek(1) != '\n' && next_ + 1 < end_) put(word, source_.part(next_ + 1, 1), false);
       skip(2);
     } else if (c == '\'') {
       word.quoted = true;
-      const auto end = std::min(source_.text.find('\'', next_ + 1), source_.text.size());
+      const auto end = std::min(source_.text.find('\'', next_ + 1), end_);
       put(word, source_.part(next_ + 1, end - next_ - 1), false);
       next_ = end + 1;
     } else if (c == '"') {
@@ -129,7 +130,7 @@ ShellWord ShellWords::word(bool whole) {
       letter(word);
     }
   }
-  next_ = std::min(next_, source_.text.size());
+  next_ = std::min(next_, end_);
   if (word.quoted && word.parts.empty()) word.parts.emplace_back();
   // Splitting leaves no empty part after the last blank.
   while (!word.quoted && !word.parts.empty() && word.parts.back().empty()) word.parts.pop_back();
@@ -159,7 +160,7 @@ void ShellWords::quoted(ShellWord& word, bool whole, char end) {
   while (!at_end() && peek() != end) {
     const char c = peek();
     if (c == '\\' && std::string_view("$`\"\\\n").find(peek(1)) != std::string_view::npos &&
-        next_ + 1 < source_.text.size()) {
+        next_ + 1 < end_) {
       if (peek(1) != '\n') put(word, source_.part(next_ + 1, 1), false);
       skip(2);
     } else if (c == '$') {
@@ -188,7 +189,7 @@ void ShellWords::command(ShellWord& word, std::size_t opening, char open, char c
     skip();
     if (depth == 0) break;
   }
-  next_ = std::min(next_, source_.text.size());
+  next_ = std::min(next_, end_);
   MarkedText unknown;
   std::string spelling = source_.text.substr(begin, next_ - begin);
   std::erase_if(spelling, [](char c) { return c == kUnknown || c == kEndOfName; });
@@ -200,13 +201,12 @@ void ShellWords::arithmetic(ShellWord& word) {
   const std::uint32_t where = offset();
   const std::size_t begin = next_ + 3;
   std::size_t end = begin;
-  for (int depth = 0; end < source_.text.size(); ++end) {  // "$(((a + b)))" too
+  for (int depth = 0; end < end_; ++end) {  // "$(((a + b)))" too
     const char c = source_.text[end];
     if (c == '(') ++depth;
     if (c == ')' && depth-- == 0) break;
   }
-  if (source_.text.compare(std::min(end, source_.text.size()), 2, "))") != 0)
-    return command(word, 2, '(', ')');
+  if (end + 2 > end_ || source_.text.compare(end, 2, "))") != 0) return command(word, 2, '(', ')');
   const auto value =
       arithmetic_value(std::string_view(source_.text).substr(begin, end - begin), variables_);
   if (!value) return command(word, 2, '(', ')');
@@ -241,38 +241,47 @@ void ShellWords::dollar(ShellWord& word, bool quoted, bool whole) {
 void ShellWords::braces(ShellWord& word, bool quoted, bool whole) {
   const std::uint32_t where = offset();
   std::size_t end = 2;
-  for (int depth = 1; next_ + end < source_.text.size(); ++end) {
+  for (int depth = 1; next_ + end < end_; ++end) {
     if (peek(end) == '{') ++depth;
     if (peek(end) == '}' && --depth == 0) break;
   }
-  const std::string inside = source_.text.substr(next_ + 2, end - 2);
-  const std::size_t rest = next_ + 2;
-  next_ = std::min(next_ + end + 1, source_.text.size());
+  const std::size_t rest = std::min(next_ + 2, end_);
+  const auto inside = std::string_view(source_.text).substr(rest, std::min(end - 2, end_ - rest));
+  next_ = std::min(next_ + end + 1, end_);
   std::size_t length = 0;
   if (!inside.empty() && std::string_view("@*").find(inside.front()) != std::string_view::npos)
     length = 1;
   while (length < inside.size() && in_name(inside[length])) ++length;
-  const std::string name = inside.substr(0, length);
-  std::string_view behind = std::string_view(inside).substr(length);
+  const std::string name(inside.substr(0, length));
+  const std::string_view behind = inside.substr(length);
   const bool default_value = behind.starts_with(":-") || behind.starts_with(":=") ||
                              (behind.starts_with("-") && !name.empty());
   if (default_value) {
     const auto value = variable_text(variables_, name);
     if (value && !value->empty()) return put_variable(word, name, {}, quoted, whole, where);
     const std::size_t skipped = length + (behind.front() == ':' ? 2 : 1);
-    const MarkedText text = source_.part(rest + skipped, inside.size() - skipped);
-    ShellWords inner(text, variables_);
+    if (depth_ == kDeepest) {
+      throw InputError({},
+                       fmt::format("default values of variables stand more than {} deep in "
+                                   "default values",
+                                   kDeepest),
+                       "write them into variables of their own");
+    }
+    ShellWords inner = *this;  // in place: a copy of every level would be quadratic
+    inner.next_ = rest + skipped;
+    inner.end_ = rest + inside.size();
+    ++inner.depth_;
     while (!inner.at_end()) {
       const ShellWord part = inner.word(true);
       for (const MarkedText& one : part.parts) put(word, one, !quoted && !whole);
       if (!inner.at_end() && !inner.at_word()) {
-        put(word, text.part(inner.next_, 1), !quoted && !whole);
+        put(word, source_.part(inner.next_, 1), !quoted && !whole);
         inner.skip();
       }
     }
     return;
   }
-  put_variable(word, name.empty() ? inside : name, behind, quoted, whole, where);
+  put_variable(word, name.empty() ? std::string(inside) : name, behind, quoted, whole, where);
 }
 
 void ShellWords::put_variable(ShellWord& word, const std::string& name, std::string_view rest,

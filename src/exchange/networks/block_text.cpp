@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/ranges.hpp"
 #include "exchange/networks/graph_text.hpp"
 
 #include <fmt/format.h>
@@ -7,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/ranges.hpp"
 #include "io/model/graph/graph_words.hpp"
 #include "workload/operator_traits.hpp"
 

@@ -198,14 +198,6 @@ class RoleFinder {
   std::map<AtomId, DimRole> roles_;
 };
 
-}  // namespace
-
-std::map<AtomId, DimRole> dimension_roles(Draft& draft) {
-  return RoleFinder(draft).run();
-}
-
-namespace {
-
 /// Operators that the results of the network need.
 std::vector<bool> needed(const Draft& draft) {
   std::vector<bool> live(draft.operators.size(), false);
@@ -341,6 +333,10 @@ class Cutter {
 };
 
 }  // namespace
+
+std::map<AtomId, DimRole> dimension_roles(Draft& draft) {
+  return RoleFinder(draft).run();
+}
 
 std::vector<DraftSegment> cut_blocks(const Draft& draft) {
   return Cutter(draft).run();

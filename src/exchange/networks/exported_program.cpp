@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The schema of the JSON: pytorch/pytorch torch/_export/serde/schema.py, versions 5 to 8.
+#include "base/parse_as.hpp"
 #include "exchange/networks/imported_graph.hpp"
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include <unordered_map>
 
 #include "base/names.hpp"
+#include "base/ranges.hpp"
 #include "exchange/networks/zip_archive.hpp"
 #include "io/document/raw_value.hpp"
 
@@ -71,13 +73,11 @@ class ProgramReader {
     return *found;
   }
   [[nodiscard]] std::int64_t integer(const RawValue& value) const {
-    std::int64_t number = 0;
-    const char* end = value.text.data() + value.text.size();
-    const auto [stop, error] = std::from_chars(value.text.data(), end, number);
-    if (value.text.empty() || error != std::errc() || stop != end) {
+    const auto number = parse_as<std::int64_t>(value.text);
+    if (!number) {
       fail(value, fmt::format("expected a whole number, not '{}'", printable(value.text, 40)));
     }
-    return number;
+    return *number;
   }
 
   void check_version() {
@@ -248,18 +248,12 @@ class ProgramReader {
     if (kind == "as_string") return inner.text;
     if (kind == "as_float") return number(inner);
     if (kind == "as_ints") {
-      std::vector<std::int64_t> list;
-      for (const RawValue& item : inner.items) list.push_back(integer(item));
-      return list;
+      return transformed(inner.items, [&](const RawValue& item) { return integer(item); });
     }
     if (kind == "as_floats") {
-      std::vector<double> list;
-      for (const RawValue& item : inner.items) list.push_back(number(item));
-      return list;
+      return transformed(inner.items, [&](const RawValue& item) { return number(item); });
     }
-    if (kind == "as_sym_int" || kind == "as_sym_ints") {
-      return symbols(inner);
-    }
+    if (kind == "as_sym_int" || kind == "as_sym_ints") return symbols(inner);
     if (kind == "as_graph") {
       fail(inner, "it has control flow (a graph inside a graph)",
            "export a module without torch.cond, map or scan");

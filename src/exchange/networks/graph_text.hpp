@@ -50,7 +50,6 @@ class DimensionNames {
   /// A new block begins: its inner dimensions are counted from the first.
   void start_block();
   [[nodiscard]] const std::string& name(AtomId atom);
-  /// Whether degrees may cut it.
   [[nodiscard]] bool is_cut(AtomId atom) const;
   /// The same dimension once more in the operator that has it already.
   [[nodiscard]] const std::string& second(AtomId atom);

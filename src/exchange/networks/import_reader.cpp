@@ -83,8 +83,7 @@ class Importer {
 
   /// Refuses stubs that match no operator: a misspelled name would have no effect otherwise.
   void refuse_idle_stubs() const {
-    std::vector<std::string> targets;
-    for (const ImportedNode& node : graph_.nodes) targets.push_back(node.target);
+    std::vector<std::string> targets = transformed(graph_.nodes, &ImportedNode::target);
     std::vector<InputError> errors;
     for (const auto& [name, stub] : stubs_) {
       if (contains(targets, name)) continue;
@@ -141,9 +140,7 @@ Document read_import(const std::filesystem::path& path, const std::filesystem::p
     return graph_document(graph, stubs);
   }
   auto in = std::make_unique<std::ifstream>(path, std::ios::binary);
-  if (!*in) {
-    throw InputError({path.string(), 0, 0}, "the file cannot be opened", "check the path");
-  }
+  if (!*in) throw InputError({path.string(), 0, 0}, "the file cannot be opened", "check the path");
   ImportedGraph graph = read_exported_program(std::move(in), path.string());
   graph.name = path.stem().string();
   return graph_document(graph, stubs);

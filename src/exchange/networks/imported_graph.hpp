@@ -19,7 +19,6 @@ namespace plansearch::io {
 using ImportedId = std::size_t;  ///< of a value, by place in ImportedGraph::values
 using ImportedShape = std::vector<std::int64_t>;
 
-/// The origin of a value.
 enum class ValueOrigin : std::uint8_t {
   Operator,
   Parameter,  ///< trained

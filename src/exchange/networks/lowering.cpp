@@ -317,9 +317,7 @@ constexpr std::array kGeneral{ImportedRow{"nothing", lower_nothing},
                               ImportedRow{"pass", lower_pass, Keeps::Inputs}};
 
 const ImportedRow* find_in(std::span<const ImportedRow> rows, std::string_view name) {
-  const auto found = std::lower_bound(
-      rows.begin(), rows.end(), name,
-      [](const ImportedRow& row, std::string_view wanted) { return row.name < wanted; });
+  const auto found = std::ranges::lower_bound(rows, name, {}, &ImportedRow::name);
   return found != rows.end() && found->name == name ? &*found : nullptr;
 }
 

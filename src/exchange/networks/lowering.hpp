@@ -41,7 +41,6 @@ class Lowering {
 
   /// The argument, which has to be there.
   [[nodiscard]] ImportedId need(const ImportedNode& node, std::string_view name) const;
-  /// Every value that the node reads.
   [[nodiscard]] static std::vector<ImportedId> inputs(const ImportedNode& node);
   /// A dimension counted from the end where it is negative.
   [[nodiscard]] std::size_t place(const ImportedNode& node, ImportedId id, std::int64_t dim) const;

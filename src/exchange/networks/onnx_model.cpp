@@ -66,9 +66,7 @@ class OnnxReader {
 
  private:
   void check(const WireReader& reader, std::string_view what) const {
-    if (reader.damaged()) {
-      graph_.fail(fmt::format("{} is damaged", what), "is the file truncated?");
-    }
+    if (reader.damaged()) graph_.fail(fmt::format("{} is damaged", what), "is the file truncated?");
   }
 
   void read_operator_set(std::string_view bytes) {

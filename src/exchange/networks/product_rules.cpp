@@ -116,6 +116,88 @@ void of_activations(Lowering& l, const ImportedNode& node, ImportedId a, Importe
   l.draft().tensors[l.add_result(node, std::move(op), made)].visible = 1.0;
 }
 
+/// Channels that a convolution reads and makes; with groups, those of a group times their number.
+struct ConvolutionChannels {
+  ImportedAxis read;
+  ImportedAxis made;
+};
+
+ConvolutionChannels channels(Lowering& l, const ImportedNode& node, ImportedId weight,
+                             bool transposed) {
+  const ImportedAxes w = l.at(weight).axes;
+  const std::int64_t groups = std::max<std::int64_t>(1, node.get<std::int64_t>("groups", 1));
+  const ImportedAxis group = l.axes().make_axis(groups);
+  ConvolutionChannels found{joined({group, w[transposed ? 0 : 1]}),
+                            joined({group, w[transposed ? 1 : 0]})};
+  if (groups == 1) return found;
+  const std::int64_t each = l.shape(weight)[0] / groups;
+  if (each * groups != l.shape(weight)[0]) l.fail(node, "groups do not divide channels");
+  const ImportedAxis all = joined({group, l.axes().make_axis(each)});
+  static_cast<void>(l.axes().unify(w[0], all));
+  (transposed ? found.read : found.made) = all;
+  return found;
+}
+
+/// Whether every channel that is read is a group of its own.
+bool is_depthwise(Lowering& l, const ImportedNode& node, ImportedId weight, bool transposed) {
+  const auto groups = node.get<std::int64_t>("groups", 1);
+  return groups > 1 && l.shape(weight)[transposed ? 0 : 1] == (transposed ? groups : 1);
+}
+
+/// Along dimension i of the input.
+SlidingWindow window(Lowering& l, const ImportedNode& node, ImportedId weight, std::size_t i,
+                     bool transposed) {
+  SlidingWindow found{l.shape(weight)[i], nth_of(node.numbers("stride"), i - 2, 1),
+                      nth_of(node.numbers("padding"), i - 2, 0),
+                      nth_of(node.numbers("dilation"), i - 2, 1), transposed};
+  if (node.get<std::string>("padding", "valid") == "same") found.padding = (found.taps - 1) / 2;
+  return found;
+}
+
+/// Queries [..., s, d], keys [..., t, d], values [..., t, e] of fused attention.
+struct AttentionOperands {
+  ImportedId q = 0;
+  ImportedId k = 0;
+  ImportedId v = 0;
+  std::size_t rank = 0;
+  std::int64_t shared = 1;  ///< heads of queries that share one of keys and values
+};
+
+AttentionOperands attention_operands(Lowering& l, const ImportedNode& node) {
+  AttentionOperands o{l.need(node, "query"), l.need(node, "key"), l.need(node, "value"), 0, 1};
+  o.rank = l.shape(o.q).size();
+  if (o.rank < 3 || l.shape(o.k).size() != o.rank || l.shape(o.v).size() != o.rank) {
+    l.fail(node, "queries, keys and values have unequal dimensions");
+  }
+  for (const ImportedId id : {o.q, o.k, o.v}) static_cast<void>(l.read(node, id));
+  o.shared = l.shape(o.q)[o.rank - 3] / l.shape(o.k)[o.rank - 3];
+  for (const ImportedId id : {o.k, o.v}) {
+    if (o.shared * l.shape(id)[o.rank - 3] != l.shape(o.q)[o.rank - 3]) {
+      l.fail(node, "its heads do not fit each other");
+    }
+    const std::size_t common = o.rank - (o.shared == 1 ? 2 : 3);
+    for (std::size_t i = 0; i < common; ++i) {
+      if (l.shape(id)[i] > 1) meet(l, node, id, i, l.at(o.q).axes[i]);
+    }
+  }
+  meet(l, node, o.k, o.rank - 1, l.at(o.q).axes[o.rank - 1]);
+  meet(l, node, o.v, o.rank - 2, l.at(o.k).axes[o.rank - 2]);
+  return o;
+}
+
+/// Keys and values are walked along dimensions of their own; heads that are shared, so many times.
+void read_keys(Lowering& l, const ImportedNode& node, const AttentionOperands& o,
+               DraftOperator& op) {
+  for (const ImportedId id : {o.k, o.v}) {
+    op.reads.push_back(l.read(node, id));
+    op.reads.back().renamed.emplace_back(l.at(id).axes[o.rank - 2], op.columns);
+    const ImportedAxis own = l.axes().leaves(l.at(id).axes[o.rank - 3]);
+    if (o.shared == 1 || own.size() != 1) continue;
+    op.reads.back().windows.push_back(
+        {own.front(), {{l.at(o.q).axes[o.rank - 3], 1}}, 0, o.shared});
+  }
+}
+
 }  // namespace
 
 void lower_linear(Lowering& l, const ImportedNode& node, const ImportedRow&) {
@@ -173,48 +255,6 @@ ImportedAxis slide(Lowering& l, const ImportedNode& node, DraftRead& read, const
   return made;
 }
 
-namespace {
-
-/// Channels that a convolution reads and makes; with groups, those of a group times their number.
-struct ConvolutionChannels {
-  ImportedAxis read;
-  ImportedAxis made;
-};
-
-ConvolutionChannels channels(Lowering& l, const ImportedNode& node, ImportedId weight,
-                             bool transposed) {
-  const ImportedAxes w = l.at(weight).axes;
-  const std::int64_t groups = std::max<std::int64_t>(1, node.get<std::int64_t>("groups", 1));
-  const ImportedAxis group = l.axes().make_axis(groups);
-  ConvolutionChannels found{joined({group, w[transposed ? 0 : 1]}),
-                            joined({group, w[transposed ? 1 : 0]})};
-  if (groups == 1) return found;
-  const std::int64_t each = l.shape(weight)[0] / groups;
-  if (each * groups != l.shape(weight)[0]) l.fail(node, "groups do not divide channels");
-  const ImportedAxis all = joined({group, l.axes().make_axis(each)});
-  static_cast<void>(l.axes().unify(w[0], all));
-  (transposed ? found.read : found.made) = all;
-  return found;
-}
-
-/// Whether every channel that is read is a group of its own.
-bool is_depthwise(Lowering& l, const ImportedNode& node, ImportedId weight, bool transposed) {
-  const auto groups = node.get<std::int64_t>("groups", 1);
-  return groups > 1 && l.shape(weight)[transposed ? 0 : 1] == (transposed ? groups : 1);
-}
-
-/// Along dimension i of the input.
-SlidingWindow window(Lowering& l, const ImportedNode& node, ImportedId weight, std::size_t i,
-                     bool transposed) {
-  SlidingWindow found{l.shape(weight)[i], nth_of(node.numbers("stride"), i - 2, 1),
-                      nth_of(node.numbers("padding"), i - 2, 0),
-                      nth_of(node.numbers("dilation"), i - 2, 1), transposed};
-  if (node.get<std::string>("padding", "valid") == "same") found.padding = (found.taps - 1) / 2;
-  return found;
-}
-
-}  // namespace
-
 /// [b, c, places...] with a weight [o, c / groups, taps...], or [c, o / groups, taps...]
 /// transposed.
 void lower_convolution(Lowering& l, const ImportedNode& node, const ImportedRow& row) {
@@ -250,54 +290,6 @@ void lower_convolution(Lowering& l, const ImportedNode& node, const ImportedRow&
   if (skipped > 1.0) op.flops_per_point = 2.0 / skipped;
   l.add_result(node, std::move(op), made);
 }
-
-namespace {
-
-/// Queries [..., s, d], keys [..., t, d], values [..., t, e] of fused attention.
-struct AttentionOperands {
-  ImportedId q = 0;
-  ImportedId k = 0;
-  ImportedId v = 0;
-  std::size_t rank = 0;
-  std::int64_t shared = 1;  ///< heads of queries that share one of keys and values
-};
-
-AttentionOperands attention_operands(Lowering& l, const ImportedNode& node) {
-  AttentionOperands o{l.need(node, "query"), l.need(node, "key"), l.need(node, "value"), 0, 1};
-  o.rank = l.shape(o.q).size();
-  if (o.rank < 3 || l.shape(o.k).size() != o.rank || l.shape(o.v).size() != o.rank) {
-    l.fail(node, "queries, keys and values have unequal dimensions");
-  }
-  for (const ImportedId id : {o.q, o.k, o.v}) static_cast<void>(l.read(node, id));
-  o.shared = l.shape(o.q)[o.rank - 3] / l.shape(o.k)[o.rank - 3];
-  for (const ImportedId id : {o.k, o.v}) {
-    if (o.shared * l.shape(id)[o.rank - 3] != l.shape(o.q)[o.rank - 3]) {
-      l.fail(node, "its heads do not fit each other");
-    }
-    const std::size_t common = o.rank - (o.shared == 1 ? 2 : 3);
-    for (std::size_t i = 0; i < common; ++i) {
-      if (l.shape(id)[i] > 1) meet(l, node, id, i, l.at(o.q).axes[i]);
-    }
-  }
-  meet(l, node, o.k, o.rank - 1, l.at(o.q).axes[o.rank - 1]);
-  meet(l, node, o.v, o.rank - 2, l.at(o.k).axes[o.rank - 2]);
-  return o;
-}
-
-/// Keys and values are walked along dimensions of their own; heads that are shared, so many times.
-void read_keys(Lowering& l, const ImportedNode& node, const AttentionOperands& o,
-               DraftOperator& op) {
-  for (const ImportedId id : {o.k, o.v}) {
-    op.reads.push_back(l.read(node, id));
-    op.reads.back().renamed.emplace_back(l.at(id).axes[o.rank - 2], op.columns);
-    const ImportedAxis own = l.axes().leaves(l.at(id).axes[o.rank - 3]);
-    if (o.shared == 1 || own.size() != 1) continue;
-    op.reads.back().windows.push_back(
-        {own.front(), {{l.at(o.q).axes[o.rank - 3], 1}}, 0, o.shared});
-  }
-}
-
-}  // namespace
 
 void lower_attention(Lowering& l, const ImportedNode& node, const ImportedRow&) {
   const AttentionOperands o = attention_operands(l, node);

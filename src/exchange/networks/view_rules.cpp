@@ -63,6 +63,27 @@ bool makes_tokens(Lowering& l, const ImportedAxes& axes) {
   });
 }
 
+/// The product whose result is cut along all of what it makes, where nothing else reads it.
+DraftOperator* cut_product(Lowering& l, ImportedId from, const ImportedAxis& cut) {
+  if (!l.is_tensor(from)) return nullptr;
+  const DraftTensor& tensor = l.draft().tensors[l.at(from).tensor];
+  if (!tensor.made_by || *tensor.made_by + 1 != l.draft().operators.size()) return nullptr;
+  DraftOperator& op = l.draft().operators[*tensor.made_by];
+  if (!op.row->multiplies_weight() || op.row->slides || op.fused) return nullptr;
+  ImportedAxis columns;
+  for (const AtomId atom : l.axes().leaves(op.parameters.front().dims)) {
+    const ImportedAxis shared = l.axes().leaves(op.contracted);
+    if (!contains(shared, atom)) columns.push_back(atom);
+  }
+  if (columns != l.axes().leaves(cut)) return nullptr;
+  for (const ImportedId id : l.views(l.at(from).tensor)) {
+    if (l.uses(id) != 1) return nullptr;
+  }
+  const auto shared = [&](const DraftParameter& p) { return l.uses(p.value) != 1; };
+  if (std::ranges::any_of(op.parameters, shared)) return nullptr;
+  return &op;
+}
+
 }  // namespace
 
 ImportedId first_input(const Lowering& l, const ImportedNode& node) {
@@ -176,31 +197,6 @@ void lower_slice(Lowering& l, const ImportedNode& node, const ImportedRow& row) 
   if (l.shape(from) == l.shape(node.outputs.front())) return lower_alias(l, node, row);
   lower_copy(l, node, row);
 }
-
-namespace {
-
-/// The product whose result is cut along all of what it makes, where nothing else reads it.
-DraftOperator* cut_product(Lowering& l, ImportedId from, const ImportedAxis& cut) {
-  if (!l.is_tensor(from)) return nullptr;
-  const DraftTensor& tensor = l.draft().tensors[l.at(from).tensor];
-  if (!tensor.made_by || *tensor.made_by + 1 != l.draft().operators.size()) return nullptr;
-  DraftOperator& op = l.draft().operators[*tensor.made_by];
-  if (!op.row->multiplies_weight() || op.row->slides || op.fused) return nullptr;
-  ImportedAxis columns;
-  for (const AtomId atom : l.axes().leaves(op.parameters.front().dims)) {
-    const ImportedAxis shared = l.axes().leaves(op.contracted);
-    if (!contains(shared, atom)) columns.push_back(atom);
-  }
-  if (columns != l.axes().leaves(cut)) return nullptr;
-  for (const ImportedId id : l.views(l.at(from).tensor)) {
-    if (l.uses(id) != 1) return nullptr;
-  }
-  const auto shared = [&](const DraftParameter& p) { return l.uses(p.value) != 1; };
-  if (std::ranges::any_of(op.parameters, shared)) return nullptr;
-  return &op;
-}
-
-}  // namespace
 
 /// Lowers a split. A product whose result is split becomes one product per piece, run as one
 /// kernel; other values are copied piece by piece.

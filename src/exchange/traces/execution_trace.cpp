@@ -10,7 +10,6 @@
 #include <set>
 
 #include "plansearch/stop_token.hpp"
-#include "report/wire_writer.hpp"
 
 namespace plansearch {
 namespace {

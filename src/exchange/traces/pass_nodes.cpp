@@ -5,7 +5,7 @@
 //          the first copy of a run is posted when the run begins.
 // Units: seconds, bytes.
 // Checked by: tests/unit/exchange/step_nodes_test.cpp
-#include "exchange/traces/pass_nodes.hpp"
+#include "exchange/traces/step_nodes.hpp"
 
 #include <fmt/format.h>
 

@@ -19,7 +19,6 @@
 #include "evaluate/step/group_pass.hpp"
 #include "evaluate/step/plan_views.hpp"
 #include "evaluate/step/priced_program.hpp"
-#include "exchange/traces/pass_nodes.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/table.hpp"
 

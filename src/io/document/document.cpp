@@ -5,10 +5,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/hash.hpp"
 #include "base/names.hpp"
+#include "base/parse_as.hpp"
 #include "io/document/raw_value.hpp"
 
 namespace plansearch::io {
@@ -54,44 +54,6 @@ Syntax syntax_of(const std::filesystem::path& path, std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   return first != std::string_view::npos && text[first] == '{' ? Syntax::Json : Syntax::Yaml;
 }
-
-}  // namespace
-
-Document::Document(std::shared_ptr<const RawValue> root, std::uint64_t hash, std::string file)
-    : root_(std::move(root)), hash_(hash), file_(std::move(file)) {}
-
-Document Document::read(const std::filesystem::path& path, const ParseLimits& limits) {
-  const std::string text = read_file(path, limits.size);
-  return parse(text, path.string(), syntax_of(path, text), limits);
-}
-
-Document Document::parse(std::string_view text, std::string file_name, Syntax syntax,
-                         const ParseLimits& limits) {
-  require_text(text, file_name);
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) {
-    text.remove_prefix(kByteOrderMark.size());
-  }
-  const auto file = std::make_shared<const std::string>(file_name);
-  RawValue value =
-      syntax == Syntax::Json ? parse_json(text, file, limits) : parse_yaml(text, file, limits);
-  return {std::make_shared<const RawValue>(std::move(value)), content_hash(text),
-          std::move(file_name)};
-}
-
-Document Document::made(RawValue root, std::uint64_t hash, std::string file_name) {
-  return {std::make_shared<const RawValue>(std::move(root)), hash, std::move(file_name)};
-}
-
-Node Document::root() const {
-  return {root_, root_.get(), ""};
-}
-
-std::filesystem::path Document::directory() const {
-  return std::filesystem::path(file_).parent_path();
-}
-
-namespace {
 
 constexpr std::string_view kPlace = "--set ";
 
@@ -139,11 +101,8 @@ RawValue& item_of(RawValue& list, const std::string& key, const Override& one) {
     if (canonical_name(name->value.text) == canonical_name(key)) return item;
     names.push_back(name->value.text);
   }
-  std::size_t index = 0;
-  const char* end = key.data() + key.size();
-  const auto [stop, error] = std::from_chars(key.data(), end, index);
-  const bool number = error == std::errc() && stop == end;
-  if (number && index < list.items.size()) return list.items[index];
+  const auto index = parse_as<std::size_t>(key);
+  if (index && *index < list.items.size()) return list.items[*index];
   std::string hint = did_you_mean(key, names);
   if (hint.empty() && !names.empty()) hint = fmt::format("there are {}", fmt::join(names, ", "));
   if (hint.empty()) hint = fmt::format("items are numbered from 0 to {}", list.items.size() - 1);
@@ -175,6 +134,40 @@ void lay(RawValue& root, const Override& one) {
 }
 
 }  // namespace
+
+Document::Document(std::shared_ptr<const RawValue> root, std::uint64_t hash, std::string file)
+    : root_(std::move(root)), hash_(hash), file_(std::move(file)) {}
+
+Document Document::read(const std::filesystem::path& path, const ParseLimits& limits) {
+  const std::string text = read_file(path, limits.size);
+  return parse(text, path.string(), syntax_of(path, text), limits);
+}
+
+Document Document::parse(std::string_view text, std::string file_name, Syntax syntax,
+                         const ParseLimits& limits) {
+  require_text(text, file_name);
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) {
+    text.remove_prefix(kByteOrderMark.size());
+  }
+  const auto file = std::make_shared<const std::string>(file_name);
+  RawValue value =
+      syntax == Syntax::Json ? parse_json(text, file, limits) : parse_yaml(text, file, limits);
+  return {std::make_shared<const RawValue>(std::move(value)), content_hash(text),
+          std::move(file_name)};
+}
+
+Document Document::made(RawValue root, std::uint64_t hash, std::string file_name) {
+  return {std::make_shared<const RawValue>(std::move(root)), hash, std::move(file_name)};
+}
+
+Node Document::root() const {
+  return {root_, root_.get(), ""};
+}
+
+std::filesystem::path Document::directory() const {
+  return std::filesystem::path(file_).parent_path();
+}
 
 Document overlaid(const Document& document, std::span<const Override> overrides) {
   if (overrides.empty()) return document;

@@ -92,6 +92,7 @@ class Node {
 
   // Scalars.
   [[nodiscard]] std::string text() const;
+  [[nodiscard]] std::string name() const;  ///< a text in one line
   [[nodiscard]] double number() const;
   [[nodiscard]] double positive_number() const;
   [[nodiscard]] bool boolean() const;

@@ -11,6 +11,7 @@
 #include "io/document/document.hpp"
 #include "io/document/name_resolver.hpp"
 #include "io/document/raw_value.hpp"
+#include "io/framework/framework_reader.hpp"
 #include "io/hardware/profile_parts.hpp"
 #include "io/hardware/profile_reader.hpp"
 
@@ -134,10 +135,6 @@ void add_curve(const LinkTier& tier, std::vector<FileQuantity>& found) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// "450 GB/s" as a number and its unit.
 std::pair<double, std::string> parts_of(const std::string& value) {
   const std::size_t end = value.find_first_not_of("0123456789.+-eE");
@@ -195,14 +192,7 @@ std::vector<FileQuantity> framework_quantities(std::string_view name_or_path,
                                                std::span<const fs::path> directories,
                                                std::span<const Override> overrides) {
   Leaves leaves;
-  Chain chain(
-      [&](const fs::path& beside) {
-        NamedFiles kind{"framework", {}, {".yaml"}, {}};
-        if (!beside.empty()) kind.directories.push_back(beside);
-        kind.directories.insert(kind.directories.end(), directories.begin(), directories.end());
-        return kind;
-      },
-      leaves);
+  Chain chain([&](const fs::path& beside) { return framework_files(directories, beside); }, leaves);
   chain.add(name_or_path, {}, "framework", 0, overrides);
   return leaves.take();
 }

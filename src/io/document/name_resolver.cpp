@@ -20,29 +20,42 @@ bool has_extension(const fs::path& path, const NamedFiles& kind) {
   return contains(kind.extensions, extension);
 }
 
-/// Files by canonical name; of equal names the first directory's wins.
-std::map<std::string, fs::path> files_by_name(const NamedFiles& kind) {
-  std::map<std::string, fs::path> found;
-  for (const fs::path& directory : kind.directories) {
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(directory, error)) {
-      const fs::path& path = entry.path();
-      const auto& apart = kind.apart;
-      if (!has_extension(path, kind) || !entry.is_regular_file(error)) continue;
-      if (contains(apart, path.stem())) continue;
-      found.emplace(canonical_name(path.stem().string()), path);
-    }
+/// Adds the files of a directory by canonical name; a name that is known stays what it is.
+void add_files(const fs::path& directory, const NamedFiles& kind,
+               std::map<std::string, fs::path>& found) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory, error)) {
+    const fs::path& path = entry.path();
+    const auto& apart = kind.apart;
+    if (!has_extension(path, kind) || !entry.is_regular_file(error)) continue;
+    if (contains(apart, path.stem())) continue;
+    found.emplace(canonical_name(path.stem().string()), path);
   }
-  return found;
 }
+
+/// Whether a file says that it is of the kind; a broken one says nothing.
+bool says_kind(const fs::path& path, const NamedFiles& kind) {
+  try {
+    const Document document = Document::read(path);
+    if (!document.root().is_map()) return false;
+    const auto schema = document.root().find("schema");
+    return schema && schema->text() == kind.schema;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+constexpr std::string_view kAliases = "aliases";
 
 /// The `aliases:` of a file; none when the file has none or is broken (loading it will say so).
 std::vector<std::string> aliases_of(const fs::path& path) {
   std::vector<std::string> aliases;
   try {
+    // Most files have none, and some are long: the word is looked for before the text is parsed.
+    if (read_file(path, ParseLimits{}.size).find(kAliases) == std::string::npos) return aliases;
     const Document document = Document::read(path);
     if (!document.root().is_map()) return aliases;
-    if (const auto list = document.root().find("aliases")) aliases = list->texts();
+    if (const auto list = document.root().find(kAliases)) aliases = list->texts();
   } catch (const InputError&) {
     aliases.clear();
   }
@@ -77,8 +90,10 @@ bool is_path(std::string_view text, const NamedFiles& kind) {
 }  // namespace
 
 std::vector<NamedFile> list_files(const NamedFiles& kind) {
+  std::map<std::string, fs::path> found;
+  for (const fs::path& directory : kind.directories) add_files(directory, kind, found);
   std::vector<NamedFile> files;
-  for (const auto& [name, path] : files_by_name(kind)) {
+  for (const auto& [name, path] : found) {
     files.push_back({path.stem().string(), aliases_of(path), path});
   }
   return files;
@@ -96,7 +111,14 @@ fs::path resolve_file(std::string_view text, const NamedFiles& kind, const Sourc
   if (is_path(text, kind)) return at_base(text, kind);
   const std::string wanted = canonical_name(without_extension(text, kind));
   const std::string bare = canonical_name(without_extension(without_organisation(text), kind));
-  const std::map<std::string, fs::path> files = files_by_name(kind);
+  for (const fs::path& directory : kind.beside) {
+    std::map<std::string, fs::path> own;
+    add_files(directory, kind, own);
+    const auto found = own.find(bare);
+    if (found != own.end() && says_kind(found->second, kind)) return found->second;
+  }
+  std::map<std::string, fs::path> files;
+  for (const fs::path& directory : kind.directories) add_files(directory, kind, files);
   if (const auto found = files.find(bare); found != files.end()) return found->second;
   std::vector<std::string> known;
   for (const auto& [name, path] : files) known.push_back(name);

@@ -22,6 +22,10 @@ struct NamedFiles {
   std::filesystem::path base = {};  ///< where relative paths start; empty: the current directory
   std::vector<std::string> apart = {};  ///< file names in the directories that hold something else
   std::string listing = {};             ///< argument of `plansearch list` that shows them
+  /// Folders of the user, searched before: a file there is found by its own name alone, where its
+  /// `schema` says that it is of the kind.
+  std::vector<std::filesystem::path> beside = {};
+  std::string schema = {};
 };
 
 /// A file that can be named, with its aliases.

@@ -45,9 +45,7 @@ const RawEntry* find_entry(const RawValue& map, std::string_view key) {
 }
 
 void note_asked(const RawValue& map, std::string_view key) {
-  if (!contains(map.asked, key)) {
-    map.asked.emplace_back(key);
-  }
+  if (!contains(map.asked, key)) map.asked.emplace_back(key);
 }
 
 void mark_all(const RawValue& value) {
@@ -210,18 +208,13 @@ std::vector<Node> Node::items() const {
     report(fmt::format("expected a list, found {}", kind_text(value_->kind)));
     return {};
   }
-  std::vector<Node> result;
-  result.reserve(value_->items.size());
-  for (const RawValue& item : value_->items) {
-    result.push_back(child(item, fmt::format("{}[{}]", path_, result.size())));
-  }
-  return result;
+  return transformed(value_->items, [&, i = 0](const RawValue& item) mutable {
+    return child(item, fmt::format("{}[{}]", path_, i++));
+  });
 }
 
 std::vector<std::string> Node::texts() const {
-  std::vector<std::string> texts;
-  for (const Node& item : items()) texts.push_back(item.text());
-  return texts;
+  return transformed(items(), [&](const Node& item) { return item.text(); });
 }
 
 std::optional<std::string_view> Node::plain_scalar(std::string_view expected) const {
@@ -252,6 +245,14 @@ std::optional<std::string> Node::known_text() const {
 
 std::string Node::text() const {
   return known_text().value_or(std::string());
+}
+
+std::string Node::name() const {
+  const std::string name = text();
+  if (name.find_first_of("\t\n\r") != std::string::npos) {
+    report(fmt::format("'{}' goes over several lines", excerpt(name)), "a name is one line");
+  }
+  return name;
 }
 
 // Values that are wrong and collected count as one: the least surprising of numbers to go on with.

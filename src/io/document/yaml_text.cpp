@@ -148,12 +148,8 @@ const RawValue& TreeBuilder::place(RawValue value) {
   Frame& frame = open_.back();
   frame.value.size += value.size;
   frame.value.text_size += value.text_size;
-  if (frame.value.kind == RawKind::List) {
-    return frame.value.items.emplace_back(std::move(value));
-  }
-  if (!frame.key_pending) {
-    fail_key(value.line, value.column);
-  }
+  if (frame.value.kind == RawKind::List) return frame.value.items.emplace_back(std::move(value));
+  if (!frame.key_pending) fail_key(value.line, value.column);
   frame.key_pending = false;
   frame.value.text_size += frame.key.size();
   frame.value.entries.push_back(

@@ -59,6 +59,10 @@ PrecisionPolicy read_policy(const Node& node, const Framework& framework) {
   return policy;
 }
 
+constexpr std::array<Choice<UpdateShards>, 3> kShards{{{"replicated", UpdateShards::Replicated},
+                                                       {"whole", UpdateShards::Whole},
+                                                       {"cut", UpdateShards::Cut}}};
+
 }  // namespace
 
 void read_precision(const Node& map, Framework& framework) {
@@ -90,6 +94,8 @@ void read_implementation(const Node& map, Implementation& kept) {
               {{"as-is", RouterInput::AsIs},
                {"fp32", RouterInput::Single},
                {"as-model", RouterInput::AsModel}});
+  fields.take("recurrence_context", kept.recurrence_context,
+              {{"heads", RecurrenceContext::Heads}, {"states", RecurrenceContext::States}});
   fields.take("norms", kept.norm_part, {{"own", NormPart::Own}, {"product", NormPart::Product}});
   fields.take("logits", kept.loss,
               {{"as-produced", LossInput::AsProduced}, {"fp32", LossInput::Single}});
@@ -132,14 +138,6 @@ void read_sharding(const Node& map, ShardingRules& rules) {
   fields.take("recompute_gather", rules.recompute_gather,
               {{"shared", RecomputeGather::Shared}, {"repeated", RecomputeGather::Repeated}});
 }
-
-namespace {
-
-constexpr std::array<Choice<UpdateShards>, 3> kShards{{{"replicated", UpdateShards::Replicated},
-                                                       {"whole", UpdateShards::Whole},
-                                                       {"cut", UpdateShards::Cut}}};
-
-}  // namespace
 
 FrameworkRule read_rule(const Node& node) {
   FrameworkRule rule;

@@ -9,7 +9,6 @@
 #include "base/names.hpp"
 #include "base/ranges.hpp"
 #include "io/document/fields.hpp"
-#include "plan/legality/legality.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/schedule_id.hpp"
 
@@ -48,9 +47,7 @@ std::vector<Axis> read_rank_order(const Node& list) {
       item.fail(fmt::format("'{}' is not an axis of a rank order", text),
                 "the axes are in, out, depth, context, data and pipeline, the fastest first");
     }
-    if (contains(order, *axis)) {
-      item.fail(fmt::format("'{}' is named twice", text));
-    }
+    if (contains(order, *axis)) item.fail(fmt::format("'{}' is named twice", text));
     order.push_back(*axis);
   }
   if (order.empty()) list.fail("name at least one axis");
@@ -59,7 +56,7 @@ std::vector<Axis> read_rank_order(const Node& list) {
 
 FrameworkFeature read_feature(const Node& node) {
   FrameworkFeature feature;
-  feature.name = node.at("name").text();
+  feature.name = node.at("name").name();
   feature.plans = node.at("plans").text();
   feature.without = read_rule(node.at("without"));
   return feature;
@@ -112,8 +109,7 @@ void read_constants(const Node& map, Framework& framework, FieldLog& log) {
     const auto found =
         std::ranges::find_if(known, [&](const auto& row) { return row.name == entry.key; });
     if (found == known.end()) {
-      std::vector<std::string> names;
-      for (const ConstantRow& row : known) names.emplace_back(row.name);
+      std::vector<std::string> names = transformed<std::string>(known, &ConstantRow::name);
       throw InputError(entry.where, fmt::format("unknown constant '{}'", entry.key),
                        did_you_mean(entry.key, names));
     }
@@ -170,10 +166,8 @@ class Reader {
 
   Framework find(std::string_view name, const fs::path& beside, const SourceLocation& where,
                  int depth, std::span<const Override> overrides = {}) {
-    NamedFiles kind{"framework", {}, {".yaml"}, {}, {}, "frameworks"};
-    if (!beside.empty()) kind.directories.push_back(beside);
-    kind.directories.insert(kind.directories.end(), directories_.begin(), directories_.end());
-    const Document document = overlaid(library_.open(resolve_file(name, kind, where)), overrides);
+    const fs::path path = resolve_file(name, framework_files(directories_, beside), where);
+    const Document document = overlaid(library_.open(path), overrides);
     Framework framework =
         document.collect([&](const Node& root) { return read(document, root, depth); });
     framework.content_hash = library_.hash();
@@ -193,7 +187,7 @@ class Reader {
     }
     FieldLog log;
     const Fields unlogged(root);
-    framework.name = root.at("name").text();
+    framework.name = root.at("name").name();
     framework.aliases.clear();
     unlogged.take("aliases", framework.aliases, &Node::texts);
     unlogged.with("description", &Node::ignore);
@@ -201,6 +195,9 @@ class Reader {
     unlogged.take("validation", framework.validation, &Node::text);
     unlogged.take("operators", framework.operators, [&](const Node& operators) {
       return read_operators(library_.open(find_operators(document, operators)));
+    });
+    unlogged.take("recurrences", framework.named_kernels, [&](const Node& table) {
+      return read_named_kernels(library_.open(find_operators(document, table)));
     });
     read_pipeline(root, framework, log);
     const Fields fields(root, &log);
@@ -226,8 +223,10 @@ class Reader {
       const fs::path path = place / node.text();
       if (fs::is_regular_file(path, error)) return path;
     }
-    node.fail(fmt::format("no file '{}'", node.text()),
-              "shipped are operators/passes.yaml and dispatchers.yaml, beside the frameworks");
+    node.fail(
+        fmt::format("no file '{}'", node.text()),
+        "shipped are operators/passes.yaml, dispatchers.yaml and recurrences.yaml, beside the "
+        "frameworks");
   }
 
   /// `none` where states stay on the device.
@@ -239,9 +238,7 @@ class Reader {
     OptimizerOffload offload;
     offload.gradients = node.at("gradients").choice<GradientsToHost>(kGradientsToHost);
     offload.extra_bytes = number_or(node, "extra_bytes", nullptr, 0.0, 1000.0);
-    if (const auto sums = node.find("sums")) {
-      offload.sums_in_fp32 = sums->choice<bool>(kSums);
-    }
+    if (const auto sums = node.find("sums")) offload.sums_in_fp32 = sums->choice<bool>(kSums);
     return offload;
   }
 
@@ -300,9 +297,7 @@ class Reader {
     LayerModules modules;
     for (const Node& item : node.items()) {
       const auto module = find_layer_module(item.text());
-      if (!module) {
-        item.fail("unknown module; known: " + to_text(~LayerModules(), ", "));
-      }
+      if (!module) item.fail("unknown module; known: " + to_text(~LayerModules(), ", "));
       modules |= bit_of(*module);
     }
     return modules;
@@ -386,8 +381,16 @@ Framework load_framework(std::string_view name_or_path, std::span<const fs::path
   return Reader({directories.begin(), directories.end()}).find(name_or_path, {}, {}, 0, overrides);
 }
 
+NamedFiles framework_files(std::span<const fs::path> directories, const fs::path& beside) {
+  NamedFiles kind{"framework", {directories.begin(), directories.end()}};
+  kind.listing = "frameworks";
+  kind.schema = "plansearch/framework/v1";
+  if (!beside.empty()) kind.beside = {beside};
+  return kind;
+}
+
 std::vector<NamedFile> list_frameworks(std::span<const fs::path> directories) {
-  return list_files({"framework", {directories.begin(), directories.end()}, {".yaml"}});
+  return list_files(framework_files(directories, {}));
 }
 
 }  // namespace plansearch::io

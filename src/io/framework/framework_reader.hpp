@@ -22,6 +22,10 @@ namespace plansearch::io {
                                        std::span<const std::filesystem::path> directories,
                                        std::span<const Override> overrides = {});
 
+/// Look-up of a framework in the directories, by a file in the folder `beside` (empty: by none).
+[[nodiscard]] NamedFiles framework_files(std::span<const std::filesystem::path> directories,
+                                         const std::filesystem::path& beside);
+
 /// Names, aliases and paths of all frameworks in the directories.
 [[nodiscard]] std::vector<NamedFile> list_frameworks(
     std::span<const std::filesystem::path> directories);
@@ -33,7 +37,6 @@ void read_precision(const Node& map, Framework& framework);
 /// `sharding:`, when sharded parameters are gathered and gradients summed.
 void read_sharding(const Node& map, ShardingRules& rules);
 
-/// A line of `rules:`.
 [[nodiscard]] FrameworkRule read_rule(const Node& node);
 /// `matrix_updates:`, how Muon runs; `none` where it does not.
 [[nodiscard]] std::optional<MatrixUpdates> read_matrix_updates(const Node& node);
@@ -42,6 +45,8 @@ void read_sharding(const Node& map, ShardingRules& rules);
 void read_dispatchers(const Node& map, const Document& table, Framework& framework);
 
 /// A file of implementations of memory-bound operators.
+/// Curves of recurrences (frameworks/operators/recurrences.yaml).
+[[nodiscard]] std::vector<NamedKernel> read_named_kernels(const Document& document);
 [[nodiscard]] OperatorTable read_operators(const Document& document);
 /// The implementations that `implementation:` names.
 void read_operator_choices(const Node& map, OperatorTable& table);

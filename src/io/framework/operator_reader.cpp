@@ -28,7 +28,6 @@ double passes_or_none(const Node& kernel, std::string_view key) {
   return value;
 }
 
-/// The sum over kernels.
 PassCount read_kernels(const Node& map) {
   PassCount sum;
   for (const Node::Entry& kernel : map.entries()) {
@@ -68,50 +67,6 @@ std::size_t operator_index(const Node::Entry& entry) {
   if (hint.empty()) hint = fmt::format("the operators are {}", fmt::join(names, ", "));
   throw InputError(entry.where, fmt::format("unknown operator '{}'", entry.key), hint);
 }
-
-}  // namespace
-
-OperatorTable read_operators(const Document& document) {
-  const Node root = document.root();
-  require_schema(root, "plansearch/operators/v1");
-  OperatorTable table;
-  for (const Node::Entry& entry : root.at("operators").entries()) {
-    auto& known = table.known[operator_index(entry)];
-    for (const Node::Entry& way : entry.value.entries()) {
-      known.emplace(way.key, read_passes(way.value));
-    }
-  }
-  root.finish();
-  return table;
-}
-
-void read_operator_choices(const Node& map, OperatorTable& table) {
-  if (const auto all = map.find("all")) {
-    const std::string set = all->text();
-    const auto& sets = implementation_sets();
-    if (!contains(sets, set)) {
-      all->fail(fmt::format("unknown set of implementations '{}'", set),
-                fmt::format("one of {}", fmt::join(sets, ", ")));
-    }
-    choose_set(table, set);
-  }
-  for (std::size_t i = 1; i < kMemoryBoundCount; ++i) {
-    const auto node = map.find(to_text(static_cast<MemoryBound>(i)));
-    if (!node) continue;
-    const std::string name = node->text();
-    if (!table.known[i].contains(name)) {
-      std::vector<std::string> names;
-      for (const auto& [known, passes] : table.known[i]) names.push_back(known);
-      node->fail(
-          fmt::format("no implementation '{}' of {}", name, to_text(static_cast<MemoryBound>(i))),
-          names.empty() ? "the framework names no table (operators:)"
-                        : fmt::format("one of {}", fmt::join(names, ", ")));
-    }
-    table.chosen[i] = name;
-  }
-}
-
-namespace {
 
 /// Reads a number above 0, at most 1.
 double read_share(const Node& node) {
@@ -176,6 +131,46 @@ RoutingKind read_routing_kind(const Node::Entry& entry) {
 }
 
 }  // namespace
+
+OperatorTable read_operators(const Document& document) {
+  const Node root = document.root();
+  require_schema(root, "plansearch/operators/v1");
+  OperatorTable table;
+  for (const Node::Entry& entry : root.at("operators").entries()) {
+    auto& known = table.known[operator_index(entry)];
+    for (const Node::Entry& way : entry.value.entries()) {
+      known.emplace(way.key, read_passes(way.value));
+    }
+  }
+  root.finish();
+  return table;
+}
+
+void read_operator_choices(const Node& map, OperatorTable& table) {
+  if (const auto all = map.find("all")) {
+    const std::string set = all->text();
+    const auto& sets = implementation_sets();
+    if (!contains(sets, set)) {
+      all->fail(fmt::format("unknown set of implementations '{}'", set),
+                fmt::format("one of {}", fmt::join(sets, ", ")));
+    }
+    choose_set(table, set);
+  }
+  for (std::size_t i = 1; i < kMemoryBoundCount; ++i) {
+    const auto node = map.find(to_text(static_cast<MemoryBound>(i)));
+    if (!node) continue;
+    const std::string name = node->text();
+    if (!table.known[i].contains(name)) {
+      std::vector<std::string> names;
+      for (const auto& [known, passes] : table.known[i]) names.push_back(known);
+      node->fail(
+          fmt::format("no implementation '{}' of {}", name, to_text(static_cast<MemoryBound>(i))),
+          names.empty() ? "the framework names no table (operators:)"
+                        : fmt::format("one of {}", fmt::join(names, ", ")));
+    }
+    table.chosen[i] = name;
+  }
+}
 
 void read_dispatchers(const Node& map, const Document& table, Framework& framework) {
   const Node root = table.root();

@@ -106,60 +106,6 @@ void read_datasheet(const Node& node, const Accelerator* base, Accelerator& acce
   require_ordered_peaks(peaks ? *peaks : node, accelerator);
 }
 
-}  // namespace
-
-Accelerator read_accelerator(const Node& node, ProfileLibrary& library, int depth) {
-  if (depth > kMaxLikeDepth) node.fail("`like` refers back to itself");
-  std::optional<Accelerator> base;
-  if (const auto like = node.find("like")) {
-    base = find_accelerator(like->text(), library, like->where(), depth + 1);
-  }
-  Accelerator accelerator = base.value_or(Accelerator{});
-  if (const auto name = node.find("name")) {
-    accelerator.name = name->text();
-  } else if (!base) {
-    accelerator.name = node.at("name").text();
-  } else {
-    accelerator.name = base->name + " (changed)";
-  }
-  accelerator.aliases.clear();
-  Fields(node).take("aliases", accelerator.aliases, &Node::texts);
-  Fields(node).with("description", &Node::text);
-  FieldLog log;
-  ProvenanceMap inherited = accelerator.provenance;
-  const Accelerator* base_pointer = base ? &*base : nullptr;
-  // Kernels of the nearest generation; their file may say that the architecture is the same.
-  if (!base && !node.find("kernels")) accelerator.foreign_kernels = true;
-  read_datasheet(node, base_pointer, accelerator, library.defaults(), log, inherited);
-  if (!base && !node.find("multiprocessors")) {
-    const Accelerator donor = kernel_donor(node, accelerator, library, depth);
-    accelerator.multiprocessors = donor.multiprocessors;
-    inherited["multiprocessors"] = {Evidence::Assumed, "as " + donor.name};
-  }
-  accelerator.kernels =
-      read_kernels(node, accelerator, base_pointer, library, log, inherited, depth);
-  accelerator.concurrency =
-      read_concurrency(node, accelerator, base_pointer, library, log, inherited, depth);
-  accelerator.provenance = log.provenance(node, inherited);
-  return accelerator;
-}
-
-Accelerator find_accelerator(std::string_view name, ProfileLibrary& library,
-                             const SourceLocation& where, int depth) {
-  const fs::path beside = fs::path(where.file).parent_path();
-  const fs::path path =
-      resolve_file(name, library.files("accelerator", "accelerators", beside), where);
-  if (depth > kMaxLikeDepth) throw InputError(where, "`like` refers back to itself");
-  const Document document = library.open(path);
-  const Node root = document.root();
-  require_schema(root, "plansearch/accelerator/v1");
-  Accelerator accelerator = read_accelerator(root, library, depth);
-  root.finish();
-  return accelerator;
-}
-
-namespace {
-
 /// Kernels keep at least a tenth of the chip.
 constexpr double kMostTaken = 0.9;
 constexpr std::array kMessages{Activity::Local, Activity::Fabric};
@@ -239,6 +185,56 @@ void read_multiprocessors(const Node& node, ConcurrencyCoefficients& shared, Fie
 }
 
 }  // namespace
+
+Accelerator read_accelerator(const Node& node, ProfileLibrary& library, int depth) {
+  if (depth > kMaxLikeDepth) node.fail("`like` refers back to itself");
+  std::optional<Accelerator> base;
+  if (const auto like = node.find("like")) {
+    base = find_accelerator(like->text(), library, like->where(), depth + 1);
+  }
+  Accelerator accelerator = base.value_or(Accelerator{});
+  if (const auto name = node.find("name")) {
+    accelerator.name = name->text();
+  } else if (!base) {
+    accelerator.name = node.at("name").name();
+  } else {
+    accelerator.name = base->name + " (changed)";
+  }
+  accelerator.aliases.clear();
+  Fields(node).take("aliases", accelerator.aliases, &Node::texts);
+  Fields(node).with("description", &Node::text);
+  FieldLog log;
+  ProvenanceMap inherited = accelerator.provenance;
+  const Accelerator* base_pointer = base ? &*base : nullptr;
+  // Kernels of the nearest generation; their file may say that the architecture is the same.
+  if (!base && !node.find("kernels")) accelerator.foreign_kernels = true;
+  read_datasheet(node, base_pointer, accelerator, library.defaults(), log, inherited);
+  if (!base && !node.find("multiprocessors")) {
+    const Accelerator donor = kernel_donor(node, accelerator, library, depth);
+    accelerator.multiprocessors = donor.multiprocessors;
+    inherited["multiprocessors"] = {Evidence::Assumed, "as " + donor.name};
+  }
+  accelerator.kernels =
+      read_kernels(node, accelerator, base_pointer, library, log, inherited, depth);
+  accelerator.concurrency =
+      read_concurrency(node, accelerator, base_pointer, library, log, inherited, depth);
+  accelerator.provenance = log.provenance(node, inherited);
+  return accelerator;
+}
+
+Accelerator find_accelerator(std::string_view name, ProfileLibrary& library,
+                             const SourceLocation& where, int depth) {
+  const fs::path beside = fs::path(where.file).parent_path();
+  const fs::path path =
+      resolve_file(name, library.files("accelerator", "accelerators", beside), where);
+  if (depth > kMaxLikeDepth) throw InputError(where, "`like` refers back to itself");
+  const Document document = library.open(path);
+  const Node root = document.root();
+  require_schema(root, "plansearch/accelerator/v1");
+  Accelerator accelerator = read_accelerator(root, library, depth);
+  root.finish();
+  return accelerator;
+}
 
 void read_paths(const Node& node, ActivityPairs& paths,
                 const std::function<void(const std::string&)>& given) {

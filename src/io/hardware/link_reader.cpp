@@ -189,7 +189,7 @@ Document open_curve(std::string_view name, std::string_view what, const std::str
 /// The name of a curve file; its own origin where it is like no other.
 template <typename Curve>
 void read_names(const Node& root, Curve& curve) {
-  curve.name = root.at("name").text();
+  curve.name = root.at("name").name();
   if (curve.origin.empty()) curve.origin = curve.name;
   if (const auto text = root.find("description")) (void)text->text();
   if (const auto aliases = root.find("aliases")) aliases->ignore();
@@ -270,34 +270,6 @@ auto read_tier_curve(const Node& tier_node, const LinkTier& tier, ProfileLibrary
   return decltype(load({}, tier, library, {})){curve, stated_provenance(*given, base)};
 }
 
-}  // namespace
-
-CurveAndSource<LocalLinkCurve> read_link_curve(const Node& tier_node, const LinkTier& tier,
-                                               ProfileLibrary& library) {
-  return read_tier_curve(tier_node, tier, library, "link", &Defaults::links, load_link);
-}
-
-CurveAndSource<FabricCurve> read_fabric_curve(const Node& tier_node, const LinkTier& tier,
-                                              ProfileLibrary& library) {
-  return read_tier_curve(tier_node, tier, library, "fabric", &Defaults::fabrics, load_fabric);
-}
-
-LinkTier device_tier(ProfileLibrary& library, const SourceLocation& where) {
-  const Defaults& defaults = library.defaults();
-  LinkTier tier;
-  tier.name = "device";
-  tier.kind = TierKind::Switch;
-  tier.size = 1;
-  tier.bandwidth = defaults.device_bandwidth;
-  const auto found = load_link(defaults.device_curve, tier, library, where);
-  tier.curve = found.curve;
-  tier.provenance["curve"] = by_default(found.from);
-  tier.provenance["bandwidth"] = {Evidence::Assumed, "default path to the network cards"};
-  return tier;
-}
-
-namespace {
-
 class LinkWriter {
  public:
   void number(std::string_view key, double value, double /*low*/, double /*high*/,
@@ -325,10 +297,9 @@ class LinkWriter {
   }
   void slow_mode(std::string_view key, const std::optional<SlowMode>& mode) {
     if (!mode) return;
-    std::vector<std::string> shares;
-    for (const SlowShare& share : mode->shares) {
-      shares.push_back(fmt::format("{{nodes: {:.6g}, share: {:.6g}}}", share.nodes, share.share));
-    }
+    std::vector<std::string> shares = transformed(mode->shares, [&](const SlowShare& share) {
+      return fmt::format("{{nodes: {:.6g}, share: {:.6g}}}", share.nodes, share.share);
+    });
     add(key, fmt::format("{{excess: {:.6g} us, shares: [{}]}}", mode->excess.value() * 1e6,
                          fmt::join(shares, ", ")));
   }
@@ -365,6 +336,30 @@ class LinkWriter {
 };
 
 }  // namespace
+
+CurveAndSource<LocalLinkCurve> read_link_curve(const Node& tier_node, const LinkTier& tier,
+                                               ProfileLibrary& library) {
+  return read_tier_curve(tier_node, tier, library, "link", &Defaults::links, load_link);
+}
+
+CurveAndSource<FabricCurve> read_fabric_curve(const Node& tier_node, const LinkTier& tier,
+                                              ProfileLibrary& library) {
+  return read_tier_curve(tier_node, tier, library, "fabric", &Defaults::fabrics, load_fabric);
+}
+
+LinkTier device_tier(ProfileLibrary& library, const SourceLocation& where) {
+  const Defaults& defaults = library.defaults();
+  LinkTier tier;
+  tier.name = "device";
+  tier.kind = TierKind::Switch;
+  tier.size = 1;
+  tier.bandwidth = defaults.device_bandwidth;
+  const auto found = load_link(defaults.device_curve, tier, library, where);
+  tier.curve = found.curve;
+  tier.provenance["curve"] = by_default(found.from);
+  tier.provenance["bandwidth"] = {Evidence::Assumed, "default path to the network cards"};
+  return tier;
+}
 
 std::string curve_text(const LinkCurve& curve) {
   LinkWriter writer;

@@ -99,7 +99,8 @@ Document ProfileLibrary::open(const fs::path& path) {
 NamedFiles ProfileLibrary::files(const std::string& what, const std::string& folder,
                                  const fs::path& beside) const {
   NamedFiles kind{what, {}, {".yaml"}, beside};
-  if (!beside.empty()) kind.directories = {beside / folder, beside};
+  if (!beside.empty()) kind.beside = {beside / folder, beside};
+  kind.schema = fmt::format("plansearch/{}/v1", folder.substr(0, folder.size() - 1));
   for (const fs::path& directory : directories_) kind.directories.push_back(directory / folder);
   return kind;
 }

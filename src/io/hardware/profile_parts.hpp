@@ -140,7 +140,6 @@ struct CurveAndSource {
 [[nodiscard]] double number_or(const Node& node, std::string_view key, const double* base,
                                double low, double high);
 
-/// Checks `schema:`.
 void require_schema(const Node& root, std::string_view schema);
 
 /// The profile `own` says, and where it says nothing what `base` does, except its name, aliases and

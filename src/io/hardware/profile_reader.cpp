@@ -125,7 +125,7 @@ LinkTier read_tier(const Node& node, const LinkTier* inner, int node_size,
                    ProfileLibrary& library) {
   LinkTier tier;
   FieldLog log;
-  tier.name = node.at("name").text();
+  tier.name = node.at("name").name();
   tier.kind = read_tier_kind(node.at("kind"));
   const Node size = node.at("size");
   tier.size = size.count(1, kMaxAccelerators);
@@ -232,7 +232,7 @@ Cluster read_cluster(const Node& root, ProfileLibrary& library) {
   static_cast<void>(root.find("like"));  // open_profile has followed it
   Cluster cluster;
   FieldLog log;
-  cluster.name = root.at("name").text();
+  cluster.name = root.at("name").name();
   Fields(root).take("aliases", cluster.aliases, &Node::texts);
   Fields(root).take("description", cluster.description, &Node::text);
   const Node accelerator = root.at("accelerator");

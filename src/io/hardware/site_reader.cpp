@@ -43,7 +43,7 @@ double deviation(const Node& value) {
 
 MeasuredSite read_site(const Node& node) {
   MeasuredSite site;
-  site.name = node.at("name").text();
+  site.name = node.at("name").name();
   site.laboratory = node.at("laboratory").text();
   const Fields fields(node);
   fields.take("kind", site.kind, kKinds);
@@ -54,42 +54,6 @@ MeasuredSite read_site(const Node& node) {
   site.spread = deviation(node.at("spread"));
   return site;
 }
-
-}  // namespace
-
-SiteTable read_sites(const std::filesystem::path& path) {
-  const Document document = Document::read(path);
-  const Node root = document.root();
-  require_schema(root, "plansearch/sites/v1");
-  SiteTable sites;
-  for (const Node& node : root.at("sites").items()) {
-    MeasuredSite site = read_site(node);
-    const std::string name = canonical_name(site.name);
-    const bool taken = name == kTypicalSite || name == kTunedSite || name == kVendorSite ||
-                       name == kLaboratorySite ||
-                       std::ranges::any_of(sites, [&](const MeasuredSite& other) {
-                         return canonical_name(other.name) == name;
-                       });
-    if (taken) node.at("name").fail("two sites have this name");
-    sites.push_back(std::move(site));
-  }
-  root.finish();
-  return sites;
-}
-
-FittedSite read_fitted_site(const Node& node) {
-  FittedSite site;
-  const int rows = node.at("rows").count(3, kMostRows);
-  site.effect.factor = factor_of(node);
-  site.effect.spread = deviation(node.at("spread"));
-  site.effect.scatter = deviation(node.at("scatter"));
-  site.effect.name = node.at("name").text();
-  site.framework = node.at("framework").text();
-  site.effect.basis = fmt::format("fitted to {} runs of your own", rows);
-  return site;
-}
-
-namespace {
 
 constexpr std::array kSwitches{Degree::Recompute, Degree::MicroBatch};
 constexpr int kMostRuns = 1'000'000;
@@ -104,39 +68,6 @@ Degree switch_of(const Node& node) {
   return *found;
 }
 
-}  // namespace
-
-SwitchPriors read_switch_priors(const std::filesystem::path& path) {
-  const Document document = Document::read(path);
-  const Node root = document.root();
-  require_schema(root, "plansearch/switch-priors/v1");
-  SwitchPriors priors;
-  const Node assumed = root.at("as_assumed");
-  priors.as_assumed = assumed.number();
-  if (!(priors.as_assumed >= 0.0 && priors.as_assumed <= 1.0)) {
-    assumed.fail(fmt::format("{} is not a share", priors.as_assumed), "it lies from 0 to 1");
-  }
-  for (const Node& node : root.at("priors").items()) {
-    SwitchCount& count = priors.counts.emplace_back();
-    count.degree = switch_of(node.at("switch"));
-    count.framework = node.at("framework").text();
-    count.source = node.at("source").text();
-    count.year = node.at("year").count(2000, 2100);
-    for (const Node::Entry& entry : node.at("runs").entries()) {
-      const auto known = parse_value(count.degree, entry.key);
-      if (!known) {
-        entry.value.fail(fmt::format("{} {} is not {}", row_of(count.degree).key, entry.key,
-                                     legal_text(count.degree)));
-      }
-      count.runs.emplace_back(*known, entry.value.count(1, kMostRuns));
-    }
-  }
-  root.finish();
-  return priors;
-}
-
-namespace {
-
 constexpr double kDay = 86400.0;
 constexpr int kMostGpus = 10'000'000;
 
@@ -148,7 +79,7 @@ double above_zero(const Node& node) {
 
 ReliabilityRecord read_record(const Node& node) {
   ReliabilityRecord record;
-  record.name = node.at("name").text();
+  record.name = node.at("name").name();
   if (const auto machine = node.find("machine")) record.machine = machine->text();
   const int gpus = node.at("gpus").count(1, kMostGpus);
   record.gpu_time_s = gpus * above_zero(node.at("days")) * kDay;
@@ -158,31 +89,11 @@ ReliabilityRecord read_record(const Node& node) {
   return record;
 }
 
-/// A value with its source.
 template <typename Quantity>
 Quantity sourced(const Node& node, std::string_view key) {
   (void)node.at("source").text();
   return node.at(key).positive<Quantity>();
 }
-
-}  // namespace
-
-Reliability read_reliability(const std::filesystem::path& path) {
-  const Document document = Document::read(path);
-  const Node root = document.root();
-  require_schema(root, "plansearch/reliability/v1");
-  std::vector<ReliabilityRecord> records;
-  for (const Node& node : root.at("records").items()) records.push_back(read_record(node));
-  if (records.empty()) root.at("records").fail("at least one record");
-  Reliability rest;
-  rest.restart = sourced<Seconds>(root.at("restart"), "time");
-  rest.repair = sourced<Seconds>(root.at("repair"), "time");
-  rest.storage_per_node = sourced<Bandwidth>(root.at("storage"), "per_node");
-  root.finish();
-  return with_rate_of(std::move(records), rest);
-}
-
-namespace {
 
 std::vector<TierRule> read_tier_rules(const Node& list) {
   std::vector<TierRule> rules;
@@ -214,6 +125,82 @@ DataType data_type(const Node& node, const std::string& text) {
 }
 
 }  // namespace
+
+SiteTable read_sites(const std::filesystem::path& path) {
+  const Document document = Document::read(path);
+  const Node root = document.root();
+  require_schema(root, "plansearch/sites/v1");
+  SiteTable sites;
+  for (const Node& node : root.at("sites").items()) {
+    MeasuredSite site = read_site(node);
+    const std::string name = canonical_name(site.name);
+    const bool taken = name == kTypicalSite || name == kTunedSite || name == kVendorSite ||
+                       name == kLaboratorySite ||
+                       std::ranges::any_of(sites, [&](const MeasuredSite& other) {
+                         return canonical_name(other.name) == name;
+                       });
+    if (taken) node.at("name").fail("two sites have this name");
+    sites.push_back(std::move(site));
+  }
+  root.finish();
+  return sites;
+}
+
+FittedSite read_fitted_site(const Node& node) {
+  FittedSite site;
+  const int rows = node.at("rows").count(3, kMostRows);
+  site.effect.factor = factor_of(node);
+  site.effect.spread = deviation(node.at("spread"));
+  site.effect.scatter = deviation(node.at("scatter"));
+  site.effect.name = node.at("name").name();
+  site.framework = node.at("framework").text();
+  site.effect.basis = fmt::format("fitted to {} runs of your own", rows);
+  return site;
+}
+
+SwitchPriors read_switch_priors(const std::filesystem::path& path) {
+  const Document document = Document::read(path);
+  const Node root = document.root();
+  require_schema(root, "plansearch/switch-priors/v1");
+  SwitchPriors priors;
+  const Node assumed = root.at("as_assumed");
+  priors.as_assumed = assumed.number();
+  if (!(priors.as_assumed >= 0.0 && priors.as_assumed <= 1.0)) {
+    assumed.fail(fmt::format("{} is not a share", priors.as_assumed), "it lies from 0 to 1");
+  }
+  for (const Node& node : root.at("priors").items()) {
+    SwitchCount& count = priors.counts.emplace_back();
+    count.degree = switch_of(node.at("switch"));
+    count.framework = node.at("framework").text();
+    count.source = node.at("source").text();
+    count.year = node.at("year").count(2000, 2100);
+    for (const Node::Entry& entry : node.at("runs").entries()) {
+      const auto known = parse_value(count.degree, entry.key);
+      if (!known) {
+        entry.value.fail(fmt::format("{} {} is not {}", row_of(count.degree).key, entry.key,
+                                     legal_text(count.degree)));
+      }
+      count.runs.emplace_back(*known, entry.value.count(1, kMostRuns));
+    }
+  }
+  root.finish();
+  return priors;
+}
+
+Reliability read_reliability(const std::filesystem::path& path) {
+  const Document document = Document::read(path);
+  const Node root = document.root();
+  require_schema(root, "plansearch/reliability/v1");
+  std::vector<ReliabilityRecord> records;
+  for (const Node& node : root.at("records").items()) records.push_back(read_record(node));
+  if (records.empty()) root.at("records").fail("at least one record");
+  Reliability rest;
+  rest.restart = sourced<Seconds>(root.at("restart"), "time");
+  rest.repair = sourced<Seconds>(root.at("repair"), "time");
+  rest.storage_per_node = sourced<Bandwidth>(root.at("storage"), "per_node");
+  root.finish();
+  return with_rate_of(std::move(records), rest);
+}
 
 TierKind read_tier_kind(const Node& node) {
   return node.choice<TierKind>(choices_of<TierKind, 6>());

@@ -17,15 +17,9 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kFamilySchema = "plansearch/family/v1";
 constexpr int kMaxLikeDepth = 8;
-constexpr std::array<std::string_view, 8> kKeys = {"schema",   "source", "like",    "architectures",
-                                                   "defaults", "only",   "ignored", "model"};
-
-RawValue* entry_of(RawValue& map, std::string_view key) {
-  for (RawEntry& entry : map.entries) {
-    if (entry.key == key) return &entry.value;
-  }
-  return nullptr;
-}
+constexpr std::array<std::string_view, 11> kKeys = {
+    "schema",  "source", "like",  "architectures", "defaults", "only",
+    "ignored", "model",  "graph", "dims",          "copies"};
 
 /// `over` on top of `base`: sections key by key, lists of ignored keys one after the other, any
 /// other value in place of the base's.
@@ -71,15 +65,20 @@ RawValue read_chain(const fs::path& directory, const fs::path& path, int depth) 
     throw InputError(entry.where, fmt::format("unknown key '{}'", entry.key),
                      fmt::format("known keys: {}", fmt::join(kKeys, ", ")));
   }
+  RawValue own = root.raw();
+  // A graph lies beside the file that names it, whichever is like it.
+  if (RawValue* graph = entry_of(own, "graph")) {
+    graph->text = (path.parent_path() / root.at("graph").text()).lexically_normal().string();
+  }
   const auto like = root.find("like");
-  if (!like) return root.raw();
+  if (!like) return own;
   const std::string name = like->text();
   std::error_code error;
   if (!is_plain_name(name) || !fs::exists(file_of(directory, name), error)) {
     like->fail(fmt::format("there is no family file '{}.yaml'", name));
   }
   if (depth >= kMaxLikeDepth) like->fail("`like` refers back to itself");
-  return merged(read_chain(directory, file_of(directory, name), depth + 1), root.raw(), "");
+  return merged(read_chain(directory, file_of(directory, name), depth + 1), own, "");
 }
 
 /// Reasons of one kind why something that is known is not read.
@@ -102,6 +101,15 @@ std::string reason_against(const std::string& model_type, const fs::path& direct
   return reason == reasons.end() ? std::string() : ": " + reason->second;
 }
 
+[[noreturn]] void refuse_class(const Node& type, const std::string& guess) {
+  type.fail(
+      fmt::format("no family describes the class '{}'", type.text()),
+      fmt::format("{}torch.export.export writes the module as a .pt2 file, which --model takes "
+                  "(docs/imports.md); --family FILE names a file that describes the class "
+                  "(docs/models.md)",
+                  guess.empty() ? "" : guess + " "));
+}
+
 /// A class without a head of its own.
 constexpr std::string_view kBare = "Model";
 
@@ -118,6 +126,11 @@ std::optional<Node> unless_null(const Node& node) {
 }
 
 }  // namespace
+
+RawValue* entry_of(RawValue& map, std::string_view key) {
+  const auto found = std::ranges::find(map.entries, key, &RawEntry::key);
+  return found == map.entries.end() ? nullptr : &found->value;
+}
 
 std::string require_described(const Node& classes, const Node& rules, const fs::path& directory) {
   const auto described = rules.find("architectures");
@@ -162,6 +175,10 @@ std::vector<std::string> known_families(const fs::path& directory) {
   return names;
 }
 
+Document read_family_file(const fs::path& file, const fs::path& directory) {
+  return Document::made(read_chain(directory, file, 0), 0, file.string());
+}
+
 Document read_family(const std::string& model_type, const fs::path& directory, const Node& type) {
   const fs::path path = file_of(directory, model_type);
   std::error_code error;
@@ -169,12 +186,13 @@ Document read_family(const std::string& model_type, const fs::path& directory, c
   if (!named || !fs::exists(path, error)) {
     const std::vector<std::string> known = known_families(directory);
     const std::string guess = did_you_mean(model_type, known);
+    if (type.path() == kClassName) refuse_class(type, guess);
     type.fail(fmt::format("model family '{}' is not supported{}", model_type,
                           named ? reason_against(model_type, directory) : std::string()),
               fmt::format("{}docs/models.md lists the {} families, and how to describe another",
                           guess.empty() ? "" : guess + " ", known.size()));
   }
-  return Document::made(read_chain(directory, path, 0), 0, path.string());
+  return read_family_file(path, directory);
 }
 
 HfKeys::HfKeys(Node config, std::optional<Node> defaults) : config_(std::move(config)) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <set>
 
 #include "base/units.hpp"
@@ -15,9 +16,13 @@
 namespace plansearch::io {
 namespace {
 
-constexpr std::array<std::string_view, 4> kSources = {"key", "field", "value", "entries"};
-constexpr std::array<std::string_view, 7> kChanges = {"default", "optional", "words", "plus",
-                                                      "times",   "at_most",  "when"};
+constexpr std::array<std::string_view, 8> kSources = {"key",     "field", "value",   "entries",
+                                                      "letters", "each",  "members", "section"};
+constexpr std::array<std::string_view, 12> kChanges = {
+    "default",     "optional", "words", "plus", "times", "over",
+    "multiple_of", "at_most",  "when",  "rule", "of",    "from"};
+/// Keys of one item of a list, in the rules of `each`.
+constexpr std::string_view kItem = "item.";
 constexpr int kMaxDepth = 16;
 
 std::vector<std::string> spellings(const Node& node) {
@@ -27,12 +32,17 @@ std::vector<std::string> spellings(const Node& node) {
   return names;
 }
 
-/// Compares texts, or numbers if both are ("1" and "1.0"); "*b" expects the ending "b".
-bool same_value(const std::string& a, const std::string& b) {
-  if (a == b || (b.starts_with('*') && a.ends_with(b.substr(1)))) return true;
+/// Compares texts, or numbers if both are ("1" and "1.0").
+bool equal_value(const std::string& a, const std::string& b) {
+  if (a == b) return true;
   const auto x = parse_number(a);
   const auto y = parse_number(b);
   return x.has_value() && y.has_value() && *x == *y;
+}
+
+/// The same; "*b" expects the ending "b".
+bool same_value(const std::string& a, const std::string& b) {
+  return equal_value(a, b) || (b.starts_with('*') && a.ends_with(b.substr(1)));
 }
 
 bool matches(const std::optional<Node>& value, const Node& expected) {
@@ -58,6 +68,10 @@ RawValue whole_number(std::int64_t number, const RawValue& place) {
   return value;
 }
 
+double number_of(const RawValue& value) {
+  return Document::made(value, 0, *value.file).root().number();
+}
+
 std::int64_t integer_of(const RawValue& value) {
   return Document::made(value, 0, *value.file).root().integer(kZeroOrLength);
 }
@@ -66,6 +80,10 @@ class Application {
  public:
   Application(const Node& model, const HfKeys& keys, const std::string& family)
       : model_(model), keys_(keys), family_(family) {}
+
+  /// The rules of one item of a list: its keys are called `item.` and the key.
+  Application(const Application& outer, const Node& item)
+      : model_(outer.model_), keys_(outer.keys_), family_(outer.family_), item_(item) {}
 
   [[nodiscard]] RawValue section(const Node& rules) const {
     RawValue out;
@@ -89,6 +107,7 @@ class Application {
       const auto written = keys_.written().find(entry.key);
       if (written == keys_.written().end() || written->second.is_null()) continue;
       const Node& found = written->second;
+      if (found.is_list() && found.items().empty()) continue;
       std::vector<std::string> known;
       bool understood = false;
       for (const Node& item : entry.value.items()) {
@@ -101,7 +120,7 @@ class Application {
       found.fail(fmt::format("'{}' changes the network in a way that is not understood for {}",
                              found.is_scalar() ? found.text() : "this list or map", family_),
                  fmt::format("understood: {}; or describe the model yourself (docs/models.md)",
-                             fmt::join(known, ", ")));
+                             known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
     }
   }
 
@@ -112,6 +131,8 @@ class Application {
     if (rule.is_scalar()) return rule.raw();
     if (rule.is_list()) return list_value(rule, depth);
     check_words(rule);
+    for (const Node::Entry& entry : rule.entries())
+      if (entry.key == "value" && entry.value.is_null()) return std::nullopt;
     const std::optional<RawValue> found = source(rule, depth);
     if (found.has_value()) return changed(rule, *found, depth);
     if (const auto fallback = rule.find("default")) return value(*fallback, depth + 1);
@@ -140,7 +161,7 @@ class Application {
     bool all = true;
     for (const Node::Entry& entry : when.entries()) {
       asked.insert(entry.key);
-      all = all && matches(keys_.find(entry.key), entry.value);
+      all = all && matches(find({entry.key}), entry.value);
     }
     return all;
   }
@@ -153,13 +174,89 @@ class Application {
       if (!map.has_value()) return std::nullopt;
       return whole_number(static_cast<std::int64_t>(map->entries().size()), map->raw());
     }
+    if (const auto rules = rule.find("section")) return section(*rules);
+    if (const auto key = rule.find("letters")) return letters(*key);
+    if (const auto key = rule.find("each")) return each(*key, rule.at("rule"), depth);
+    if (const auto key = rule.find("members")) return members(*key, rule, depth);
     const auto key = rule.find("key");
     if (!key) return std::nullopt;
-    const std::optional<Node> found = keys_.find(spellings(*key));
+    const std::optional<Node> found = find(spellings(*key));
     if (!found.has_value()) return std::nullopt;
     RawValue read = found->raw();
     read.called = found->path();
     return read;
+  }
+
+  /// A key of the configuration, or of the item at hand.
+  [[nodiscard]] std::optional<Node> find(const std::vector<std::string>& names) const {
+    for (const std::string& name : names) {
+      if (!item_ || !name.starts_with(kItem)) continue;
+      std::optional<Node> at = *item_;
+      std::size_t start = kItem.size();
+      while (at && start <= name.size()) {
+        const std::size_t dot = std::min(name.find('.', start), name.size());
+        at = at->is_map() ? at->find(name.substr(start, dot - start)) : std::nullopt;
+        start = dot + 1;
+      }
+      return at && at->is_null() ? std::nullopt : at;
+    }
+    return keys_.find(names);
+  }
+
+  [[nodiscard]] static RawValue list_at(const Node& place) {
+    RawValue list;
+    list.kind = RawKind::List;
+    list.line = place.where().line;
+    list.column = place.where().column;
+    list.file = place.raw().file;
+    return list;
+  }
+
+  [[nodiscard]] static RawValue word_at(const Node& place, std::string text) {
+    RawValue word = list_at(place);
+    word.kind = RawKind::Plain;
+    word.text = std::move(text);
+    return word;
+  }
+
+  /// The letters of a text, one item each.
+  [[nodiscard]] std::optional<RawValue> letters(const Node& key) const {
+    const std::optional<Node> found = find(spellings(key));
+    if (!found) return std::nullopt;
+    RawValue list = list_at(*found);
+    for (const char letter : found->text()) list.items.push_back(word_at(*found, {letter}));
+    return list;
+  }
+
+  /// The results of a rule, item by item.
+  [[nodiscard]] std::optional<RawValue> each(const Node& key, const Node& rule, int depth) const {
+    const std::optional<Node> found = find(spellings(key));
+    if (!found) return std::nullopt;
+    RawValue list = list_at(*found);
+    for (const Node& item : found->items()) {
+      const Application inside(*this, item);
+      if (auto made = inside.value(rule, depth + 1)) list.items.push_back(std::move(*made));
+    }
+    return list;
+  }
+
+  /// For every number below `of`, counted on from `from`: whether the list has it.
+  [[nodiscard]] std::optional<RawValue> members(const Node& key, const Node& rule,
+                                                int depth) const {
+    const std::optional<Node> found = find(spellings(key));
+    if (!found) return std::nullopt;
+    std::int64_t from = 0;
+    if (const auto first = rule.find("from")) from = first->integer(kSmallRange);
+    const std::optional<RawValue> of = value(rule.at("of"), depth + 1);
+    if (!of) rule.at("of").fail("has no value here");
+    const std::int64_t count = std::min(integer_of(*of), kLayerRange.high);
+    std::set<std::int64_t> named;
+    for (const Node& item : found->is_list() ? found->items() : std::vector<Node>{*found})
+      named.insert(item.integer(kLayerCount));
+    RawValue list = list_at(*found);
+    for (std::int64_t i = 0; i < count; ++i)
+      list.items.push_back(word_at(*found, named.contains(i + from) ? "true" : "false"));
+    return list;
   }
 
   /// The rule of another field of the model, "attention.heads".
@@ -192,8 +289,16 @@ class Application {
       if (!raw) node->fail("has no value here");
       return integer_of(*raw);
     };
-    if (const auto factor = number("times")) {
-      found = whole_number(integer_of(found) * *factor, found);
+    if (rule.find("times") || rule.find("over") || rule.find("multiple_of")) {
+      double product = number_of(found);
+      if (const auto factor = number("times")) product *= static_cast<double>(*factor);
+      if (const auto divisor = number("over"))
+        product /= static_cast<double>(std::max<std::int64_t>(1, *divisor));
+      const auto step = static_cast<double>(number("multiple_of").value_or(1));
+      const double whole = std::floor(product + 1e-9);
+      product = step > 1.0 ? std::ceil(whole / step) * step : whole;
+      if (std::abs(product) > static_cast<double>(kZeroOrLength.high)) rule.fail("is too large");
+      found = whole_number(static_cast<std::int64_t>(product), found);
     }
     if (const auto offset = rule.find("plus")) {
       found = whole_number(integer_of(found) + offset->integer(kOffset), found);
@@ -209,7 +314,7 @@ class Application {
     std::vector<std::string> known;
     for (const Node::Entry& entry : words.entries()) {
       known.push_back(entry.key);
-      if (!same_value(entry.key, found.text)) continue;
+      if (!equal_value(entry.key, found.text)) continue;
       RawValue meaning = entry.value.raw();
       meaning.line = found.line;
       meaning.column = found.column;
@@ -244,6 +349,7 @@ class Application {
   const Node& model_;
   const HfKeys& keys_;
   const std::string& family_;
+  std::optional<Node> item_{};  ///< of a list, whose keys rules may name
 };
 
 /// Every key that a rule below mentions.
@@ -253,7 +359,8 @@ void collect_keys(const Node& node, std::set<std::string>& known) {
   }
   if (!node.is_map()) return;
   for (const Node::Entry& entry : node.entries()) {
-    if (entry.key == "key" || entry.key == "entries") {
+    if (entry.key == "key" || entry.key == "entries" || entry.key == "letters" ||
+        entry.key == "each" || entry.key == "members") {
       for (std::string& name : spellings(entry.value)) known.insert(std::move(name));
     } else if (entry.key == "when") {
       for (const Node::Entry& condition : entry.value.entries()) known.insert(condition.key);
@@ -272,8 +379,11 @@ std::set<std::string> ignored_keys(const Node& rules) {
 }
 
 std::set<std::string> known_keys(const Node& rules) {
-  std::set<std::string> known = {"model_type", "_name_or_path", "text_config"};
-  collect_keys(rules.at("model"), known);
+  std::set<std::string> known = {"model_type", "_name_or_path", "text_config", "_class_name",
+                                 "dims",       "seq_len",       "family"};
+  for (const char* section : {"model", "dims", "copies"}) {
+    if (const auto fields = rules.find(section)) collect_keys(*fields, known);
+  }
   for (const char* section : {"defaults", "only"}) {
     const auto map = rules.find(section);
     if (!map) continue;
@@ -291,10 +401,12 @@ bool is_rule(const RawValue& map) {
          });
 }
 
-RawValue apply_family(const Node& rules, const HfKeys& keys, const std::string& family) {
-  const Node model = rules.at("model");
+RawValue apply_family(const Node& rules, const HfKeys& keys, const std::string& family,
+                      std::string_view section) {
+  const Node model = rules.at(section);
   const Application application(model, keys, family);
-  if (const auto only = rules.find("only")) application.require_understood(*only);
+  const auto only = rules.find("only");
+  if (only && section != "copies") application.require_understood(*only);  // once a configuration
   return application.section(model);
 }
 

@@ -11,6 +11,7 @@
 #include "io/model/graph/block_reader.hpp"
 #include "io/model/graph/graph_words.hpp"
 #include "io/model/model_sections.hpp"
+#include "io/model/network_names.hpp"
 #include "plansearch/transformer_builder.hpp"
 
 namespace plansearch::io {
@@ -81,10 +82,11 @@ NamedFiles model_files(std::span<const std::filesystem::path> directories) {
   return kind;
 }
 
-ModelFile read_own(const Node& root) {
+ModelFile read_own(const Node& root, const std::filesystem::path& families) {
   require_schema(root);
   ModelFile file;
-  file.model = root.at("schema").text() == kGraphSchema ? read_graph(root) : read_sections(root);
+  file.model =
+      root.at("schema").text() == kGraphSchema ? read_graph(root) : read_sections(root, families);
   Fields(root).take("aliases", file.aliases, &Node::texts);
   Fields(root).take("parameters", file.published_parameters, kPositive);
   root.finish();
@@ -126,7 +128,7 @@ ModelFile read_model(const Document& document, const std::string& fallback_name,
               "or a Hugging Face config.json with 'model_type'; see docs/models.md");
   }
   ModelFile file;
-  if (!root.find("schema") && root.find("model_type")) {
+  if (!root.find("schema") && (root.find("model_type") || root.find(kClassName))) {
     file.format = ModelFormat::HuggingFace;
     HfModel read = read_hf_config(root, fallback_name, families);
     file.model = std::move(read.model);
@@ -135,7 +137,7 @@ ModelFile read_model(const Document& document, const std::string& fallback_name,
     check_sizes(root, file.model);
     static_cast<void>(checked_parameter_count(root, file.model));
   } else {
-    file = document.collect(read_own);
+    file = document.collect([&](const Node& own) { return read_own(own, families); });
   }
   file.hash = document.hash();
   return file;
@@ -168,8 +170,9 @@ ModelFile read_changed(const std::filesystem::path& path, const std::filesystem:
                                  stubs.string()),
                      "leave --operators out, or name a .pt2 or .onnx file");
   }
+  const std::filesystem::path beside = path.parent_path() / "families";
   return read_model(changed(Document::read(path), overrides), name.empty() ? "model" : name,
-                    families);
+                    families.empty() ? beside : families);
 }
 
 }  // namespace
@@ -178,18 +181,37 @@ ModelFile read_model(const std::filesystem::path& path, const std::filesystem::p
   return read_changed(path, families, {}, {});
 }
 
+namespace {
+
+/// The file of a name; one that is known, and that no file describes, is refused with the reason.
+std::filesystem::path file_named(std::string_view name,
+                                 std::span<const std::filesystem::path> directories,
+                                 const std::filesystem::path& families) {
+  try {
+    return resolve_file(name, model_files(directories));
+  } catch (const InputError& error) {
+    const std::string reason = NetworkNames(families).reason_against(name);
+    if (reason.empty()) throw;
+    throw InputError(error.where(), fmt::format("{}: {}", error.what(), reason),
+                     "docs/models.md says how to describe a network");
+  }
+}
+
+}  // namespace
+
 ModelFile load_model(std::string_view name_or_path,
                      std::span<const std::filesystem::path> directories,
                      std::span<const Override> overrides, const std::filesystem::path& stubs) {
   const std::filesystem::path families =
       directories.empty() ? std::filesystem::path() : directories.front() / "families";
-  std::filesystem::path path = resolve_file(name_or_path, model_files(directories));
+  std::filesystem::path path = file_named(name_or_path, directories, families);
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
     const std::filesystem::path config = path / "config.json";
     if (!std::filesystem::exists(config, error)) {
       throw InputError({path.string(), 0, 0}, "this directory has no config.json",
-                       "name a model file, or the folder of a Hugging Face model");
+                       "name a model file, or the folder of a Hugging Face model (of a pipeline of "
+                       "diffusers, that of its transformer)");
     }
     path = config;
   }
@@ -233,6 +255,14 @@ std::vector<std::string> other_parts(const Node& root) {
   return parts;
 }
 
+/// The user's own file (`--family`, or `--set model.family=FILE`), else the one that ships.
+Document family_document(const Node& root, const std::string& family,
+                         const std::filesystem::path& families, const Node& type) {
+  const auto own = root.find(kOwnFamily);
+  return own && is_set_place(own->where()) ? read_family_file(own->text(), families)
+                                           : read_family(family, families, type);
+}
+
 }  // namespace
 
 HfModel read_hf_config(const Node& root, const std::string& name,
@@ -240,9 +270,11 @@ HfModel read_hf_config(const Node& root, const std::string& name,
   const std::optional<Node> inner = root.find("text_config");
   const Node& config = inner.has_value() ? *inner : root;
   const std::optional<Node> own_type = config.find("model_type");
-  const Node type = own_type.has_value() ? *own_type : root.at("model_type");
+  const Node type = own_type.has_value()      ? *own_type
+                    : root.find("model_type") ? root.at("model_type")
+                                              : root.at(kClassName);
   const std::string family = type.text();
-  const Document document = read_family(family, families, type);
+  const Document document = family_document(root, family, families, type);
   const Node rules = document.root();
 
   HfModel read;
@@ -257,13 +289,16 @@ HfModel read_hf_config(const Node& root, const std::string& name,
       keys.replace("tie_word_embeddings", *tied);
     }
   }
-  RawValue sections = apply_family(rules, keys, family);
+  const bool templated = rules.find("graph").has_value();
+  RawValue sections =
+      templated ? filled_template(rules, keys, family) : apply_family(rules, keys, family);
   add_text(sections, "name", name_of(root, name));
-  add_text(sections, "source", fmt::format("Hugging Face configuration, model_type {}", family));
+  const std::string key = type.path().substr(type.path().rfind('.') + 1);
+  add_text(sections, "source", fmt::format("Hugging Face configuration, {} {}", key, family));
   const std::string file = root.where().file;
   const Document made = Document::made(std::move(sections), 0, file);
 
-  read.model = read_sections(made.root());
+  read.model = templated ? read_graph(made.root()) : read_sections(made.root(), families);
   made.root().finish();
   read.model.training.assumed = true;
   read.left_out = other_parts(root);

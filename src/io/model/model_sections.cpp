@@ -44,11 +44,34 @@ std::int64_t default_head_size(const Node& node, std::int64_t hidden, std::int64
             "write head_size");
 }
 
-AttentionDescription read_attention(const Node& node, std::int64_t hidden) {
-  AttentionDescription a;
+IndexDescription read_index(const Node& node) {
+  IndexDescription index;
+  index.heads = node.at("heads").integer(kSizeRange);
+  index.size = node.at("size").integer(kSizeRange);
+  index.keys = node.at("keys").integer(kLengthRange);
+  Fields(node).take("shared", index.shared, &Node::boolean);
+  return index;
+}
+
+PoolDescription read_pool(const Node& node) {
+  PoolDescription pool;
+  pool.ratio = node.at("ratio").integer(kSizeRange);
+  Fields(node).take("overlap", pool.overlap, kSizeRange);
+  return pool;
+}
+
+}  // namespace
+
+AttentionDescription read_attention(const Node& node, std::int64_t hidden,
+                                    const AttentionDescription* base) {
+  AttentionDescription a = base != nullptr ? *base : AttentionDescription{};
   const Fields fields(node);
-  a.heads = node.at("heads").integer(kSizeRange);
-  a.kv_heads = a.heads;
+  if (base == nullptr) {
+    a.heads = node.at("heads").integer(kSizeRange);
+    a.kv_heads = a.heads;
+  } else {
+    fields.take("heads", a.heads, kSizeRange);
+  }
   fields.take("kv_heads", a.kv_heads, kSizeRange);
   fields.take("latent", a.latent, read_latent);
   std::optional<std::int64_t> size;
@@ -56,16 +79,28 @@ AttentionDescription read_attention(const Node& node, std::int64_t hidden) {
   if (a.latent.has_value()) {
     a.head_size = a.latent->nope_size + a.latent->rope_size;
     if (size.has_value()) node.at("head_size").fail("latent attention has its own head sizes");
-  } else {
-    a.head_size = size.has_value() ? *size : default_head_size(node, hidden, a.heads);
+  } else if (size.has_value()) {
+    a.head_size = *size;
+  } else if (base == nullptr) {
+    a.head_size = default_head_size(node, hidden, a.heads);
   }
-  BiasPlaces bias = BiasPlaces::None;
-  fields.take("bias", bias, kBiases);
-  a.query_key_value_bias = bias == BiasPlaces::Qkv || bias == BiasPlaces::All;
-  a.output_bias = bias == BiasPlaces::Output || bias == BiasPlaces::All;
+  fields.take("value_size", a.value_size, kSizeRange);
+  fields.take("query_rank", a.query_rank, kSizeRange);
+  fields.take("output_groups", a.output_groups, kZeroOrSize);
+  fields.take("output_rank", a.output_rank, kZeroOrSize);
+  fields.take("value_is_key", a.value_is_key, &Node::boolean);
+  fields.take("gate", a.gate, kGates);
+  fields.take("index", a.index, read_index);
+  fields.take("pool", a.pool, read_pool);
+  fields.with("bias", [&](const Node& places) {
+    const auto bias = places.choice(std::span<const Choice<BiasPlaces>>(kBiases));
+    a.query_key_value_bias = bias == BiasPlaces::Qkv || bias == BiasPlaces::All;
+    a.output_bias = bias == BiasPlaces::Output || bias == BiasPlaces::All;
+  });
   fields.take("repeats_heads", a.repeats_heads, &Node::boolean);
   fields.take("fused_projection", a.fused_projection, &Node::boolean);
-  a.positions = node.at("positions").choice(std::span<const Choice<PositionKind>>(kPositions));
+  if (base == nullptr) static_cast<void>(node.at("positions"));
+  fields.take("positions", a.positions, kPositions);
   fields.take("relative_buckets", a.relative_buckets, kZeroOrSize);
   fields.take("qk_norm", a.qk_norm, kQkNorms);
   fields.take("sinks", a.sinks, &Node::boolean);
@@ -77,16 +112,21 @@ AttentionDescription read_attention(const Node& node, std::int64_t hidden) {
   return a;
 }
 
-MlpDescription read_mlp(const Node& node, std::int64_t hidden) {
-  MlpDescription mlp;
+MlpDescription read_mlp(const Node& node, std::int64_t hidden, const MlpDescription* base) {
+  MlpDescription mlp = base != nullptr ? *base : MlpDescription{};
   const Fields fields(node);
-  mlp.width = 4 * hidden;
+  if (base == nullptr) {
+    mlp.width = 4 * hidden;
+    static_cast<void>(node.at("activation"));
+  }
   fields.take("width", mlp.width, kSizeRange);
-  mlp.activation = node.at("activation").choice(std::span<const Choice<Activation>>(kActivations));
+  fields.take("activation", mlp.activation, kActivations);
   fields.take("gated", mlp.gated, &Node::boolean);
   fields.take("bias", mlp.bias, &Node::boolean);
   return mlp;
 }
+
+namespace {
 
 NormDescription read_norm(const Node& node) {
   NormDescription norm;
@@ -137,6 +177,8 @@ MoeDescription read_experts(const Node& node) {
   fields.take("imbalance", moe.imbalance, &Node::number);
   fields.take("groups", moe.groups, kSizeRange);
   fields.take("top_groups", moe.top_groups, kSizeRange);
+  fields.take("latent", moe.latent, kZeroOrSize);
+  fields.take("idle", moe.idle, kZeroOrSize);
   return moe;
 }
 
@@ -181,6 +223,7 @@ LatentAttention read_latent(const Node& node) {
   latent.nope_size = node.at("nope_size").integer(kSizeRange);
   latent.rope_size = node.at("rope_size").integer(kSizeRange);
   latent.value_size = node.at("value_size").integer(kSizeRange);
+  Fields(node).take("absorbed", latent.absorbed, &Node::boolean);
   return latent;
 }
 
@@ -205,16 +248,17 @@ TrainingDefaults read_training(const Node& node, StackKind stack) {
   return training;
 }
 
-ModelDescription read_sections(const Node& root) {
+ModelDescription read_sections(const Node& root, const std::filesystem::path& families) {
   ModelDescription model;
   const Fields fields(root);
-  model.name = root.at("name").text();
+  model.name = root.at("name").name();
   model.source = root.at("source").text();
   fields.take("stack", model.stack, kStacks);
   model.layers = root.at("layers").integer(kLayerRange);
   model.hidden = root.at("hidden").integer(kSizeRange);
   fields.take("max_positions", model.max_positions, kLengthRange);
   fields.take("mtp_layers", model.mtp_layers, kSmallRange);
+  fields.take("streams", model.streams, IntegerRange{1, 64});
   model.attention = read_attention(root.at("attention"), model.hidden);
   fields.with("mlp", [&](const Node& node) { model.mlp = read_mlp(node, model.hidden); });
   fields.take("norm", model.norm, read_norm);
@@ -226,6 +270,7 @@ ModelDescription read_sections(const Node& root) {
     Fields(node).take("attention", model.attention_dropout, read_fraction);
   });
   fields.take("experts", model.moe, read_experts);
+  model.list = read_layer_list(root, model, families);
   fields.with("decoder", [&](const Node& node) { model.decoder = read_decoder(node, model); });
   fields.take("vision", model.vision, read_vision);
   model.training = read_training(root.at("training"), model.stack);

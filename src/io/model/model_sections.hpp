@@ -2,6 +2,8 @@
 // The sections of a model file (plansearch/model/v1), one function each.
 #pragma once
 
+#include <filesystem>
+
 #include "io/document/document.hpp"
 #include "plansearch/model_description.hpp"
 
@@ -30,7 +32,13 @@ inline constexpr Choice<QkNorm> kQkNorms[] = {{"none", QkNorm::None},
                                               {"per-head", QkNorm::PerHead},
                                               {"full-width", QkNorm::FullWidth},
                                               {"each-head", QkNorm::EachHead},
-                                              {"plain", QkNorm::Plain}};
+                                              {"plain", QkNorm::Plain},
+                                              {"key-weights", QkNorm::KeyWeights}};
+inline constexpr Choice<OutputGate> kGates[] = {
+    {"none", OutputGate::None}, {"per-head", OutputGate::PerHead}, {"full", OutputGate::Full}};
+inline constexpr Choice<RecurrenceNorm> kMixerNorms[] = {{"none", RecurrenceNorm::None},
+                                                         {"per-head", RecurrenceNorm::PerHead},
+                                                         {"each-head", RecurrenceNorm::EachHead}};
 inline constexpr Choice<NormKind> kNorms[] = {{"layernorm", NormKind::LayerNorm},
                                               {"layernorm-no-bias", NormKind::LayerNormNoBias},
                                               {"layernorm-plain", NormKind::LayerNormPlain},
@@ -63,8 +71,19 @@ inline constexpr Choice<NormPlacement> kPlacements[] = {
     {"sandwich", NormPlacement::Sandwich}, {"after-branch", NormPlacement::AfterBranch},
     {"parallel", NormPlacement::Parallel}, {"parallel-two", NormPlacement::ParallelTwo}};
 
-/// All sections of a model file.
-[[nodiscard]] ModelDescription read_sections(const Node& root);
+/// All sections of a model file. `families` holds the rows of recurrences.
+[[nodiscard]] ModelDescription read_sections(const Node& root,
+                                             const std::filesystem::path& families = {});
+/// The attention of a model, or with a base what a part changes of it.
+[[nodiscard]] AttentionDescription read_attention(const Node& node, std::int64_t hidden,
+                                                  const AttentionDescription* base = nullptr);
+[[nodiscard]] MlpDescription read_mlp(const Node& node, std::int64_t hidden,
+                                      const MlpDescription* base = nullptr);
+/// The parts of layers and which layer has which.
+[[nodiscard]] LayerList read_layer_list(const Node& root, const ModelDescription& model,
+                                        const std::filesystem::path& families);
+/// The row of a kind of recurrence; InputError at `name` where there is none.
+[[nodiscard]] RecurrenceForm read_form(const Node& name, const std::filesystem::path& families);
 [[nodiscard]] LatentAttention read_latent(const Node& node);
 /// Reads a number above 0, at most 1.
 [[nodiscard]] double read_predicted(const Node& node);

@@ -54,11 +54,26 @@ BiasPlaces bias_of(const AttentionDescription& a) {
   return a.output_bias ? BiasPlaces::Output : BiasPlaces::None;
 }
 
-std::string attention_yaml(const AttentionDescription& a) {
-  Section section;
+std::string index_text(const IndexDescription& index) {
+  return fmt::format("{{heads: {}, size: {}, keys: {}{}}}", index.heads, index.size, index.keys,
+                     index.shared ? ", shared: true" : "");
+}
+
+std::string attention_yaml(const AttentionDescription& a, std::string_view name,
+                           std::string_view indent) {
+  Section section(indent);
   section.number("heads", a.heads);
   section.number("kv_heads", a.kv_heads, a.heads);
   if (!a.latent) section.number("head_size", a.head_size);
+  section.number("value_size", a.value_size);
+  section.number("query_rank", a.query_rank);
+  section.number("output_groups", a.output_groups, std::int64_t{0});
+  section.number("output_rank", a.output_rank, std::int64_t{0});
+  section.flag("value_is_key", a.value_is_key);
+  if (a.gate != OutputGate::None) section.line("gate", word_of(kGates, a.gate));
+  if (a.index) section.line("index", index_text(*a.index));
+  if (a.pool)
+    section.line("pool", fmt::format("{{ratio: {}, overlap: {}}}", a.pool->ratio, a.pool->overlap));
   if (bias_of(a) != BiasPlaces::None) section.line("bias", word_of(kBiases, bias_of(a)));
   section.flag("repeats_heads", a.repeats_heads);
   section.flag("fused_projection", a.fused_projection);
@@ -76,15 +91,57 @@ std::string attention_yaml(const AttentionDescription& a) {
   section.list("layer_pattern", spans);
   std::string latent;
   if (a.latent) {
-    Section inner("    ");
+    const std::string deeper = std::string(indent) + "  ";
+    Section inner(deeper);
     inner.number("query_rank", a.latent->query_rank);
     inner.number("kv_rank", a.latent->kv_rank);
     inner.number("nope_size", a.latent->nope_size);
     inner.number("rope_size", a.latent->rope_size);
     inner.number("value_size", a.latent->value_size);
-    latent = inner.under("  latent");
+    inner.flag("absorbed", a.latent->absorbed);
+    latent = inner.under(std::string(indent) + "latent");
   }
-  return section.under("attention") + latent;
+  return section.under(name) + latent;
+}
+
+std::string recurrence_yaml(const RecurrenceDescription& r, std::string_view name) {
+  Section section("    ");
+  section.line("form", r.form.name);
+  section.number("heads", r.heads);
+  section.number("key_heads", r.key_heads, r.heads);
+  section.number("value_size", r.value_size);
+  section.number("key_size", r.key_size, r.value_size);
+  section.number("rank", r.rank, std::int64_t{0});
+  section.number("taps", r.taps, std::int64_t{0});
+  section.flag("bias", r.bias);
+  section.flag("convolution_bias", r.convolution_bias);
+  if (r.norm != RecurrenceNorm::None) section.line("norm", word_of(kMixerNorms, r.norm));
+  return section.under(name);
+}
+
+/// Parts write all of their sizes: they are those of the sections where nothing differs.
+std::string list_yaml(const LayerList& list) {
+  std::string text;
+  if (!list.mixers.empty()) text += "mixers:\n";
+  for (const MixerDescription& mixer : list.mixers) {
+    text += mixer.recurrence ? recurrence_yaml(*mixer.recurrence, "  " + mixer.name)
+                             : attention_yaml(mixer.attention, "  " + mixer.name, "    ");
+  }
+  if (!list.feed_forwards.empty()) text += "feed_forwards:\n";
+  for (const FeedForwardDescription& part : list.feed_forwards) {
+    Section section("    ");
+    section.number("width", part.mlp.width);
+    section.line("activation", word_of(kActivations, part.mlp.activation));
+    section.line("gated", part.mlp.gated ? "true" : "false");
+    section.line("bias", part.mlp.bias ? "true" : "false");
+    text += section.under("  " + part.name);
+  }
+  Section lists("");
+  lists.list("layer_mixers", list.layer_mixers);
+  lists.list("layer_feed_forwards", list.layer_feed_forwards);
+  lists.list("prediction_mixers", list.prediction_mixers);
+  lists.list("prediction_feed_forwards", list.prediction_feed_forwards);
+  return text + lists.text();
 }
 
 std::string mlp_yaml(const MlpDescription& mlp) {
@@ -144,6 +201,8 @@ std::string experts_yaml(const MoeDescription& moe) {
   section.number("imbalance", moe.imbalance, 1.0);
   section.number("groups", moe.groups, std::int64_t{1});
   section.number("top_groups", moe.top_groups, std::int64_t{1});
+  section.number("latent", moe.latent, std::int64_t{0});
+  section.number("idle", moe.idle, std::int64_t{0});
   return section.under("experts");
 }
 
@@ -198,13 +257,14 @@ std::string to_yaml(const ModelDescription& model) {
   top.number("hidden", model.hidden);
   top.number("max_positions", model.max_positions);
   top.number("mtp_layers", model.mtp_layers, std::int64_t{0});
+  top.number("streams", model.streams, std::int64_t{1});
   Section dropout;
   dropout.number("residual", model.dropout, 0.0);
   dropout.number("attention", model.attention_dropout, 0.0);
-  return top.text() + attention_yaml(model.attention) + mlp_yaml(model.mlp) +
+  return top.text() + attention_yaml(model.attention, "attention", "  ") + mlp_yaml(model.mlp) +
          norm_yaml(model.norm) + embedding_yaml(model) + dropout.under("dropout") +
-         (model.moe ? experts_yaml(*model.moe) : std::string()) + stacks_yaml(model) +
-         training_yaml(model);
+         (model.moe ? experts_yaml(*model.moe) : std::string()) + list_yaml(model.list) +
+         stacks_yaml(model) + training_yaml(model);
 }
 
 }  // namespace plansearch::io

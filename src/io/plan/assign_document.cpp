@@ -77,82 +77,6 @@ std::string devices_yaml(const std::vector<DeviceRange>& devices) {
   return fmt::format("devices: [{}]", fmt::join(parts, ", "));
 }
 
-}  // namespace
-
-bool is_shared(const Node& entry) {
-  const auto devices = entry.find("devices");
-  return devices && devices->is_scalar() && devices->text() == "all";
-}
-
-bool all_shared(const Node& assign) {
-  const std::vector<Node> items = assign.items();
-  return !items.empty() && std::ranges::all_of(items, is_shared);
-}
-
-std::optional<SharedDocument> read_shared(const Node& root) {
-  const auto node = root.find("assign");
-  if (!node) return std::nullopt;
-  SharedDocument document;
-  for (const Node& item : node->items()) {
-    if (!is_shared(item)) continue;
-    for (const std::string_view key : {"layers", "copies", "chunk"}) {
-      if (const auto other = item.find(key)) {
-        other->fail(fmt::format("{} beside devices: all", key),
-                    "whole blocks lie on the devices of all stages: of: BLOCK");
-      }
-    }
-    const Node of = item.at("of");
-    const auto selectors = of.is_scalar() ? std::vector{of.text()} : of.texts();
-    if (selectors.empty()) of.fail("the entry means no block", "of: BLOCK, or leave it out");
-    for (const std::string& selector : selectors) {
-      if (selector.find('/') != std::string::npos) {
-        of.fail(fmt::format("'{}' names operators", selector),
-                "whole blocks lie on the devices of all stages: BLOCK");
-      }
-      document.blocks.push_back(selector);
-      document.places.push_back({of.where()});
-    }
-  }
-  if (document.blocks.empty()) return std::nullopt;
-  return document;
-}
-
-std::optional<AssignDocument> read_assign(const Node& root) {
-  const auto node = root.find("assign");
-  if (!node) return std::nullopt;
-  const std::vector<Node> items = node->items();
-  if (items.empty()) node->fail("nothing is assigned", "leave it out");
-  if (all_shared(*node)) return std::nullopt;
-  if (const auto degrees = root.find("degrees")) {
-    degrees->fail("degrees beside assign", "transform says the degrees of what it selects");
-  }
-  AssignDocument document;
-  for (const Node& item : items) {
-    if (is_shared(item)) continue;
-    document.places.push_back({item.where()});
-    AssignEntry& entry = document.entries.emplace_back();
-    entry.what = read_selection(item, Nothing::Selectable);
-    entry.devices = read_devices(item.at("devices"));
-    if (const auto chunk = item.find("chunk")) entry.chunk = chunk->count(0, kMostChunk);
-  }
-  document.order.place = {node->where()};
-  read_order(root, document.order);
-  return document;
-}
-
-std::string to_yaml(const AssignDocument& document) {
-  std::string text;
-  for (const AssignEntry& entry : document.entries) {
-    std::vector<std::string> parts = selection_yaml(entry.what);
-    parts.push_back(devices_yaml(entry.devices));
-    if (entry.chunk) parts.push_back(fmt::format("chunk: {}", *entry.chunk));
-    text += fmt::format("  - {{{}}}\n", fmt::join(parts, ", "));
-  }
-  return text;
-}
-
-namespace {
-
 /// Among the settings of an answer, but not settings: remarks on the model and on the plan, whose
 /// degrees are in its config.
 constexpr std::array<std::string_view, 5> kRemarks{"part", "passed_over", "trained", "order",
@@ -242,6 +166,78 @@ PinnedDegrees read_config(const Node& config, const Node& question, std::int64_t
 }
 
 }  // namespace
+
+bool is_shared(const Node& entry) {
+  const auto devices = entry.find("devices");
+  return devices && devices->is_scalar() && devices->text() == "all";
+}
+
+bool all_shared(const Node& assign) {
+  const std::vector<Node> items = assign.items();
+  return !items.empty() && std::ranges::all_of(items, is_shared);
+}
+
+std::optional<SharedDocument> read_shared(const Node& root) {
+  const auto node = root.find("assign");
+  if (!node) return std::nullopt;
+  SharedDocument document;
+  for (const Node& item : node->items()) {
+    if (!is_shared(item)) continue;
+    for (const std::string_view key : {"layers", "copies", "chunk"}) {
+      if (const auto other = item.find(key)) {
+        other->fail(fmt::format("{} beside devices: all", key),
+                    "whole blocks lie on the devices of all stages: of: BLOCK");
+      }
+    }
+    const Node of = item.at("of");
+    const auto selectors = of.is_scalar() ? std::vector{of.text()} : of.texts();
+    if (selectors.empty()) of.fail("the entry means no block", "of: BLOCK, or leave it out");
+    for (const std::string& selector : selectors) {
+      if (selector.find('/') != std::string::npos) {
+        of.fail(fmt::format("'{}' names operators", selector),
+                "whole blocks lie on the devices of all stages: BLOCK");
+      }
+      document.blocks.push_back(selector);
+      document.places.push_back({of.where()});
+    }
+  }
+  if (document.blocks.empty()) return std::nullopt;
+  return document;
+}
+
+std::optional<AssignDocument> read_assign(const Node& root) {
+  const auto node = root.find("assign");
+  if (!node) return std::nullopt;
+  const std::vector<Node> items = node->items();
+  if (items.empty()) node->fail("nothing is assigned", "leave it out");
+  if (all_shared(*node)) return std::nullopt;
+  if (const auto degrees = root.find("degrees")) {
+    degrees->fail("degrees beside assign", "transform says the degrees of what it selects");
+  }
+  AssignDocument document;
+  for (const Node& item : items) {
+    if (is_shared(item)) continue;
+    document.places.push_back({item.where()});
+    AssignEntry& entry = document.entries.emplace_back();
+    entry.what = read_selection(item, Nothing::Selectable);
+    entry.devices = read_devices(item.at("devices"));
+    if (const auto chunk = item.find("chunk")) entry.chunk = chunk->count(0, kMostChunk);
+  }
+  document.order.place = {node->where()};
+  read_order(root, document.order);
+  return document;
+}
+
+std::string to_yaml(const AssignDocument& document) {
+  std::string text;
+  for (const AssignEntry& entry : document.entries) {
+    std::vector<std::string> parts = selection_yaml(entry.what);
+    parts.push_back(devices_yaml(entry.devices));
+    if (entry.chunk) parts.push_back(fmt::format("chunk: {}", *entry.chunk));
+    text += fmt::format("  - {{{}}}\n", fmt::join(parts, ", "));
+  }
+  return text;
+}
 
 PlanDocument read_ranked_plan(const Node& answer, std::size_t rank) {
   const std::vector<Node> plans = answer.at("plans").items();

@@ -5,11 +5,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numeric>
 
 #include "base/names.hpp"
+#include "base/parse_as.hpp"
 #include "io/document/document.hpp"
 #include "io/document/fields.hpp"
 #include "io/plan/plan_document.hpp"
@@ -50,7 +50,7 @@ class BlocksReader {
           fmt::format("not a file of blocks: schema is '{}'", root_.at("schema").text()),
           fmt::format("schema: {}", kBlocksSchema));
     }
-    const std::string name = root_.at("name").text();
+    const std::string name = root_.at("name").name();
     devices_ = root_.at("devices").count(1, kMostDevices);
     read_blocks();
     read_rules();
@@ -86,7 +86,7 @@ class BlocksReader {
   }
 
   [[nodiscard]] int device_of(const Node& node, std::string_view text) const {
-    const auto device = whole_number(text);
+    const auto device = parse_as<int>(text);
     if (!device || *device < 0 || *device >= devices_) {
       node.fail(fmt::format("'{}' is not a device", text),
                 fmt::format("devices are 0 to {}: a number, a range such as 0-3, or a list",
@@ -113,9 +113,7 @@ class BlocksReader {
     }
     std::ranges::sort(devices);
     if (devices.empty()) node.fail("a block lies on one device at least");
-    if (std::ranges::adjacent_find(devices) != devices.end()) {
-      node.fail("a device is named twice");
-    }
+    if (std::ranges::adjacent_find(devices) != devices.end()) node.fail("a device is named twice");
     return devices;
   }
 
@@ -245,6 +243,8 @@ BlocksDocument read_document(const Document& document) {
   return document.collect([](const Node& root) { return BlocksReader(root).read(); });
 }
 
+constexpr int kMostShift = 1'000;
+
 }  // namespace
 
 BlocksDocument read_blocks(const std::filesystem::path& path) {
@@ -253,19 +253,6 @@ BlocksDocument read_blocks(const std::filesystem::path& path) {
 
 BlocksDocument parse_blocks(std::string_view text, const std::string& file_name) {
   return read_document(Document::parse(text, file_name, Syntax::Yaml));
-}
-
-namespace {
-
-constexpr int kMostShift = 1'000;
-
-}  // namespace
-
-std::optional<int> whole_number(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
-  return value;
 }
 
 std::optional<RuleInstance> parse_instance(std::string_view text) {
@@ -289,7 +276,7 @@ std::optional<RuleInstance> parse_instance(std::string_view text) {
   if (inside.empty()) return instance;
   const bool minus = inside.front() == '-';
   if (!minus && inside.front() != '+') return std::nullopt;
-  const auto number = whole_number(trim(inside.substr(1)));
+  const auto number = parse_as<int>(trim(inside.substr(1)));
   if (!number || *number < 0 || *number > kMostShift) return std::nullopt;
   instance.shift = minus ? -*number : *number;
   return instance;

@@ -23,9 +23,6 @@ struct BlocksDocument {
 [[nodiscard]] BlocksDocument read_blocks(const std::filesystem::path& path);
 [[nodiscard]] BlocksDocument parse_blocks(std::string_view text, const std::string& file_name);
 
-/// Nothing where the text is anything else than a number.
-[[nodiscard]] std::optional<int> whole_number(std::string_view text);
-
 /// "name", "name(m)", "name(m+2)" or "name(m-1)".
 struct RuleInstance {
   std::string name;

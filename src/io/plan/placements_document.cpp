@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/parse_as.hpp"
 #include "io/plan/plan_document.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <charconv>
+#include "base/ranges.hpp"
 
 namespace plansearch::io {
 namespace {
@@ -12,12 +13,6 @@ namespace {
 /// Far beyond any machine.
 constexpr int kMostFactorSize = 1 << 20;
 constexpr std::size_t kMostListed = 20;
-
-template <typename T>
-bool whole_number(std::string_view text, T& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
-}
 
 std::vector<std::string> read_words(const Node& node) {
   return node.is_scalar() ? std::vector{node.text()} : node.texts();
@@ -28,27 +23,24 @@ LayerRange read_layer_range(const Node& node) {
   const std::string text = node.text();
   const std::string_view all = text;
   const std::size_t dash = all.find('-');
-  LayerRange range;
-  bool read = whole_number(all.substr(0, dash), range.first);
-  range.last = range.first;
-  if (dash != std::string::npos) read = read && whole_number(all.substr(dash + 1), range.last);
-  if (!read || range.first < 0 || range.last < range.first) {
+  using Layer = decltype(LayerRange::first);
+  const auto first = parse_as<Layer>(all.substr(0, dash));
+  const auto last = dash == std::string::npos ? first : parse_as<Layer>(all.substr(dash + 1));
+  if (!first || !last || *first < 0 || *last < *first) {
     node.fail(fmt::format("'{}' is not a range of layers", text),
               "as 0-11, or 12; layers count from 0");
   }
-  return range;
+  return {*first, *last};
 }
 
 std::uint8_t read_factor(const Node& node) {
   const std::string text = node.text();
-  std::uint8_t number = 0;
-  const bool read = text.size() > 1 && text[0] == 't' &&
-                    whole_number(std::string_view(text).substr(1), number) && number < kMostListed;
-  if (!read) {
+  const auto number = text.starts_with('t') ? parse_as<std::uint8_t>(text.substr(1)) : std::nullopt;
+  if (!number || *number >= kMostListed) {
     node.fail(fmt::format("'{}' is not a factor", text),
               "t0 is the innermost factor of the tensor group, t1 the next one, ...");
   }
-  return number;
+  return *number;
 }
 
 FactorList read_factors(const Node& node) {
@@ -183,12 +175,10 @@ std::string entry_text(const PlacementEntry& entry, bool edge) {
   std::vector<std::string> cuts;
   for (const NamedCut& cut : entry.cut) cuts.push_back(cut_yaml(cut));
   parts.push_back(fmt::format("cut: {{{}}}", fmt::join(cuts, ", ")));
-  std::vector<std::string> squares;
-  for (const NamedSquare& square : entry.squares) {
-    squares.push_back(fmt::format("{{rows: {}, columns: {}, m: {}, n: {}, k: {}}}",
-                                  factors_yaml(square.rows), factors_yaml(square.columns), square.m,
-                                  square.n, square.k));
-  }
+  std::vector<std::string> squares = transformed(entry.squares, [&](const NamedSquare& square) {
+    return fmt::format("{{rows: {}, columns: {}, m: {}, n: {}, k: {}}}", factors_yaml(square.rows),
+                       factors_yaml(square.columns), square.m, square.n, square.k);
+  });
   if (squares.size() == 1) parts.push_back("square: " + squares.front());
   if (squares.size() > 1) parts.push_back(fmt::format("square: [{}]", fmt::join(squares, ", ")));
   if (entry.ring) {
@@ -202,9 +192,7 @@ std::string entry_text(const PlacementEntry& entry, bool edge) {
 
 std::vector<LayerRange> read_layers(const Node& node) {
   if (node.is_scalar()) return {read_layer_range(node)};
-  std::vector<LayerRange> ranges;
-  for (const Node& item : node.items()) ranges.push_back(read_layer_range(item));
-  return ranges;
+  return transformed(node.items(), read_layer_range);
 }
 
 const SourceLocation& PlacementsDocument::where(const PlacementFault& fault) const {

@@ -18,7 +18,7 @@ constexpr std::string_view kPlanSchema = "plansearch/plan/v1";
 std::string read_name(const Node& node, std::string_view key, ProblemRequest& question) {
   if (node.is_scalar()) return node.text();
   if (const auto hash = node.find("hash")) question.content_hashes.emplace(key, hash->text());
-  return node.at("name").text();
+  return node.at("name").name();
 }
 
 void take_setting(const Node& node, const SettingRow& row, ProblemRequest& question) {
@@ -43,6 +43,44 @@ std::string setting_value(const SettingRow& row, const std::string& text,
   }
   const bool number = row.kind == SettingKind::Count || row.kind == SettingKind::Share;
   return number || row.setting == Setting::Precision ? text : in_quotes(text);
+}
+
+/// "2024" or "2024-07".
+std::string read_date(const Node& node) {
+  const std::string text = node.text();
+  const auto digits = [&](std::size_t from, std::size_t count) {
+    return text.size() >= from + count &&
+           std::all_of(text.begin() + static_cast<std::ptrdiff_t>(from),
+                       text.begin() + static_cast<std::ptrdiff_t>(from + count),
+                       [](char c) { return c >= '0' && c <= '9'; });
+  };
+  const bool year = text.size() == 4 && digits(0, 4);
+  const bool month = text.size() == 7 && digits(0, 4) && text[4] == '-' && digits(5, 2);
+  if (!year && !month) {
+    node.fail(fmt::format("'{}' is not a date", text),
+              "write the year or the month, such as 2024-07");
+  }
+  return text;
+}
+
+/// Settings that a recipe must state to be found.
+constexpr std::array kNeeded{Setting::Hardware, Setting::Model, Setting::Framework,
+                             Setting::Gpus,     Setting::Batch, Setting::SequenceLength,
+                             Setting::Precision};
+
+Recipe read_recipe(const Node& node, const std::string& publisher) {
+  Recipe recipe;
+  recipe.name = node.at("name").name();
+  recipe.publisher = publisher;
+  recipe.source = node.at("source").text();
+  recipe.date = read_date(node.at("date"));
+  for (const Setting setting : kNeeded) (void)node.at(std::string(row_of(setting).key));
+  recipe.question = read_question(node);
+  if (recipe.question.degrees.empty()) {
+    node.at("degrees").fail("no degrees", "a recipe says how it splits, such as {tp: 8, pp: 4}");
+  }
+  if (const auto time = node.find("step_time")) recipe.step_time = time->quantity<Seconds>();
+  return recipe;
 }
 
 }  // namespace
@@ -161,48 +199,6 @@ std::string to_yaml(const PlanDocument& document) {
     text += order_yaml(nullptr, window);
   return text;
 }
-
-namespace {
-
-/// "2024" or "2024-07".
-std::string read_date(const Node& node) {
-  const std::string text = node.text();
-  const auto digits = [&](std::size_t from, std::size_t count) {
-    return text.size() >= from + count &&
-           std::all_of(text.begin() + static_cast<std::ptrdiff_t>(from),
-                       text.begin() + static_cast<std::ptrdiff_t>(from + count),
-                       [](char c) { return c >= '0' && c <= '9'; });
-  };
-  const bool year = text.size() == 4 && digits(0, 4);
-  const bool month = text.size() == 7 && digits(0, 4) && text[4] == '-' && digits(5, 2);
-  if (!year && !month) {
-    node.fail(fmt::format("'{}' is not a date", text),
-              "write the year or the month, such as 2024-07");
-  }
-  return text;
-}
-
-/// Settings that a recipe must state to be found.
-constexpr std::array kNeeded{Setting::Hardware, Setting::Model, Setting::Framework,
-                             Setting::Gpus,     Setting::Batch, Setting::SequenceLength,
-                             Setting::Precision};
-
-Recipe read_recipe(const Node& node, const std::string& publisher) {
-  Recipe recipe;
-  recipe.name = node.at("name").text();
-  recipe.publisher = publisher;
-  recipe.source = node.at("source").text();
-  recipe.date = read_date(node.at("date"));
-  for (const Setting setting : kNeeded) (void)node.at(std::string(row_of(setting).key));
-  recipe.question = read_question(node);
-  if (recipe.question.degrees.empty()) {
-    node.at("degrees").fail("no degrees", "a recipe says how it splits, such as {tp: 8, pp: 4}");
-  }
-  if (const auto time = node.find("step_time")) recipe.step_time = time->quantity<Seconds>();
-  return recipe;
-}
-
-}  // namespace
 
 std::vector<Recipe> read_recipes(const std::filesystem::path& path) {
   const Document document = Document::read(path);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/ranges.hpp"
 #include "io/plan/plan_document.hpp"
 #include "plan/stages/layer_distribution.hpp"
 #include "plansearch/degree_table.hpp"
@@ -23,9 +24,7 @@ ChunkEntry read_chunk(const Node& node) {
   const auto layers = node.find("layers");
   const auto blocks = node.find("blocks");
   if (layers && blocks) blocks->fail("layers and blocks both say what is held", "keep one of them");
-  if (!layers && !blocks) {
-    node.fail("its content is missing", "give layers: N, or blocks: by name");
-  }
+  if (!layers && !blocks) node.fail("its content is missing", "give layers: N, or blocks: by name");
   if (layers) chunk.layers = layers->integer(kLayers);
   if (blocks) {
     for (const Node& item : blocks->items()) chunk.blocks.push_back(read_blocks(item));
@@ -71,10 +70,9 @@ bool layers_suffice(const ParallelPlan& plan, const Network& network) {
 
 std::string to_yaml(const ChunkEntry& chunk) {
   if (chunk.layers) return fmt::format("layers: {}", *chunk.layers);
-  std::vector<std::string> blocks;
-  for (const NamedBlocks& run : chunk.blocks) {
-    blocks.push_back(fmt::format("{{block: {}, count: {}}}", in_quotes(run.block), run.count));
-  }
+  std::vector<std::string> blocks = transformed(chunk.blocks, [&](const NamedBlocks& run) {
+    return fmt::format("{{block: {}, count: {}}}", in_quotes(run.block), run.count);
+  });
   return fmt::format("blocks: [{}]", fmt::join(blocks, ", "));
 }
 
@@ -83,15 +81,72 @@ std::string to_yaml(const StageEntry& stage) {
   if (stage.chunks.size() == 1) {
     parts.push_back(to_yaml(stage.chunks.front()));
   } else {
-    std::vector<std::string> chunks;
-    for (const ChunkEntry& chunk : stage.chunks) {
-      chunks.push_back(fmt::format("{{{}}}", to_yaml(chunk)));
-    }
+    std::vector<std::string> chunks = transformed(stage.chunks, [&](const ChunkEntry& chunk) {
+      return fmt::format("{{{}}}", to_yaml(chunk));
+    });
     parts.push_back(fmt::format("chunks: [{}]", fmt::join(chunks, ", ")));
   }
   if (stage.first_rank) parts.push_back(fmt::format("first_rank: {}", *stage.first_rank));
   add_degrees(stage.degrees, parts);
   return fmt::format("  - {{{}}}\n", fmt::join(parts, ", "));
+}
+
+constexpr int kMostParts = 1 << 20;
+
+enum class Several : std::uint8_t { Refused, Allowed };
+
+/// Parts by dimension; a list of them leaves the number to a search.
+std::vector<NamedSplit> read_splits(const Node& node, Several several) {
+  std::vector<NamedSplit> splits;
+  for (const Node::Entry& entry : node.entries()) {
+    NamedSplit& split = splits.emplace_back(NamedSplit{entry.key, 1, {}});
+    if (several == Several::Refused || !entry.value.is_list()) {
+      split.parts = entry.value.count(2, kMostParts);
+      continue;
+    }
+    for (const Node& item : entry.value.items()) split.choices.push_back(item.count(1, kMostParts));
+    if (split.choices.empty()) entry.value.fail("no number of pieces", "such as [1, 2, 4]");
+  }
+  return splits;
+}
+
+/// A word of degrees, or whether pieces run again.
+void read_recompute(const Node& node, TransformEntry& entry) {
+  const auto again = node.find("recompute");
+  if (!again || !(again->text() == "true" || again->text() == "false")) return;
+  if (entry.pieces.empty()) {
+    again->fail("recompute without pieces", "of whole layers: none, selective or full");
+  }
+  if (again->boolean()) entry.recompute = PieceRecompute::RunAgain;
+}
+
+TransformEntry read_entry(const Node& node) {
+  TransformEntry entry;
+  entry.what = read_selection(node, Nothing::Refused);
+  if (const auto split = node.find("split")) entry.split = read_splits(*split, Several::Refused);
+  if (const auto pieces = node.find("pieces"))
+    entry.pieces = read_splits(*pieces, Several::Allowed);
+  read_recompute(node, entry);
+  DegreeSet without = kPipelineDegrees;
+  if (!entry.pieces.empty()) without.insert(Degree::Recompute);
+  entry.degrees = read_degrees(node, without);
+  if (!entry.places() && entry.degrees.empty()) {
+    node.fail("a transform without split, pieces and degrees",
+              "split: {DIMENSION: PARTS} over devices, pieces: {DIMENSION: PARTS} on one device, "
+              "degrees such as tp: 8");
+  }
+  return entry;
+}
+
+std::string splits_yaml(const std::vector<NamedSplit>& splits) {
+  std::vector<std::string> parts;
+  for (const NamedSplit& split : splits) {
+    const std::string number = split.choices.empty()
+                                   ? fmt::format("{}", split.parts)
+                                   : fmt::format("[{}]", fmt::join(split.choices, ", "));
+    parts.push_back(fmt::format("{}: {}", in_quotes(split.dimension), number));
+  }
+  return fmt::format("{{{}}}", fmt::join(parts, ", "));
 }
 
 }  // namespace
@@ -192,68 +247,6 @@ std::string to_yaml(const StagesDocument& document) {
   for (const StageEntry& stage : document.stages) text += to_yaml(stage);
   return text;
 }
-
-namespace {
-
-constexpr int kMostParts = 1 << 20;
-
-enum class Several : std::uint8_t { Refused, Allowed };
-
-/// Parts by dimension; a list of them leaves the number to a search.
-std::vector<NamedSplit> read_splits(const Node& node, Several several) {
-  std::vector<NamedSplit> splits;
-  for (const Node::Entry& entry : node.entries()) {
-    NamedSplit& split = splits.emplace_back(NamedSplit{entry.key, 1, {}});
-    if (several == Several::Refused || !entry.value.is_list()) {
-      split.parts = entry.value.count(2, kMostParts);
-      continue;
-    }
-    for (const Node& item : entry.value.items()) split.choices.push_back(item.count(1, kMostParts));
-    if (split.choices.empty()) entry.value.fail("no number of pieces", "such as [1, 2, 4]");
-  }
-  return splits;
-}
-
-/// A word of degrees, or whether pieces run again.
-void read_recompute(const Node& node, TransformEntry& entry) {
-  const auto again = node.find("recompute");
-  if (!again || !(again->text() == "true" || again->text() == "false")) return;
-  if (entry.pieces.empty()) {
-    again->fail("recompute without pieces", "of whole layers: none, selective or full");
-  }
-  if (again->boolean()) entry.recompute = PieceRecompute::RunAgain;
-}
-
-TransformEntry read_entry(const Node& node) {
-  TransformEntry entry;
-  entry.what = read_selection(node, Nothing::Refused);
-  if (const auto split = node.find("split")) entry.split = read_splits(*split, Several::Refused);
-  if (const auto pieces = node.find("pieces"))
-    entry.pieces = read_splits(*pieces, Several::Allowed);
-  read_recompute(node, entry);
-  DegreeSet without = kPipelineDegrees;
-  if (!entry.pieces.empty()) without.insert(Degree::Recompute);
-  entry.degrees = read_degrees(node, without);
-  if (!entry.places() && entry.degrees.empty()) {
-    node.fail("a transform without split, pieces and degrees",
-              "split: {DIMENSION: PARTS} over devices, pieces: {DIMENSION: PARTS} on one device, "
-              "degrees such as tp: 8");
-  }
-  return entry;
-}
-
-std::string splits_yaml(const std::vector<NamedSplit>& splits) {
-  std::vector<std::string> parts;
-  for (const NamedSplit& split : splits) {
-    const std::string number = split.choices.empty()
-                                   ? fmt::format("{}", split.parts)
-                                   : fmt::format("[{}]", fmt::join(split.choices, ", "));
-    parts.push_back(fmt::format("{}: {}", in_quotes(split.dimension), number));
-  }
-  return fmt::format("{{{}}}", fmt::join(parts, ", "));
-}
-
-}  // namespace
 
 const SourceLocation& TransformDocument::where(const EntryFault& fault) const {
   return places[fault.entry].where;

@@ -5,12 +5,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <string_view>
 
 #include "base/names.hpp"
 #include "base/overrides.hpp"
+#include "base/parse_as.hpp"
 #include "io/document/document.hpp"
 #include "io/plan/schedule_csv.hpp"
 #include "io/tables/csv.hpp"
@@ -57,10 +57,8 @@ void take_command(TableQuestion& question, const Value& value) {
 }
 
 void take_nodes(TableQuestion& question, const Value& value) {
-  int nodes = 0;
-  const char* end = value.text.data() + value.text.size();
-  const auto [stop, error] = std::from_chars(value.text.data(), end, nodes);
-  if (error != std::errc() || stop != end || nodes < 1)
+  const auto nodes = parse_as<int>(value.text);
+  if (!nodes || *nodes < 1)
     refuse(value, "nodes", fmt::format("'{}' is not a number of nodes", value.text));
   question.request.nodes = nodes;
 }
@@ -134,17 +132,13 @@ std::vector<Value> values_of_cell(const KeyRow& key, const std::string& text,
   }
   const std::size_t dots = text.find("..");
   if (key.numbers && dots != std::string::npos) {
-    std::int64_t low = 0, high = 0;
-    const char* begin = text.data();
-    const char* end = begin + text.size();
-    const auto first = std::from_chars(begin, begin + dots, low);
-    const auto second = std::from_chars(begin + dots + 2, end, high);
-    const bool whole = first.ptr == begin + dots && second.ptr == end && low > 0 && low <= high;
-    if (!whole)
+    const auto low = parse_as<std::int64_t>(text.substr(0, dots));
+    const auto high = parse_as<std::int64_t>(text.substr(dots + 2));
+    if (!low || !high || *low <= 0 || *low > *high)
       throw InputError(where, fmt::format("{}: '{}' is not a range", key.name, text),
                        "such as 8..64");
-    for (std::int64_t power = 1; power <= high; power *= 2) {
-      if (power >= low) values.push_back({fmt::format("{}", power), where});
+    for (std::int64_t power = 1; power <= *high; power *= 2) {
+      if (power >= *low) values.push_back({fmt::format("{}", power), where});
     }
     return values;
   }

@@ -17,8 +17,8 @@ namespace {
 /// The first reason of any process, with its rank where not all have the same; empty: none has one.
 std::string first_reason(Processes& processes, const std::string& own) {
   const std::vector<std::string> all = processes.texts(own);
-  const bool same = std::all_of(all.begin(), all.end(),
-                                [&](const std::string& text) { return text == all.front(); });
+  const bool same =
+      std::ranges::all_of(all, [&](const std::string& text) { return text == all.front(); });
   if (same) return all.front();
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (!all[rank].empty()) return fmt::format("rank {}: {}", rank, all[rank]);
@@ -63,7 +63,7 @@ class TogetherTrial final : public Trial {
       }
       times.push_back(parse_number(all[rank].substr(1)).value_or(0.0));
     }
-    const auto longest = std::max_element(times.begin(), times.end());
+    const auto longest = std::ranges::max_element(times);
     const double time = *longest;
     slowest_.rank = static_cast<std::size_t>(longest - times.begin());
     slowest_.over_middle = time / std::max(median(std::move(times)), 1e-12);

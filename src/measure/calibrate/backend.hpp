@@ -14,9 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include "io/tables/sample_file.hpp"
 #include "measure/calibrate/probe.hpp"
 #include "measure/calibrate/processes/processes.hpp"
+#include "measure/sample_file.hpp"
 #include "plansearch/shipped_data.hpp"
 
 namespace plansearch::calibrate {

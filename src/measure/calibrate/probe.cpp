@@ -7,8 +7,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/names.hpp"
-#include "base/units.hpp"
+#include "base/ranges.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/network.hpp"
 #include "plansearch/transformer_builder.hpp"
@@ -23,8 +22,7 @@ constexpr std::array kCut{DimRole::Head, DimRole::KvHead, DimRole::Ffn, DimRole:
 std::vector<double> extents_of(const Network& network, std::int64_t ranks) {
   std::vector<double> extents;
   for (const Dimension& dimension : network.dimensions) {
-    const bool cut = std::find(kCut.begin(), kCut.end(), dimension.role) != kCut.end() &&
-                     dimension.extent % ranks == 0;
+    const bool cut = contains(kCut, dimension.role) && dimension.extent % ranks == 0;
     extents.push_back(static_cast<double>(cut ? dimension.extent / ranks : dimension.extent));
   }
   return extents;
@@ -74,7 +72,7 @@ std::vector<MatmulShape> model_shapes(const std::vector<std::string>& models,
           if (traits(op).cost != CostClass::Product || traits(op).slides || op.parameters.empty())
             continue;
           const MatmulShape shape = matmul_shape(network, block, op, extents);
-          const bool known = std::find(shapes.begin(), shapes.end(), shape) != shapes.end();
+          const bool known = contains(shapes, shape);
           if (!known && shape.batch == 1.0) shapes.push_back(shape);
         }
       }

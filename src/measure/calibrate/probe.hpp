@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cost/kernels/kernel_shape.hpp"
-#include "io/tables/sample_file.hpp"
 #include "measure/calibrate/processes/processes.hpp"
+#include "measure/sample_file.hpp"
 #include "plansearch/shipped_data.hpp"
 
 namespace plansearch::calibrate {

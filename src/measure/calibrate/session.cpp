@@ -12,6 +12,7 @@
 #include <set>
 
 #include "base/names.hpp"
+#include "base/ranges.hpp"
 #include "base/units.hpp"
 
 namespace plansearch::calibrate {
@@ -238,8 +239,7 @@ SessionPlan plan_session(const Backend& backend, const SessionRequest& request) 
   for (const std::string& name : request.only) static_cast<void>(probe_named(name));
   std::vector<std::vector<Point>> sweeps;
   for (const Probe& probe : probes()) {
-    const bool wanted = request.only.empty() || std::find(request.only.begin(), request.only.end(),
-                                                          probe.name) != request.only.end();
+    const bool wanted = request.only.empty() || contains(request.only, probe.name);
     if (!wanted) continue;
     if (const auto reason = backend.lacks(probe)) {
       plan.skipped.push_back({.probe = std::string(probe.name), .skipped = *reason});

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "io/document/file.hpp"
-#include "io/tables/sample_file.hpp"
 #include "measure/calibrate/backend.hpp"
 #include "measure/calibrate/probe.hpp"
+#include "measure/sample_file.hpp"
 #include "plansearch/cluster.hpp"
 #include "plansearch/stop_token.hpp"
 

@@ -68,24 +68,21 @@ AttentionCurve usual_curve(const Accelerator& chip) {
 AttentionKernel& kernel_of(Accelerator& chip, const std::string& name) {
   auto& kernels = chip.kernels.attention;
   const auto named = [&](std::string_view wanted) {
-    return std::find_if(kernels.begin(), kernels.end(),
-                        [&](const AttentionKernel& kernel) { return kernel.name == wanted; });
+    return std::ranges::find(kernels, wanted, &AttentionKernel::name);
   };
   auto found = named(name);
   if (name.empty()) {
     found = named("serving");
     if (found == kernels.end()) {
-      found = std::find_if(kernels.begin(), kernels.end(), [](const AttentionKernel& kernel) {
-        return kernel.backward.has_value();
-      });
+      found = std::ranges::find_if(
+          kernels, [](const AttentionKernel& kernel) { return kernel.backward.has_value(); });
     }
     if (found == kernels.end()) found = kernels.begin();
   }
   if (found != kernels.end()) return *found;
   AttentionKernel made{name.empty() ? std::string(kOwnName) : name, usual_curve(chip), {}};
-  const auto trained =
-      std::find_if(kernels.begin(), kernels.end(),
-                   [](const AttentionKernel& kernel) { return kernel.backward.has_value(); });
+  const auto trained = std::ranges::find_if(
+      kernels, [](const AttentionKernel& kernel) { return kernel.backward.has_value(); });
   if (trained != kernels.end()) {
     made.forward = trained->forward;
     made.backward = trained->backward;
@@ -171,7 +168,7 @@ void fit_part(const AttentionPart& part, const std::vector<KernelTable>& tables,
   own.group.changes = changes(name, before, after, own.curve.spread);
   fit.cluster = std::move(moved);
   fit.groups.push_back(std::move(own.group));
-  if (std::find(fit.attentions.begin(), fit.attentions.end(), kernel) == fit.attentions.end()) {
+  if (std::ranges::find(fit.attentions, kernel) == fit.attentions.end()) {
     fit.attentions.push_back(kernel);
   }
 }

@@ -15,7 +15,7 @@
 // Assumes: rows lie in no order that repeats every five.
 // Units: logarithms of ratios.
 // Checked by: tests/unit/measure/fit/held_out_test.cpp
-#include "measure/fit/curve_fit.hpp"
+#include "measure/fit/kernel_fit.hpp"
 
 #include <fmt/format.h>
 
@@ -23,7 +23,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/ranges.hpp"
 #include "evidence/evidence.hpp"
+#include "plansearch/stop_token.hpp"
 
 namespace plansearch {
 namespace {
@@ -74,6 +76,7 @@ class Descent {
 
  private:
   void move_to(std::vector<double> at) {
+    check_stop();
     point_.left = problem_.predict(at);
     for (std::size_t row = 0; row < point_.left.size(); ++row) {
       point_.left[row] = problem_.measured[row] - point_.left[row];
@@ -131,6 +134,7 @@ class Descent {
       left[row] = point_.left[kept_[kept]];
     }
     for (Eigen::Index i = 0; i < parameters; ++i) {
+      check_stop();
       std::vector<double> at = point_.at;
       at[static_cast<std::size_t>(i)] += kDifference;
       const std::vector<double> moved = problem_.predict(at);
@@ -205,9 +209,7 @@ CurveProblem part_of(const CurveProblem& whole, std::vector<std::size_t> rows) {
   for (const std::size_t row : rows) part.measured.push_back(whole.measured[row]);
   part.predict = [&whole, rows = std::move(rows)](std::span<const double> logs) {
     const std::vector<double> all = whole.predict(logs);
-    std::vector<double> some;
-    for (const std::size_t row : rows) some.push_back(all[row]);
-    return some;
+    return transformed(rows, [&](const std::size_t row) { return all[row]; });
   };
   return part;
 }
@@ -273,9 +275,8 @@ std::optional<HeldOut> held_out(const CurveProblem& problem, std::span<const std
       left.push_back(problem.measured[kept[i]] - predicted[kept[i]]);
     }
   }
-  std::sort(left.begin(), left.end());
-  std::vector<double> errors;
-  for (const double log : left) errors.push_back(std::abs(log));
+  std::ranges::sort(left);
+  std::vector<double> errors = transformed(left, [&](const double log) { return std::abs(log); });
   return HeldOut{median(errors), {quantile(left, 0.1), quantile(left, 0.5), quantile(left, 0.9)}};
 }
 

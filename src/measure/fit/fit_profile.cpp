@@ -11,32 +11,15 @@
 
 #include "evaluate/answer/site_population.hpp"
 #include "io/document/file.hpp"
-#include "io/hardware/profile_reader.hpp"
 #include "io/plan/plan_document.hpp"
-#include "io/tables/sample_file.hpp"
-#include "measure/fit/profile_sections.hpp"
+#include "measure/sample_file.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/stop_token.hpp"
 
 namespace plansearch {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool same_file(const std::string& a, const std::string& b) {
-  std::error_code error;
-  return fs::equivalent(a, b, error) && !error;
-}
-
-/// Nothing that was read is written over.
-void require_new(const FitRequest& request) {
-  std::vector<std::string> inputs = request.tables;
-  if (!request.base.empty()) inputs.push_back(request.base);
-  for (const std::string& input : inputs) {
-    if (!same_file(input, request.out)) continue;
-    throw InputError({request.out, 0, 0}, "the profile would be written over what it is made from",
-                     "name another file with --out");
-  }
-}
 
 std::string accelerator_text(const KernelFit& fit, const std::string& base) {
   const std::string kernels = kernels_section(fit, WrittenKeys::Changed) + concurrency_section(fit);
@@ -83,8 +66,8 @@ std::string changed_profile_text(const FitRequest& request, const FitFindings& f
   std::vector<std::string> own;
   const KernelFit& kernels = findings.kernels;
   const auto fitted = [&](std::string_view part) {
-    return std::any_of(kernels.groups.begin(), kernels.groups.end(),
-                       [&](const KernelGroupFit& group) { return group.part == part; });
+    return std::ranges::any_of(kernels.groups,
+                               [&](const KernelGroupFit& group) { return group.part == part; });
   };
   if (!kernels.formats.empty()) own.emplace_back("matrix products");
   if (!kernels.attentions.empty()) own.emplace_back("attention");
@@ -129,8 +112,9 @@ std::string nearest_link(const NewMachine& machine, const FitRequest& request,
   for (const auto& file : fs::directory_iterator(data.directory() / "hardware_profiles/links")) {
     if (file.path().extension() == ".yaml") names.push_back(file.path().stem().string());
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   for (const std::string& name : names) {
+    check_stop();
     NewMachine tried = machine;
     tried.link = name;
     const Cluster cluster = starting_cluster(tried, data);
@@ -206,7 +190,6 @@ void find(const FitRequest& request, const ShippedData& data, const Start& start
 }  // namespace
 
 FitAnswer fit_profile(const FitRequest& request, const ShippedData& data) {
-  require_new(request);
   FitFindings findings;
   findings.base = request.base;
   findings.files = request.tables;

@@ -11,8 +11,7 @@
 #include "base/units.hpp"
 #include "plansearch/error.hpp"
 #include "report/columns.hpp"
-#include "report/json_text.hpp"
-#include "report/page/pictures.hpp"
+#include "report/page/page.hpp"
 
 namespace plansearch {
 namespace {
@@ -98,8 +97,7 @@ std::vector<JudgedRun> judged_runs(const FitFindings& findings) {
   std::vector<JudgedRun> runs;
   for (std::size_t i = 0; i < findings.runs.runs.size(); ++i) {
     const auto& outliers = findings.outliers;
-    runs.push_back(
-        {findings.runs.runs[i], std::find(outliers.begin(), outliers.end(), i) != outliers.end()});
+    runs.push_back({findings.runs.runs[i], std::ranges::find(outliers, i) != outliers.end()});
   }
   return runs;
 }
@@ -222,8 +220,7 @@ page::Curve row_points(const KernelGroupFit& group, double (*height)(const SeenR
          fmt::format("predicted {}, measured {}", to_text(Seconds(std::exp(row.predicted))),
                      to_text(Seconds(std::exp(row.measured))))});
   }
-  std::sort(points.points.begin(), points.points.end(),
-            [](const auto& a, const auto& b) { return a.x < b.x; });
+  std::ranges::sort(points.points, [](const auto& a, const auto& b) { return a.x < b.x; });
   return points;
 }
 

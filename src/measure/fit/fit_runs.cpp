@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/ranges.hpp"
 #include "evidence/evidence.hpp"
 #include "io/tables/csv.hpp"
 #include "plansearch/error.hpp"
@@ -106,8 +107,7 @@ FitRuns read_fit_runs(const std::vector<std::string>& tables, const Cluster& bas
   const ProfileFinder finder{[&](std::string_view) { return machine; },
                              [&](std::string_view name) { return data.framework(name); }};
   const ArchitectureTable architectures = shipped_architectures(data);
-  std::vector<RunRecord> runs;
-  for (const FitRun& fit : all) runs.push_back(fit.run);
+  std::vector<RunRecord> runs = transformed(all, &FitRun::run);
   const std::vector<PredictedRun> rows = predict_runs(runs, architectures, finder, threads);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto& [run, predicted] = rows[i];
@@ -129,8 +129,7 @@ FitRuns read_fit_runs(const std::vector<std::string>& tables, const Cluster& bas
 }
 
 std::string separating_column(const std::vector<FitRun>& runs) {
-  std::vector<double> logs;
-  for (const FitRun& fit : runs) logs.push_back(fit.log);
+  std::vector<double> logs = transformed(runs, &FitRun::log);
   const auto count = static_cast<double>(runs.size());
   const double all = squares_about_mean(logs) / (count - 1.0);
   double best = 0.3;  // of the variance: less does not separate

@@ -10,10 +10,11 @@
 #include <set>
 #include <utility>
 
+#include "base/ranges.hpp"
 #include "io/document/file.hpp"
-#include "io/tables/nccl_log.hpp"
+#include "measure/fit/nccl_log.hpp"
 #include "plansearch/error.hpp"
-#include "report/csv_text.hpp"
+#include "report/columns.hpp"
 
 namespace plansearch {
 namespace {
@@ -123,9 +124,7 @@ class MachineCheck {
 };
 
 std::vector<int> lines_of(const io::CsvTable& table) {
-  std::vector<int> lines;
-  for (const io::CsvRow& row : table.rows()) lines.push_back(row.line);
-  return lines;
+  return transformed(table.rows(), &io::CsvRow::line);
 }
 
 void read_csv(const std::string& path, std::string_view text, FitTables& found,
@@ -164,8 +163,8 @@ void read_samples(const std::string& path, std::string_view text, const Cluster&
   for (const io::Sample& sample : samples.samples) {
     if (sample.probe == "overlap" || sample.probe == "launch") found.singles.push_back(sample);
   }
-  const auto failed = std::count_if(samples.samples.begin(), samples.samples.end(),
-                                    [](const io::Sample& s) { return !s.failed.empty(); });
+  const auto failed =
+      std::ranges::count_if(samples.samples, [](const io::Sample& s) { return !s.failed.empty(); });
   if (failed > 0) {
     found.remarks.push_back(fmt::format("{}: {} points could not be measured", path, failed));
   }

@@ -9,7 +9,7 @@
 
 #include "evidence/evidence.hpp"
 #include "io/tables/csv.hpp"
-#include "io/tables/sample_file.hpp"
+#include "measure/sample_file.hpp"
 #include "plansearch/cluster.hpp"
 #include "plansearch/shipped_data.hpp"
 

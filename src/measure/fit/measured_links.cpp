@@ -134,7 +134,7 @@ bool keep_measured_times(const std::vector<KernelTable>& tables, KernelFit& fit)
     group.rows += sweep.size();
   }
   if (left.empty()) return false;
-  std::sort(left.begin(), left.end());
+  std::ranges::sort(left);
   std::vector<double> errors;
   double squares = 0.0;
   for (const double log : left) {

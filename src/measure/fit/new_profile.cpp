@@ -9,9 +9,9 @@
 #include "base/units.hpp"
 #include "io/hardware/profile_reader.hpp"
 #include "io/plan/plan_document.hpp"
+#include "measure/fit/fit_profile.hpp"
 #include "measure/fit/fit_tables.hpp"
 #include "measure/fit/kernel_fit.hpp"
-#include "measure/fit/profile_sections.hpp"
 
 namespace plansearch {
 namespace {
@@ -28,7 +28,7 @@ class Fastest {
   [[nodiscard]] std::map<std::string, double> all() const {
     std::map<std::string, double> fastest;
     for (auto [what, rates] : rates_) {
-      std::sort(rates.begin(), rates.end());
+      std::ranges::sort(rates);
       fastest[what] = kAbove * rates[(rates.size() - 1) - rates.size() / 20];
     }
     return fastest;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/fit/profile_sections.hpp"
+#include "measure/fit/fit_profile.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/ranges.hpp"
 #include "io/hardware/profile_reader.hpp"
 #include "io/plan/plan_document.hpp"
-#include "measure/fit/fit_profile.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -26,8 +26,7 @@ std::string residual_key(const Residual& residual) {
 }
 
 const KernelGroupFit* group_named(const KernelFit& fit, const std::string& part) {
-  const auto found = std::find_if(fit.groups.begin(), fit.groups.end(),
-                                  [&](const KernelGroupFit& group) { return group.part == part; });
+  const auto found = std::ranges::find(fit.groups, part, &KernelGroupFit::part);
   return found == fit.groups.end() ? nullptr : &*found;
 }
 
@@ -39,10 +38,9 @@ const MatmulCurve& curve_of(const KernelFit& fit, const std::string& format) {
 }
 
 std::string changed_keys(const KernelGroupFit& group, const std::optional<Residual>& residual) {
-  std::vector<std::string> keys;
-  for (const CurveChange& change : group.changes) {
-    keys.push_back(key(change.quantity, change.own, change.unit == "s" ? "us" : ""));
-  }
+  std::vector<std::string> keys = transformed(group.changes, [&](const CurveChange& change) {
+    return key(change.quantity, change.own, change.unit == "s" ? "us" : "");
+  });
   if (residual) keys.push_back(residual_key(*residual));
   return fmt::format("{{{}}}", fmt::join(keys, ", "));
 }
@@ -116,11 +114,9 @@ std::string evidence_entry(std::string_view fields, std::string_view evidence,
 }
 
 std::vector<std::string> names_of(const std::vector<std::string>& paths) {
-  std::vector<std::string> names;
-  for (const std::string& path : paths) {
-    names.push_back(std::filesystem::path(path).filename().string());
-  }
-  return names;
+  return transformed(paths, [&](const std::string& path) {
+    return std::filesystem::path(path).filename().string();
+  });
 }
 
 std::string source_of(const KernelGroupFit& group, const std::string& base) {
@@ -172,9 +168,8 @@ std::string kernels_provenance(const KernelFit& fit, const std::string& base) {
 }
 
 std::string link_lines(const KernelFit& fit, const std::string& tier, const std::string& base) {
-  if (std::find(fit.tiers.begin(), fit.tiers.end(), tier) == fit.tiers.end()) return {};
-  const auto found = std::find_if(fit.cluster.tiers.begin(), fit.cluster.tiers.end(),
-                                  [&](const LinkTier& own) { return own.name == tier; });
+  if (std::ranges::find(fit.tiers, tier) == fit.tiers.end()) return {};
+  const auto found = std::ranges::find(fit.cluster.tiers, tier, &LinkTier::name);
   PLANSEARCH_CHECK(found != fit.cluster.tiers.end());
   std::string curve = io::curve_text(found->curve);
   curve.pop_back();  // the brace, behind the provenance

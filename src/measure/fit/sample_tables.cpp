@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "report/csv_text.hpp"
+#include "report/columns.hpp"
 
 namespace plansearch {
 namespace {

@@ -27,7 +27,7 @@ std::string other_forms(Degree degree) {
 }  // namespace
 
 void DegreeLimits::allow(Degree degree, std::vector<int> values) {
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   values.erase(std::unique(values.begin(), values.end()), values.end());
   limits_[index(degree)].values = std::move(values);
 }
@@ -45,8 +45,7 @@ void DegreeLimits::at_most(Degree degree, int high) {
 bool DegreeLimits::admits(Degree degree, int value) const {
   const Limit& limit = limits_[index(degree)];
   if (value < limit.low || value > limit.high) return false;
-  return limit.values.empty() ||
-         std::binary_search(limit.values.begin(), limit.values.end(), value);
+  return limit.values.empty() || std::ranges::binary_search(limit.values, value);
 }
 
 std::string DegreeLimits::text(Degree degree) const {

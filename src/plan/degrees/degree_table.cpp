@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plansearch/degree_table.hpp"
+#include "base/parse_as.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <system_error>
 
 #include "base/names.hpp"
 #include "plansearch/error.hpp"
@@ -30,7 +28,7 @@ const std::vector<std::string>& list_of() {
 
 template <const auto& Names>
 std::optional<int> find_in(std::string_view word) {
-  const auto found = std::find(Names.begin(), Names.end(), word);
+  const auto found = std::ranges::find(Names, word);
   if (found == Names.end()) return std::nullopt;
   return static_cast<int>(found - Names.begin());
 }
@@ -215,7 +213,7 @@ const DegreeRow& row_of(Degree degree) {
 
 std::string flag_of(std::string_view key) {
   std::string flag = fmt::format("--{}", key);
-  std::replace(flag.begin(), flag.end(), '_', '-');
+  std::ranges::replace(flag, '_', '-');
   return flag;
 }
 
@@ -233,11 +231,9 @@ std::string value_text(Degree degree, int value) {
 std::optional<int> parse_value(Degree degree, std::string_view text) {
   const DegreeRow& row = row_of(degree);
   if (row.kind == DegreeKind::Word) return row.find(text);
-  std::int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end || !in_range(degree, value)) return std::nullopt;
-  return static_cast<int>(value);
+  const auto value = parse_as<std::int64_t>(text);
+  if (!value || !in_range(degree, *value)) return std::nullopt;
+  return static_cast<int>(*value);
 }
 
 bool in_range(Degree degree, std::int64_t value) {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "plan/legality/legality.hpp"
-#include "plansearch/degree_table.hpp"
 
 namespace plansearch {
 namespace {
@@ -24,7 +23,7 @@ std::vector<int> candidates(Degree degree, const PlanDegrees& plan, const Pinned
   for (int lower = value - 1; lower >= row_of(degree).low; --lower) values.push_back(lower);
   for (int higher = value + 1; higher <= row_of(degree).high; ++higher) values.push_back(higher);
   // A single rank shares with no other.
-  if (plan.data * plan.context == 1) std::sort(values.begin(), values.end());
+  if (plan.data * plan.context == 1) std::ranges::sort(values);
   return values;
 }
 

@@ -52,8 +52,8 @@ Network part_of(const Network& network, const std::vector<BlockRun>& blocks) {
   Network part = network;
   std::vector<bool> used(network.dimensions.size(), false);
   for (std::size_t b = 0; b < part.blocks.size(); ++b) {
-    const bool held = std::any_of(blocks.begin(), blocks.end(),
-                                  [&](const BlockRun& run) { return run.block == b; });
+    const bool held =
+        std::ranges::any_of(blocks, [&](const BlockRun& run) { return run.block == b; });
     if (!held) part.blocks[b].operators.clear();
     for (const Operator& op : part.blocks[b].operators) {
       for (const DimId dim : op.loop) used[static_cast<std::size_t>(dim)] = true;

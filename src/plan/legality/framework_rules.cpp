@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "base/ranges.hpp"
 #include "plan/legality/legality_parts.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "schedule/table.hpp"
@@ -52,18 +53,40 @@ bool ulysses_divides_kv_heads(const RuleCase& c) {
 }
 
 bool has_odd_heads(const RuleCase& c) {
-  return std::any_of(
-      c.network.dimensions.begin(), c.network.dimensions.end(), [&](const Dimension& d) {
-        const bool heads = d.role == DimRole::Head || d.role == DimRole::KvHead;
-        return heads && std::max<std::int64_t>(1, d.extent / c.plan.tensor_out) % 2 != 0;
-      });
+  return std::ranges::any_of(c.network.dimensions, [&](const Dimension& d) {
+    const bool heads = d.role == DimRole::Head || d.role == DimRole::KvHead;
+    return heads && std::max<std::int64_t>(1, d.extent / c.plan.tensor_out) % 2 != 0;
+  });
 }
 
 bool whole_kv_heads(const RuleCase& c) {
-  return std::all_of(c.network.dimensions.begin(), c.network.dimensions.end(),
-                     [&](const Dimension& d) {
-                       return d.role != DimRole::KvHead || d.extent % c.plan.tensor_out == 0;
-                     });
+  return std::ranges::all_of(c.network.dimensions, [&](const Dimension& d) {
+    return d.role != DimRole::KvHead || d.extent % c.plan.tensor_out == 0;
+  });
+}
+
+/// Groups of keys of a recurrence are not copied to several tensor ranks.
+bool whole_groups(const RuleCase& c) {
+  for (std::size_t i = 0; i < c.network.dimensions.size(); ++i) {
+    const Dimension& d = c.network.dimensions[i];
+    const bool groups = d.role == DimRole::KvHead && d.extent > 1 &&
+                        takes_whole_sequence(c.network, static_cast<DimId>(i));
+    if (groups && d.extent % c.plan.tensor_out != 0) return false;
+  }
+  return true;
+}
+
+/// Context ranks take whole heads of a recurrence, and groups that are as many, or parts of one.
+bool heads_over_context(const RuleCase& c) {
+  for (std::size_t i = 0; i < c.network.dimensions.size(); ++i) {
+    const Dimension& d = c.network.dimensions[i];
+    if (d.role != DimRole::KvHead && d.role != DimRole::Head) continue;
+    if (!takes_whole_sequence(c.network, static_cast<DimId>(i))) continue;
+    const std::int64_t local = std::max<std::int64_t>(1, d.extent / c.plan.tensor_out);
+    const bool parts = d.role == DimRole::KvHead && c.plan.context % local == 0;
+    if (local % c.plan.context != 0 && !parts) return false;
+  }
+  return true;
 }
 
 bool whole_operand_blocks(const RuleCase& c) {
@@ -89,8 +112,7 @@ bool is_moe(const RuleCase& c) {
 /// Under an order of its own: others are priced as if it ran them.
 bool joins(const RuleCase& c) {
   const auto& own = c.framework.paired_schedules;
-  return schedule_row(c.plan.schedule).joins &&
-         std::find(own.begin(), own.end(), to_text(c.plan.schedule)) != own.end();
+  return schedule_row(c.plan.schedule).joins && contains(own, to_text(c.plan.schedule));
 }
 
 /// The whole layer, or its router, exchanges and experts by name.
@@ -355,6 +377,27 @@ constexpr Rule kRules[] = {
     {{"no-fp16", "training in fp16", false},
      {},
      [](const RuleCase& c, double) { return c.precision == DataType::Fp16; }},
+    {{"recurrence-whole-groups", "groups of a recurrence that the tensor degree does not divide",
+      false},
+     {D::TensorOut},
+     [](const RuleCase& c, double) { return c.plan.tensor_out > 1 && !whole_groups(c); }},
+    {{"recurrence-heads-over-context",
+      "context parallelism that does not divide the heads of a recurrence on a tensor rank", false},
+     {D::Context, D::TensorOut},
+     [](const RuleCase& c, double) { return c.plan.context > 1 && !heads_over_context(c); }},
+    {{"no-context-with-recurrence", "context parallelism of a network with recurrences", false},
+     {D::Context},
+     [](const RuleCase& c, double) { return c.plan.context > 1 && has_recurrence(c.network); }},
+    {{"selected-needs-gathered-context",
+      "context parallelism of attention to chosen keys that does not gather them", false},
+     {D::Context, D::ContextKind},
+     [](const RuleCase& c, double) {
+       return c.plan.context > 1 && !gathers_keys(c.plan) && selects_keys(c.network);
+     }},
+    {{"streams-without-pipeline", "several pipeline stages of a residual with several streams",
+      false},
+     {D::Pipeline},
+     [](const RuleCase& c, double) { return c.plan.pipeline > 1 && has_streams(c.network); }},
     {{"no-mixture-of-experts", "mixture-of-experts networks", false},
      {},
      [](const RuleCase& c, double) { return is_moe(c); }},
@@ -396,9 +439,7 @@ std::vector<const FrameworkFeature*> features_of(const PlanDegrees& plan, const 
 
 const std::vector<RuleDescription>& framework_rules() {
   static const std::vector<RuleDescription> kDescriptions = [] {
-    std::vector<RuleDescription> result;
-    for (const legality::Rule& rule : legality::kRules) result.push_back(rule.description);
-    return result;
+    return transformed(legality::kRules, &legality::Rule::description);
   }();
   return kDescriptions;
 }

@@ -10,12 +10,10 @@
 #include "plan/placements/check_placements.hpp"
 #include "plan/placements/ring_placements.hpp"
 #include "plan/stages/layer_distribution.hpp"
-#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace legality {
-
 namespace {
 
 using Result = std::optional<Infeasible>;
@@ -30,8 +28,7 @@ Result check_product(const PlanCase& c, Wording wording) {
                            c.plan.tensor_in,   c.plan.tensor_out,    c.plan.tensor_depth,
                            c.plan.context,     c.plan.expert,        c.plan.expert_tensor,
                            c.plan.micro_batch, c.plan.micro_batches, c.plan.pieces};
-  const bool positive =
-      std::all_of(degrees.begin(), degrees.end(), [](int degree) { return degree >= 1; });
+  const bool positive = std::ranges::all_of(degrees, [](int degree) { return degree >= 1; });
   if (!positive || c.plan.shard_group < 0) {
     return refuse(wording, Obstacle::DegreesDoNotMultiply, 1, 0,
                   [&] { return std::string("every degree must be at least 1"); });
@@ -49,9 +46,7 @@ Result check_product(const PlanCase& c, Wording wording) {
 /// A degree above one needs an axis in the framework's rank order.
 Result check_axis(const Framework& framework, Axis axis, int degree, Wording wording) {
   const auto& order = framework.rank_order;
-  if (degree == 1 || std::find(order.begin(), order.end(), axis) != order.end()) {
-    return std::nullopt;
-  }
+  if (degree == 1 || std::ranges::find(order, axis) != order.end()) return std::nullopt;
   return refuse(wording, Obstacle::NoSuchFeature, degree, 1, [&] {
     return fmt::format("{} has no {} axis (degree {})", framework.name, to_text(axis), degree);
   });
@@ -84,10 +79,11 @@ Result check_kv_heads(std::int64_t heads, std::int64_t ranks, Wording wording) {
 }
 
 Result check_dimension(const PlanDegrees& plan, const Framework& framework,
-                       const Dimension& dimension, Wording wording) {
+                       const Dimension& dimension, bool whole_sequence, Wording wording) {
   const std::int64_t out = plan.tensor_out;
   const std::int64_t extent = dimension.extent;
-  const bool ulysses = plan.context > 1 && plan.context_kind == ContextKind::Ulysses;
+  const bool ulysses =
+      plan.context > 1 && (plan.context_kind == ContextKind::Ulysses || whole_sequence);
   const std::int64_t heads_over = ulysses ? out * plan.context : out;
   switch (dimension.role) {
     case DimRole::Head:
@@ -163,8 +159,8 @@ Result check_expert_order(const PlanCase& c, Wording wording) {
   const int group = c.plan.expert_ranks();
   if (group == 1) return std::nullopt;
   const auto& order = c.framework.rank_order;
-  const auto pipeline = std::find(order.begin(), order.end(), Axis::Pipeline);
-  const bool inside = pipeline < std::find(order.begin(), order.end(), Axis::Data);
+  const auto pipeline = std::ranges::find(order, Axis::Pipeline);
+  const bool inside = pipeline < std::ranges::find(order, Axis::Data);
   if (inside && c.plan.pipeline > 1 && c.plan.data > 1 &&
       group != c.plan.context * c.plan.tensor()) {
     return refuse(
@@ -253,8 +249,8 @@ Result check_dispatcher(const PlanCase& c, Wording wording) {
   if (id == kOwnDispatcher) return std::nullopt;
   if (id == kAnyDispatcher) return left_to_search("dispatcher any", wording);
   const auto& known = c.framework.dispatchers;
-  const bool has = std::any_of(known.begin(), known.end(),
-                               [&](const TokenDispatcher& one) { return one.id == id; });
+  const bool has =
+      std::ranges::any_of(known, [&](const TokenDispatcher& one) { return one.id == id; });
   const bool routes = c.network.routing.has_value();
   if (has && routes) return std::nullopt;
   return refuse(wording, routes ? Obstacle::FrameworkForbids : Obstacle::NoSuchFeature, 0, 0, [&] {
@@ -284,11 +280,6 @@ Result check_interleaving(const PlanCase& c, Wording wording) {
   });
 }
 
-/// Tensors in memory of the host.
-Result check_offload(const PlanCase& c, Wording wording) {
-  return check_kept_on_host(c, wording);
-}
-
 /// Gradients of a micro-batch are gone when the next one makes its own.
 Result check_updates(const PlanCase& c, Wording wording) {
   if (!c.framework.optimizer_in_backward || c.plan.micro_batches == 1) return std::nullopt;
@@ -298,12 +289,10 @@ Result check_updates(const PlanCase& c, Wording wording) {
   });
 }
 
-Result check_listed(const PlanCase& c, Wording wording) {
-  return check_order_listed(c, wording);
-}
-
-Result check_schedule(const PlanCase& c, Wording wording) {
-  return check_order_runs(c, wording);
+/// A check that asks no devices.
+template <auto Check>
+Result by_rule(const PlanCase& c, Wording wording) {
+  return Check(c, wording);
 }
 
 struct Condition {
@@ -320,9 +309,11 @@ Result axis_of(const PlanCase& c, Wording wording) {
 /// All dimensions of some roles.
 template <DimRole... Roles>
 Result cut_of(const PlanCase& c, Wording wording) {
-  for (const Dimension& dimension : c.network.dimensions) {
+  for (std::size_t i = 0; i < c.network.dimensions.size(); ++i) {
+    const Dimension& dimension = c.network.dimensions[i];
     if (!((dimension.role == Roles) || ...)) continue;
-    if (auto bad = check_dimension(c.plan, c.framework, dimension, wording)) return bad;
+    const bool whole = c.plan.context > 1 && takes_whole_sequence(c.network, static_cast<DimId>(i));
+    if (auto bad = check_dimension(c.plan, c.framework, dimension, whole, wording)) return bad;
   }
   return std::nullopt;
 }
@@ -363,14 +354,14 @@ constexpr std::array kConditions{
               check_recompute_layers},
     Condition{{Degree::Recompute, Degree::RecomputeModules}, check_modules},
     Condition{{Degree::Dispatcher}, check_dispatcher},
-    Condition{{Degree::Zero, Degree::Offload}, check_offload},
+    Condition{{Degree::Zero, Degree::Offload}, by_rule<check_kept_on_host>},
     Condition{kBatchDegrees, check_updates},
-    Condition{{Degree::MicroBatch}, [](const PlanCase& c, Wording w) { return check_pairs(c, w); }},
+    Condition{{Degree::MicroBatch}, by_rule<check_pairs>},
     Condition{{Degree::Pieces}, check_interleaving},
     Condition{{Degree::MicroBatch, Degree::Pieces}, check_pieces},
-    Condition{{Degree::Pipeline, Degree::Schedule}, check_listed},
+    Condition{{Degree::Pipeline, Degree::Schedule}, by_rule<check_order_listed>},
     Condition{kBatchDegrees | DegreeSet{Degree::Pipeline, Degree::Chunks, Degree::Schedule},
-              check_schedule},
+              by_rule<check_order_runs>},
     Condition{{Degree::Pipeline, Degree::Chunks}, [](const PlanCase& c, Wording w) {
                 return check_layers(c.plan, c.network, c.framework, w);
               }}};
@@ -393,7 +384,7 @@ std::optional<Obstacle> obstacle_in(const Result& result) {
 
 std::optional<Infeasible> check_by_role(const PlanDegrees& plan, const Framework& framework,
                                         const Dimension& dimension) {
-  return check_dimension(plan, framework, dimension, Wording::Full);
+  return check_dimension(plan, framework, dimension, false, Wording::Full);
 }
 
 std::optional<Infeasible> check_axes(const PlanDegrees& plan, const Framework& framework) {
@@ -429,7 +420,7 @@ std::optional<Infeasible> check_transform(const PlanDegrees& degrees, const Netw
     if (auto bad = check_placements(*placements, network, alone, framework)) return bad;
   }
   const legality::PlanCase whole{{degrees, network, framework, precision}, degrees.devices()};
-  if (auto bad = legality::check_listed(whole, legality::Wording::Full)) return bad;
+  if (auto bad = legality::check_order_listed(whole, legality::Wording::Full)) return bad;
   for (const FrameworkRule& rule : framework.rules) {
     if (auto bad = legality::check_rule(rule, whole, legality::Wording::Full)) {
       // Which heads go where is what the placements say.

@@ -93,6 +93,14 @@ struct KnownRule {
 [[nodiscard]] bool has_attention_bias(const Network& network);
 /// Expert matrix products that add a bias.
 [[nodiscard]] bool has_expert_bias(const Network& network);
+/// Operators that take whole sequences, of which context ranks share the heads, loop over it.
+[[nodiscard]] bool takes_whole_sequence(const Network& network, DimId dim);
+/// Some mixers keep a state, or convolve the tokens in front of each.
+[[nodiscard]] bool has_recurrence(const Network& network);
+/// Attention to keys that an indexer chooses.
+[[nodiscard]] bool selects_keys(const Network& network);
+/// The residual has several streams.
+[[nodiscard]] bool has_streams(const Network& network);
 /// Embedding and head are one parameter.
 [[nodiscard]] bool ties_embeddings(const Network& network);
 /// Modules that predict further tokens, with the word embedding of the network.

@@ -11,15 +11,14 @@ namespace {
 
 template <typename Predicate>
 bool any_operator(const Network& network, Predicate holds) {
-  return std::any_of(network.blocks.begin(), network.blocks.end(), [&](const Block& block) {
-    return std::any_of(block.operators.begin(), block.operators.end(),
-                       [&](const Operator& op) { return holds(block, op); });
+  return std::ranges::any_of(network.blocks, [&](const Block& block) {
+    return std::ranges::any_of(block.operators,
+                               [&](const Operator& op) { return holds(block, op); });
   });
 }
 
 bool carries(const Network& network, const std::vector<DimId>& dims, DimRole role) {
-  return std::any_of(dims.begin(), dims.end(),
-                     [&](DimId id) { return network.dimension(id).role == role; });
+  return std::ranges::any_of(dims, [&](DimId id) { return network.dimension(id).role == role; });
 }
 
 /// Weights are cut by the tensor degrees alone.
@@ -51,7 +50,7 @@ bool whole_features(const Network& network, const Block& block, const Operator& 
     if (dimension.role == DimRole::Expert) continue;  // a product of its own
     const std::int64_t local =
         std::max<std::int64_t>(1, dimension.extent / ranks_of(dimension.role, plan));
-    const bool kept = std::find(out.begin(), out.end(), id) != out.end();
+    const bool kept = std::ranges::find(out, id) != out.end();
     (kept ? outer : inner) *= local;
   }
   const bool gate = outer == 1;  // of shared experts: no narrow product either
@@ -75,7 +74,7 @@ bool has_role(const Network& network, DimRole role) {
 
 bool materialises_scores(const Network& network) {
   return any_operator(network, [&](const Block& block, const Operator& op) {
-    return std::any_of(op.outputs.begin(), op.outputs.end(), [&](TensorId id) {
+    return std::ranges::any_of(op.outputs, [&](TensorId id) {
       return carries(network, block.tensor(id).dims, DimRole::KeySequence);
     });
   });
@@ -98,10 +97,34 @@ bool has_attention_bias(const Network& network) {
   });
 }
 
+bool takes_whole_sequence(const Network& network, DimId dim) {
+  return any_operator(network, [&](const Block&, const Operator& op) {
+    return op.whole_sequence && std::find(op.loop.begin(), op.loop.end(), dim) != op.loop.end();
+  });
+}
+
+bool has_recurrence(const Network& network) {
+  return any_operator(network, [](const Block&, const Operator& op) {
+    return op.whole_sequence || traits(op).cost == CostClass::Recurrence;
+  });
+}
+
+bool selects_keys(const Network& network) {
+  return any_operator(network, [](const Block&, const Operator& op) { return op.selected > 0.0; });
+}
+
+bool has_streams(const Network& network) {
+  constexpr std::size_t kOneStream = 3;  // batch, tokens, features
+  return std::any_of(network.blocks.begin(), network.blocks.end(), [&](const Block& block) {
+    return block.kind == BlockKind::Decoder && !block.inputs.empty() &&
+           block.tensor(block.inputs.front()).dims.size() > kOneStream;
+  });
+}
+
 bool has_expert_bias(const Network& network) {
   return any_operator(network, [](const Block& block, const Operator& op) {
     return traits(op).second_operand == SecondOperand::GroupedWeights &&
-           std::any_of(op.parameters.begin(), op.parameters.end(), [&](ParameterId id) {
+           std::ranges::any_of(op.parameters, [&](ParameterId id) {
              return block.parameter(id).kind == ParameterClass::Vector;
            });
   });
@@ -112,15 +135,15 @@ namespace {
 /// An embedding is one parameter with one of a block of the other kind.
 bool shares_embedding(const Network& network, BlockKind other) {
   const auto holds = [&](BlockKind kind, const std::string& key) {
-    return std::any_of(network.blocks.begin(), network.blocks.end(), [&](const Block& block) {
-      return block.kind == kind &&
-             std::any_of(block.parameters.begin(), block.parameters.end(),
-                         [&](const Parameter& p) { return p.shared_key == key; });
+    return std::ranges::any_of(network.blocks, [&](const Block& block) {
+      return block.kind == kind && std::ranges::any_of(block.parameters, [&](const Parameter& p) {
+               return p.shared_key == key;
+             });
     });
   };
-  return std::any_of(network.blocks.begin(), network.blocks.end(), [&](const Block& block) {
+  return std::ranges::any_of(network.blocks, [&](const Block& block) {
     return block.kind == BlockKind::Embedding &&
-           std::any_of(block.parameters.begin(), block.parameters.end(), [&](const Parameter& p) {
+           std::ranges::any_of(block.parameters, [&](const Parameter& p) {
              return !p.shared_key.empty() && holds(other, p.shared_key);
            });
   });

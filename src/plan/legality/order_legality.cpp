@@ -16,7 +16,7 @@ namespace plansearch::legality {
 
 std::optional<Infeasible> check_order_listed(const RuleCase& c, Wording wording) {
   const auto lists = [&](const std::vector<std::string>& orders) {
-    return std::find(orders.begin(), orders.end(), to_text(c.plan.schedule)) != orders.end();
+    return std::ranges::find(orders, to_text(c.plan.schedule)) != orders.end();
   };
   const auto& listed = c.framework.schedules;
   if (c.plan.pipeline == 1 || lists(listed) || lists(c.framework.paired_schedules)) {

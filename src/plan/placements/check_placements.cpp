@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <bitset>
 
 #include "plan/legality/legality_parts.hpp"
@@ -101,15 +100,14 @@ Result check_reduced(const Network& network, const Operator& op, const Dimension
 }
 
 bool has_role(const Network& network, const Operator& op, DimRole role) {
-  return std::any_of(op.loop.begin(), op.loop.end(),
-                     [&](DimId dim) { return network.dimension(dim).role == role; });
+  return std::ranges::any_of(op.loop,
+                             [&](DimId dim) { return network.dimension(dim).role == role; });
 }
 
 constexpr std::string_view kValueInSteps = "an operator in steps has its inputs whole in value";
 
 bool splits_value(const FactorCuts& cuts) {
-  return std::any_of(cuts.begin(), cuts.end(),
-                     [](const DimensionCut& cut) { return cut.dim == kValue; });
+  return std::ranges::any_of(cuts, [](const DimensionCut& cut) { return cut.dim == kValue; });
 }
 
 /// Query heads and the key/value heads under them.
@@ -162,8 +160,8 @@ Result check_shared(const Network& network, const Placements& placements) {
           use.lists.emplace_back(dim, effective(network, placements.blocks[b].operators[i], dim,
                                                 placements.factors.size()));
         }
-        std::sort(use.lists.begin(), use.lists.end(),
-                  [](const auto& x, const auto& y) { return x.first < y.first; });
+        std::ranges::sort(use.lists,
+                          [](const auto& x, const auto& y) { return x.first < y.first; });
         for (const Use& other : uses) {
           if (other.key != use.key || other.lists == use.lists) continue;
           return broken(fmt::format("{} and {} share one parameter: both cut it in the same way",
@@ -179,12 +177,12 @@ Result check_shared(const Network& network, const Placements& placements) {
 /// Batch is cut by role over up to three axes (data as two, depth) beside the factors.
 Result check_digits(const Network& network, const BlockChoice& choice) {
   const auto fits = [&](const std::optional<FactorCuts>& cuts) {
-    return !cuts || std::all_of(cuts->begin(), cuts->end(), [&](const DimensionCut& cut) {
+    return !cuts || std::ranges::all_of(*cuts, [&](const DimensionCut& cut) {
       return cut.dim == kValue || network.dimension(cut.dim).role != DimRole::Batch ||
              cut.factors.size() <= kMostFactorsOfDimension;
     });
   };
-  if (std::all_of(choice.operators.begin(), choice.operators.end(), fits) && fits(choice.leaving) &&
+  if (std::ranges::all_of(choice.operators, fits) && fits(choice.leaving) &&
       fits(choice.entering)) {
     return std::nullopt;
   }
@@ -324,7 +322,7 @@ std::optional<Infeasible> check_cuts(const Network& network, const Operator& op,
       if (auto bad = check_value(network, op)) return bad;
       continue;
     }
-    if (std::find(op.loop.begin(), op.loop.end(), cut.dim) == op.loop.end()) {
+    if (std::ranges::find(op.loop, cut.dim) == op.loop.end()) {
       Infeasible bad =
           broken(fmt::format("{} has no dimension {}", op.name, network.dimension(cut.dim).name));
       for (const DimId dim : op.loop) bad.legal_words.push_back(network.dimension(dim).name);
@@ -362,8 +360,7 @@ std::optional<Infeasible> check_squares(const Network& network, const Block& blo
   FactorCuts rows = cuts;
   FactorCuts contracted = cuts;
   const auto add = [](FactorCuts& all, DimId dim, const FactorList& own) {
-    auto cut = std::find_if(all.begin(), all.end(),
-                            [&](const DimensionCut& known) { return known.dim == dim; });
+    auto cut = std::ranges::find(all, dim, &DimensionCut::dim);
     if (cut == all.end()) cut = all.insert(all.end(), {dim, {}});
     for (const std::uint8_t factor : own) cut->factors.push_back(factor);
   };

@@ -2,7 +2,6 @@
 // Whether what a plan says of single operators can be done; not installed.
 #pragma once
 
-#include <algorithm>
 #include <optional>
 #include <span>
 #include <string>

@@ -48,8 +48,8 @@ class RegionChecker {
 
   /// The dimension of the region that an operator carries.
   [[nodiscard]] const DimId* own(const Operator& op) const {
-    const auto dim = std::find_if(region_.dims.begin(), region_.dims.end(),
-                                  [&](DimId id) { return contains(op.loop, id); });
+    const auto dim =
+        std::ranges::find_if(region_.dims, [&](DimId id) { return contains(op.loop, id); });
     return dim == region_.dims.end() ? nullptr : &*dim;
   }
 
@@ -105,8 +105,8 @@ class RegionChecker {
       const Tensor& tensor = block_.tensor(op.inputs[k]);
       const auto made = maker(op.inputs[k]);
       if (!made || !inside(*made)) continue;
-      const auto place = std::find_if(tensor.dims.begin(), tensor.dims.end(),
-                                      [&](DimId dim) { return contains(region_.dims, dim); });
+      const auto place =
+          std::ranges::find_if(tensor.dims, [&](DimId dim) { return contains(region_.dims, dim); });
       if (place == tensor.dims.end()) {
         return broken(fmt::format("{} reads the whole of {}, of which a piece of {} makes a part",
                                   op.name, tensor.name, block_.operators[*made].name));
@@ -180,26 +180,24 @@ bool is_tap(const Block& block, const Operator& op, DimId dim) {
   if (contains(block.tensor(op.outputs.front()).dims, dim)) return false;
   const auto counts = [&](const IndexExpression& index) {
     return !index.plain() && !index.terms.empty() && moving_dimension(block, op, index) != dim &&
-           std::any_of(index.terms.begin(), index.terms.end(),
-                       [&](const IndexTerm& term) { return term.dim == dim; });
+           std::ranges::any_of(index.terms, [&](const IndexTerm& term) { return term.dim == dim; });
   };
-  return std::any_of(op.reads.begin(), op.reads.end(), [&](const auto& read) {
-    return std::any_of(read.begin(), read.end(), counts);
-  });
+  return std::ranges::any_of(op.reads,
+                             [&](const auto& read) { return std::ranges::any_of(read, counts); });
 }
 
 /// Every device has all taps of a window.
 Result check_taps(const Network& network, const Block& block, const Operator& op,
                   const FactorCuts& cuts) {
-  const auto cut = std::find_if(cuts.begin(), cuts.end(), [&](const DimensionCut& one) {
+  const auto cut = std::ranges::find_if(cuts, [&](const DimensionCut& one) {
     return !one.factors.empty() && is_tap(block, op, one.dim);
   });
   if (cut == cuts.end()) return std::nullopt;
   Infeasible bad = broken(fmt::format("{}: {} counts the taps of a window, which are not cut",
                                       op.name, network.dimension(cut->dim).name));
   std::vector<DimId> taps;
-  std::copy_if(op.loop.begin(), op.loop.end(), std::back_inserter(taps),
-               [&](DimId dim) { return is_tap(block, op, dim); });
+  std::ranges::copy_if(op.loop, std::back_inserter(taps),
+                       [&](DimId dim) { return is_tap(block, op, dim); });
   bad.legal_words = cuttable(network, op, taps);
   return bad;
 }
@@ -229,8 +227,7 @@ std::optional<Infeasible> check_windows(const Network& network, const Block& blo
       const IndexExpression& index = op.reads[i][d];
       if (index.plain()) continue;
       const DimId moving = moving_dimension(block, op, index);
-      const auto cut = std::find_if(cuts.begin(), cuts.end(),
-                                    [&](const DimensionCut& one) { return one.dim == moving; });
+      const auto cut = std::ranges::find(cuts, moving, &DimensionCut::dim);
       if (cut == cuts.end()) continue;
       const Dimension& read = network.dimension(tensor.dims[d]);
       const int pieces = product_of(cut->factors, plan);

@@ -4,7 +4,6 @@
 // Assumes: dimensions and operators of a block have names of their own.
 // Units: layers, numbers of factors.
 // Checked by: tests/unit/evaluate/placed_plan_test.cpp
-#include "base/ranges.hpp"
 #include "plansearch/placements.hpp"
 
 #include <fmt/format.h>
@@ -13,6 +12,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/ranges.hpp"
 #include "plan/placements/check_placements.hpp"
 #include "plan/stages/layer_distribution.hpp"
 
@@ -111,8 +111,7 @@ class Resolver {
         contains(entry.blocks, name) || contains(entry.blocks, plain_block_name(name));
     if (!entry.blocks.empty() && !named) return false;
     if (entry.layers.empty()) return true;
-    return copy.layer &&
-           std::any_of(entry.layers.begin(), entry.layers.end(), [&](const LayerRange& range) {
+    return copy.layer && std::ranges::any_of(entry.layers, [&](const LayerRange& range) {
              return range.first <= *copy.layer && *copy.layer <= range.last;
            });
   }
@@ -150,8 +149,8 @@ class Resolver {
   /// Absent where none of them has the name.
   [[nodiscard]] std::optional<DimId> find_dimension(const std::string& name,
                                                     const std::vector<DimId>& dims) const {
-    const auto found = std::find_if(dims.begin(), dims.end(),
-                                    [&](DimId id) { return network_.dimension(id).name == name; });
+    const auto found =
+        std::ranges::find_if(dims, [&](DimId id) { return network_.dimension(id).name == name; });
     return found == dims.end() ? std::nullopt : std::optional(*found);
   }
 
@@ -387,7 +386,7 @@ void add_entry(std::vector<PlacementEntry>& entries, const std::string& op,
                const std::optional<NamedRing>& ring = {}) {
   const std::vector<std::string> operators =
       op.empty() ? std::vector<std::string>{} : std::vector<std::string>{op};
-  auto entry = std::find_if(entries.begin(), entries.end(), [&](const PlacementEntry& known) {
+  auto entry = std::ranges::find_if(entries, [&](const PlacementEntry& known) {
     return known.operators == operators && known.blocks.front() == block && known.cut == cut &&
            known.squares == squares && known.ring == ring;
   });
@@ -408,7 +407,7 @@ void add_region(std::vector<PieceEntry>& entries, const PieceRegion& region, con
     wanted.operators.push_back(block.operators[op].name);
   }
   for (const DimId dim : region.dims) wanted.dimensions.push_back(network.dimension(dim).name);
-  auto entry = std::find_if(entries.begin(), entries.end(), [&](const PieceEntry& known) {
+  auto entry = std::ranges::find_if(entries, [&](const PieceEntry& known) {
     wanted.layers = known.layers;
     return known == wanted;
   });
@@ -426,7 +425,7 @@ void add_region(std::vector<PieceEntry>& entries, const PieceRegion& region, con
 void join_operators(std::vector<PlacementEntry>& entries) {
   std::vector<PlacementEntry> joined;
   for (PlacementEntry& entry : entries) {
-    const auto same = std::find_if(joined.begin(), joined.end(), [&](const auto& known) {
+    const auto same = std::ranges::find_if(joined, [&](const auto& known) {
       return known.blocks == entry.blocks && known.layers == entry.layers &&
              known.cut == entry.cut && known.squares == entry.squares && known.ring == entry.ring;
     });
@@ -473,8 +472,8 @@ PlacementNames names_of(const Placements& placements, const Network& network) {
 
 bool means_value(const std::string& name, const Network& network) {
   return name == kValueWord &&
-         std::none_of(network.dimensions.begin(), network.dimensions.end(),
-                      [&](const Dimension& dimension) { return dimension.name == name; });
+         std::ranges::none_of(network.dimensions,
+                              [&](const Dimension& dimension) { return dimension.name == name; });
 }
 
 std::vector<int> prime_factors(int number) {

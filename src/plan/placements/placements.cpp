@@ -5,14 +5,14 @@
 // Assumes: what enters a copy of a block lies as the copy in front left it.
 // Units: copies of blocks, numbers of factors.
 // Checked by: tests/unit/evaluate/placed_plan_test.cpp
-#include "plansearch/placements.hpp"
-
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "plan/stages/layer_distribution.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/placements.hpp"
 
 namespace plansearch {
 namespace {
@@ -25,7 +25,7 @@ struct Kind {
 };
 
 std::size_t kind_of(const LayerChoice& copy, std::size_t layer, std::vector<Kind>& kinds) {
-  const auto known = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& kind) {
+  const auto known = std::ranges::find_if(kinds, [&](const Kind& kind) {
     return kind.block == copy.block && kind.choice == copy.choice;
   });
   if (known != kinds.end()) return static_cast<std::size_t>(known - kinds.begin());
@@ -48,10 +48,9 @@ std::optional<FactorCuts> entering(const Network& network, const std::vector<Lay
     const std::vector<DimId>& dims = maker.tensor(maker.outputs[edge.output]).dims;
     if (!cuts) cuts = FactorCuts{};
     for (const DimensionCut& cut : *from.choice.leaving) {
-      const bool known = std::any_of(cuts->begin(), cuts->end(), [&](const DimensionCut& other) {
-        return other.dim == cut.dim;
-      });
-      const bool carried = std::find(dims.begin(), dims.end(), cut.dim) != dims.end();
+      const bool known = std::ranges::any_of(
+          *cuts, [&](const DimensionCut& other) { return other.dim == cut.dim; });
+      const bool carried = std::ranges::find(dims, cut.dim) != dims.end();
       if (carried && !known) cuts->push_back(cut);
     }
   }
@@ -116,35 +115,50 @@ void merge(Placements& placements, std::uint8_t factor) {
   sizes.erase(sizes.begin() + factor + 1);
 }
 
+FactorList all_factors(std::size_t count) {
+  FactorList list;
+  for (std::size_t f = count; f-- > 0;) list.push_back(static_cast<std::uint8_t>(f));
+  return list;
+}
+
+/// "t1 t0", and how many ranks that is.
+std::pair<std::string, std::int64_t> axes_text(const FactorList& list,
+                                               const std::vector<int>& factors) {
+  std::vector<std::string> names;
+  std::int64_t ranks = 1;
+  for (const std::uint8_t f : list) {
+    names.push_back(fmt::format("t{}", f));
+    ranks *= factors[f];
+  }
+  return {fmt::format("{}", fmt::join(names, " ")), ranks};
+}
+
 }  // namespace
 
 bool BlockChoice::by_role() const {
   return !entering && !leaving && regions.empty() &&
-         std::none_of(operators.begin(), operators.end(),
-                      [](const auto& cuts) { return cuts.has_value(); });
+         std::ranges::none_of(operators, [](const auto& cuts) { return cuts.has_value(); });
 }
 
 bool Placements::over_squares() const {
-  return std::any_of(blocks.begin(), blocks.end(), [](const BlockChoice& block) {
-    return std::any_of(block.squares.begin(), block.squares.end(),
-                       [](const auto& squares) { return !squares.empty(); });
+  return std::ranges::any_of(blocks, [](const BlockChoice& block) {
+    return std::ranges::any_of(block.squares, [](const auto& squares) { return !squares.empty(); });
   });
 }
 
 bool Placements::over_rings() const {
-  return std::any_of(blocks.begin(), blocks.end(), [](const BlockChoice& block) {
-    return std::any_of(block.rings.begin(), block.rings.end(),
-                       [](const auto& ring) { return ring.has_value(); });
+  return std::ranges::any_of(blocks, [](const BlockChoice& block) {
+    return std::ranges::any_of(block.rings, [](const auto& ring) { return ring.has_value(); });
   });
 }
 
 bool Placements::in_pieces() const {
-  return std::any_of(blocks.begin(), blocks.end(),
-                     [](const BlockChoice& block) { return !block.regions.empty(); });
+  return std::ranges::any_of(blocks,
+                             [](const BlockChoice& block) { return !block.regions.empty(); });
 }
 
 bool Placements::by_role() const {
-  return std::all_of(blocks.begin(), blocks.end(), [](BlockChoice block) {
+  return std::ranges::all_of(blocks, [](BlockChoice block) {
     block.regions.clear();
     return block.by_role();
   });
@@ -170,7 +184,7 @@ DistinguishedNetwork distinguish_layers(const Network& network, std::vector<int>
   for (const Kind& kind : kinds) {
     Block block = network.blocks[kind.block];
     const auto of_block = [&](const Kind& other) { return other.block == kind.block; };
-    if (std::count_if(kinds.begin(), kinds.end(), of_block) > 1) {
+    if (std::ranges::count_if(kinds, of_block) > 1) {
       block.name += fmt::format("@{}", kind.first_layer);
     }
     made->blocks.push_back(std::move(block));
@@ -190,6 +204,43 @@ Placements with_merged_factors(const Placements& placements) {
     }
   }
   return merged;
+}
+
+std::string cut_text(const std::vector<NamedCut>& cut, const std::vector<int>& factors) {
+  std::vector<std::string> parts;
+  for (const NamedCut& named : cut) {
+    const auto [axes, pieces] =
+        axes_text(named.factors.value_or(all_factors(factors.size())), factors);
+    if (pieces == 1) continue;
+    parts.push_back(fmt::format("{} over {} ({})", named.dimension, axes, pieces));
+  }
+  return parts.empty() ? "whole" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string square_text(const NamedSquare& square, const std::vector<int>& factors) {
+  const auto [rows, side] = axes_text(square.rows, factors);
+  return fmt::format("{} steps over a square ({} by {}) of {}, {}, {}", side, rows,
+                     axes_text(square.columns, factors).first, square.m, square.n, square.k);
+}
+
+std::string ring_text(const NamedRing& ring, const std::vector<int>& factors) {
+  const auto [axes, steps] = axes_text(ring.factors, factors);
+  return fmt::format("{} steps: tiles of {} travel over {}", steps, ring.rows, axes);
+}
+
+std::string pieces_text(const PieceEntry& entry) {
+  return fmt::format("{} pieces of {}, one after the other{}", entry.pieces,
+                     fmt::join(entry.dimensions, ", "),
+                     entry.recompute == PieceRecompute::RunAgain ? ", run again for backward" : "");
+}
+
+std::string layers_text(const std::vector<LayerRange>& layers) {
+  std::vector<std::string> parts;
+  for (const LayerRange& range : layers) {
+    parts.push_back(range.first == range.last ? fmt::format("{}", range.first)
+                                              : fmt::format("{}-{}", range.first, range.last));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 }  // namespace plansearch

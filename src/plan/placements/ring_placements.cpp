@@ -15,7 +15,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "base/ranges.hpp"
 #include "plan/legality/legality_parts.hpp"
@@ -38,8 +37,8 @@ bool is_sequence(DimRole role) {
 }
 
 const DimId* find_role(const Network& network, const Operator& op, bool (*wanted)(DimRole)) {
-  const auto dim = std::find_if(op.loop.begin(), op.loop.end(),
-                                [&](DimId id) { return wanted(network.dimension(id).role); });
+  const auto dim =
+      std::ranges::find_if(op.loop, [&](DimId id) { return wanted(network.dimension(id).role); });
   return dim == op.loop.end() ? nullptr : &*dim;
 }
 
@@ -143,8 +142,7 @@ class Squares {
   [[nodiscard]] DimRole role(DimId dim) const { return network_.dimension(dim).role; }
 
   [[nodiscard]] bool has(const Operator& op, DimRole wanted) const {
-    return std::any_of(op.loop.begin(), op.loop.end(),
-                       [&](DimId dim) { return role(dim) == wanted; });
+    return std::ranges::any_of(op.loop, [&](DimId dim) { return role(dim) == wanted; });
   }
   [[nodiscard]] bool of_experts(const Operator& op) const {
     return has(op, DimRole::Expert) || has(op, DimRole::Routed) || has(op, DimRole::ExpertFfn) ||
@@ -217,9 +215,9 @@ class Squares {
     PlacementEntry entry{{}, {block.name}, {}, {}, {}};
     for (const TensorId id : block.outputs) {
       for (const DimId dim : block.tensor(id).dims) {
-        const bool known = std::any_of(
-            entry.cut.begin(), entry.cut.end(),
-            [&](const NamedCut& cut) { return cut.dimension == network_.dimension(dim).name; });
+        const bool known = std::ranges::any_of(entry.cut, [&](const NamedCut& cut) {
+          return cut.dimension == network_.dimension(dim).name;
+        });
         if (known) continue;
         FactorList factors;
         add_inside(role(dim), false, factors);

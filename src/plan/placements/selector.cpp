@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kForms = "\"*\", BLOCK, BLOCK/OPERATOR or */OPERATOR";
 
 bool holds(const std::vector<LayerRange>& ranges, std::int64_t number) {
-  return std::any_of(ranges.begin(), ranges.end(), [&](const LayerRange& range) {
+  return std::ranges::any_of(ranges, [&](const LayerRange& range) {
     return range.first <= number && number <= range.last;
   });
 }
@@ -75,8 +75,8 @@ bool selects(std::string_view selector, const Block& block, const Operator& op) 
 }
 
 bool selects(std::span<const std::string> selectors, const Block& block, const Operator& op) {
-  return std::any_of(selectors.begin(), selectors.end(),
-                     [&](const std::string& selector) { return selects(selector, block, op); });
+  return std::ranges::any_of(
+      selectors, [&](const std::string& selector) { return selects(selector, block, op); });
 }
 
 bool selects_copy(const Selection& selection, const BlockCopy& copy) {

@@ -6,7 +6,6 @@
 // Units: numbers of factors.
 // Checked by: tests/unit/plan/transform_test.cpp
 #include "plan/placements/transform.hpp"
-#include "plan/placements/check_placements.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,7 +14,7 @@
 #include <set>
 
 #include "base/names.hpp"
-#include "plansearch/degree_table.hpp"
+#include "base/ranges.hpp"
 
 namespace plansearch {
 namespace {
@@ -58,9 +57,8 @@ class Lowering {
   /// The dimensions of operators whose value is split: over other devices than these.
   void note_values() {
     for (const TransformEntry& entry : entries_) {
-      const bool value =
-          std::any_of(entry.split.begin(), entry.split.end(),
-                      [&](const NamedSplit& split) { return is_value(split.dimension); });
+      const bool value = std::ranges::any_of(
+          entry.split, [&](const NamedSplit& split) { return is_value(split.dimension); });
       if (!value) continue;
       for (const Block& block : network_.blocks) {
         for (const Operator& op : block.operators) {
@@ -93,9 +91,7 @@ class Lowering {
   [[nodiscard]] const std::string& name(DimId dim) const { return network_.dimension(dim).name; }
 
   [[nodiscard]] std::vector<std::string> names_of(const std::vector<DimId>& dims) const {
-    std::vector<std::string> names;
-    for (const DimId dim : dims) names.push_back(name(dim));
-    return names;
+    return transformed(dims, [&](const DimId dim) { return name(dim); });
   }
 
   /// Whether some operator, or some tensor between blocks, has both.
@@ -106,11 +102,11 @@ class Lowering {
       const std::vector<std::string> names = names_of(dims);
       return contains(names, a) && contains(names, b);
     };
-    return std::any_of(network_.blocks.begin(), network_.blocks.end(), [&](const Block& block) {
-      return std::any_of(block.operators.begin(), block.operators.end(),
-                         [&](const Operator& op) { return both(op.loop); }) ||
-             std::any_of(block.outputs.begin(), block.outputs.end(),
-                         [&](TensorId id) { return both(block.tensor(id).dims); });
+    return std::ranges::any_of(network_.blocks, [&](const Block& block) {
+      return std::ranges::any_of(block.operators,
+                                 [&](const Operator& op) { return both(op.loop); }) ||
+             std::ranges::any_of(block.outputs,
+                                 [&](TensorId id) { return both(block.tensor(id).dims); });
     });
   }
 
@@ -144,8 +140,7 @@ class Lowering {
   }
 
   [[nodiscard]] std::optional<EntryFault> check_dimension(const std::string& dimension) const {
-    std::vector<std::string> known;
-    for (const Dimension& own : network_.dimensions) known.push_back(own.name);
+    std::vector<std::string> known = transformed(network_.dimensions, &Dimension::name);
     if (contains(known, dimension)) return std::nullopt;
     std::string hint = did_you_mean(dimension, known);
     if (hint.empty()) hint = fmt::format("its dimensions are {}", fmt::join(known, ", "));
@@ -163,9 +158,9 @@ class Lowering {
           "one number of parts for a dimension"};
     }
     for (Group& group : groups_) {
-      const bool apart =
-          std::none_of(group.dimensions.begin(), group.dimensions.end(),
-                       [&](const std::string& other) { return together(other, split.dimension); });
+      const bool apart = std::ranges::none_of(group.dimensions, [&](const std::string& other) {
+        return together(other, split.dimension);
+      });
       if (group.parts != split.parts || !apart) continue;
       group.dimensions.push_back(split.dimension);
       return std::nullopt;
@@ -179,9 +174,8 @@ class Lowering {
     std::vector<NamedCut> cuts;
     for (const NamedSplit& split : entry.split) {
       if (!contains(had, split.dimension)) continue;
-      const auto group = std::find_if(groups_.begin(), groups_.end(), [&](const Group& known) {
-        return contains(known.dimensions, split.dimension);
-      });
+      const auto group = std::ranges::find_if(
+          groups_, [&](const Group& known) { return contains(known.dimensions, split.dimension); });
       FactorList factors;
       factors.push_back(static_cast<std::uint8_t>(group - groups_.begin()));
       cuts.push_back({split.dimension, factors});
@@ -206,7 +200,7 @@ class Lowering {
   /// Whether some layer that is meant is of this block.
   [[nodiscard]] bool occurs(std::size_t block, const Selection& what) const {
     if (what.layers.empty()) return true;
-    return std::any_of(copies_.begin(), copies_.end(), [&](const BlockCopy& copy) {
+    return std::ranges::any_of(copies_, [&](const BlockCopy& copy) {
       return copy.block == block && selects_copy(what, copy);
     });
   }
@@ -221,8 +215,9 @@ class Lowering {
       for (const Operator& op : block.operators) {
         if (!selects(entry.what.of, block, op)) continue;
         const std::vector<std::string> had = names_of(op.loop);
-        if (std::any_of(entry.pieces.begin(), entry.pieces.end(),
-                        [&](const NamedSplit& split) { return contains(had, split.dimension); })) {
+        if (std::ranges::any_of(entry.pieces, [&](const NamedSplit& split) {
+              return contains(had, split.dimension);
+            })) {
           region.push_back(op.name);
         }
         std::vector<std::string> splits = had;
@@ -240,8 +235,7 @@ class Lowering {
       }
       if (!leaving.empty()) add(names_.edges, {}, block, entry, std::move(leaving));
       if (region.empty()) continue;
-      std::vector<std::string> dimensions;
-      for (const NamedSplit& split : entry.pieces) dimensions.push_back(split.dimension);
+      std::vector<std::string> dimensions = transformed(entry.pieces, &NamedSplit::dimension);
       names_.regions.push_back({std::move(region),
                                 {plain_block_name(block.name)},
                                 entry.what.layers,
@@ -284,7 +278,7 @@ std::optional<EntryFault> add_degrees(const TransformEntry& entry, const BlockCo
   if (!selects_copy(entry.what, copy)) return std::nullopt;
   const Block& block = network.blocks[copy.block];
   const auto means = [&](const Operator& op) { return selects(entry.what.of, block, op); };
-  const auto meant = std::count_if(block.operators.begin(), block.operators.end(), means);
+  const auto meant = std::ranges::count_if(block.operators, means);
   if (meant == 0) return std::nullopt;
   if (meant < std::ssize(block.operators)) {
     return EntryFault{fmt::format("degrees of a part of block {}", plain_block_name(block.name)),

@@ -3,7 +3,6 @@
 // dimension of them is split over devices or into pieces on one device.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <variant>
 #include <vector>

@@ -223,8 +223,7 @@ ProcessGroup process_group(const DeviceMesh& mesh, AxisSet axes) {
   for (; factors != 0; factors &= factors - 1) {
     found.push_back(mesh.factors[static_cast<std::size_t>(std::countr_zero(factors))]);
   }
-  std::sort(found.begin(), found.end(),
-            [](const AxisExtent& a, const AxisExtent& b) { return a.stride < b.stride; });
+  std::ranges::sort(found, {}, &AxisExtent::stride);
   ProcessGroup group;
   for (const AxisExtent& extent : found) group.nest(extent);
   group.world = mesh.ranks;

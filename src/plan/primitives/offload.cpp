@@ -29,8 +29,8 @@ std::vector<HostBits> host_choices(const Framework& framework) {
   for (HostBits set = 1; set <= whole; ++set) {
     if (kept_on_device(framework, set) == 0) choices.push_back(set);
   }
-  std::stable_sort(choices.begin(), choices.end(),
-                   [](HostBits a, HostBits b) { return std::popcount(a) < std::popcount(b); });
+  std::ranges::stable_sort(
+      choices, [](HostBits a, HostBits b) { return std::popcount(a) < std::popcount(b); });
   return choices;
 }
 

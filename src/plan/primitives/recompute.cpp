@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/ranges.hpp"
 #include "plan/stages/layer_distribution.hpp"
 #include "plansearch/error.hpp"
 #include "workload/operator_traits.hpp"
@@ -45,19 +46,14 @@ std::vector<double> all_but_matmuls(const Block& block) {
     const PolicyOperation policy = traits(op).policy;
     return policy == PolicyOperation::Product || policy == PolicyOperation::GroupedProduct;
   };
-  std::vector<double> shares;
-  for (const Operator& op : block.operators) {
-    shares.push_back(is_product(op) && !makes_scores(block, op) ? 0.0 : 1.0);
-  }
-  return shares;
+  return transformed(block.operators, [&](const Operator& op) {
+    return is_product(op) && !makes_scores(block, op) ? 0.0 : 1.0;
+  });
 }
 
 std::vector<double> all_but_attention(const Block& block) {
-  std::vector<double> shares;
-  for (const Operator& op : block.operators) {
-    shares.push_back(is_fused_attention(op) ? 0.0 : 1.0);
-  }
-  return shares;
+  return transformed(block.operators,
+                     [&](const Operator& op) { return is_fused_attention(op) ? 0.0 : 1.0; });
 }
 
 std::vector<double> attention_core(const Block& block, double fused) {
@@ -70,11 +66,8 @@ std::vector<double> attention_core(const Block& block, double fused) {
 }
 
 std::vector<double> named_modules(const Block& block, LayerModules modules) {
-  std::vector<double> shares;
-  for (const Operator& op : block.operators) {
-    shares.push_back((op.modules & modules).any() ? 1.0 : 0.0);
-  }
-  return shares;
+  return transformed(block.operators,
+                     [&](const Operator& op) { return (op.modules & modules).any() ? 1.0 : 0.0; });
 }
 
 /// Embeddings and head are never run again.
@@ -140,8 +133,7 @@ bool is_dropped(const Block& block, const std::vector<double>& repeated, std::si
   if (repeated[index] == 0.0) return false;
   for (std::size_t i = 0; i < block.operators.size(); ++i) {
     const Operator& reader = block.operators[i];
-    const bool reads =
-        std::find(reader.inputs.begin(), reader.inputs.end(), tensor) != reader.inputs.end();
+    const bool reads = std::ranges::find(reader.inputs, tensor) != reader.inputs.end();
     if (reads && repeated[i] == 0.0 && trains_weight(block, reader)) return false;
   }
   return true;
@@ -205,8 +197,8 @@ double repeated_flops_share(const Network& network, const std::vector<Recomputed
 bool selective_drops(const Network& network, const SelectiveRecompute& selective) {
   if (keeps_outputs(selective)) return true;
   if (selective.rule == SelectiveRule::Modules) return selective.modules.any();
-  return std::any_of(network.blocks.begin(), network.blocks.end(), [](const Block& block) {
-    return std::any_of(block.operators.begin(), block.operators.end(), [](const Operator& op) {
+  return std::ranges::any_of(network.blocks, [](const Block& block) {
+    return std::ranges::any_of(block.operators, [](const Operator& op) {
       return is_core_attention(op) && !op.saved.empty() && !is_fused_attention(op);
     });
   });

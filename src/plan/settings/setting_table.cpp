@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plansearch/setting_table.hpp"
+#include "base/parse_as.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
-#include <system_error>
 #include <type_traits>
 
 #include "base/names.hpp"
@@ -24,14 +23,6 @@ using Text = std::optional<std::string>;
 
 constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kAnyInt = std::numeric_limits<int>::max();
-
-std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  return value;
-}
 
 template <auto Member>
 Text get_field(const R& request) {
@@ -53,7 +44,7 @@ void set_field(R& request, const std::string& text) {
   } else if constexpr (std::is_same_v<Field, std::optional<double>>) {
     field = parse_number(text);
   } else {
-    field = static_cast<typename Field::value_type>(whole_number(text).value());
+    field = static_cast<typename Field::value_type>(parse_as<std::int64_t>(text).value());
   }
 }
 
@@ -259,8 +250,7 @@ std::string flag_of(const SettingRow& row) {
 }
 
 const SettingRow* find_setting(std::string_view key) {
-  const auto* found = std::find_if(kTable.begin(), kTable.end(),
-                                   [&](const SettingRow& row) { return row.key == key; });
+  const auto* found = std::ranges::find(kTable, key, &SettingRow::key);
   return found == kTable.end() ? nullptr : found;
 }
 
@@ -272,7 +262,7 @@ std::vector<std::string> words_of(const SettingRow& row) {
 std::string setting_problem(const SettingRow& row, std::string_view text) {
   switch (row.kind) {
     case SettingKind::Count: {
-      const auto value = whole_number(text);
+      const auto value = parse_as<std::int64_t>(text);
       if (!value) return fmt::format("'{}' is not a whole number", text);
       if (*value >= row.low && *value <= row.high) return {};
       return row.high == kAny ? fmt::format("{} is not at least {}", text, row.low)
@@ -289,7 +279,7 @@ std::string setting_problem(const SettingRow& row, std::string_view text) {
       const auto format =
           row.kind == SettingKind::Format ? parse_stored_type(text) : std::optional<DataType>();
       const std::string_view word = format ? to_text(*format) : text;
-      if (std::find(words.begin(), words.end(), word) != words.end()) return {};
+      if (std::ranges::find(words, word) != words.end()) return {};
       const std::string guess = did_you_mean(text, words);
       return fmt::format("'{}' is none of {}{}{}", text, fmt::join(words, ", "),
                          guess.empty() ? "" : "; ", guess);

@@ -67,7 +67,7 @@ class Assigner {
       return EntryFault{"more devices than any machine has", "ranks of the plan, from 0"};
     }
     std::vector<int> devices = devices_of(entries_[e].devices);
-    std::sort(devices.begin(), devices.end());
+    std::ranges::sort(devices);
     if (const auto twice = std::adjacent_find(devices.begin(), devices.end());
         twice != devices.end()) {
       return EntryFault{fmt::format("device {} is named twice", *twice), "a set of devices"};
@@ -95,9 +95,8 @@ class Assigner {
       const Block& block = block_of(c);
       const bool is_shared = !shared_.empty() && shared_[c];
       if (is_shared && entry.what.of == std::vector<std::string>{"*"}) continue;
-      const auto meant =
-          std::count_if(block.operators.begin(), block.operators.end(),
-                        [&](const Operator& op) { return selects(entry.what.of, block, op); });
+      const auto meant = std::ranges::count_if(
+          block.operators, [&](const Operator& op) { return selects(entry.what.of, block, op); });
       if (meant == 0) continue;
       found = true;
       if (meant < std::ssize(block.operators)) {
@@ -133,7 +132,7 @@ class Assigner {
   }
 
   [[nodiscard]] Fault check_complete() const {
-    const auto missing = std::find(entry_of_.begin(), entry_of_.end(), kNowhere);
+    const auto missing = std::ranges::find(entry_of_, kNowhere);
     if (missing == entry_of_.end()) return std::nullopt;
     return EntryFault{fmt::format("{} is assigned nowhere",
                                   words(static_cast<std::size_t>(missing - entry_of_.begin()))),
@@ -162,8 +161,8 @@ class Assigner {
   [[nodiscard]] Fault check_chunks() {
     std::size_t most = 0;
     for (const AssignedStage& stage : stages_) most = std::max(most, stage.chunks.size());
-    const bool numbered = std::any_of(entries_.begin(), entries_.end(),
-                                      [](const AssignEntry& entry) { return !!entry.chunk; });
+    const bool numbered =
+        std::ranges::any_of(entries_, [](const AssignEntry& entry) { return !!entry.chunk; });
     for (AssignedStage& stage : stages_) {
       if (stage.chunks.size() == most) continue;
       if (!numbered && !stage.chunks.empty()) {
@@ -280,7 +279,7 @@ std::vector<AssignEntry> assign_entries(const ParallelPlan& plan, const Network&
   }
   for (std::size_t position = 0; position < held.size(); ++position) {
     std::vector<int> devices = ranks_of(plan, static_cast<int>(position));
-    std::sort(devices.begin(), devices.end());
+    std::ranges::sort(devices);
     const std::vector<DeviceRange> ranges = device_ranges(devices);
     for (std::size_t chunk = 0; chunk < held[position].size(); ++chunk) {
       for (Selection& what : selections_of(held[position][chunk], network)) {

@@ -61,7 +61,7 @@ std::vector<Stop> stops_of(const Assignment& assignment) {
 
 int add_content(Assignment& assignment, GroupContent content) {
   auto& known = assignment.contents;
-  const auto same = std::find(known.begin(), known.end(), content);
+  const auto same = std::ranges::find(known, content);
   const auto number = static_cast<int>(same - known.begin());
   if (same == known.end()) known.push_back(std::move(content));
   return number;
@@ -111,9 +111,8 @@ std::vector<OperatorGroup> as_groups(const Assignment& assignment) {
 void index_kinds(Assignment& assignment) {
   const auto& held = assignment.contents_of;
   for (std::size_t p = 0; p < held.size(); ++p) {
-    const auto same = std::find_if(assignment.kinds.begin(), assignment.kinds.end(), [&](int q) {
-      return held[static_cast<std::size_t>(q)] == held[p];
-    });
+    const auto same = std::ranges::find_if(
+        assignment.kinds, [&](int q) { return held[static_cast<std::size_t>(q)] == held[p]; });
     assignment.kind_of.push_back(static_cast<int>(same - assignment.kinds.begin()));
     if (same == assignment.kinds.end()) assignment.kinds.push_back(static_cast<int>(p));
   }
@@ -176,8 +175,7 @@ std::vector<int> ranks_of(const Transform& transform, int first) {
 bool Assignment::runs_at(std::size_t stop, int position) const {
   const Gang* gang = gang_at(stop);
   if (gang == nullptr) return group_at(stop).position == position;
-  return std::find(gang->positions.begin(), gang->positions.end(), position) !=
-         gang->positions.end();
+  return std::ranges::find(gang->positions, position) != gang->positions.end();
 }
 
 int ParallelPlan::devices() const {

@@ -182,8 +182,8 @@ std::vector<bool> selected_copies(std::span<const std::string> blocks, const Net
   for (std::size_t c = 0; c < copies.size(); ++c) {
     const Block& block = network.blocks[copies[c].block];
     const std::string name = plain_block_name(block.name);
-    selected[c] = std::any_of(blocks.begin(), blocks.end(),
-                              [&](const std::string& selector) { return matches(selector, name); });
+    selected[c] = std::ranges::any_of(
+        blocks, [&](const std::string& selector) { return matches(selector, name); });
   }
   return selected;
 }

@@ -36,7 +36,7 @@ BlockPort producer_of(const Network& network, const SharedTensor& tensor) {
 }
 
 bool is_read_in(const SharedTensor& tensor, const Span& span) {
-  return std::any_of(tensor.readers.begin(), tensor.readers.end(), [&](const TensorReaders& r) {
+  return std::ranges::any_of(tensor.readers, [&](const TensorReaders& r) {
     return r.first < span.end && r.first + r.copies > span.begin;
   });
 }

@@ -86,9 +86,13 @@ void place_by_layers(std::vector<Piece>& pieces, const std::vector<std::int64_t>
 /// Weight elements as nanotron counts them: key/value heads as if there were one per query head.
 double block_cost(const Network& network, const Block& block) {
   if (block.kind == BlockKind::Embedding) return 0.0;
-  double heads = 0.0;
-  for (const Dimension& dimension : network.dimensions) {
-    if (dimension.role == DimRole::Head) heads = static_cast<double>(dimension.extent);
+  double heads = 0.0;  // of queries: the first product of attention
+  for (const Parameter& parameter : block.parameters) {
+    for (const DimId id : parameter.dims) {
+      const Dimension& dimension = network.dimension(id);
+      if (heads == 0.0 && dimension.role == DimRole::Head)
+        heads = static_cast<double>(dimension.extent);
+    }
   }
   double cost = 0.0;
   for (const Parameter& parameter : block.parameters) {

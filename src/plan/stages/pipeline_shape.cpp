@@ -40,7 +40,7 @@ std::vector<ScheduleId> schedules_of(const Framework& framework) {
   const auto& listed = framework.schedules;
   std::vector<ScheduleId> result;
   for (const ScheduleId id : all_schedules()) {
-    if (std::find(listed.begin(), listed.end(), to_text(id)) != listed.end()) result.push_back(id);
+    if (std::ranges::find(listed, to_text(id)) != listed.end()) result.push_back(id);
   }
   return result;
 }
@@ -54,13 +54,12 @@ OptimizerStart optimizer_start(const Framework& framework, ScheduleId schedule) 
 }
 
 bool exchange_is_joined(const Framework& framework, const Network& network) {
-  return network.routing.has_value() &&
+  return network.routing.has_value() && network.forwards == 1 &&
          framework.overlap[static_cast<std::size_t>(Overlap::ExpertAllToAll)].joined;
 }
 
 bool joins_passes(const Framework& framework, const Network& network, ScheduleId schedule) {
-  return schedule_row(schedule).joins && network.forwards == 1 &&
-         exchange_is_joined(framework, network);
+  return schedule_row(schedule).joins && exchange_is_joined(framework, network);
 }
 
 bool suits(ScheduleId schedule, const Network& network) {
@@ -73,12 +72,11 @@ ScheduleId default_schedule(const Framework& framework, const Network& network, 
   if (stages == 1 && fits(kDefaultSchedule)) return kDefaultSchedule;
   const auto takes = [&](ScheduleId id) { return fits(id) && suits(id, network); };
   std::vector<ScheduleId> candidates = schedules_of(framework);
-  const auto plain = std::find(candidates.begin(), candidates.end(), kDefaultSchedule);
+  const auto plain = std::ranges::find(candidates, kDefaultSchedule);
   if (plain != candidates.end()) std::rotate(candidates.begin(), plain, plain + 1);
   candidates.insert(candidates.end(), all_schedules().begin(), all_schedules().end());
-  const auto best = std::find_if(candidates.begin(), candidates.end(), takes);
-  return best != candidates.end() ? *best
-                                  : *std::find_if(candidates.begin(), candidates.end(), fits);
+  const auto best = std::ranges::find_if(candidates, takes);
+  return best != candidates.end() ? *best : *std::ranges::find_if(candidates, fits);
 }
 
 }  // namespace plansearch

@@ -32,7 +32,7 @@ namespace plansearch {
 /// Whether an order suits a network: those of several forward passes have networks of their own.
 [[nodiscard]] bool suits(ScheduleId schedule, const Network& network);
 
-/// Whether orders may run messages of experts beside another micro-batch's kernels.
+/// Whether some order runs messages of experts beside another micro-batch's kernels.
 [[nodiscard]] bool exchange_is_joined(const Framework& framework, const Network& network);
 /// Whether messages of experts hide behind the kernels of another micro-batch: where the order
 /// joins a forward and a backward, and the framework overlaps them.

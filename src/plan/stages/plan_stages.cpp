@@ -83,17 +83,15 @@ StageMeshes meshes_of(std::span<const StageDescription> stages, const Framework&
     next += alone.devices();
   }
   const auto& meshes = result.meshes;
-  const bool alike = std::all_of(meshes.begin(), meshes.end(),
-                                 [&](const DeviceMesh& mesh) { return mesh == meshes.front(); });
+  const bool alike =
+      std::ranges::all_of(meshes, [&](const DeviceMesh& mesh) { return mesh == meshes.front(); });
   if (alike) {
     PlanDegrees whole = stages.front().degrees;
     whole.pipeline = static_cast<int>(stages.size());
     const DeviceMesh mesh = make_device_mesh(whole, framework.rank_order);
-    std::fill(result.meshes.begin(), result.meshes.end(), mesh);
+    std::ranges::fill(result.meshes, mesh);
     const int stride = mesh.neighbour_distance(Axis::Pipeline);
-    for (std::size_t s = 0; s < stages.size(); ++s) {
-      result.first[s] = static_cast<int>(s) * stride;
-    }
+    for (std::size_t s = 0; s < stages.size(); ++s) result.first[s] = static_cast<int>(s) * stride;
   }
   for (DeviceMesh& mesh : result.meshes) mesh.ranks = next;
   return result;
@@ -132,9 +130,7 @@ std::variant<ParallelPlan, Infeasible> plan_of_stages(std::span<const StageDescr
     return refuse(Obstacle::DegreesDoNotMultiply, 1, 0, 0, "a plan has stages and micro-batches");
   }
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    if (auto bad = check_stage(stages, s, order, batch, framework, network)) {
-      return *std::move(bad);
-    }
+    if (auto bad = check_stage(stages, s, order, batch, framework, network)) return *std::move(bad);
   }
   StageMeshes placed = meshes_of(stages, framework);
   ParallelPlan plan;
@@ -151,7 +147,7 @@ std::variant<ParallelPlan, Infeasible> plan_of_stages(std::span<const StageDescr
     degrees.micro_batch = static_cast<int>(
         batch / (std::int64_t{1} * order.micro_batches * degrees.data * degrees.tensor_depth));
     Transform transform = make_transform(degrees, std::move(placed.meshes[s]), network);
-    const auto same = std::find(plan.transforms.begin(), plan.transforms.end(), transform);
+    const auto same = std::ranges::find(plan.transforms, transform);
     assignment->positions.push_back({static_cast<int>(same - plan.transforms.begin()),
                                      stages[s].first_rank.value_or(placed.first[s])});
     if (same == plan.transforms.end()) plan.transforms.push_back(std::move(transform));

@@ -162,9 +162,9 @@ Result check_gangs(const ParallelPlan& plan, const Network& network) {
       const auto ranks = ranks_at(plan, assignment.positions[static_cast<std::size_t>(position)]);
       held.insert(held.end(), ranks.begin(), ranks.end());
     }
-    std::sort(held.begin(), held.end());
+    std::ranges::sort(held);
     std::vector<std::int64_t> own = ranks_at(plan, gang.place);
-    std::sort(own.begin(), own.end());
+    std::ranges::sort(own);
     if (own != held) return broken("the mesh of a gang is not the devices of its stages");
     for (const BlockRun& run : gang.blocks) {
       if (run.block < network.blocks.size() && run.count >= 0) continue;
@@ -199,7 +199,7 @@ Result check_ranks(const ParallelPlan& plan) {
   }
   if (!beyond) return std::nullopt;
   // As many ranks as devices: one beyond the last leaves a gap.
-  const auto gap = std::find(holder.begin(), holder.end(), -1) - holder.begin();
+  const auto gap = std::ranges::find(holder, -1) - holder.begin();
   beyond->detail += fmt::format(" of {} devices, and rank {} belongs to no stage", devices, gap);
   return beyond;
 }

@@ -8,10 +8,8 @@
 #include <vector>
 
 #include "base/units.hpp"
-#include "report/page/pictures.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_fields.hpp"
-#include "report/plan_tables.hpp"
 #include "report/training.hpp"
 
 namespace plansearch::page {

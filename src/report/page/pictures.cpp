@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/page/pictures.hpp"
 
 #include <fmt/format.h>
 
@@ -67,9 +66,7 @@ std::vector<std::string> part_names(const std::vector<Bar>& bars) {
   for (const Bar& bar : bars) {
     for (const BarPart& part : bar.parts) {
       if (part.value <= 0.0) continue;
-      if (std::find(names.begin(), names.end(), part.name) == names.end()) {
-        names.push_back(part.name);
-      }
+      if (std::ranges::find(names, part.name) == names.end()) names.push_back(part.name);
     }
   }
   return names;
@@ -106,9 +103,7 @@ std::string path_of(const Curve& curve, const PlotAxis& x, const PlotAxis& y,
 std::vector<int> shown_stages(int stages) {
   std::vector<int> shown;
   const int count = std::min(stages, kMostStages);
-  for (int i = 0; i < count; ++i) {
-    shown.push_back(count == 1 ? 0 : i * (stages - 1) / (count - 1));
-  }
+  for (int i = 0; i < count; ++i) shown.push_back(count == 1 ? 0 : i * (stages - 1) / (count - 1));
   return shown;
 }
 
@@ -229,7 +224,7 @@ Figure bars(const BarPicture& picture) {
     double sum = 0.0;
     for (const BarPart& part : bar.parts) {
       if (part.value <= 0.0) continue;
-      const auto name = std::find(names.begin(), names.end(), part.name);
+      const auto name = std::ranges::find(names, part.name);
       content += rectangle(x.at(sum), y, x.at(sum + part.value) - x.at(sum), kRow - 7.0,
                            colour(static_cast<std::size_t>(name - names.begin())),
                            fmt::format("{}: {}", part.name, picture.text(part.value)));
@@ -256,10 +251,8 @@ Figure curves(const CurvePicture& picture) {
     all.insert(all.end(), curve.points.begin(), curve.points.end());
   }
   if (all.size() < 2) return {};
-  const auto [left, right] = std::minmax_element(
-      all.begin(), all.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
-  const auto [low, high] = std::minmax_element(
-      all.begin(), all.end(), [](const auto& a, const auto& b) { return a.y < b.y; });
+  const auto [left, right] = std::ranges::minmax_element(all, {}, &CurvePoint::x);
+  const auto [low, high] = std::ranges::minmax_element(all, {}, &CurvePoint::y);
   constexpr double kHeight = 300.0;
   constexpr double kRoom = 64.0;  // of a number below the axis
   const double floor = picture.scale == Scale::Linear ? 0.0 : low->y;
@@ -330,7 +323,7 @@ Figure memory_curve(const PricedProgram& program, std::string_view alt) {
   }
   std::vector<std::size_t> shown{fullest};
   for (const std::size_t d : {std::size_t{0}, peaks.size() - 1}) {
-    if (std::find(shown.begin(), shown.end(), d) == shown.end()) shown.push_back(d);
+    if (std::ranges::find(shown, d) == shown.end()) shown.push_back(d);
   }
   CurvePicture picture;
   picture.alt = alt;

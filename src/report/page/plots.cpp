@@ -9,9 +9,7 @@
 
 #include "base/units.hpp"
 #include "plansearch/device_mesh.hpp"
-#include "report/page/pictures.hpp"
 #include "report/plan_cells.hpp"
-#include "report/plan_tables.hpp"
 
 namespace plansearch::page {
 namespace {
@@ -63,9 +61,7 @@ struct Place {
 Place place_of(const DeviceMesh& mesh, int rank, AxisSet axes) {
   std::uint32_t factors = 0;
   for (std::size_t axis = 0; axis < kAxisCount; ++axis) {
-    if (axes.contains(static_cast<Axis>(axis))) {
-      factors |= mesh[static_cast<Axis>(axis)].factors;
-    }
+    if (axes.contains(static_cast<Axis>(axis))) factors |= mesh[static_cast<Axis>(axis)].factors;
   }
   Place place;
   int along = 1;
@@ -178,8 +174,7 @@ Figure pareto_plot(const PageContent& content) {
                             fmt::format("{}: {}, {}", short_plan(plan.plan),
                                         to_text(e.step.total()), to_text(e.memory.total()))});
   }
-  std::sort(front.points.begin(), front.points.end(),
-            [](const CurvePoint& a, const CurvePoint& b) { return a.x < b.x; });
+  std::ranges::sort(front.points, {}, &CurvePoint::x);
   picture.curves = {std::move(front)};
   picture.alt = "Pareto front: no plan beats one of these in both step time and memory.";
   picture.x_name = "memory";

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 
-#include "plansearch/error.hpp"
 #include "schedule/program/timeline.hpp"
 
 namespace plansearch {

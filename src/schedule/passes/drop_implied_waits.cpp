@@ -4,8 +4,8 @@
 // Assumes:    nothing; it changes no time.
 // Units:      none.
 // Checked by: tests/unit/schedule/passes_test.cpp
-#include <algorithm>
 
+#include "plansearch/stop_token.hpp"
 #include "schedule/passes/edit.hpp"
 #include "schedule/passes/pass.hpp"
 
@@ -30,6 +30,7 @@ class Reachability {
       look_at(next, before);
     }
     while (!open_.empty()) {
+      stop_.check();
       const TaskId at = open_.back();
       open_.pop_back();
       if (at == before) return true;
@@ -52,6 +53,7 @@ class Reachability {
   std::vector<std::uint32_t> seen_;
   std::vector<TaskId> open_;
   std::uint32_t mark_ = 0;
+  OccasionalStop stop_{4096};
 };
 
 PassResult run(Program program, const PassOptions&) {

@@ -19,8 +19,11 @@ class EarlyReceives {
         buffers_(static_cast<std::size_t>(1 + options.slots)),
         places_(places_of(program)),
         sites_(sites_of(program)),
+        held_(program.instructions.size(), false),
         free_(program.instructions.size(), false),
-        memory_(static_cast<std::size_t>(program.devices)) {}
+        memory_(static_cast<std::size_t>(program.devices)) {
+    for (const Event& event : program.events) held_[event.before] = true;
+  }
 
   PassResult run() {
     const auto sent = sent_by_channel(program_);
@@ -36,10 +39,6 @@ class EarlyReceives {
   }
 
  private:
-  [[nodiscard]] bool has_event(InstructionId id) const {
-    return std::any_of(program_.events.begin(), program_.events.end(),
-                       [&](const Event& event) { return event.before == id; });
-  }
   /// Whether the receives of a channel, all of them posts, wait for something: the compute queue or
   /// an event.
   [[nodiscard]] bool listed(const std::vector<MessageId>& messages) const {
@@ -48,7 +47,7 @@ class EarlyReceives {
       const InstructionId receive = sites_[message].receive;
       if (program_.instructions[receive].opcode != Opcode::PostReceive) return false;
       const Queue& queue = program_.queues[places_[receive].queue];
-      waits = waits || queue.stream == StreamKind::Compute || has_event(receive);
+      waits = waits || queue.stream == StreamKind::Compute || held_[receive];
     }
     return waits;
   }
@@ -105,6 +104,7 @@ class EarlyReceives {
   std::size_t buffers_;
   std::vector<Place> places_;
   std::vector<MessageSites> sites_;
+  std::vector<bool> held_;  ///< instructions that wait for an event
   std::vector<bool> free_;  ///< posts whose events go
   std::vector<QueueMove> moves_;
   std::vector<Bytes> memory_;

@@ -6,7 +6,6 @@
 // Units:      none.
 // Checked by: tests/unit/schedule/passes_test.cpp
 #include <map>
-#include <optional>
 #include <tuple>
 
 #include "schedule/passes/edit.hpp"

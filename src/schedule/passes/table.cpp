@@ -4,6 +4,7 @@
 // Assumes:    passes are applied in the order of the table, each at most once.
 // Units:      ticks.
 // Checked by: tests/unit/schedule/passes_test.cpp
+#include "plansearch/stop_token.hpp"
 #include "schedule/passes/pass.hpp"
 
 namespace plansearch {
@@ -43,6 +44,7 @@ class Rewriting {
         peaks_(peak_bytes(simulated_)) {}
 
   PassOutcome apply(const ProgramPass& pass) {
+    check_stop();
     PassResult passed = pass.run(simulated_.program, options_);
     PassOutcome outcome;
     outcome.pass = &pass;

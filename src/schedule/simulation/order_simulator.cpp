@@ -125,6 +125,7 @@ void OrderSimulator::run(const CompiledOrder& order, int periods_left_out,
                          const PipelineTimes& times, TransferMode transfers, SteadyState steady,
                          PipelineResult& result) {
   check_stop();
+  count_work(static_cast<std::int64_t>(order.steps.size()));
   fill_duration_table(times, order.weight_gradients, {}, table_);
   blocking_ = transfers == TransferMode::Blocking;
   outputs_.resize(order.steps.size());

@@ -7,7 +7,6 @@
 #include "schedule/simulation/pipeline.hpp"
 
 #include <limits>
-#include <string>
 
 #include "plansearch/error.hpp"
 

@@ -11,13 +11,18 @@
 #include <limits>
 #include <tuple>
 
+#include "plansearch/stop_token.hpp"
+
 namespace plansearch {
 
 std::variant<SimulatedProgram, ProgramFault> simulate_program(Program program,
                                                               std::span<const Ticks> durations) {
+  check_stop();
   auto built = build_task_graph(program);
   if (auto* fault = std::get_if<ProgramFault>(&built)) return std::move(*fault);
   SimulatedProgram result{std::move(program), std::get<TaskGraph>(std::move(built)), {}};
+  constexpr std::int64_t kStepsOfTask = 100;
+  count_work(kStepsOfTask * static_cast<std::int64_t>(result.graph.tasks.size()));
   result.times.run(result.program, result.graph, durations);
   return result;
 }

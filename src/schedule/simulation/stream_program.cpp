@@ -8,7 +8,6 @@
 #include "schedule/simulation/stream_program.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bitset>
 #include <limits>
 

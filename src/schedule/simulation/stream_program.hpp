@@ -3,9 +3,7 @@
 // behind what, and what concurrent streams cost each other.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "plansearch/concurrency.hpp"

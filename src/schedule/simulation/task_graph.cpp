@@ -13,6 +13,8 @@
 #include <cmath>
 #include <queue>
 
+#include "plansearch/stop_token.hpp"
+
 namespace plansearch {
 
 void TaskSimulator::run(const TaskGraph& graph, std::span<const Ticks> duration_table) {
@@ -64,6 +66,7 @@ class SharedLinkSimulation {
     }
     change_rates(0);
     while (!events_.empty()) {
+      stop_.check();
       const Ticks now = events_.top().at;
       while (!events_.empty() && events_.top().at == now) {
         const Event event = events_.top();
@@ -166,6 +169,7 @@ class SharedLinkSimulation {
   std::vector<double> load_;    ///< by resource
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   bool moved_ = false;
+  OccasionalStop stop_{4096};
 };
 
 namespace {

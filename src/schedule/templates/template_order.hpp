@@ -2,7 +2,6 @@
 // Orders over a task template of any plan: whether they can run, and a cycle of waits if not.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "schedule/templates/task_template.hpp"

@@ -12,6 +12,7 @@
 #include <boost/graph/bellman_ford_shortest_paths.hpp>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "plansearch/error.hpp"
@@ -167,6 +168,42 @@ Ticks least_makespan(const BlockPlan& plan, int micro_batches) {
     bound = std::max(bound, head.value_or(0) + micro_batches * work[d] + tail.value_or(0));
   }
   return bound;
+}
+
+BlockStarts unrolled(const BlockPlan& plan, const std::vector<Ticks>& window, Ticks period,
+                     int micro_batches) {
+  std::vector<std::size_t> rank(plan.blocks.size());
+  for (std::size_t i = 0; i < plan.sequence.size(); ++i) rank[plan.sequence[i]] = i;
+  std::vector<std::tuple<Ticks, int, std::size_t>> sequence;
+  for (NodeId id = 0; id < plan.blocks.size(); ++id) {
+    for (int m = 0; m < micro_batches; ++m) {
+      sequence.emplace_back(window[id] + m * period, m, rank[id]);
+    }
+  }
+  std::sort(sequence.begin(), sequence.end());
+  std::vector<std::vector<BeforeRule>> into(plan.blocks.size());
+  for (const BeforeRule& rule : plan.rules) into[rule.second].push_back(rule);
+  std::vector<Ticks> free(plan.devices(), 0);
+  BlockStarts starts(plan.blocks.size(),
+                     std::vector<Ticks>(static_cast<std::size_t>(micro_batches), 0));
+  for (const auto& [nominal, m, place] : sequence) {
+    const NodeId node = plan.sequence[place];
+    Ticks start = 0;
+    for (const BeforeRule& rule : into[node]) {
+      const int other = m - rule.later;
+      if (other < 0 || other >= micro_batches) continue;
+      start = std::max(start, starts[rule.first][static_cast<std::size_t>(other)] +
+                                  plan.blocks[rule.first].time + rule.delay);
+    }
+    for (const int d : plan.nodes.node(node).devices) {
+      start = std::max(start, free[static_cast<std::size_t>(d)]);
+    }
+    starts[node][static_cast<std::size_t>(m)] = start;
+    for (const int d : plan.nodes.node(node).devices) {
+      free[static_cast<std::size_t>(d)] = start + plan.blocks[node].time;
+    }
+  }
+  return starts;
 }
 
 std::vector<std::vector<BlockTurn>> runs_by_device(const BlockPlan& plan,

@@ -65,6 +65,10 @@ struct BlockPlan {
 
 /// When every block of every micro-batch begins: starts[node][micro-batch].
 using BlockStarts = std::vector<std::vector<Ticks>>;
+/// Every block as early as it can be where all devices run their blocks in the sequence of the
+/// starts in a window that repeats.
+[[nodiscard]] BlockStarts unrolled(const BlockPlan& plan, const std::vector<Ticks>& window,
+                                   Ticks period, int micro_batches);
 
 struct BlockTurn {
   NodeId node = 0;

@@ -50,9 +50,4 @@ struct NoWindow {
 /// found, and Stopped.
 [[nodiscard]] WindowOrder coarse_window(const BlockPlan& exact, int micro_batches);
 
-/// Every block as early as it can be where all devices run their blocks in the sequence of the
-/// window's starts.
-[[nodiscard]] BlockStarts unrolled(const BlockPlan& plan, const std::vector<Ticks>& window,
-                                   Ticks period, int micro_batches);
-
 }  // namespace plansearch

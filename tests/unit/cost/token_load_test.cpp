@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expected values: tables of order statistics, sums by hand, a million tokens routed by a generator
 // of its own, and copies followed one by one by tools/witness/token_bytes.py.
-#include "cost/collective/token_spread.hpp"
+#include "cost/collective/collective_cost.hpp"
 
 #include <doctest/doctest.h>
 

@@ -122,7 +122,37 @@ TEST_SUITE("unit") {
     CHECK(given.share < best.share);
     CHECK(given.share ==
           doctest::Approx(1.0 / elapsed_over_useful(given.interval, given.write,
-                                                    Seconds(900) + given.write, given.mtbf)));
+                                                    Seconds(900) + given.write, given.mtbf))
+              .epsilon(1e-10));
+  }
+
+  TEST_CASE("goodput: ten of a hundred jobs are interrupted more often than p10 says") {
+    const Problem problem = test::toy_problem();
+    Reliability reliability = with_rate_of({record(1000, 1), record(4000, 1)}, {});
+    reliability.restart = Seconds(900);
+    reliability.storage_per_node = Bandwidth(1e9);
+    const Goodput goodput = goodput_of(problem, reliability);
+    CHECK(goodput.p10 < goodput.share);
+    CHECK(goodput.share < goodput.p90);
+    // Logarithms of 1000 and 4000 h lie ln 2 from their median; a tenth lies 1.2816 deviations off.
+    const double tail = std::exp(1.2816 * std::sqrt(2.0) * std::log(2.0));
+    CHECK(goodput.p10 == doctest::Approx(1.0 / elapsed_over_useful(goodput.interval, goodput.write,
+                                                                   Seconds(900) + goodput.write,
+                                                                   goodput.mtbf * (1.0 / tail)))
+                             .epsilon(1e-4));
+  }
+
+  TEST_CASE("goodput: a checkpoint holds parameters, their master copies and both moments") {
+    // As in host_update_test.cpp: 8 (12 h^2 + 4 h) + 51202 h parameters, h = 1024; 2 bytes and 12 of
+    // Adam. Three nodes of eight write 20 devices' share.
+    constexpr double kHidden = 1024;
+    constexpr double kAll = 8 * (12 * kHidden * kHidden + 4 * kHidden) + (51200 + 2) * kHidden;
+    Problem problem = test::toy_problem();
+    CHECK(checkpoint_bytes(problem).value() == doctest::Approx(14.0 * kAll));
+    Reliability reliability = with_rate_of({record(50000, 1)}, {});
+    reliability.storage_per_node = Bandwidth(1e9);
+    problem.gpus = 20;
+    CHECK(goodput_of(problem, reliability).write.value() == doctest::Approx(14.0 * kAll / 3e9));
   }
 
   TEST_CASE("goodput: more devices fail more often, and write faster") {

@@ -75,6 +75,16 @@ TEST_SUITE("unit") {
     CHECK(p.estimate.host_memory.value() == doctest::Approx(8 * kOwned * (12 + 4 + 2)));
   }
 
+  TEST_CASE("states on the host: a node that is not full has as many ranks as are used") {
+    Problem problem = offloaded({GradientsToHost::AtStep, true, 6}, host());
+    problem.gpus = 4;
+    PlanDegrees degrees = plan();
+    degrees.data = 4;
+    degrees.micro_batches = 8;
+    CHECK(price(problem, degrees).estimate.host_memory.value() ==
+          doctest::Approx(4 * (kAll / 4) * (12 + 4 + 2)));
+  }
+
   // At the step 4 bytes a parameter; before, every one of two micro-batches 4 bytes there and the
   // sum so far back; two backward passes hide them.
   TEST_CASE("gradients that leave as they are reduced hide behind backward and leave no shard") {

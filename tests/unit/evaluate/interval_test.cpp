@@ -114,6 +114,9 @@ TEST_SUITE("unit") {
 
   TEST_CASE("kernels of another architecture are wrong alike, until they are measured") {
     Problem problem = test::toy_problem();
+    Framework compared = *problem.framework;
+    compared.validation = "three steps";
+    problem.framework = std::make_shared<const Framework>(compared);
     Cluster cluster = *problem.cluster;
     cluster.foreign_sigma = 0.2;
     const auto with = [&](bool foreign, std::optional<Residual> residual) {
@@ -137,6 +140,34 @@ TEST_SUITE("unit") {
     CHECK(best.before ==
           doctest::Approx(std::exp(2.0 * 1.28155 * std::sqrt(0.0461))).epsilon(1e-4));
     CHECK(best.after == doctest::Approx(std::exp(2.0 * 1.28155 * std::sqrt(0.0061))).epsilon(1e-4));
+  }
+
+  TEST_CASE("a framework that no run was compared with is less certain") {
+    Problem problem = test::toy_problem();
+    Framework framework = *problem.framework;
+    framework.constants.sigma = 0.05;
+    framework.validation = "three steps";
+    problem.framework = std::make_shared<const Framework>(framework);
+    CHECK(error_model(problem).framework == doctest::Approx(0.05));
+    framework.validation.clear();
+    problem.framework = std::make_shared<const Framework>(framework);
+    CHECK(error_model(problem).framework == doctest::Approx(0.13));  // 5, 12, 13
+  }
+
+  TEST_CASE("products of another chip are less certain, those of another architecture least") {
+    Problem problem = test::toy_problem();
+    Cluster cluster = *problem.cluster;
+    cluster.unmeasured_sigma = 0.1;
+    for (auto& curve : cluster.accelerator.kernels.matmul) {
+      if (curve) curve->residual.reset();
+    }
+    const auto borrowed = [&](Evidence evidence) {
+      cluster.accelerator.provenance = {{"kernels.matmul", {evidence, "a table"}}};
+      problem.cluster = std::make_shared<const Cluster>(cluster);
+      return error_model(problem).borrowed;
+    };
+    CHECK(borrowed(Evidence::Measured) == 0.0);
+    CHECK(borrowed(Evidence::Assumed) == doctest::Approx(0.1));
   }
 
   TEST_CASE("mixtures of experts are less certain") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ways between layouts that are looked for once for all that are alike, against a search each.
-#include "partition/move_prices.hpp"
+#include "partition/choice_pricer.hpp"
 
 #include <doctest/doctest.h>
 

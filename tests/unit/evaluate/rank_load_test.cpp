@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "cost/collective/token_spread.hpp"
+#include "cost/collective/collective_cost.hpp"
 #include "cost/kernels/compute_cost.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "support/toy_class.hpp"

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "evidence/validate/architecture_table.hpp"
 #include "evidence/validate/run_prediction.hpp"
 #include "evidence/validate/run_record.hpp"
 #include "io/framework/framework_reader.hpp"

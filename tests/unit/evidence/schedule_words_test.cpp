@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "evidence/validate/architecture_table.hpp"
+#include "evidence/validate/run_prediction.hpp"
 
 #include <doctest/doctest.h>
 

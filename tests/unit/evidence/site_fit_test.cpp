@@ -37,6 +37,11 @@ TEST_SUITE("unit") {
     CHECK(fitted.effect.factor == doctest::Approx(std::exp(0.3571429)));
   }
 
+  TEST_CASE("a run four deviations off counts") {
+    // Median 0.425, of distances 0.075: 0.111 as a deviation; 0.85 is 3.8 of them away.
+    CHECK(std::get<SiteFit>(fit({0.3, 0.35, 0.4, 0.45, 0.5, 0.85})).outliers.empty());
+  }
+
   TEST_CASE("of three runs two that agree are too few") {
     const auto refused = std::get<SiteFitRefusal>(fit({0.30, 0.32, 0.30 + std::log(3.0)}));
     CHECK(refused.reason == "only 2 of 3 runs agree: a factor needs 3");

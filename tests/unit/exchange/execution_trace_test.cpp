@@ -6,7 +6,6 @@
 
 #include <array>
 
-#include "report/wire_writer.hpp"
 #include "support/toy_class.hpp"
 
 namespace plansearch::execution_trace_test {

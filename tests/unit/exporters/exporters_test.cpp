@@ -2,6 +2,7 @@
 // The table of exporters: nothing a plan decides can be left unsaid. Whole files are read back in
 // tests/exporters.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <unistd.h>
 
@@ -210,6 +211,28 @@ TEST_CASE("exporters: a setting without a line takes its neutral value only") {
   CHECK_FALSE(mentions(found, "ep 1"));
 }
 
+TEST_CASE("exporters: a switch that the user turns off asks nothing of a target") {
+  Exporter nothing = *targets().find("megatron");
+  nothing.accepts.clear();
+  const auto found = [&](const SettingRow& row, const std::string& value) {
+    ExportRequest request = request_of(many_degrees());
+    row.set(request.chosen, value);
+    return mentions(refusals(nothing, request), fmt::format("{} {}", row.key, value));
+  };
+  int switches = 0;
+  for (const SettingRow& row : setting_table()) {
+    if (row.type != "0|1") continue;
+    CAPTURE(row.key);
+    CHECK_FALSE(found(row, "0"));
+    CHECK(found(row, "1"));
+    ++switches;
+  }
+  CHECK(switches >= 4);
+  CHECK_FALSE(found(row_of(plansearch::Setting::Task), "pretrain"));
+  CHECK_FALSE(found(row_of(plansearch::Setting::Passes), "none"));
+  CHECK(found(row_of(plansearch::Setting::Passes), "all"));
+}
+
 TEST_CASE("exporters: what makes no difference is not asked for") {
   PlanDegrees d;
   d.zero = ZeroStage::Parameters;  // of one rank
@@ -332,6 +355,23 @@ TEST_CASE("exporters: submeshes of Alpa are parts of a host, or whole hosts") {
   CHECK(value(request, "stage_option.submesh_logical_shapes") == "[[8,2],[4,2]]");
   CHECK_FALSE(mentions(refusals(alpa, request), "differ"));
   CHECK(mentions(refusals(*targets().find("megatron"), request), "the stages differ in dp: 4, 8"));
+}
+
+TEST_CASE("exporters: a Kubernetes job has one master, and workers for the other nodes") {
+  PlanDegrees d;
+  d.data = 24;
+  d.micro_batches = 1;
+  const ExportRequest request = request_of(d);  // three nodes of eight
+  const std::string job = kubernetes_job(request, {}, "run $(date) $NAME $$");
+  const std::size_t worker = job.find("Worker");
+  REQUIRE(worker != std::string::npos);
+  CHECK(job.find("replicas: 1") < worker);
+  CHECK(job.find("replicas: 2", worker) != std::string::npos);
+  CHECK(job.find("nvidia.com/gpu: 8") != std::string::npos);
+  // Kubernetes would replace $(date), and read $$ as one.
+  CHECK(job.find("run $$(date) $NAME $$$") != std::string::npos);
+  d.data = 8;
+  CHECK(kubernetes_job(request_of(d), {}, "run").find("Worker") == std::string::npos);
 }
 
 TEST_CASE("exporters: torchtitan's registered network, or none") {

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <yaml-cpp/yaml.h>
 
-#include "exporters/shell.hpp"
+#include "exporters/export_plan.hpp"
 
 namespace plansearch::exporters::write_documents_test {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "io/model/family_file.hpp"
 #include "io/model/model_reader.hpp"
+#include "io/model/network_names.hpp"
 #include "io/tables/csv.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "support/broken_rules.hpp"
@@ -96,7 +97,8 @@ TEST_SUITE("unit") {
         const io::Document document = io::Document::read(entry.path());
         const auto inner = document.root().find("text_config");
         const auto own = inner ? inner->find("model_type") : std::nullopt;
-        counted.insert((own ? *own : document.root().at("model_type")).text());
+        const auto type = own ? own : document.root().find("model_type");
+        counted.insert((type ? *type : document.root().at(io::kClassName)).text());
       }
     }
     const std::vector<std::string> families = io::known_families(kFamilies);
@@ -109,6 +111,61 @@ TEST_SUITE("unit") {
         FAIL_CHECK(violation);
       }
       CHECK(document.root().at("source").text().find("odel") != std::string::npos);
+    }
+  }
+
+  TEST_CASE("a template is a graph file with the sizes and copies of a configuration") {
+    const auto count = [](const io::ModelFile& file) {
+      return parameter_count(build_network(file.model));
+    };
+    const auto flux = [](const std::string& more) {
+      return "{\"_class_name\": \"FluxTransformer2DModel\", \"num_attention_heads\": 2, "
+             "\"attention_head_dim\": 8, \"in_channels\": 4, \"joint_attention_dim\": 6, "
+             "\"pooled_projection_dim\": 3, \"num_single_layers\": 1" +
+             more + "}";
+    };
+    // By hand: 16 features; embeddings 80 + 112 + (4112 + 272) + (64 + 272), guidance 4384, a stream of a
+    // double layer 1632 + 1088 + 16 + 1088 + 1040, a single one 816 + 1088 + 816 + 16 + 1296, the end 544 + 68.
+    const io::ModelFile file = parse(flux(", \"num_layers\": 2"));
+    CHECK(file.model.stack == StackKind::Graph);
+    CHECK(file.model.layers == 3);
+    CHECK(file.model.training.assumed);
+    CHECK(count(file) == 4912 + 2 * 2 * 4864 + 4032 + 612);
+    CHECK(test::broken_rules(build_network(file.model)).empty());
+    CHECK(count(parse(flux(", \"num_layers\": 1, \"guidance_embeds\": true"))) ==
+          4912 + 4384 + 2 * 4864 + 4032 + 612);
+    CHECK(parse(flux(", \"num_layers\": 2, \"odd\": 1")).passed_over ==
+          std::vector<std::string>{"odd"});
+    CHECK(says(message_of(flux("")), "key 'num_layers' is missing"));
+    CHECK(says(message_of(flux(", \"num_layers\": 2, \"patch_size\": 2")), "understood: 1"));
+    CHECK(says(message_of(flux(", \"num_layers\": 2, \"dims\": {\"pixel\": 64}")),
+               "the graph has no dimension 'pixel'"));
+    CHECK(says(message_of(flux(", \"num_layers\": 2, \"dims\": {\"pixels\": 100}")),
+               "'pixels/16': 100 is not a multiple of 16"));
+  }
+
+  TEST_CASE(
+      "a class that no family describes is told of torch.export and of a family of one's own") {
+    const std::string message = message_of("{\"_class_name\": \"HunyuanVideoTransformer3DModel\"}");
+    CHECK(says(message, "no family describes the class 'HunyuanVideoTransformer3DModel'"));
+    CHECK(says(message, "torch.export.export"));
+    CHECK(says(message, "--family FILE"));
+  }
+
+  TEST_CASE("networks that sizes do not describe are known by their names") {
+    const io::NetworkNames names(kFamilies);
+    for (const char* label :
+         {"Nemotron-3-Nano-30B-A3B", "nvidia/NVIDIA-Nemotron-3-Super-120B", "GLM-5.2",
+          "Qwen3.6-35B-A3B (Qwen3.5-35B-A3B shape)", "FLUX.1-schnell", "DeepSeek-V3.2",
+          "DeepSeek_V3.2-Exp", "kimi_linear 48B"}) {
+      CAPTURE(label);
+      CHECK_FALSE(names.reason_against(label).empty());
+    }
+    for (const char* label :
+         {"DeepSeekV3", "DeepSeek-V3", "Qwen3_30B_a3B", "Nemotron-4-15B", "GLM-4.5", "Llama 3 405B",
+          "GPT-2 style 7.5B", "", "MiniMax-M2", "mixtral-8x7b"}) {
+      CAPTURE(label);
+      CHECK(names.reason_against(label).empty());
     }
   }
 

@@ -163,7 +163,7 @@ TEST_SUITE("unit") {
 
   TEST_CASE("Infinity, as Python writes it, does not hide the family") {
     const InputError error =
-        error_of("{\"time_step_limit\": [0.0, Infinity],\n \"model_type\": \"nemotron_h\"}");
+        error_of("{\"time_step_limit\": [0.0, Infinity],\n \"model_type\": \"zamba2\"}");
     CHECK(error.where() == SourceLocation{"config.json", 2, 16});
     CHECK(std::string(error.what()).find("Mamba") != std::string::npos);
   }

@@ -27,7 +27,9 @@ max_positions: 64
 mtp_layers: 0
 attention: {heads: 4, kv_heads: 2, head_size: 16, bias: qkv, positions: relative,
             relative_buckets: 8, fused_projection: false, repeats_heads: false, qk_norm: per-head, sinks: true, window: 16,
-            full_attention_every: 2, window_kind: sliding, leading_full: 0, layer_pattern: [window, full]}
+            full_attention_every: 2, window_kind: sliding, leading_full: 0, layer_pattern: [window, full],
+            value_size: 8, query_rank: 8, output_groups: 2, output_rank: 4, value_is_key: false, gate: none,
+            index: {heads: 2, size: 4, keys: 8}, pool: {ratio: 4}}
 mlp: {width: 128, activation: silu, gated: true, bias: false}
 norm: {kind: rmsnorm, placement: sandwich, final: true, first: true}
 embedding: {vocab: 100, tied: true, width: 32, position_rows: 10, token_types: 2, norm: true,
@@ -36,7 +38,7 @@ embedding: {vocab: 100, tied: true, width: 32, position_rows: 10, token_types: 2
 dropout: {residual: 0.1, attention: 0.1}
 experts: {count: 4, top_k: 2, width: 32, shared_width: 32, shared_gate: true, router_bias: true,
           correction_bias: true, fp32_router: true, bias: true, leading_dense: 1, every: 1, dense_layers: [1], layers: [1], capacity_factor: 1.5, groups: 2, top_groups: 1,
-          imbalance: 1.1}
+          latent: 16, idle: 2, imbalance: 1.1}
 training: {seq_len: 32, global_batch: 8, precision: bf16, optimizer: adafactor, frozen: ["*/mlp_in.*"],
            lora: {rank: 4, targets: [all-linear]}}
 )";

@@ -123,6 +123,11 @@ TEST_SUITE("unit") {
     CHECK(find_obstacle(plan, network, framework, plan.devices()) == Obstacle::HeadsNotDivisible);
     plan.tensor_out = 8;  // four key/value heads are repeated
     CHECK_FALSE(check(plan).has_value());
+    plan.tensor_out = 2;  // or shared out
+    CHECK_FALSE(check(plan).has_value());
+    plan.tensor_out = 6;  // every one of six ranks would need another part of four
+    CHECK(check_legality(plan, test::attention_block(1024, 12, 4, 8), framework, 6)->obstacle ==
+          Obstacle::KvHeadsNotDivisible);
     plan.tensor_out = 1;
     plan.tensor_in = 3;
     CHECK(check(plan)->obstacle == Obstacle::HiddenNotDivisible);

@@ -7,7 +7,6 @@
 #include <variant>
 #include <vector>
 
-#include "answer/advice.hpp"
 #include "answer/search_answer.hpp"
 #include "answer/search_session.hpp"
 #include "plansearch/load_problem.hpp"

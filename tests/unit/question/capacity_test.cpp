@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "plansearch/error.hpp"
@@ -42,6 +43,7 @@ TEST_SUITE("unit") {
     CHECK(budget("$5M").price_usd == 5e6);
     CHECK(budget("300k USD").price_usd == 3e5);
     CHECK(budget("3 GWh").energy_joule == doctest::Approx(3e9 * 3600.0));
+    CHECK(budget("5 kWh").energy_joule == doctest::Approx(5e3 * 3600.0));
     CHECK(budget("4 MWh").energy_joule == doctest::Approx(4e6 * 3600.0));
     for (const char* wrong : {"5", "5 apples", "$", "-5$", "0 GWh", "five $"}) {
       CHECK_THROWS_AS(static_cast<void>(budget(wrong)), InputError);
@@ -88,6 +90,56 @@ TEST_SUITE("unit") {
     question.budget = "5M$";
     CHECK(plan_capacity(perlmutter(), question, searches).rows[0].beyond ==
           "the profile has no price");
+  }
+
+  TEST_CASE("capacity: of several limits the tightest counts, the first one is named") {
+    SearchSession searches = session();
+    CapacityQuestion question;
+    const CapacityReport free = plan_capacity(perlmutter(), question, searches);
+    const CapacityRow& row = free.rows.front();
+    const auto tokens = [&](double time, double work) {
+      question.deadline = std::to_string(time * row.wall.value()) + "s";
+      question.budget = std::to_string(work * row.gpu_hours) + " GPU-hours";
+      return *plan_capacity(perlmutter(), question, searches).rows.front().affordable_tokens;
+    };
+    CHECK(tokens(0.75, 0.5) == doctest::Approx(0.5 * 300e9));
+    CHECK(tokens(0.5, 0.75) == doctest::Approx(0.5 * 300e9));
+    question.step_time = "1ms";
+    CHECK(plan_capacity(perlmutter(), question, searches).rows.front().beyond == "2x the deadline");
+    // Four accelerators a node.
+    question = {};
+    question.budget = std::to_string(0.5 * row.gpu_hours / 4.0) + " node-hours";
+    CHECK(plan_capacity(perlmutter(), question, searches).rows.front().beyond ==
+          "2x the node-hours");
+  }
+
+  TEST_CASE("capacity: p10 and p90 of a job add the errors of its step and of its failures") {
+    SearchSession searches = session();
+    const CapacityReport report = plan_capacity(perlmutter(), {}, searches);
+    const CapacityRow& row = report.rows.front();
+    const PlanReport& plan = *row.plan.plan;
+    const Goodput& goodput = *row.plan.goodput;
+    REQUIRE(goodput.p10 < goodput.share);
+    const double step = std::log(plan.p90 / plan.estimate.step.total());
+    const double lost = std::log(goodput.share / goodput.p10);
+    CHECK(row.p90.value() ==
+          doctest::Approx(row.wall.value() * std::exp(std::hypot(step, lost))).epsilon(1e-12));
+    const double less = std::log(plan.estimate.step.total() / plan.p10);
+    const double won = std::log(goodput.p90 / goodput.share);
+    CHECK(row.p10.value() ==
+          doctest::Approx(row.wall.value() * std::exp(-std::hypot(less, won))).epsilon(1e-12));
+  }
+
+  TEST_CASE("capacity: GPU-hours are compared with the best size of the same machine") {
+    ProblemRequest request = perlmutter();
+    request.hardware = "perlmutter:64,perlmutter:256,dgx-h100:64";
+    SearchSession searches = session();
+    const CapacityReport report = plan_capacity(request, {}, searches);
+    REQUIRE(report.rows[0].gpu_hours > 1.2 * report.rows[2].gpu_hours);
+    CHECK(report.rows[2].efficiency == 1.0);
+    const double fewest = std::min(report.rows[0].gpu_hours, report.rows[1].gpu_hours);
+    CHECK(report.rows[0].efficiency == doctest::Approx(fewest / report.rows[0].gpu_hours));
+    CHECK(report.rows[1].efficiency == doctest::Approx(fewest / report.rows[1].gpu_hours));
   }
 
   TEST_CASE("capacity: energy of accelerators, of what is beside them, and of the site") {

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "answer/causes.hpp"
 #include "answer/make_report.hpp"
 #include "unit/question/llama_on_sixteen.hpp"
 

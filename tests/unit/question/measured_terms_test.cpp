@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of a step: they add up to the prediction, and a profile of a fault finds it.
-#include "answer/measured_terms.hpp"
+#include "answer/diagnose.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "question/number_list.hpp"
+#include "question/gpu_count.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a step depends on, against the same question asked with the value set.
-#include "answer/sensitivity.hpp"
+#include "answer/make_report.hpp"
 
 #include <doctest/doctest.h>
 

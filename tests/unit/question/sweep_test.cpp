@@ -97,6 +97,23 @@ TEST_SUITE("problem") {
     CHECK_FALSE(fs::exists(summary.journal));
   }
 
+  TEST_CASE("sweep: refused questions are not those without a plan") {
+    const Folder folder;
+    SweepRequest request = folder.request("r.jsonl");
+    // Three ranks divide no head; 1 GiB holds no plan.
+    request.questions = folder.directory.write(
+        "r.yaml",
+        "schema: plansearch/questions/v1\n"
+        "questions:\n"
+        "  - {hw: dgx-h100, model: llama3-8b, command: predict, gpus: 8, tp: 3}\n"
+        "  - {hw: dgx-h100, model: llama3-8b, command: predict, gpus: 8, tp: 8}\n"
+        "  - {hw: dgx-h100, model: llama3-8b, gpus: 8, batch: 8, set: "
+        "\"accelerator.memory=1 GiB\"}\n");
+    const SweepSummary summary = folder.run(request);
+    CHECK(summary.refused == 1);
+    CHECK(summary.without_plan == 1);
+  }
+
   TEST_CASE("sweep: answers of other questions are refused") {
     const Folder folder;
     CHECK(folder.run(folder.request("whole.jsonl")).known == 0);

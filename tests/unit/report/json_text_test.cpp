@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/json_text.hpp"
+#include "report/columns.hpp"
 
 #include <doctest/doctest.h>
 

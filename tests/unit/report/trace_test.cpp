@@ -9,7 +9,7 @@
 #include <string>
 
 #include "answer/schedule_question.hpp"
-#include "answer/write_trace.hpp"
+#include "answer/write_page.hpp"
 #include "io/document/file.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/table.hpp"

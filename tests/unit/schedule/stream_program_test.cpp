@@ -83,6 +83,25 @@ TEST_SUITE("unit") {
     CHECK(run(both(Activity::Fabric), 1).length == doctest::Approx(5));
   }
 
+  TEST_CASE("on a faster chip a message may begin sooner, beside the one that kernels wait for") {
+    // Message 1 and kernel 0 begin at 0; kernel 2 needs message 1, message 3 only kernel 0, and
+    // nobody waits for it. A chip twice as fast ends kernel 0 at half of message 1, whose second
+    // half then shares the link with message 3: kernel 2 begins at 1.5 instead of 1. As in Graham's
+    // anomalies of schedules (1969), every part is shorter and the whole is longer.
+    const auto length = [](double speed) {
+      const StreamProgram program{{kernel(1.0 / speed), message(1, 0, 1),
+                                   kernel(0.1 / speed, {{1, 0}}), message(2, 0, 0.5, {{0, 0}})},
+                                  3};
+      return run(program, 1);
+    };
+    // Kernel 0 0..1, kernel 2 1..1.1; message 3 1..1.5 after them.
+    CHECK(length(1.0).exposed[1] == doctest::Approx(0.0));
+    // Messages share from 0.5 on: each has half left, both end at 1.5.
+    CHECK(length(2.0).exposed[1] == doctest::Approx(1.0));
+    CHECK(length(1.0).length == doctest::Approx(1.5));
+    CHECK(length(2.0).length == doctest::Approx(1.55));
+  }
+
   TEST_CASE("what runs at once runs at the measured rates, piece by piece") {
     // Together the kernel runs at a half and the message at four fifths. Message: 4 / 0.8 = 5.
     // The kernel has done 2.5 of 10 then, and the other 7.5 alone: 12.5, of which 2.5 are owed.

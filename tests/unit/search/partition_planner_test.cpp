@@ -159,7 +159,10 @@ TEST_SUITE("unit") {
       for (const BlockRun& run : problem.network->order) {
         if (run.block == layer) continue;
         ChoicePricer pricer(problem, degrees, run.block, 1.0, factors_of(space, tensor));
-        end += pricer.by_role(tables.edges()[edge], Recompute::None).total().value();
+        const auto& cuts = tables.edges()[edge];
+        end += (pricer.role_kernels(cuts, Recompute::None) +
+                pricer.role_messages(cuts, Recompute::None))
+                   .value();
       }
       chosen.assign(tables.nodes().size(), 0);
       chosen[tables.entry()] = chosen[tables.exit()] = edge;

@@ -63,6 +63,14 @@ TEST_SUITE("unit") {
     CHECK(front[2].estimate.step.total() == Seconds(3));
   }
 
+  TEST_CASE("the front has one of plans that are equally fast or large but for rounding") {
+    const auto front = pareto_front({candidate(2, 50), candidate(std::nextafter(2.0, 3.0), 30),
+                                     candidate(3, 29.5), candidate(4, 10)});
+    REQUIRE(front.size() == 2);
+    CHECK(front[0].estimate.memory.total() == Bytes(30));
+    CHECK(front[1].estimate.memory.total() == Bytes(10));
+  }
+
   TEST_CASE("a bound excludes what the front beats, not what may tie with a member of it") {
     Thresholds thresholds;
     thresholds.time = Seconds(1);

@@ -191,7 +191,7 @@ TEST_SUITE("unit") {
                                problem.framework->skips);
       const auto orders = stage_degrees(problem, few_degrees(), {1, 2, 4});
       const auto& [order, degrees] = *std::next(orders.begin(), random() % orders.size());
-      const StageCatalog catalog(pricer, problem, order, degrees, ranges, Bytes(1e12));
+      const StageCatalog catalog(pricer, problem, order, degrees, ranges);
       std::vector<StageCatalog::Placed> stages;
       std::vector<StageDescription> described;
       int devices = 0;

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "answer/advice.hpp"
+#include "answer/search_answer.hpp"
 
 namespace plansearch::variants_test {
 namespace {

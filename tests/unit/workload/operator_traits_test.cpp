@@ -104,6 +104,8 @@ TEST_SUITE("unit") {
               K::Elementwise,  // gelu and silu: input; relu: result; dropout: mask; addition: none
               K::Route,        // softmax or sigmoid of the scores, the choice, a map
               K::Combine,      // weighted with probabilities: its input; else only indices
+              K::Recurrence,   // kernels that run convolutions again keep what those read
+              K::Scores,       // the choice has no derivative
           });
   }
 
@@ -112,14 +114,15 @@ TEST_SUITE("unit") {
           Kinds{K::Matmul, K::Convolution, K::DepthwiseConvolution});
     CHECK(multiplying(SecondOperand::GroupedWeights) == Kinds{K::GroupedMatmul});
     // Queries with keys, weights with values; fused attention is both.
-    CHECK(multiplying(SecondOperand::Activation) == Kinds{K::BatchedMatmul, K::Attention});
+    CHECK(multiplying(SecondOperand::Activation) ==
+          Kinds{K::BatchedMatmul, K::Attention, K::Scores});
     // A weight gradient of its own: backward of the others is one product for each operand.
     CHECK(kinds_where([](const OperatorTraits& row) { return row.multiplies_weight(); }) ==
           Kinds{K::Matmul, K::GroupedMatmul, K::Convolution, K::DepthwiseConvolution});
     // Model FLOPs are those of products (Chowdhery et al., arXiv:2204.02311, appendix B).
     CHECK(kinds_where([](const OperatorTraits& row) { return row.model_flops; }) ==
           Kinds{K::Matmul, K::BatchedMatmul, K::Attention, K::GroupedMatmul, K::Convolution,
-                K::DepthwiseConvolution});
+                K::DepthwiseConvolution, K::Recurrence, K::Scores});
     // Rings and squares are of linear layers: tiles of X, W and Y (docs/temporal.md).
     CHECK(kinds_where([](const OperatorTraits& row) { return row.runs_in_steps; }) ==
           Kinds{K::Matmul});
@@ -219,6 +222,8 @@ TEST_SUITE("unit") {
     CHECK(priced_as(CostClass::Stream) == Kinds{K::Norm, K::Softmax, K::Elementwise, K::Route,
                                                 K::Dispatch, K::Combine, K::DepthwiseConvolution});
     CHECK(priced_as(CostClass::LookUp) == Kinds{K::Embedding});
+    CHECK(priced_as(CostClass::Recurrence) == Kinds{K::Recurrence});
+    CHECK(priced_as(CostClass::Scores) == Kinds{K::Scores});
   }
 
   TEST_CASE("a network that does not keep what backward reads is broken") {

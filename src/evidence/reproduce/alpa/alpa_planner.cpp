@@ -265,7 +265,9 @@ std::optional<AlpaPlan> alpa_plan(const PlanEvaluator& evaluator, const SearchRe
   const auto sizes = submesh_sizes(problem.cluster->accelerators_per_node, problem.gpus);
   std::optional<AlpaPlan> best;
   for (const auto& [order, degrees] : stage_degrees(problem, request, sizes)) {
-    const StageCatalog catalog(pricer, problem, order, degrees, ranges, limit);
+    StageCatalog catalog(pricer, problem, order, degrees, ranges);
+    catalog.price(
+        StageCatalog::Which::All, limit, [](Seconds) { return false; }, 1);
     const CatalogTable table(catalog, sizes, limit);
     const auto partition = best_stages(table.table(), problem.gpus, order.micro_batches);
     if (!partition || (best && Seconds(partition->total) >= best->estimate)) continue;

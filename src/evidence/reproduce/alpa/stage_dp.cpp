@@ -60,7 +60,7 @@ class StageProgram {
     for (const auto& options : options_) {
       for (const Option& option : options) limits_.push_back(option.cost);
     }
-    std::sort(limits_.begin(), limits_.end());
+    std::ranges::sort(limits_);
     limits_.erase(std::unique(limits_.begin(), limits_.end()), limits_.end());
   }
 
@@ -105,8 +105,7 @@ class StageProgram {
             ways.push_back({last, mesh, devices, c, successors, cost});
           }
         }
-        std::stable_sort(ways.begin(), ways.end(),
-                         [](const Option& a, const Option& b) { return a.cost < b.cost; });
+        std::ranges::stable_sort(ways, {}, &Option::cost);
         int most = -1;
         for (const Option& way : ways) {
           if (way.successors <= most) continue;
@@ -245,7 +244,7 @@ class LimitSearch {
       std::ptrdiff_t same = middle;
       if (!solution.stages.empty()) {
         const auto& limits = program_.limits();
-        same = std::lower_bound(limits.begin(), limits.end(), solution.longest) - limits.begin();
+        same = std::ranges::lower_bound(limits, solution.longest) - limits.begin();
         look_between(low, {same, solution.sum});
       }
       low = {middle, solution.sum};

@@ -158,7 +158,7 @@ class BlockReader {
 
   void read_operator(const Node& node) {
     Operator op;
-    op.name = node.at("name").text();
+    op.name = node.at("name").name();
     for (const Operator& other : graph_.block.operators) {
       if (other.name == op.name) {
         node.at("name").fail(

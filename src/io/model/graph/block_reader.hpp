@@ -31,6 +31,9 @@ using DimNames = std::map<std::string, DimId, std::less<>>;
 
 // Joins of the blocks of a graph file: their order, and edges in addition to the chain.
 
+/// Blocks of which the order has no copies; edges that name them are left out too.
+[[nodiscard]] std::set<std::string> blocks_left_out(const Node& order);
+
 /// Fills in `order` and `edges`. Neighbours join by name; a tensor without a producer or a reader,
 /// or with unequal dimensions at both ends, is an error.
 void join_blocks(const Node& root, const std::vector<GraphBlock>& blocks, Network& network);

@@ -16,7 +16,7 @@
 namespace plansearch::io {
 namespace {
 
-constexpr IntegerRange kCopies{1, 10'000};
+constexpr IntegerRange kCopies{0, 10'000};
 constexpr std::int64_t kMostCopies = 10'000;
 constexpr std::size_t kMostEdges = 4'000;
 
@@ -67,7 +67,10 @@ EndText end_text(const Node& node) {
 class Joiner {
  public:
   Joiner(const Node& root, const std::vector<GraphBlock>& blocks, Network& network)
-      : root_(root), blocks_(blocks), network_(network) {
+      : root_(root),
+        blocks_(blocks),
+        network_(network),
+        left_out_(blocks_left_out(root.at("order"))) {
     for (const GraphBlock& block : blocks) names_.push_back(block.block.name);
   }
 
@@ -95,11 +98,13 @@ class Joiner {
     for (const Node& item : root_.at("order").items()) {
       BlockRun run;
       if (item.is_map()) {
+        if (left_out_.contains(item.at("block").text())) continue;
         run.block = block_named(item, item.at("block").text());
         if (const auto copies = item.find("copies")) run.count = copies->integer(kCopies);
       } else {
         run.block = block_named(item, item.text());
       }
+      if (run.count == 0) continue;
       if (static_cast<std::int64_t>(copies_.size()) + run.count > kMostCopies) {
         item.fail(fmt::format("more than {} copies of blocks", kMostCopies));
       }
@@ -138,6 +143,7 @@ class Joiner {
     const Node to_node = node.at("to");
     const EndText from = end_text(from_node);
     const EndText to = end_text(to_node);
+    if (left_out_.contains(from.block) || left_out_.contains(to.block)) return;
     const std::size_t maker = block_named(from_node, from.block);
     const std::size_t reader = block_named(to_node, to.block);
     const auto output = place_of(blocks_[maker].outputs, from.tensor);
@@ -330,12 +336,25 @@ class Joiner {
   const Node& root_;
   const std::vector<GraphBlock>& blocks_;
   Network& network_;
+  std::set<std::string> left_out_;
   std::vector<std::string> names_;
   std::vector<std::size_t> copies_;                      ///< block by position
   std::set<std::pair<std::size_t, std::size_t>> taken_;  ///< outputs read along the chain
 };
 
 }  // namespace
+
+std::set<std::string> blocks_left_out(const Node& order) {
+  std::set<std::string> without;
+  std::set<std::string> with;
+  for (const Node& item : order.items()) {
+    const auto copies = item.is_map() ? item.find("copies") : std::nullopt;
+    const bool none = copies && copies->is_scalar() && copies->text() == "0";
+    (none ? without : with).insert(item.is_map() ? item.at("block").text() : item.text());
+  }
+  for (const std::string& name : with) without.erase(name);
+  return without;
+}
 
 void join_blocks(const Node& root, const std::vector<GraphBlock>& blocks, Network& network) {
   Joiner(root, blocks, network).run();

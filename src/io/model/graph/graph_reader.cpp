@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/names.hpp"
 #include "base/ranges.hpp"
 #include "io/document/fields.hpp"
 #include "io/model/graph/block_reader.hpp"
+#include "io/model/graph/dimension_reader.hpp"
 #include "io/model/graph/graph_words.hpp"
 #include "io/model/model_sections.hpp"
 #include "workload/network_edges.hpp"
@@ -14,55 +16,8 @@
 namespace plansearch::io {
 namespace {
 
-constexpr std::size_t kMostDimensions = 2'000;
 constexpr std::size_t kMostBlocks = 2'000;
 constexpr int kMostForwards = 64;
-
-bool is_name(const std::string& text) {
-  const auto good = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  };
-  return !text.empty() && !(text.front() >= '0' && text.front() <= '9') &&
-         std::ranges::all_of(text, good);
-}
-
-/// Shapes are static.
-std::int64_t read_extent(const Node& node) {
-  if (!node.is_scalar() || !is_name(node.text())) return node.integer(kLengthRange);
-  node.report(fmt::format("'{}' is not a number: shapes are static", node.text()),
-              "write one extent; plans scale the batch");
-  return 1;
-}
-
-/// Extents, or maps of extent and role.
-DimNames read_dimensions(const Node& map, Network& network) {
-  DimNames names;
-  for (const Node::Entry& entry : map.entries()) {
-    if (!is_name(entry.key)) {
-      throw InputError(entry.where, fmt::format("'{}' is not a name of a dimension", entry.key),
-                       "letters, digits and underscores");
-    }
-    Dimension dimension{entry.key, DimRole::Other, 1};
-    if (entry.value.is_map()) {
-      dimension.extent = read_extent(entry.value.at("extent"));
-      Fields(entry.value).take("role", dimension.role, kRoles);
-    } else {
-      dimension.extent = read_extent(entry.value);
-    }
-    names.emplace(entry.key, static_cast<DimId>(network.dimensions.size()));
-    network.dimensions.push_back(std::move(dimension));
-  }
-  if (network.dimensions.size() > kMostDimensions) {
-    map.fail(fmt::format("more than {} dimensions", kMostDimensions));
-  }
-  const auto batches = std::ranges::count_if(
-      network.dimensions, [](const Dimension& d) { return d.role == DimRole::Batch; });
-  if (batches != 1) {
-    map.fail(fmt::format("{} dimensions have the role batch", batches),
-             "one has it, with extent 1: plans scale it");
-  }
-  return names;
-}
 
 Routing read_routing(const Node& node) {
   Routing routing;
@@ -107,21 +62,40 @@ void describe(const Network& network, ModelDescription& model) {
   model.moe = moe;
 }
 
+/// The share of keys inside a window is a number of the file, for its number of tokens.
+void check_moved(const Node& root, const Network& network) {
+  const auto tokens = root.find("seq_len");
+  if (!tokens) return;
+  for (const Block& block : network.blocks) {
+    for (const Operator& op : block.operators) {
+      if (!op.windowed) continue;
+      tokens->fail(fmt::format("{} of {} attends to a window, whose share is another at {} tokens",
+                               op.name, block.name, tokens->text()),
+                   "write the file for that length");
+    }
+  }
+}
+
 }  // namespace
 
 ModelDescription read_graph(const Node& root) {
   ModelDescription model;
   model.stack = StackKind::Graph;
-  model.name = root.at("name").text();
+  model.name = root.at("name").name();
   Fields(root).take("source", model.source, &Node::text);
   auto network = std::make_shared<Network>();
   network->name = model.name;
   Fields(root).take("routing", network->routing, read_routing);
   if (const auto forwards = root.find("forwards"))
     network->forwards = forwards->count(1, kMostForwards);
-  const DimNames dims = read_dimensions(root.at("dims"), *network);
+  const DimNames dims = read_dimensions(root, *network);
   std::vector<GraphBlock> blocks;
+  const std::set<std::string> left_out = blocks_left_out(root.at("order"));
   for (const Node::Entry& entry : root.at("blocks").entries()) {
+    if (left_out.contains(entry.key)) {
+      entry.value.ignore();
+      continue;
+    }
     if (blocks.size() >= kMostBlocks)
       entry.value.fail(fmt::format("more than {} blocks", kMostBlocks));
     blocks.push_back(read_block(*network, dims, entry.key, entry.value));
@@ -130,6 +104,7 @@ ModelDescription read_graph(const Node& root) {
   }
   if (blocks.empty()) root.at("blocks").fail("there are no blocks");
   join_blocks(root, blocks, *network);
+  check_moved(root, *network);
   model.training.assumed = true;
   Fields(root).with("training",
                     [&](const Node& node) { model.training = read_training(node, model.stack); });
@@ -187,6 +162,10 @@ void read_operator_fields(const Node& node, Operator& op) {
   number("extra_forward_passes", op.extra_forward_passes, 0.0, 1e3);
   number("extra_backward_passes", op.extra_backward_passes, 0.0, 1e3);
   fields.take("windowed", op.windowed, &Node::boolean);
+  fields.take("whole_sequence", op.whole_sequence, &Node::boolean);
+  fields.take("kernel", op.kernel, &Node::text);
+  number("selected", op.selected, 0.0, 1e9);
+  number("carries", op.carried, 0.0, 1e6);
   fields.take("fused", op.fused_key, &Node::text);
   op.backward_kernels = usual_backward_kernels(op.kind);
   const auto launches = [&](const char* key, int& field) {

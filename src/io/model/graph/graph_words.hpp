@@ -15,6 +15,14 @@
 
 namespace plansearch::io {
 
+// Characters of names in formulas and indices.
+[[nodiscard]] constexpr bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+[[nodiscard]] constexpr bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
 inline constexpr std::string_view kGraphSchema = "plansearch/graph/v1";
 
 inline constexpr Choice<DimRole> kRoles[] = {

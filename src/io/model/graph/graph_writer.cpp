@@ -288,6 +288,10 @@ class BlockWriter {
     write_number("extra_forward_passes", op.extra_forward_passes, usual.extra_forward_passes);
     write_number("extra_backward_passes", op.extra_backward_passes, usual.extra_backward_passes);
     if (op.windowed) line(8, "windowed: true");
+    if (op.whole_sequence) line(8, "whole_sequence: true");
+    if (!op.kernel.empty()) line(8, fmt::format("kernel: {}", in_quotes(op.kernel)));
+    write_number("selected", op.selected, usual.selected);
+    write_number("carries", op.carried, usual.carried);
     if (!op.fused_key.empty()) line(8, fmt::format("fused: {}", in_quotes(op.fused_key)));
     write_number("products", op.products, usual.products);
     write_number("forward_kernels", op.forward_kernels, usual.forward_kernels);

@@ -213,41 +213,6 @@ Span around(const std::vector<TimedEvent>& events, const std::vector<Span>& step
   return window;
 }
 
-}  // namespace
-
-StepProfile read_chrome_trace(std::string_view text, const std::string& file) {
-  Collected all;
-  EventReader reader(file, all);
-  Json::sax_parse(text, &reader);
-  if (!reader.found_list()) {
-    throw InputError({file, 0, 0}, "has no list of trace events",
-                     "prof.export_chrome_trace of PyTorch's profiler writes one");
-  }
-  const bool device = !all.kernels.empty();
-  if (!device && (all.launches || all.operators.empty())) {
-    throw InputError({file, 0, 0},
-                     all.launches ? "has launches of kernels, and no kernel"
-                                  : fmt::format("has {} events, and no kernel", all.events),
-                     "record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]");
-  }
-  StepProfile profile;
-  if (!all.steps.empty()) profile.steps = static_cast<double>(all.steps.size());
-  std::vector<TimedEvent>& events = device ? all.kernels : all.operators;
-  mark_updates(device ? all.updates_on_device : all.updates_on_host, events);
-  // Kernels lag behind the host, which only knows when it issued a step.
-  const Span window = around(events, device ? std::vector<Span>{} : all.step_spans);
-  add_up(std::move(events), window, profile);
-  return profile;
-}
-
-// Computes: sums of a timeline of events, by term.
-// Source: definition.
-// Assumes: events of one thread are disjoint or nested.
-// Units: microseconds in, seconds out.
-// Checked by: tests/unit/io/kernel_profile_test.cpp
-
-namespace {
-
 constexpr double kMicrosecond = 1e-6;
 
 /// Sorted, without overlaps.
@@ -297,6 +262,37 @@ void add_own_times(std::vector<TimedEvent>& events, StepProfile& profile) {
 }
 
 }  // namespace
+
+StepProfile read_chrome_trace(std::string_view text, const std::string& file) {
+  Collected all;
+  EventReader reader(file, all);
+  Json::sax_parse(text, &reader);
+  if (!reader.found_list()) {
+    throw InputError({file, 0, 0}, "has no list of trace events",
+                     "prof.export_chrome_trace of PyTorch's profiler writes one");
+  }
+  const bool device = !all.kernels.empty();
+  if (!device && (all.launches || all.operators.empty())) {
+    throw InputError({file, 0, 0},
+                     all.launches ? "has launches of kernels, and no kernel"
+                                  : fmt::format("has {} events, and no kernel", all.events),
+                     "record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]");
+  }
+  StepProfile profile;
+  if (!all.steps.empty()) profile.steps = static_cast<double>(all.steps.size());
+  std::vector<TimedEvent>& events = device ? all.kernels : all.operators;
+  mark_updates(device ? all.updates_on_device : all.updates_on_host, events);
+  // Kernels lag behind the host, which only knows when it issued a step.
+  const Span window = around(events, device ? std::vector<Span>{} : all.step_spans);
+  add_up(std::move(events), window, profile);
+  return profile;
+}
+
+// Computes: sums of a timeline of events, by term.
+// Source: definition.
+// Assumes: events of one thread are disjoint or nested.
+// Units: microseconds in, seconds out.
+// Checked by: tests/unit/io/kernel_profile_test.cpp
 
 void add_up(std::vector<TimedEvent> events, Span window, StepProfile& profile) {
   std::vector<Span> any;

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <string>
 
+#include "base/names.hpp"
 #include "io/document/file.hpp"
 #include "io/tables/csv.hpp"
 #include "io/tables/kernel_profile/step_profile.hpp"
@@ -35,8 +36,21 @@ double needed(const CsvTable& table, const CsvRow& row, std::string_view column)
   return *value;
 }
 
+/// Whether a column that may be left out is there. One whose name is nearly right would be passed over.
+bool has_optional(const CsvTable& table, std::string_view column) {
+  if (table.has(column)) return true;
+  const std::vector<std::string> wanted{std::string(column)};
+  for (const std::string& other : table.header()) {
+    if (did_you_mean(other, wanted).empty()) continue;
+    table.fail_header(fmt::format("has a column '{}' that is not read", other),
+                      fmt::format("did you mean '{}'?", column));
+  }
+  return false;
+}
+
 StepProfile read_sums(const CsvTable& table, const TableForm& form) {
   StepProfile profile;
+  const bool calls = has_optional(table, form.calls);
   bool any = false;
   for (const CsvRow& row : table.rows()) {
     const Seconds time(needed(table, row, form.time) * form.unit);
@@ -47,7 +61,7 @@ StepProfile read_sums(const CsvTable& table, const TableForm& form) {
     }
     TermTime& sum = profile.at(term_of(name));
     sum.time += time;
-    sum.calls += table.has(form.calls) ? table.number(row, form.calls, 0.0).value_or(0.0) : 0.0;
+    sum.calls += calls ? table.number(row, form.calls, 0.0).value_or(0.0) : 0.0;
     any = any || time > Seconds(0);
   }
   if (!any) table.fail_header("has no kernel that took time", "profile a few steps of the run");
@@ -56,12 +70,13 @@ StepProfile read_sums(const CsvTable& table, const TableForm& form) {
 
 StepProfile read_steps(const CsvTable& table) {
   StepProfile profile;
+  const bool ranks = has_optional(table, "rank");
   for (const CsvRow& row : table.rows()) {
     const auto step = table.integer(row, "step", 0);
     const double time = needed(table, row, "time_s");
     if (!step) table.fail(row, "step", "is empty");
     if (time <= 0.0) table.fail(row, "time_s", "a step takes more than no time");
-    const auto rank = table.has("rank") ? table.integer(row, "rank", 0) : std::nullopt;
+    const auto rank = ranks ? table.integer(row, "rank", 0) : std::nullopt;
     profile.times.push_back({*step, rank.value_or(0), Seconds(time)});
   }
   if (profile.times.empty()) table.fail_header("has no step");
@@ -75,35 +90,6 @@ std::string from_header(std::string_view text) {
   const std::size_t line = text.rfind('\n', header);
   return std::string(line == std::string_view::npos ? text : text.substr(line + 1));
 }
-
-}  // namespace
-
-StepProfile read_kernel_table(std::string_view text, const std::string& file) {
-  const CsvTable table = CsvTable::parse(from_header(text), file);
-  for (const TableForm& form : kForms) {
-    if (table.has(form.name) && table.has(form.time)) return read_sums(table, form);
-  }
-  if (table.has("step") && table.has("time_s")) return read_steps(table);
-  table.fail_header("is not a table of kernels or steps",
-                    "nsys stats -r cuda_gpu_kern_sum --format csv writes one; or columns name and "
-                    "time_us, or step and time_s");
-}
-
-StepProfile read_profile(const std::filesystem::path& path) {
-  const std::string text = read_file(path, kLargestProfile);
-  const std::string file = path.string();
-  if (text.substr(0, 2) == "\x1f\x8b") {
-    throw InputError({file, 0, 0}, "is compressed", fmt::format("gunzip {}", file));
-  }
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string::npos) throw InputError({file, 0, 0}, "is empty");
-  const bool json = text[first] == '{' || text[first] == '[';
-  return json ? read_chrome_trace(text, file) : read_kernel_table(text, file);
-}
-
-// Names of kernels and what they do: the first row whose text the name holds, in lower case.
-
-namespace {
 
 struct NameRow {
   std::string_view text;
@@ -170,6 +156,31 @@ constexpr std::array<std::string_view, kProfileTerms> kWords{"matrix products",
                                                              "copies to and from the host"};
 
 }  // namespace
+
+StepProfile read_kernel_table(std::string_view text, const std::string& file) {
+  const CsvTable table = CsvTable::parse(from_header(text), file);
+  for (const TableForm& form : kForms) {
+    if (table.has(form.name) && table.has(form.time)) return read_sums(table, form);
+  }
+  if (table.has("step") && table.has("time_s")) return read_steps(table);
+  table.fail_header("is not a table of kernels or steps",
+                    "nsys stats -r cuda_gpu_kern_sum --format csv writes one; or columns name and "
+                    "time_us, or step and time_s");
+}
+
+StepProfile read_profile(const std::filesystem::path& path) {
+  const std::string text = read_file(path, kLargestProfile);
+  const std::string file = path.string();
+  if (text.substr(0, 2) == "\x1f\x8b") {
+    throw InputError({file, 0, 0}, "is compressed", fmt::format("gunzip {}", file));
+  }
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos) throw InputError({file, 0, 0}, "is empty");
+  const bool json = text[first] == '{' || text[first] == '[';
+  return json ? read_chrome_trace(text, file) : read_kernel_table(text, file);
+}
+
+// Names of kernels and what they do: the first row whose text the name holds, in lower case.
 
 std::string_view to_text(ProfileTerm term) {
   return kWords[static_cast<std::size_t>(term)];

@@ -59,50 +59,6 @@ void weights(const Blas& blas, const HeadShape& shape, const HeadInput& input,
   softmax_rows(scores, block.queries, block.keys, shape.causal ? block.first : block.keys);
 }
 
-}  // namespace
-
-void AttentionScratch::hold(const HeadShape& shape) {
-  scores_.resize(area(kQueries, shape.length));
-  slopes_.resize(area(kQueries, shape.length));
-}
-
-void attention_forward(const Blas& blas, const HeadShape& shape, const HeadInput& input,
-                       float* context, AttentionScratch& scratch) {
-  scratch.hold(shape);
-  for (int first = 0; first < shape.length; first += kQueries) {
-    const QueryBlock block = block_at(shape, first);
-    weights(blas, shape, input, block, scratch.scores());
-    multiply(blas, Turn::None, {block.queries, shape.size, block.keys}, scratch.scores(),
-             block.keys, input.values, shape.size, context + area(first, shape.size), shape.size);
-  }
-}
-
-void attention_backward(const Blas& blas, const HeadShape& shape, const HeadInput& input,
-                        const float* context, const float* slope, const HeadGradients& gradients,
-                        AttentionScratch& scratch) {
-  scratch.hold(shape);
-  const int size = shape.size;
-  const float scale = 1.0F / std::sqrt(static_cast<float>(size));
-  for (int first = 0; first < shape.length; first += kQueries) {
-    const QueryBlock block = block_at(shape, first);
-    const std::size_t from = area(first, size);
-    float* weight = scratch.scores();
-    float* change = scratch.slopes();
-    weights(blas, shape, input, block, weight);
-    multiply(blas, Turn::First, {block.keys, size, block.queries, 1.0F, 1.0F}, weight, block.keys,
-             slope + from, size, gradients.values, size);
-    multiply(blas, Turn::Second, {block.queries, block.keys, size}, slope + from, size,
-             input.values, size, change, block.keys);
-    softmax_slopes(change, weight, slope + from, context + from, {block.queries, block.keys, size});
-    multiply(blas, Turn::None, {block.queries, size, block.keys, scale, 1.0F}, change, block.keys,
-             input.keys, size, gradients.queries + from, size);
-    multiply(blas, Turn::First, {block.keys, size, block.queries, scale, 1.0F}, change, block.keys,
-             input.queries + from, size, gradients.keys, size);
-  }
-}
-
-namespace {
-
 class AttentionTrial final : public Trial {
  public:
   AttentionTrial(const CpuPlace& place, const Point& point)
@@ -166,6 +122,46 @@ class AttentionTrial final : public Trial {
 };
 
 }  // namespace
+
+void AttentionScratch::hold(const HeadShape& shape) {
+  scores_.resize(area(kQueries, shape.length));
+  slopes_.resize(area(kQueries, shape.length));
+}
+
+void attention_forward(const Blas& blas, const HeadShape& shape, const HeadInput& input,
+                       float* context, AttentionScratch& scratch) {
+  scratch.hold(shape);
+  for (int first = 0; first < shape.length; first += kQueries) {
+    const QueryBlock block = block_at(shape, first);
+    weights(blas, shape, input, block, scratch.scores());
+    multiply(blas, Turn::None, {block.queries, shape.size, block.keys}, scratch.scores(),
+             block.keys, input.values, shape.size, context + area(first, shape.size), shape.size);
+  }
+}
+
+void attention_backward(const Blas& blas, const HeadShape& shape, const HeadInput& input,
+                        const float* context, const float* slope, const HeadGradients& gradients,
+                        AttentionScratch& scratch) {
+  scratch.hold(shape);
+  const int size = shape.size;
+  const float scale = 1.0F / std::sqrt(static_cast<float>(size));
+  for (int first = 0; first < shape.length; first += kQueries) {
+    const QueryBlock block = block_at(shape, first);
+    const std::size_t from = area(first, size);
+    float* weight = scratch.scores();
+    float* change = scratch.slopes();
+    weights(blas, shape, input, block, weight);
+    multiply(blas, Turn::First, {block.keys, size, block.queries, 1.0F, 1.0F}, weight, block.keys,
+             slope + from, size, gradients.values, size);
+    multiply(blas, Turn::Second, {block.queries, block.keys, size}, slope + from, size,
+             input.values, size, change, block.keys);
+    softmax_slopes(change, weight, slope + from, context + from, {block.queries, block.keys, size});
+    multiply(blas, Turn::None, {block.queries, size, block.keys, scale, 1.0F}, change, block.keys,
+             input.keys, size, gradients.queries + from, size);
+    multiply(blas, Turn::First, {block.keys, size, block.queries, scale, 1.0F}, change, block.keys,
+             input.queries + from, size, gradients.keys, size);
+  }
+}
 
 std::unique_ptr<Trial> cpu_attention(const CpuPlace& place, const Point& point) {
   if (point.word("dtype") != "fp32") throw Unmeasurable{"only attention in fp32"};

@@ -10,6 +10,8 @@
 #include <array>
 #include <type_traits>
 
+#include "base/ranges.hpp"
+
 namespace plansearch::calibrate {
 namespace {
 
@@ -164,11 +166,8 @@ std::map<std::string, std::string> Nvml::facts() const {
 }
 
 std::vector<std::string> Nvml::names() const {
-  std::vector<std::string> names;
-  for (const Device device : library_->devices) {
-    names.push_back(library_->text(library_->name, device));
-  }
-  return names;
+  return transformed(library_->devices,
+                     [&](const Device device) { return library_->text(library_->name, device); });
 }
 
 io::SampleState Nvml::state(std::size_t gpu) const {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "io/tables/sample_file.hpp"
+#include "measure/sample_file.hpp"
 
 namespace plansearch::calibrate {
 

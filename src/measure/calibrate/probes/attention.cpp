@@ -28,9 +28,7 @@ Point point_of(const std::string& format, const char* direction, const Attention
 /// Fused kernels take 16-bit numbers; a processor has only its own format.
 std::string format_of(const Grid& grid) {
   for (const char* format : {"bf16", "fp16"}) {
-    if (std::find(grid.formats.begin(), grid.formats.end(), format) != grid.formats.end()) {
-      return format;
-    }
+    if (std::ranges::find(grid.formats, format) != grid.formats.end()) return format;
   }
   return grid.formats.empty() ? std::string() : grid.formats.front();
 }

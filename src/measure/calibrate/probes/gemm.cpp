@@ -49,9 +49,8 @@ std::vector<Point> in_layouts(std::string_view probe, const std::vector<MatmulSh
         Point point = point_of(probe, format, layout, shape);
         const Work work = gemm_work(point);
         if (work.flops > grid.most_flops || work.footprint > grid.most_bytes) continue;
-        const bool known = std::any_of(points.begin(), points.end(), [&](const Point& other) {
-          return other.cells == point.cells;
-        });
+        const bool known = std::ranges::any_of(
+            points, [&](const Point& other) { return other.cells == point.cells; });
         if (!known) points.push_back(std::move(point));
       }
     }

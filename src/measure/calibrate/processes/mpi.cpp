@@ -147,7 +147,7 @@ std::vector<std::string> MpiProcesses::texts(const std::string& own) {
   std::vector<double> lengths(count);
   library_->all_gather(&length, 1, library_->one_double, lengths.data(), 1, library_->one_double,
                        library_->world);
-  const auto longest = static_cast<std::size_t>(*std::max_element(lengths.begin(), lengths.end()));
+  const auto longest = static_cast<std::size_t>(*std::ranges::max_element(lengths));
   std::string padded = own;
   padded.resize(longest);
   std::string all(longest * count, '\0');

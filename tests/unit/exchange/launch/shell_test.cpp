@@ -39,6 +39,34 @@ TEST_CASE("shell: words, quotes and variables") {
   CHECK(last_command("echo a \\\n  b") == Words{"echo", "a", "b"});
 }
 
+TEST_CASE("shell: arithmetic from left to right, comparisons with their limits") {
+  CHECK(last_command("echo $((8 - 2 - 1)) $((16 / 4 / 2)) $((7 % 4 * 2)) $((-3 + 5))") ==
+        Words{"echo", "5", "2", "6", "2"});
+  for (const char* test : {"2 -ge 2", "2 -le 2", "3 -gt 2", "1 -lt 2", "1 -ne 2", "2 -eq 2"}) {
+    CAPTURE(test);
+    CHECK(last_command("X=0\nif [ " + std::string(test) + " ]; then X=1; fi\necho $X") ==
+          Words{"echo", "1"});
+  }
+  CHECK(last_command("X=0\nif [ 2 -gt 2 ]; then X=1; fi\necho $X") == Words{"echo", "0"});
+}
+
+TEST_CASE(
+    "shell: default values in default values, as deep as a script can be meant to have them") {
+  const auto nested = [](int depth) {
+    std::string text = "7";
+    for (int i = 0; i < depth; ++i) text = "${A:-" + text + "}";
+    return "echo " + text;
+  };
+  CHECK(last_command(nested(90)) == Words{"echo", "7"});
+  CHECK_THROWS_WITH_AS(last_command(nested(20000)),
+                       "default values of variables stand more than 100 deep in default values",
+                       InputError);
+  // Blocks in blocks take time in proportion.
+  std::string blocks;
+  for (int i = 0; i < 20000; ++i) blocks += "if true; then\n";
+  CHECK(last_command(blocks + "echo in") == Words{"echo", "in"});
+}
+
 TEST_CASE("shell: what only a run would know stays unknown") {
   CHECK(last_command("echo $X $(date) `pwd`") == Words{"echo", "<X>", "<$(date)>", "<`pwd`>"});
   CHECK(last_command("X=$(date)\necho a$X") == Words{"echo", "a<$(date)>"});

@@ -8,7 +8,7 @@
 
 #include "cost/kernels/compute_cost.hpp"
 #include "io/hardware/profile_reader.hpp"
-#include "measure/fit/profile_sections.hpp"
+#include "measure/fit/fit_profile.hpp"
 #include "unit/evidence/run_tables.hpp"
 
 namespace plansearch::attention_fit_test {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/fit/curve_fit.hpp"
+#include "measure/fit/kernel_fit.hpp"
 
 #include <doctest/doctest.h>
 

@@ -125,6 +125,26 @@ TEST_SUITE("unit") {
           doctest::Approx(0.7).epsilon(0.05));
   }
 
+  TEST_CASE("a link that is faster than its data sheet says stays so, and none becomes so") {
+    Cluster base = machine();
+    auto& link = std::get<LocalLinkCurve>(base.tiers[0].curve);
+    link.simple = base.tiers[0].bandwidth * 1.2;
+    const auto same = fit_kernels({timed(messages(8, 1), base)}, base, kPopulation);
+    CHECK(change(same, "tier nvlink", "simple").own ==
+          doctest::Approx(link.simple.value()).epsilon(0.01));
+    base = machine();
+    Cluster truth = base;
+    std::get<LocalLinkCurve>(truth.tiers[0].curve).simple = base.tiers[0].bandwidth * 1.5;
+    const auto faster = fit_kernels({timed(messages(8, 1), truth)}, base, kPopulation);
+    CHECK(change(faster, "tier nvlink", "simple").own <= base.tiers[0].bandwidth.value());
+  }
+
+  TEST_CASE("messages of one rank a node are those of the fabric") {
+    const Cluster base = machine();
+    const auto fit = fit_kernels({timed(messages(4, 4), base)}, base, kPopulation);
+    CHECK(fit.tiers == std::vector<std::string>{"infiniband"});
+  }
+
   TEST_CASE("times of another chip, or in other units, are refused") {
     const Cluster base = machine();
     const auto refusal = [&](const KernelTable& table) {

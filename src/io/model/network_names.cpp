@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/model/network_names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <system_error>
+
+#include "io/document/document.hpp"
+#include "io/model/family_file.hpp"
+
+namespace plansearch::io {
+namespace {
+
+/// Runs of letters, digits and points, in lower case.
+std::vector<std::string> words_of_name(std::string_view name) {
+  std::vector<std::string> words(1);
+  for (const char c : name) {
+    const bool upper = c >= 'A' && c <= 'Z';
+    const bool kept = upper || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.';
+    if (kept) {
+      words.back() += upper ? static_cast<char>(c - 'A' + 'a') : c;
+    } else if (!words.back().empty()) {
+      words.emplace_back();
+    }
+  }
+  if (words.back().empty()) words.pop_back();
+  return words;
+}
+
+/// The last word may go on with a point: versions have smaller ones.
+bool begins_at(const std::vector<std::string>& label, std::size_t start,
+               const std::vector<std::string>& name) {
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const std::string& word = label[start + i];
+    const bool version = i + 1 == name.size() && word.starts_with(name[i] + ".");
+    if (word != name[i] && !version) return false;
+  }
+  return true;
+}
+
+bool mentions(const std::vector<std::string>& label, const std::vector<std::string>& name) {
+  for (std::size_t start = 0; start + name.size() <= label.size(); ++start) {
+    if (begins_at(label, start, name)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+NetworkNames::NetworkNames(const std::filesystem::path& families) {
+  const std::filesystem::path path = families / "_unsupported.yaml";
+  std::error_code error;
+  if (families.empty() || !std::filesystem::exists(path, error)) return;
+  const Document document = Document::read(path);
+  const Node root = document.root();
+  const auto names = root.find("names");
+  if (!names) return;
+  const std::vector<std::string> known = known_families(families);
+  const Node reasons = root.at("families");
+  for (const Node::Entry& family : names->entries()) {
+    const auto unread = reasons.find(family.key);
+    const bool described = std::ranges::find(known, family.key) != known.end();
+    const std::string reason =
+        unread      ? unread->text()
+        : described ? fmt::format("its config.json describes it (family {})", family.key)
+                    : "layers, width and heads are not all that it is made of";
+    for (const Node& name : family.value.items()) {
+      entries_.emplace_back(words_of_name(name.text()), reason);
+    }
+  }
+}
+
+std::string NetworkNames::reason_against(std::string_view label) const {
+  const std::vector<std::string> words = words_of_name(label);
+  const auto found = std::ranges::find_if(
+      entries_, [&](const auto& entry) { return mentions(words, entry.first); });
+  return found == entries_.end() ? std::string() : found->second;
+}
+
+}  // namespace plansearch::io

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Networks that people know by name and that the sizes of a table do not describe.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace plansearch::io {
+
+/// `names` of _unsupported.yaml in a directory of family files: what networks of each family are
+/// called. Empty where there is no such file.
+class NetworkNames {
+ public:
+  NetworkNames() = default;
+  explicit NetworkNames(const std::filesystem::path& families);
+
+  /// The reason why the network of that name is not what its number of layers, width and heads say;
+  /// empty where nothing is known of it. A name counts wherever it stands in `label`, as a whole
+  /// word; "glm-5" is also "GLM-5.2".
+  [[nodiscard]] std::string reason_against(std::string_view label) const;
+
+ private:
+  std::vector<std::pair<std::vector<std::string>, std::string>> entries_;  ///< words, reason
+};
+
+}  // namespace plansearch::io

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "question/rollout.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "base/names.hpp"
+#include "base/units.hpp"
+#include "plansearch/error.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr std::string_view kWord = "rollout ";
+constexpr double kWeightBytes = 2.0;  // engines serve in 16 bits
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw InputError(
+      {}, "--rollout: " + what,
+      "write util=SHARE or bytes, then what differs: util=0.6,tp=2,buffer=1 GiB,asleep");
+}
+
+Bytes bytes_in(std::string_view text) {
+  const auto bytes = parse_quantity<Bytes>(text);
+  if (!bytes || *bytes < Bytes(0)) refuse(fmt::format("'{}' is not a memory size", text));
+  return *bytes;
+}
+
+int ranks_in(std::string_view text) {
+  int ranks = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);
+  if (error != std::errc() || stop != text.data() + text.size() || ranks < 1) {
+    refuse(fmt::format("'{}' is not a number of ranks", text));
+  }
+  return ranks;
+}
+
+}  // namespace
+
+std::optional<RolloutMemory> read_rollout(std::string_view text, Bytes device,
+                                          std::int64_t parameters) {
+  if (!text.starts_with(kWord)) return std::nullopt;
+  std::optional<Bytes> share;
+  RolloutMemory memory;
+  int ranks = 1;
+  bool asleep = false;
+  for (const std::string& part : words_of(text.substr(kWord.size()), ",")) {
+    const std::string_view word = trimmed(part);
+    const std::size_t equals = word.find('=');
+    const std::string_view key = word.substr(0, equals);
+    const std::string_view value =
+        equals == std::string_view::npos ? std::string_view() : word.substr(equals + 1);
+    if (key == "util") {
+      const auto util = parse_number(value);
+      if (!util || *util <= 0.0 || *util >= 1.0) {
+        refuse(fmt::format("'{}' is not a share of the memory between 0 and 1", value));
+      }
+      share = device * *util;
+    } else if (key == "tp") {
+      ranks = ranks_in(value);
+    } else if (key == "buffer") {
+      memory.exchange = bytes_in(value);
+    } else if (word == "asleep") {
+      asleep = true;
+    } else {
+      share = bytes_in(word);
+    }
+  }
+  if (!share) refuse("nothing says how much memory the engine takes");
+  memory.weights = Bytes(kWeightBytes * static_cast<double>(parameters) / ranks);
+  if (memory.weights > *share) {
+    refuse(fmt::format("its weights are {} a device over {} rank{}, its share is {}",
+                       to_text(memory.weights), ranks, ranks > 1 ? "s" : "", to_text(*share)));
+  }
+  memory.cache = asleep ? Bytes(0) : *share - memory.weights;
+  return memory;
+}
+
+std::string to_text(const RolloutMemory& memory) {
+  return fmt::format("weights {}, cache {}, exchange {}", to_text(memory.weights),
+                     to_text(memory.cache), to_text(memory.exchange));
+}
+
+}  // namespace plansearch

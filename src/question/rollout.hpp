@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of an inference engine that shares its devices with the trainer (reinforcement learning).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "plansearch/quantity.hpp"
+
+namespace plansearch {
+
+/// On every device, while the trainer trains.
+struct RolloutMemory {
+  Bytes weights;   ///< of the engine's copy of the network
+  Bytes cache;     ///< of keys and values, and whatever else its share holds
+  Bytes exchange;  ///< the buffer through which new weights pass
+
+  [[nodiscard]] Bytes held() const { return weights + cache + exchange; }
+};
+
+/// "rollout util=0.6,tp=2,buffer=1 GiB" or "rollout 40 GiB": the engine's share of a device of so
+/// much memory, or its bytes; the ranks over which its weights in 16 bits lie; the buffer. With
+/// `asleep` it has given its cache back. Nothing for a text without the first word. InputError for
+/// other words, and where its weights do not fit in its share.
+[[nodiscard]] std::optional<RolloutMemory> read_rollout(std::string_view text, Bytes device,
+                                                        std::int64_t parameters);
+
+/// "weights 15.0 GiB, cache 33.0 GiB, exchange 0.5 GiB"
+[[nodiscard]] std::string to_text(const RolloutMemory& memory);
+
+}  // namespace plansearch

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "question/usual_software.hpp"
+
+#include "io/hardware/chip_software_reader.hpp"
+
+namespace plansearch {
+
+ChipSoftwareTable chip_software(const ShippedData& data) {
+  return io::read_chip_software(data.directory() / "frameworks" / "operators" / "chips.yaml");
+}
+
+Framework asked_framework(const ProblemRequest& request, const ShippedData& data,
+                          std::string_view accelerator) {
+  const ChipSoftwareTable chips = chip_software(data);
+  const ChipSoftware* chip = software_of(chips, accelerator);
+  const Chosen<std::string> named = framework_name(request);
+  const bool own = named.origin() == "default" && chip != nullptr && chip->framework;
+  return usual_framework(own ? *chip->framework : named.value(), chip,
+                         [&](std::string_view name) { return data.framework(name); });
+}
+
+Framework usual_framework(const std::string& name, const ChipSoftware* chip,
+                          const std::function<Framework(std::string_view)>& find) {
+  Framework framework = find(name);
+  if (chip == nullptr) return framework;
+  const auto release = chip->releases.find(framework.name);
+  if (release != chip->releases.end()) framework = find(release->second);
+  if (framework.attention_kernel && chip->attention_kernel) {
+    framework.attention_kernel = chip->attention_kernel;
+  }
+  return framework;
+}
+
+}  // namespace plansearch

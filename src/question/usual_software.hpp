@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frameworks as they run on a chip, where the question does not say otherwise.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "plansearch/chip_software.hpp"
+#include "plansearch/framework.hpp"
+#include "plansearch/problem_request.hpp"
+#include "plansearch/shipped_data.hpp"
+#include "question/chosen.hpp"
+
+namespace plansearch {
+
+[[nodiscard]] ChipSoftwareTable chip_software(const ShippedData& data);
+
+/// The framework of a question: as it is named, else the chip's own, else the default.
+[[nodiscard]] Framework asked_framework(const ProblemRequest& request, const ShippedData& data,
+                                        std::string_view accelerator);
+
+/// The framework of that name: its release for the chip, with the attention kernel that takes the
+/// place of an older one there. `chip` may be absent.
+[[nodiscard]] Framework usual_framework(const std::string& name, const ChipSoftware* chip,
+                                        const std::function<Framework(std::string_view)>& find);
+
+}  // namespace plansearch
