@@ -41,5 +41,5 @@ target_compile_options(plansearch_sanitizers INTERFACE -O1 -g1 -fsanitize=addres
   "$<$<CXX_COMPILER_ID:GNU>:-fno-sanitize=null,alignment,vptr,object-size,nonnull-attribute,returns-nonnull-attribute,pointer-overflow;-fno-sanitize-address-use-after-scope;SHELL:--param asan-instrumentation-with-call-threshold=0>")
 target_link_options(plansearch_sanitizers INTERFACE -fsanitize=address,undefined)
 if(PLANSEARCH_SANITIZE)
-  target_link_libraries(plansearch_settings INTERFACE plansearch_sanitizers)
+  target_link_libraries(plansearch_settings INTERFACE $<BUILD_INTERFACE:plansearch_sanitizers>)
 endif()
