@@ -339,7 +339,8 @@ struct Framework {
   std::map<std::string, int> fixed_degrees;  ///< by key: values it has whatever a log says
   FrameworkConstants constants;
   std::map<std::string, Provenance> provenance;  ///< by field path, e.g. "constants.host_launch"
-  std::string validation;          ///< the measured steps it was compared with; empty: none
+  std::string validation;    ///< the measured steps it was compared with; empty: none
+  std::string release_of{};  ///< the framework whose program runs its plans; empty: it is its own
   std::uint64_t content_hash = 0;  ///< of every file it was read from
 };
 

@@ -86,13 +86,13 @@ std::vector<std::string> notes_of(const Exporter& exporter, const ExportRequest&
   if (!request.prediction.fits) {
     notes.emplace_back("the prediction says that the plan does not fit in memory");
   }
+  const Framework& framework = *request.problem.framework;
+  const std::string& program = framework.release_of.empty() ? framework.name : framework.release_of;
   // A target with rings is the framework that runs them.
-  const bool other = exporter.framework != request.problem.framework->name &&
-                     request.degrees.temporal == Temporal::None;
+  const bool other = exporter.framework != program && request.degrees.temporal == Temporal::None;
   if (!exporter.framework.empty() && other) {
     notes.push_back(fmt::format("predicted as {}, which {} is not; --framework {} tells its time",
-                                request.problem.framework->name, exporter.name,
-                                exporter.framework));
+                                framework.name, exporter.name, exporter.framework));
   }
   if (exporter.notes != nullptr) {
     for (std::string& note : exporter.notes(request)) notes.push_back(std::move(note));

@@ -5,10 +5,10 @@
 //         per framework, spread between sites (docs/validation.md).
 // Assumes: log-normal, independent errors; a curve without residual is twice as wrong as a fitted
 //          one, and so is the curve of another kind of operator; a framework that no run was compared
-//          with, and products of another chip, add what sources left out scatter by; kernels that are fractions of
-//          another architecture's are wrong alike, as chips that were left out are; stragglers slow
-//          a step in proportion to the logarithm of the nodes, independently of the rest: their
-//          90th percentile and that of all errors add in quadrature.
+//          with and products of another chip add a deviation of their own; kernels that are
+//          fractions of another architecture's are wrong alike, as chips that were left out are;
+//          stragglers slow a step in proportion to the logarithm of the nodes, independently of the
+//          rest: their 90th percentile and that of all errors add in quadrature.
 // Units: ratios; logarithms inside.
 // Checked by: tests/unit/evaluate/interval_test.cpp; coverage in docs/validation.md
 #include "evaluate/answer/interval.hpp"
@@ -32,8 +32,8 @@ constexpr double kMatmulShapes = 4.0;
 /// (validation/sites.yaml: median 0.08, by the root of three and a half).
 constexpr double kOwnRunsSpread = 0.045;
 
-/// Deviation of ln(measured / predicted) that sources left out have beyond the residuals of a
-/// framework of which no step was compared (docs/validation.md).
+/// Deviation of ln(measured / predicted) beyond the residuals, for a framework of which no step was
+/// compared. Set by the share of published runs inside p10 - p90; no fit of sources left out gives it.
 constexpr double kUnvalidated = 0.12;
 
 double sigma_of(const std::optional<Residual>& residual, double unmeasured) {

@@ -122,8 +122,8 @@ SitePopulation population_of(std::span<const MeasuredSite> sites,
 
 namespace {
 
-/// Deviation of ln(step) of people who measure and tune nothing, beyond what laboratories that
-/// publish differ by: sources left out of every fit (docs/validation.md).
+/// Deviation of ln(step) of people who measure and tune nothing, beyond that of laboratories that
+/// publish. Set by the share of published runs inside p10 - p90; no fit of sources left out gives it.
 constexpr double kUntuned = 0.10;
 
 }  // namespace

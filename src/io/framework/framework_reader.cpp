@@ -193,6 +193,8 @@ class Reader {
     unlogged.with("description", &Node::ignore);
     framework.validation.clear();
     unlogged.take("validation", framework.validation, &Node::text);
+    framework.release_of.clear();
+    unlogged.take("release_of", framework.release_of, &Node::text);
     unlogged.take("operators", framework.operators, [&](const Node& operators) {
       return read_operators(library_.open(find_operators(document, operators)));
     });
