@@ -745,6 +745,16 @@ class Defaults(Case):
                     self.assertRegex(reason, rf"^({re.escape(model)} has .*\([a-z_]+[a-z_., ]*\)|\w+ \S+ \(takes .*\))$")
         self.assertGreaterEqual(written, 45)
 
+    def test_a_release_is_its_framework(self):
+        answer = self.directory / "answer.json"
+        for machine, framework in (("dgx-b200", "megatron-2026"), ("dgx-h100", "megatron")):
+            run("--hw", machine, "--model", "llama3-8b", "--gpus", "8", "--top", "1", "--format", "json", "--out", answer, "--quiet")
+            self.assertEqual(json.loads(answer.read_text())["question"]["framework"], framework)
+            for target in ("megatron", "megatron-bridge", "verl"):
+                result = run("export", f"{answer}#1", "--to", target)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertNotIn("predicted as", result.stderr)
+
 
 class Launch(Case):
     """Launch scripts run with stand-ins for srun, torchrun and accelerate."""
