@@ -409,7 +409,7 @@ TEST_SUITE("unit") {
       for (const RedistributionStep& step : many) devices.apply(step);
       CHECK(devices.matches(to));
     }
-    CHECK(directed < 1.1 * cheapest);
+    if (test::rounds(100) == 100) CHECK(directed < 1.1 * cheapest);  // a mean of many cases
   }
 
   TEST_CASE("products of matrices cut over factors arrive whole wherever they are needed") {
