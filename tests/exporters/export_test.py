@@ -748,7 +748,7 @@ class Defaults(Case):
     def test_a_release_is_its_framework(self):
         answer = self.directory / "answer.json"
         for machine, framework in (("dgx-b200", "megatron-2026"), ("dgx-h100", "megatron")):
-            run("--hw", machine, "--model", "llama3-8b", "--gpus", "8", "--top", "1", "--format", "json", "--out", answer, "--quiet")
+            run("--hw", machine, "--model", "llama3-8b", "--gpus", "8", "--zero", "1", "--top", "1", "--format", "json", "--out", answer, "--quiet")
             self.assertEqual(json.loads(answer.read_text())["question"]["framework"], framework)
             for target in ("megatron", "megatron-bridge", "verl"):
                 result = run("export", f"{answer}#1", "--to", target)
