@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: messages between the devices of one operator while it runs. Row statistics (partial
 //           means and variances of a norm, maxima and sums of a softmax, maxima, sums and target
-//           logits of a loss); borders between slices of a tensor that is read through windows:
+//           logits of a loss); states of a recurrence over slices of its tokens; borders between slices of a tensor that is read through windows:
 //           places needed and not held, dimension by dimension; tiles of operators in steps.
 // Source: the reduced dimension of an operator and its spatial axes; workload/window.hpp: in
 //         training the borders come again for the weight gradient, and parts of the input gradient
@@ -25,32 +25,52 @@ namespace plansearch {
 namespace derivation {
 namespace {
 
-/// Row statistics, where the operator normalises over sharded dimensions.
-void derive_statistics(const Context& context, std::size_t i, Demands& demands) {
-  const Operator& op = context.op(i);
-  const RowStatistics& statistics = traits(op).statistics;
-  if (statistics.over.empty()) return;
-  const auto& slices = context.placement.operators[i].loop;
+/// The axes that cut dimensions of these roles in the loop of an operator, and how many elements of
+/// the other dimensions a device has.
+struct CutRoles {
   AxisSet axes;
-  double rows = 1.0;
+  double others = 1.0;
+};
+
+CutRoles cut_roles(const Context& context, std::size_t i, const RoleSet& roles) {
+  const Operator& op = context.op(i);
+  const OperatorPlacement& placed = context.placement.operators[i];
+  CutRoles cut;
   for (std::size_t p = 0; p < op.loop.size(); ++p) {
-    if (statistics.over.contains(context.network.dimension(op.loop[p]).role)) {
-      axes = axes | slices[p].spatial_axes(context.placement.operators[i].steps);
+    if (roles.contains(context.network.dimension(op.loop[p]).role)) {
+      cut.axes = cut.axes | placed.loop[p].spatial_axes(placed.steps);
     } else {
-      rows *= context.rules.extents[static_cast<std::size_t>(op.loop[p])] / slices[p].slices();
+      const double extent = context.rules.extents[static_cast<std::size_t>(op.loop[p])];
+      cut.others *= extent / placed.loop[p].slices();
     }
   }
-  if (axes.empty()) return;
+  return cut;
+}
+
+/// A message of statistics behind an operator.
+Communication of_statistics(const Context& context, std::size_t i, CommunicationKind kind,
+                            AxisSet axes) {
   Communication demand;
   demand.subject = Subject::Statistics;
-  demand.kind = CommunicationKind::AllReduce;
+  demand.kind = kind;
   demand.wire = WireClass::Statistic;
   demand.side = Side::After;
   demand.axes = axes;
   demand.index = static_cast<std::uint32_t>(i);
   demand.operator_index = static_cast<std::uint32_t>(i);
   demand.group_size = context.mesh().size(axes);
-  demand.elements = rows * statistics.values;
+  return demand;
+}
+
+/// Row statistics, where the operator normalises over sharded dimensions.
+void derive_statistics(const Context& context, std::size_t i, Demands& demands) {
+  const Operator& op = context.op(i);
+  const RowStatistics& statistics = traits(op).statistics;
+  if (statistics.over.empty()) return;
+  const CutRoles cut = cut_roles(context, i, statistics.over);
+  if (cut.axes.empty()) return;
+  Communication demand = of_statistics(context, i, CommunicationKind::AllReduce, cut.axes);
+  demand.elements = cut.others * statistics.values;
   demand.count = statistics.forward;
   demands.push_back(demand);
   if (statistics.backward == 0 || !needs_input_gradient(context.block, op)) return;
@@ -64,27 +84,10 @@ void derive_statistics(const Context& context, std::size_t i, Demands& demands) 
 void derive_states(const Context& context, std::size_t i, Demands& demands) {
   const Operator& op = context.op(i);
   if (op.carried == 0.0) return;
-  const auto& slices = context.placement.operators[i].loop;
-  AxisSet axes;
-  double states = op.carried;
-  for (std::size_t p = 0; p < op.loop.size(); ++p) {
-    if (context.network.dimension(op.loop[p]).role == DimRole::Sequence) {
-      axes = axes | slices[p].spatial_axes(context.placement.operators[i].steps);
-    } else {
-      states *= context.rules.extents[static_cast<std::size_t>(op.loop[p])] / slices[p].slices();
-    }
-  }
-  if (axes.empty()) return;
-  Communication demand;
-  demand.subject = Subject::Statistics;
-  demand.kind = CommunicationKind::AllGather;
-  demand.wire = WireClass::Statistic;
-  demand.side = Side::After;
-  demand.axes = axes;
-  demand.index = static_cast<std::uint32_t>(i);
-  demand.operator_index = static_cast<std::uint32_t>(i);
-  demand.group_size = context.mesh().size(axes);
-  demand.elements = states * demand.group_size;
+  const CutRoles cut = cut_roles(context, i, {DimRole::Sequence});
+  if (cut.axes.empty()) return;
+  Communication demand = of_statistics(context, i, CommunicationKind::AllGather, cut.axes);
+  demand.elements = op.carried * cut.others * demand.group_size;
   demands.push_back(demand);
   if (!needs_input_gradient(context.block, op)) return;
   demand.phase = DemandPhase::InputGradient;
