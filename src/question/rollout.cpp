@@ -3,9 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "base/names.hpp"
+#include "base/parse_as.hpp"
 #include "base/units.hpp"
 #include "plansearch/error.hpp"
 
@@ -28,12 +27,9 @@ Bytes bytes_in(std::string_view text) {
 }
 
 int ranks_in(std::string_view text) {
-  int ranks = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);
-  if (error != std::errc() || stop != text.data() + text.size() || ranks < 1) {
-    refuse(fmt::format("'{}' is not a number of ranks", text));
-  }
-  return ranks;
+  const auto ranks = parse_as<int>(text);
+  if (!ranks || *ranks < 1) refuse(fmt::format("'{}' is not a number of ranks", text));
+  return *ranks;
 }
 
 }  // namespace

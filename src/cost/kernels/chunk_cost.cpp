@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/ranges.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -54,8 +55,7 @@ const NamedKernel* find_kernel(std::span<const NamedKernel> kernels,
   const NamedKernel* first = nullptr;
   for (const NamedKernel& kernel : kernels) {
     if (kernel.name != name) continue;
-    if (std::find(libraries.begin(), libraries.end(), kernel.library) != libraries.end())
-      return &kernel;
+    if (contains(libraries, kernel.library)) return &kernel;
     if (first == nullptr) first = &kernel;
   }
   return first;

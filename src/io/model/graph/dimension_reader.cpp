@@ -6,12 +6,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <set>
 #include <vector>
 
 #include "base/checked.hpp"
+#include "base/parse_as.hpp"
 #include "io/document/fields.hpp"
 #include "io/model/graph/graph_words.hpp"
 #include "io/model/model_sections.hpp"
@@ -28,11 +28,11 @@ bool is_name(std::string_view text) {
 }
 
 /// Reads a formula from left to right; the first fault ends it.
-class FormulaReader {
+class FormulaReader : TextCursor {
  public:
   FormulaReader(std::string_view text,
                 const std::function<std::optional<std::int64_t>(std::string_view)>& size_of)
-      : text_(text), size_of_(size_of) {}
+      : TextCursor(text), size_of_(size_of) {}
 
   std::variant<std::int64_t, std::string> run() {
     const std::int64_t value = sum(0);
@@ -49,15 +49,6 @@ class FormulaReader {
   void malformed() {
     fail(fmt::format("'{}' is neither a number nor a size such as 4*h or (side/16)*(side/16)",
                      text_));
-  }
-  void skip() {
-    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
-  }
-  bool take(char c) {
-    skip();
-    if (at_ >= text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
   }
 
   std::int64_t sum(int depth) {
@@ -100,25 +91,18 @@ class FormulaReader {
       if (!take(')')) malformed();
       return value;
     }
-    skip();
-    const std::size_t begin = at_;
-    while (at_ < text_.size() && (is_letter(text_[at_]) || is_digit(text_[at_]))) ++at_;
-    const std::string_view word = text_.substr(begin, at_ - begin);
+    const std::string_view word = take_word();
     if (is_name(word)) {
       const auto size = size_of_(word);
       if (!size) fail(fmt::format("'{}' is not a number: shapes are static", word));
       return size.value_or(0);
     }
-    std::int64_t value = 0;
-    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    const bool number = error == std::errc() && stop == word.data() + word.size();
-    if (word.empty() || !number || value > kLengthRange.high) malformed();
-    return value;
+    const auto value = parse_as<std::int64_t>(word);
+    if (!value || *value > kLengthRange.high) malformed();
+    return value.value_or(0);
   }
 
-  std::string_view text_;
   const std::function<std::optional<std::int64_t>(std::string_view)>& size_of_;
-  std::size_t at_ = 0;
   std::string problem_;
 };
 

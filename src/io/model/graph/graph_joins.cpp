@@ -5,11 +5,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <set>
 
 #include "base/names.hpp"
+#include "base/parse_as.hpp"
 #include "io/model/graph/graph_words.hpp"
 #include "workload/network_edges.hpp"
 
@@ -54,9 +54,8 @@ EndText end_text(const Node& node) {
   const std::size_t colon = end.block.find(':');
   if (colon == std::string::npos) return end;
   const std::string number = end.block.substr(colon + 1);
-  std::int64_t copy = 0;
-  const auto [stop, error] = std::from_chars(number.data(), number.data() + number.size(), copy);
-  if (error != std::errc() || stop != number.data() + number.size() || copy < 0) {
+  const auto copy = parse_as<std::int64_t>(number);
+  if (!copy || *copy < 0) {
     node.fail(fmt::format("'{}' is not the number of a copy", number), "copies count from 0");
   }
   end.copy = copy;

@@ -107,9 +107,9 @@ std::string_view trimmed(std::string_view text) {
 }
 
 /// Reads one index from left to right.
-class IndexParser {
+class IndexParser : TextCursor {
  public:
-  explicit IndexParser(std::string_view text) : text_(trimmed(text)) {}
+  explicit IndexParser(std::string_view text) : TextCursor(trimmed(text)) {}
 
   std::variant<IndexText, TextProblem> run() {
     IndexText index;
@@ -132,15 +132,6 @@ class IndexParser {
                     "by a whole number where it is upsampled, (v+p-1)/2",
                     text_)};
   }
-  void skip() {
-    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
-  }
-  bool take(char c) {
-    skip();
-    if (at_ >= text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
 
   std::optional<std::int64_t> number() {
     skip();
@@ -156,10 +147,8 @@ class IndexParser {
 
   std::optional<std::string> name() {
     skip();
-    const std::size_t begin = at_;
     if (at_ >= text_.size() || !is_letter(text_[at_])) return std::nullopt;
-    while (at_ < text_.size() && (is_letter(text_[at_]) || is_digit(text_[at_]))) ++at_;
-    return std::string(text_.substr(begin, at_ - begin));
+    return std::string(take_word());
   }
 
   bool sum(IndexText& index) {
@@ -197,9 +186,6 @@ class IndexParser {
     index.terms.push_back({*dim, sign * factor});
     return true;
   }
-
-  std::string_view text_;
-  std::size_t at_ = 0;
 };
 
 }  // namespace

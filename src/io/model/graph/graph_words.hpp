@@ -23,6 +23,33 @@ namespace plansearch::io {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
+/// Reads a formula or an index from left to right.
+class TextCursor {
+ protected:
+  explicit TextCursor(std::string_view text) : text_(text) {}
+
+  void skip() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
+  /// Takes the character behind spaces, where it is that one.
+  bool take(char c) {
+    skip();
+    if (at_ >= text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  /// Letters and digits behind spaces.
+  std::string_view take_word() {
+    skip();
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && (is_letter(text_[at_]) || is_digit(text_[at_]))) ++at_;
+    return text_.substr(begin, at_ - begin);
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
 inline constexpr std::string_view kGraphSchema = "plansearch/graph/v1";
 
 inline constexpr Choice<DimRole> kRoles[] = {
