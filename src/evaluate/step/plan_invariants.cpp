@@ -117,10 +117,10 @@ double state_slices(const PricingInput& view, int position) {
 /// Whether a framework that shards by default runs on one device: its tensors are the same objects
 /// there, of one shard each.
 bool wraps_one_device(const PricingInput& view) {
+  if (view.problem.gpus != 1) return false;
   const auto& usual = view.problem.framework->natural_degrees;
   const auto zero = usual.find("zero");
-  return view.problem.gpus == 1 && zero != usual.end() &&
-         zero->second == static_cast<int>(ZeroStage::Parameters);
+  return zero != usual.end() && zero->second == static_cast<int>(ZeroStage::Parameters);
 }
 
 /// Per-step work of the host: a constant, and a share for every sharded parameter tensor and for

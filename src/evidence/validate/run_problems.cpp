@@ -8,6 +8,7 @@
 #include <memory>
 #include <numeric>
 #include <string_view>
+#include <utility>
 
 #include "base/names.hpp"
 #include "base/parse_as.hpp"
@@ -111,14 +112,16 @@ class Preparation {
   /// The release that the row states, else the one that runs on the chip.
   std::shared_ptr<const Framework> framework_of(const RunRecord& run, const ChipSoftware* chip) {
     const std::string stated = release_of(run, table_);
-    if (chip == nullptr) return frameworks_.get(stated);
-    const bool default_one = run.framework_assumed && chip->framework;
-    const std::string& named = default_one ? *chip->framework : run.framework;
     // A release is exactly what the row says.
-    const ChipSoftware* changes = stated == run.framework ? chip : nullptr;
-    return std::make_shared<const Framework>(usual_framework(
-        stated == run.framework ? named : stated, changes,
-        [&](std::string_view name) { return *frameworks_.get(std::string(name)); }));
+    if (chip == nullptr || stated != run.framework) return frameworks_.get(stated);
+    const bool default_one = run.framework_assumed && chip->framework;
+    const std::string& name = default_one ? *chip->framework : run.framework;
+    std::shared_ptr<const Framework>& usual = usual_[{chip, name}];
+    if (!usual) {
+      usual = std::make_shared<const Framework>(usual_framework(
+          name, chip, [&](std::string_view one) { return *frameworks_.get(std::string(one)); }));
+    }
+    return usual;
   }
 
   /// A row without a number format ran what most runs of its framework do on the chip.
@@ -157,6 +160,8 @@ class Preparation {
   const ArchitectureTable& table_;
   Lookup<Cluster> clusters_;
   Lookup<Framework> frameworks_;
+  /// As they run on a chip, by the entry of the chip and their name.
+  std::map<std::pair<const ChipSoftware*, std::string>, std::shared_ptr<const Framework>> usual_;
   const ProfileFinder& finder_;
   std::shared_ptr<const SiteTable> sites_;
   std::map<std::string, std::size_t> group_of_;
