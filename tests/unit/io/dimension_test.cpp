@@ -10,10 +10,13 @@
 #include "io/model/graph/dimension_reader.hpp"
 #include "io/model/model_reader.hpp"
 #include "plansearch/transformer_builder.hpp"
+#include "support/messages.hpp"
 #include "support/source_directory.hpp"
 
 namespace plansearch::dimension_test {
 namespace {
+
+using test::says;
 
 const std::filesystem::path kSource = PLANSEARCH_SOURCE_DIR;
 
@@ -63,20 +66,7 @@ Network network_of(const std::string& text) {
 }
 
 std::string message_of(const std::string& text) {
-  try {
-    static_cast<void>(network_of(text));
-  } catch (const InputErrors& errors) {
-    return errors.formatted();
-  } catch (const InputError& error) {
-    return error.formatted();
-  }
-  return "no error";
-}
-
-bool says(const std::string& message, const std::string& part) {
-  const bool found = message.find(part) != std::string::npos;
-  if (!found) MESSAGE(message);
-  return found;
+  return test::message_of([&] { return network_of(text); });
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "plansearch/transformer_builder.hpp"
 #include "support/broken_rules.hpp"
 #include "support/json_schema.hpp"
+#include "support/messages.hpp"
 #include "support/source_directory.hpp"
 #include "unit/io/temporary_directory.hpp"
 
@@ -21,6 +22,8 @@ namespace plansearch::family_test {
 namespace fs = std::filesystem;
 
 namespace {
+
+using test::says;
 
 const fs::path kFamilies = PLANSEARCH_SOURCE_DIR "/models/families";
 const fs::path kData = PLANSEARCH_SOURCE_DIR "/tests/data";
@@ -36,18 +39,7 @@ io::ModelFile parse(const std::string& text, const fs::path& families = kFamilie
 }
 
 std::string message_of(const std::string& text, const fs::path& families = kFamilies) {
-  try {
-    static_cast<void>(parse(text, families));
-  } catch (const InputError& error) {
-    return error.formatted();
-  }
-  return "no error";
-}
-
-bool says(const std::string& message, const std::string& part) {
-  const bool found = message.find(part) != std::string::npos;
-  if (!found) MESSAGE(message);
-  return found;
+  return test::message_of([&] { return parse(text, families); });
 }
 
 /// A small Llama with more keys.

@@ -13,12 +13,15 @@
 #include "io/model/model_writer.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "support/broken_rules.hpp"
+#include "support/messages.hpp"
 #include "support/source_directory.hpp"
 #include "workload/network_edges.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch::graph_test {
 namespace {
+
+using test::says;
 
 namespace fs = std::filesystem;
 const fs::path kSource = PLANSEARCH_SOURCE_DIR;
@@ -45,20 +48,7 @@ std::string message_for(const std::string& from, const std::string& to) {
   const std::size_t at = text.find(from);
   REQUIRE(at != std::string::npos);
   text.replace(at, from.size(), to);
-  try {
-    static_cast<void>(parsed(text));
-  } catch (const InputErrors& errors) {
-    return errors.formatted();
-  } catch (const InputError& error) {
-    return error.formatted();
-  }
-  return "no error";
-}
-
-bool says(const std::string& message, const std::string& part) {
-  const bool found = message.find(part) != std::string::npos;
-  if (!found) MESSAGE(message);
-  return found;
+  return test::message_of([&] { return parsed(text); });
 }
 
 double convolution_products(const Network& network, int& count) {

@@ -11,10 +11,13 @@
 #include "io/tables/csv.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "support/broken_rules.hpp"
+#include "support/messages.hpp"
 #include "support/source_directory.hpp"
 
 namespace plansearch::layer_list_test {
 namespace {
+
+using test::says;
 
 namespace fs = std::filesystem;
 
@@ -36,18 +39,7 @@ ModelDescription read(const std::string& text) {
 }
 
 std::string error_of(const std::string& text) {
-  try {
-    static_cast<void>(read(text));
-  } catch (const InputError& error) {
-    return error.formatted();
-  }
-  return "no error";
-}
-
-bool says(const std::string& message, const std::string& part) {
-  const bool found = message.find(part) != std::string::npos;
-  if (!found) MESSAGE(message);
-  return found;
+  return test::message_of([&] { return read(text); });
 }
 
 }  // namespace

@@ -13,10 +13,13 @@
 #include "io/model/model_writer.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "support/broken_rules.hpp"
+#include "support/messages.hpp"
 #include "support/source_directory.hpp"
 
 namespace plansearch::import_test {
 namespace {
+
+using test::says;
 
 namespace fs = std::filesystem;
 const fs::path kData = fs::path(PLANSEARCH_SOURCE_DIR) / "tests/data/imports";
@@ -74,20 +77,7 @@ Network network_of(const std::string& program) {
 }
 
 std::string message_for(const std::string& program) {
-  try {
-    static_cast<void>(network_of(program));
-  } catch (const InputErrors& errors) {
-    return errors.formatted();
-  } catch (const InputError& error) {
-    return error.formatted();
-  }
-  return "no error";
-}
-
-bool says(const std::string& message, const std::string& part) {
-  const bool found = message.find(part) != std::string::npos;
-  if (!found) MESSAGE(message);
-  return found;
+  return test::message_of([&] { return network_of(program); });
 }
 
 }  // namespace

@@ -10,10 +10,13 @@
 #include "exchange/networks/wire_reader.hpp"
 #include "io/model/model_reader.hpp"
 #include "plansearch/transformer_builder.hpp"
+#include "support/messages.hpp"
 #include "support/source_directory.hpp"
 
 namespace plansearch::onnx_test {
 namespace {
+
+using test::says;
 
 std::string varint(std::uint64_t value) {
   std::string bytes;
@@ -60,18 +63,7 @@ Network network_of(const std::string& bytes) {
 }
 
 std::string message_for(const std::string& bytes) {
-  try {
-    static_cast<void>(network_of(bytes));
-  } catch (const InputError& error) {
-    return error.formatted();
-  }
-  return "no error";
-}
-
-bool says(const std::string& message, const std::string& part) {
-  const bool found = message.find(part) != std::string::npos;
-  if (!found) MESSAGE(message);
-  return found;
+  return test::message_of([&] { return network_of(bytes); });
 }
 
 }  // namespace
