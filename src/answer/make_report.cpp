@@ -118,11 +118,9 @@ std::optional<PlanReport> faster_tight(const PlanEvaluator& evaluator, const Sea
 
 void advise_padding(SearchReport& report, const PlanEvaluator& evaluator, const ParallelPlan& plan,
                     const Estimate& estimate) {
-  try {
-    auto text = padding_advice(evaluator.problem(), plan, estimate.step.total());
-    if (text) report.advice.push_back(*std::move(text));
-  } catch (const Stopped&) {  // the plans are shown without advice
-  }
+  auto text = unless_stopped(
+      [&] { return padding_advice(evaluator.problem(), plan, estimate.step.total()); });
+  if (text) report.advice.push_back(*std::move(text));
 }
 
 CountsReport counts_report(const SearchResult& result) {
