@@ -25,8 +25,9 @@ namespace plansearch {
 namespace {
 
 /// Megatron-style plans: all degrees but the grid's, all divisors, whatever the framework's rules.
-SearchSpace megatron(const Problem& problem) {
+SearchSpace degrees(const Problem& problem) {
   SearchSpace space = all_degrees(problem);
+  space.name = "degrees";
   keep_what_divides(problem, space);
   return space;
 }
@@ -89,6 +90,7 @@ SearchSpace four_dimensions(const Problem& problem) {
 /// Tensor axes in, out and depth times data.
 SearchSpace grids(const Problem& problem) {
   SearchSpace space = four_dimensions(problem);
+  space.name = "grids";
   for (const Degree degree :
        {Degree::Pipeline, Degree::Context, Degree::Expert, Degree::ExpertTensor, Degree::Chunks}) {
     space.dimension(degree).values = {1};
@@ -219,10 +221,11 @@ std::string no_mesh_text(const Problem& problem, const SearchSpace& space) {
 const std::vector<NamedSpace>& named_spaces() {
   static const std::vector<NamedSpace> kSpaces{
       {"framework", "what the framework runs", framework},
-      {"megatron", "every degree of Megatron-style plans, whatever the framework's rules",
-       megatron},
+      {"degrees", "every degree of Megatron-style plans, whatever the framework's rules", degrees},
+      {"megatron", "earlier name of degrees", degrees},
       {"data", "data parallelism and ZeRO only", data},
-      {"axonn", "grids of tensor axes in x out x depth, times data, as the framework can", grids},
+      {"grids", "grids of tensor axes in x out x depth, times data, as the framework can", grids},
+      {"axonn", "earlier name of grids", grids},
       {"4d", "the same with pipelines, context, experts, ZeRO and schedules, as the framework can",
        four_dimensions},
       {"layers", "equal stages but for the layers of the first and the last, as the framework can"},
