@@ -46,6 +46,9 @@ struct PricedAnswer {
   }
 };
 
+/// Between the questions of a range: each is one reading of the paper.
+constexpr std::string_view kAlternative = "|";
+
 constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
 
 /// Share of the step that nothing hides of the worst kind of message of at most 1 MB.
@@ -70,6 +73,10 @@ struct Measure {
 };
 constexpr std::array kMeasures{
     Measure{"step", [](const PricedAnswer& /*answer*/, double step) { return step; }},
+    Measure{"seconds a sequence",
+            [](const PricedAnswer& answer, double step) {
+              return step / static_cast<double>(answer.problem().global_batch);
+            }},
     Measure{"percent of peak",
             [](const PricedAnswer& answer, double step) {
               const Problem& problem = answer.problem();
@@ -96,6 +103,11 @@ constexpr std::array kMeasures{
     Measure{"peak GiB",
             [](const PricedAnswer& answer, double) {
               return answer.best->estimate.memory.total().value() / kGibibyte;
+            }},
+    Measure{"allocated GiB",  // by the framework's allocator, without the driver's context
+            [](const PricedAnswer& answer, double) {
+              const MemoryBreakdown& memory = answer.best->estimate.memory;
+              return (memory.total() - memory.reserve).value() / kGibibyte;
             }},
     Measure{"MFU",
             [](const PricedAnswer& answer, double step) {
@@ -254,26 +266,37 @@ void add_priced(const StudyContext& context, Figures& figures) {
   std::vector<std::string> questions;
   std::vector<Question> requests;
   for (const std::string& id : figures.asked()) {
-    const std::string& question = figures.at(id).question;
-    if (std::ranges::find(questions, question) != questions.end()) continue;
-    questions.push_back(question);
-    requests.push_back(read_question(id, question, context.data));
+    for (std::string& question : split(figures.at(id).question, kAlternative)) {
+      if (std::ranges::find(questions, question) != questions.end()) continue;
+      requests.push_back(read_question(id, question, context.data));
+      questions.push_back(std::move(question));
+    }
   }
   std::vector<PricedAnswer> answers(questions.size());
   parallel_for(questions.size(), context.threads,
                [&](std::size_t i) { answers[i] = answer_of(requests[i], context, 1); });
-  const auto answer = [&](std::string_view id) -> const PricedAnswer& {
-    const auto place = std::ranges::find(questions, figures.at(id).question);
-    PLANSEARCH_CHECK(place != questions.end());
-    return answers[static_cast<std::size_t>(place - questions.begin())];
+  const auto answers_of = [&](std::string_view id) {
+    std::vector<const PricedAnswer*> found;
+    for (const std::string& question : split(figures.at(id).question, kAlternative)) {
+      const auto place = std::ranges::find(questions, question);
+      PLANSEARCH_CHECK(place != questions.end());
+      found.push_back(&answers[static_cast<std::size_t>(place - questions.begin())]);
+    }
+    return found;
   };
   for (const std::string& id : figures.asked()) {
     const PublishedFigure& figure = figures.at(id);
-    const PricedAnswer* over = figure.over.empty() ? nullptr : &answer(figure.over);
+    const std::vector<const PricedAnswer*> own = answers_of(id);
+    const PricedAnswer* over = figure.over.empty() ? nullptr : answers_of(figure.over).front();
     std::vector<std::string> words;
-    if (figure.row.check.find("{}") != std::string::npos) words.push_back(spelled(answer(id)));
-    figures.add(id, predicted(measure_of(id, figure), answer(id), over), words).question =
-        figure.question;
+    if (figure.row.check.find("{}") != std::string::npos) words.push_back(spelled(*own.front()));
+    ReproducedRow& row =
+        figures.add(id, predicted(measure_of(id, figure), *own.front(), over), words);
+    row.question = figure.question;
+    if (figure.row.kind != FigureKind::Range) continue;
+    for (const PricedAnswer* answer : own) {
+      row.widen(predicted(measure_of(id, figure), *answer, over).at_site);
+    }
   }
 }
 

@@ -183,6 +183,12 @@ Problem layer_problem(const LayerQuestion& question, std::int64_t layers, const 
   Framework framework = *problem.framework;
   framework.constants.optimizer_factor = 0.0;
   problem.framework = std::make_shared<const Framework>(std::move(framework));
+  if (question.part == Part::Layers) {
+    Network network = *problem.network;
+    std::erase_if(network.order,
+                  [&](const BlockRun& run) { return !is_layer(network.blocks[run.block].kind); });
+    problem.network = std::make_shared<const Network>(std::move(network));
+  }
   if (question.part == Part::Mlp) {
     problem.network = std::make_shared<const Network>(MlpCutter(*problem.network).run(layers));
   }

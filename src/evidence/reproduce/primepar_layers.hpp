@@ -23,14 +23,14 @@ namespace plansearch {
 /// baseline), or whatever Megatron-LM hides today, tiles included.
 enum class Hiding : std::uint8_t { TilesOnly, AsMegatron };
 
-/// Which part of a network stands alone.
-enum class Part : std::uint8_t { Layer, Mlp };
+/// Which part of a network stands alone: all of it, its layers, or their MLP.
+enum class Part : std::uint8_t { All, Layers, Mlp };
 
 struct LayerQuestion {
   std::string model;
   int gpus = 1;
   std::int64_t batch = 1;
-  Part part = Part::Layer;
+  Part part = Part::All;
   Hiding hiding = Hiding::TilesOnly;
   /// Rings over whole nodes over the rate of a card; absent: as the profile says.
   std::optional<double> full_node{};

@@ -68,9 +68,8 @@ struct Case {
 };
 
 /// Megatron's own are among the plans.
-std::optional<Case> fastest(const LayerProblems& problems, std::vector<LayerPlan> sequences,
-                            int gpus) {
-  const std::vector<LayerPlan> by_role = megatron_plans(gpus);
+std::optional<Case> fastest(const LayerProblems& problems, const std::vector<LayerPlan>& by_role,
+                            std::vector<LayerPlan> sequences) {
   const auto megatron = fastest_layer(problems, by_role);
   sequences.insert(sequences.begin(), by_role.begin(), by_role.end());
   const auto best = fastest_layer(problems, sequences);
@@ -97,7 +96,32 @@ Bytes peak_of(const LayerPrice& layer, std::int64_t layers) {
   return layer.ends + layer.all * static_cast<double>(layers);
 }
 
-/// Peak memory of the best plan over Megatron's, those of the speed-up. How many sequences a
+constexpr std::array<std::int64_t, 4> kPerNode{1, 2, 4, 8};  ///< sequences, by power of two
+
+/// Those of the plans that the whole network can train with: they fit the accelerator with all layers
+/// recomputed and some number of sequences a node.
+std::vector<LayerPlan> that_fit(const std::vector<LayerPlan>& plans, const PrimeparModel& model,
+                                int gpus, const StudyContext& context) {
+  const std::int64_t layers = context.data.model(model.name).description.layers;
+  std::vector<LayerProblems> problems;
+  for (const std::int64_t per_node : kPerNode) {
+    problems.emplace_back(layer_question(model.name, gpus, per_node, Hiding::TilesOnly),
+                          context.data);
+  }
+  std::vector<LayerPlan> fitting;
+  for (const LayerPlan& plan : plans) {
+    LayerPlan recomputed = plan;
+    recomputed.degrees.recompute = Recompute::Full;
+    const bool fits = std::ranges::any_of(problems, [&](const LayerProblems& of) {
+      const auto price = layer_price(of, recomputed);
+      return price && peak_of(*price, layers) <= of.few.cluster->accelerator.memory;
+    });
+    if (fits) fitting.push_back(plan);
+  }
+  return fitting;
+}
+
+/// Peak memory of the best plan over Megatron's, the fastest that fit. How many sequences a
 /// replica had, and whether it recomputed its layers, is not published: of both, what leaves room
 /// for both plans; all of it where nothing does, as networks of 70B ran with fewer layers.
 void add_memory(std::string_view id, const Case& found, const PrimeparModel& model, int gpus,
@@ -105,7 +129,7 @@ void add_memory(std::string_view id, const Case& found, const PrimeparModel& mod
   const std::int64_t layers = context.data.model(model.name).description.layers;
   std::vector<double> all;
   std::vector<double> fitting;
-  for (const std::int64_t per_node : {1, 2, 4, 8}) {
+  for (const std::int64_t per_node : kPerNode) {
     const LayerProblems problems(layer_question(model.name, gpus, per_node, Hiding::TilesOnly),
                                  context.data);
     for (const Recompute recompute : {Recompute::None, Recompute::Full}) {
@@ -142,8 +166,9 @@ void add_case(const PrimeparModel& model, int gpus, std::int64_t per_node,
                              context.data);
   // Sums count nothing that other launches hide: the choices are the same.
   const std::vector<LayerPlan> sequences = sequence_plans(blocking);
-  const auto plain = fastest(blocking, sequences, gpus);
-  const auto overlapped = fastest(hiding, sequences, gpus);
+  const std::vector<LayerPlan> by_role = megatron_plans(gpus);
+  const auto plain = fastest(blocking, by_role, sequences);
+  const auto overlapped = fastest(hiding, by_role, sequences);
   if (!plain || !overlapped) return;
   speed_up = plain->speed_up();
   const std::string id = fmt::format("{} {}", model.name, gpus);
@@ -151,7 +176,12 @@ void add_case(const PrimeparModel& model, int gpus, std::int64_t per_node,
   figures.add(id + " speed", speed_up, plain->plans());
   figures.add("overlapped", overlapped->speed_up(),
               joined({model.shown, size}, overlapped->plans()));
-  add_memory(id + " memory", *plain, model, gpus, context, figures);
+  // Networks of 70B and more ran with fewer layers: none of their plans is left out.
+  const std::vector<LayerPlan> fitting = that_fit(by_role, model, gpus, context);
+  const auto trained = fitting.empty()
+                           ? plain
+                           : fastest(blocking, fitting, that_fit(sequences, model, gpus, context));
+  if (trained) add_memory(id + " memory", *trained, model, gpus, context, figures);
   figures.add("stored", plain->best.price.stored / plain->megatron.price.stored,
               {model.shown, size});
   if (figures.has(id + " alpa")) {
@@ -159,20 +189,28 @@ void add_case(const PrimeparModel& model, int gpus, std::int64_t per_node,
   }
 }
 
-/// Figure 2b: what Megatron holds, tensor ranks inside a node, over its share of what one GPU
-/// would.
-void add_replication(const LocalBatches& batches, bool small, const StudyContext& context,
-                     Figures& figures) {
-  constexpr const char* kModel = "llama2-70b";
+/// Figure 2b: memory of all GPUs under Megatron, tensor ranks inside a node, over that of one node.
+/// The batch is the same on every number of GPUs and not published: the two of figure 9.
+void add_replication(bool small, const StudyContext& context, Figures& figures) {
+  const auto held = [&](int gpus, std::int64_t batch) {
+    LayerQuestion question;
+    question.model = "llama2-70b";
+    question.gpus = gpus;
+    question.batch = batch;
+    const LayerPlan megatron{{gpus / kPrimeparNode, kPrimeparNode}, {}};
+    const auto price = layer_price(LayerProblems(question, context.data), megatron);
+    return price ? std::optional(gpus * price->stored.value()) : std::nullopt;
+  };
   for (const int gpus : kSizes) {
     const std::string id = fmt::format("ideal {}", gpus);
     if ((gpus <= 8) != small || !figures.has(id)) continue;
-    LayerQuestion question = layer_question(kModel, gpus, batches.at(kModel), Hiding::TilesOnly);
-    const LayerPlan megatron{{gpus / kPrimeparNode, kPrimeparNode}, {}};
-    const auto held = layer_price(LayerProblems(question, context.data), megatron);
-    question.gpus = 1;
-    const auto whole = layer_price(LayerProblems(question, context.data), {{1, 1}, {}});
-    if (held && whole) figures.add(id, gpus * held->stored.value() / whole->stored.value());
+    ReproducedRow& row = figures.add(id, std::nullopt);
+    for (const std::int64_t batch : {8, 16}) {
+      const auto all = held(gpus, batch);
+      const auto node = held(kPrimeparNode, batch);
+      if (all && node) row.widen(*all / *node);
+    }
+    if (row.least) row.predicted = std::sqrt(*row.least * *row.most);
   }
 }
 
@@ -201,7 +239,7 @@ void add_batches(const PrimeparModel& model, const StudyContext& context, Figure
   for (const std::int64_t per_node : {1, 2, 4, 8}) {
     const LayerProblems problems(layer_question(model.name, kGpus, per_node, Hiding::TilesOnly),
                                  context.data);
-    const auto found = fastest(problems, sequence_plans(problems), kGpus);
+    const auto found = fastest(problems, megatron_plans(kGpus), sequence_plans(problems));
     if (!found) continue;
     const std::vector<std::string> words{model.shown,
                                          fmt::format("{}", per_node * kGpus / kPrimeparNode)};
@@ -273,7 +311,7 @@ void add_primepar_models(const StudyContext& context, PrimeparNodes nodes, Figur
     }
   }
   add_means(speed_ups, figures);
-  add_replication(batches, small, context, figures);
+  add_replication(small, context, figures);
   if (!small) return;
   for (const std::size_t index : {0, 1, 3}) {
     add_batches(kPrimeparModels.at(index), context, figures);

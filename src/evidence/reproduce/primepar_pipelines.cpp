@@ -40,10 +40,11 @@ struct Times3d {
   std::optional<Seconds> best;
 };
 
-Times3d times_of(const Problem& problem, const Degrees3d& asked) {
-  // Micro-batches of one sequence.
+/// Micro-batches of so many sequences, or of all that a replica has.
+Times3d times_of(const Problem& problem, const Degrees3d& asked, std::int64_t micro_batch) {
+  const std::int64_t sequences = problem.global_batch / asked.data;
   const LayerDegrees degrees{asked.data, asked.tensor, asked.pipeline,
-                             static_cast<int>(problem.global_batch / asked.data)};
+                             static_cast<int>(sequences / std::min(sequences, micro_batch))};
   Times3d times;
   times.best = times.megatron = step_of(problem, {degrees, {}});
   for (const LayerPlan& plan : sequence_plans(problem, degrees)) {
@@ -62,17 +63,21 @@ std::string id_of(const PrimeparModel& model, const Degrees3d& degrees, const ch
   return fmt::format("throughput {} {} {}", model.name, words(degrees), what);
 }
 
-/// A setting that is not published is a range: the number of micro-batches of one sequence (figure
-/// 9 has batches of 8 and 16), and how rings over whole nodes use a card.
+/// Settings that are not published make a range: the sequences of a micro-batch, and how rings over
+/// whole nodes use a card. The batch is the smaller of figure 9. Layers stand alone: that the figure
+/// has (8,1,4) at 0.75 of (2,4,4) for OPT, Llama 2 and BLOOM alike leaves no room for a head, which
+/// is as much work as a third of a layer of Llama 2 and as five of BLOOM.
 struct Setting {
-  std::int64_t batch;
+  std::int64_t micro_batch;
   double full_node;
 };
+constexpr std::int64_t kBatch = 8;
+
 std::vector<Setting> settings(const Figures& figures) {
   std::vector<Setting> all;
-  for (const std::int64_t batch : {8, 16}) {
+  for (const std::int64_t micro_batch : {1, 2, 4}) {
     for (const char* rate : {"full node least", "full node most"}) {
-      all.push_back({batch, figures.published(rate)});
+      all.push_back({micro_batch, figures.published(rate)});
     }
   }
   return all;
@@ -80,37 +85,18 @@ std::vector<Setting> settings(const Figures& figures) {
 
 using Times = std::array<Times3d, kDegrees.size()>;  ///< by degrees, under one setting
 
-/// The prediction over the settings, with its range.
-struct Range {
-  std::optional<double> least{};
-  std::optional<double> most{};
-  [[nodiscard]] std::optional<double> middle() const {
-    return least ? std::optional(std::sqrt(*least * *most)) : std::nullopt;
-  }
-};
-
-/// Prediction from the times under each setting; absent where none has a plan.
-Range over_settings(const std::vector<Times>& times,
-                    const std::function<std::optional<double>(const Times&)>& value) {
-  Range range;
-  for (const Times& one : times) {
-    const auto under = value(one);
-    if (!under) continue;
-    range.least = std::min(*under, range.least.value_or(*under));
-    range.most = std::max(*under, range.most.value_or(*under));
-  }
-  return range;
-}
-
 std::optional<double> ratio(const std::optional<Seconds>& a, const std::optional<Seconds>& b) {
   return a && b ? std::optional(*a / *b) : std::nullopt;
 }
 
-void add_range(std::string_view id, const Range& range, const std::vector<std::string>& words,
-               std::optional<double> published, Figures& figures) {
-  ReproducedRow& row = figures.add(id, range.middle(), words, published);
-  row.least = range.least;
-  row.most = range.most;
+/// Adds a row with the range of what the times under each setting give.
+void add_range(std::string_view id, const std::vector<Times>& times,
+               const std::function<std::optional<double>(const Times&)>& value,
+               const std::vector<std::string>& words, std::optional<double> published,
+               Figures& figures) {
+  ReproducedRow& row = figures.add(id, std::nullopt, words, published);
+  for (const Times& one : times) row.widen(value(one));
+  if (row.least) row.predicted = std::sqrt(*row.least * *row.most);
 }
 
 /// The figure normalises by Megatron under these degrees: the first that it has.
@@ -146,12 +132,12 @@ void add_rows(const PrimeparModel& model, const std::vector<Times>& times, Figur
       const auto over_reference = [&](const Times& one) {
         return ratio(one.at(reference).megatron, one.at(d).megatron);
       };
-      add_range("baseline", over_settings(times, over_reference),
+      add_range("baseline", times, over_reference,
                 {model.shown, name, words(kDegrees.at(reference))}, throughput, figures);
     }
     const auto gain = [&](const Times& one) { return ratio(one.at(d).megatron, one.at(d).best); };
-    add_range(kDegrees.at(d).tensor > kPrimeparNode ? "gain" : "gain of one node",
-              over_settings(times, gain), {model.shown, name}, in_steps / throughput, figures);
+    add_range(kDegrees.at(d).tensor > kPrimeparNode ? "gain" : "gain of one node", times, gain,
+              {model.shown, name}, in_steps / throughput, figures);
   }
   std::vector<std::string> found;
   double right = 0.0;
@@ -161,8 +147,10 @@ void add_rows(const PrimeparModel& model, const std::vector<Times>& times, Figur
     const std::string name = words(kDegrees.at(fastest));
     if (std::ranges::find(found, name) == found.end()) found.push_back(name);
   }
-  figures.add("fastest", right / static_cast<double>(times.size()),
-              {model.shown, words(kDegrees.at(best)), fmt::format("{}", fmt::join(found, ", "))});
+  ReproducedRow& row = figures.add(
+      "fastest", right / static_cast<double>(times.size()),
+      {model.shown, words(kDegrees.at(best)), fmt::format("{}", fmt::join(found, ", "))});
+  for (const Times& one : times) row.widen(fastest_of(one) == best ? 1.0 : 0.0);
 }
 
 void add_network(const PrimeparModel& model, const StudyContext& context, Figures& figures) {
@@ -173,11 +161,12 @@ void add_network(const PrimeparModel& model, const StudyContext& context, Figure
     LayerQuestion question;
     question.model = model.name;
     question.gpus = kGpus;
-    question.batch = all[i].batch;
+    question.batch = kBatch;
+    question.part = Part::Layers;
     question.full_node = all[i].full_node;
     const Problem problem = layer_problem(question, layers, context.data);
     for (std::size_t d = 0; d < kDegrees.size(); ++d) {
-      times[i].at(d) = times_of(problem, kDegrees.at(d));
+      times[i].at(d) = times_of(problem, kDegrees.at(d), all[i].micro_batch);
     }
   });
   add_rows(model, times, figures);

@@ -68,6 +68,8 @@ PublishedFigure read_figure(const io::CsvTable& table, const io::CsvRow& row) {
   published.check = table.text(row, "check");
   published.unit = table.text(row, "unit");
   published.published = table.number(row, "published", kAny);
+  published.extent = optional("extent");
+  published.floored = optional("floored") == "yes";
   published.source = table.text(row, "source");
   published.locator = table.text(row, "locator");
   if (!set_band(figure.band, published)) {
@@ -107,6 +109,8 @@ const Columns<SeedRow>& columns_of_rows() {
       {"kind", [](Row r) { return Json(to_text(r.row.kind)); }, {"kind", Align::Left}},
       {"check", [](Row r) { return Json(r.row.check); }, {"check", Align::Left}},
       {"unit", [](Row r) { return Json(r.row.unit); }, {"unit", Align::Left}},
+      {"extent", [](Row r) { return r.row.extent.empty() ? Json() : Json(r.row.extent); }},
+      {"floored", [](Row r) { return Json(r.row.floored); }},
       {"published",
        [](Row r) { return or_null(r.row.published); },
        {"published"},
@@ -160,6 +164,22 @@ std::string coverage(FigureKind kind, const std::vector<SeedRow>& rows) {
   return all == 0 ? "" : fmt::format(", {} of {} inside p10 - p90", inside, all);
 }
 
+/// "measured, end to end, not floored: 5 of 9 inside"; empty without such rows.
+std::string strongest(const std::vector<SeedRow>& rows) {
+  std::size_t checked = 0;
+  std::size_t held = 0;
+  for (const auto& [seed, row] : rows) {
+    const bool measured = row.kind == FigureKind::Measured || row.kind == FigureKind::Range;
+    const auto within = row.within();
+    if (!measured || row.extent != "end to end" || row.floored || !within) continue;
+    ++checked;
+    held += *within ? 1 : 0;
+  }
+  return checked == 0
+             ? ""
+             : fmt::format("measured, end to end, not floored: {} of {} inside\n", held, checked);
+}
+
 /// "measured: 5 of 9 checked figures are within their bands; median error of 12: 14.2 %, 3 of 4
 /// inside p10 - p90".
 std::string summary(FigureKind kind, const std::vector<SeedRow>& rows) {
@@ -176,8 +196,9 @@ std::string summary(FigureKind kind, const std::vector<SeedRow>& rows) {
     if (const auto error = row.error()) errors.push_back(*error);
   }
   if (all == 0) return {};
-  std::string text = fmt::format("{}: {} of {} checked figures are within their bands",
-                                 to_text(kind), held, checked);
+  std::string text = fmt::format(
+      "{}: {} of {} checked figures are {}", to_text(kind), held, checked,
+      kind == FigureKind::Range ? "between the ends of their ranges" : "within their bands");
   if (checked < all) text += fmt::format(", {} are reported", all - checked);
   if (kind == FigureKind::Measured && !errors.empty()) {
     text += fmt::format("; median error of {}: {:.1f} %{}", errors.size(), 100.0 * median(errors),
@@ -187,7 +208,7 @@ std::string summary(FigureKind kind, const std::vector<SeedRow>& rows) {
 }
 
 std::string table(const ReproducedSeed& seed, const std::vector<SeedRow>& rows, int columns) {
-  std::string summaries;
+  std::string summaries = strongest(rows);
   for (std::size_t kind = 0; kind < kFigureKinds.size(); ++kind) {
     summaries += summary(static_cast<FigureKind>(kind), rows);
   }
@@ -262,8 +283,15 @@ std::string reproduce(std::string_view seed, const StudyContext& context, Format
   return render_answer({std::move(document)}, format, [&] { return text; });
 }
 
+void ReproducedRow::widen(const std::optional<double>& under) {
+  if (!under) return;
+  least = std::min(*under, least.value_or(*under));
+  most = std::max(*under, most.value_or(*under));
+}
+
 std::optional<bool> ReproducedRow::within() const {
   if (!low && !high) return std::nullopt;
+  if (kind == FigureKind::Range) return least && *least <= *published && *published <= *most;
   return predicted && (!low || *predicted >= *low) && (!high || *predicted <= *high);
 }
 
@@ -311,6 +339,7 @@ ReproducedRow& Figures::add(std::string_view id, const Predicted& predicted,
     row.published = published;
     PLANSEARCH_CHECK(set_band(figure.band, row));
   }
+  if (row.kind == FigureKind::Range) row.low = row.high = row.published;
   std::size_t place = 0;
   for (const std::string& word : words) {
     place = row.check.find("{}", place);

@@ -21,13 +21,14 @@ namespace plansearch {
 /// Kind of the value under "published".
 enum class FigureKind : std::uint8_t {
   Measured,  ///< a published measurement
+  Range,     ///< a published measurement, predicted over settings that the paper leaves open
   Trend,     ///< a published order, direction or choice
   Formula,   ///< a published closed form
   Fitted,    ///< a measurement that a constant was fitted to
   Own,       ///< nothing, or a study of this project
 };
-inline constexpr std::array<std::string_view, 5> kFigureKinds{"measured", "trend", "formula",
-                                                              "fitted", "own"};
+inline constexpr std::array<std::string_view, 6> kFigureKinds{"measured", "range",  "trend",
+                                                              "formula",  "fitted", "own"};
 [[nodiscard]] constexpr std::string_view to_text(FigureKind kind) {
   return kFigureKinds[static_cast<std::size_t>(kind)];
 }
@@ -49,7 +50,9 @@ struct Predicted {
 struct ReproducedRow {
   FigureKind kind = FigureKind::Own;
   std::string check{};
-  std::string unit{};  ///< empty: a number by itself
+  std::string unit{};    ///< empty: a number by itself
+  std::string extent{};  ///< "end to end": a whole step, throughput or peak; "part": less than that
+  bool floored = false;  ///< its band, or how it is made, leaves the prediction one side at most
   std::optional<double> published{};
   std::optional<double> predicted{};
   std::optional<double> tuned{};  ///< at factor 1, where that differs
@@ -61,7 +64,10 @@ struct ReproducedRow {
   std::string locator{};   ///< the place in it
   std::string question{};  ///< flags of the command line that give `predicted`; empty: code does
 
-  /// Absent where nothing is checked; false where there is nothing to check.
+  /// Takes a prediction under another setting into the range.
+  void widen(const std::optional<double>& under);
+  /// Whether the prediction is within the band; a Range, whether what was published lies between its
+  /// ends. Absent where nothing is checked; false where there is nothing to check.
   [[nodiscard]] std::optional<bool> within() const;
   /// |predicted / published - 1|
   [[nodiscard]] std::optional<double> error() const;
@@ -72,10 +78,11 @@ struct ReproducedRow {
 /// A line of validation/published.
 struct PublishedFigure {
   ReproducedRow row;
-  std::string band;      ///< as written: factors of what is published, or bounds
-  std::string question;  ///< flags of the command line; empty: code prices it
-  std::string measure;   ///< what of the answer
-  std::string over;      ///< id of the figure whose measure divides this one's
+  std::string band;  ///< as written: factors of what is published, or bounds
+  std::string
+      question;  ///< flags of the command line, of a Range joined by "|"; empty: code prices it
+  std::string measure;  ///< what of the answer
+  std::string over;     ///< id of the figure whose measure divides this one's
 };
 
 /// One paper: its file, and what is predicted so far. Figures are found by their `id`.
