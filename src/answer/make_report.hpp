@@ -50,11 +50,25 @@ enum class FrontShown { No, Yes };
 [[nodiscard]] std::optional<std::string> padding_advice(const Problem& problem,
                                                         const ParallelPlan& plan, Seconds step);
 
-/// The first of the ranked plans under orders that the framework does not run: the fastest that fit
-/// and are faster than the first plan by more than a tie.
-[[nodiscard]] std::vector<BeyondReport> beyond_framework(const PlanEvaluator& evaluator,
-                                                         std::span<const PlanCandidate> ranked);
+/// How far the search for plans beyond the framework goes.
+enum class Beyond : std::uint8_t {
+  None,
+  Nearest,  ///< plans near the first ones of the ranking; one is shown
+  All,      ///< near many of them; the best of each idea is shown
+};
 
+/// Plans near the ranked ones by ideas that the framework does not run, priced as if it did
+/// (ShippedData::framework, NAME+): those that fit, keep what the question decides and beat the
+/// first plan by more than a tie. Gains are over `shown`, the step of plan 1 as tables have it.
+[[nodiscard]] BeyondSearch beyond_framework(const ResolvedQuestion& asked,
+                                            const PlanEvaluator& evaluator,
+                                            std::span<const PlanCandidate> ranked, Seconds shown,
+                                            Beyond how_far);
+
+/// "none; tp 8 in: megatron, nanotron": the shipped frameworks that run the plan as a whole and,
+/// where none does, those that run each of its parts, or of those that `own` does not run.
+[[nodiscard]] std::string runners_of(const Problem& problem, const PlanCandidate& first,
+                                     const Framework* own);
 /// "no program is called any; plan 1 as a whole runs in: none; tp 8 in: megatron, ...": the
 /// shipped frameworks that run the plan, or each of its parts.
 [[nodiscard]] std::string programs_for(const Problem& problem, const PlanCandidate& first);

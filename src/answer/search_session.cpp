@@ -116,12 +116,15 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
         "partial recompute of plans dominated by a fully recomputed plan");
   }
   if (beside == SideQuestions::None) return report;
-  if (request.space.empty() && request.target.empty() && is_open(request, Degree::Schedule) &&
-      !asked.decides_plans() && !stopped_) {
-    ask_aside(report.advice, "orders that the framework does not run",
-              [&] { report.beyond = beyond_framework(evaluator, result.ranked); });
+  const bool has_program = evaluator.problem().framework->has_program;
+  if (request.space.empty() && has_program && !asked.decides_plans() && !stopped_ &&
+      !report.plans.empty()) {
+    const Seconds first = report.plans.front().estimate.step.total();
+    ask_aside(report.advice, "plans that the framework does not run", [&] {
+      report.beyond = beyond_framework(asked, evaluator, result.ranked, first, beyond_);
+    });
   }
-  if (!evaluator.problem().framework->has_program && !result.ranked.empty()) {
+  if (!has_program && !result.ranked.empty()) {
     ask_aside(report.advice, "frameworks for plan 1", [&] {
       report.advice.push_back(programs_for(evaluator.problem(), result.ranked.front()));
     });

@@ -50,6 +50,8 @@ class SearchSession {
                                                   OfVariants which = OfVariants::Fastest);
   /// Reports from here on hold the Pareto front too.
   void show_front() { front_ = FrontShown::Yes; }
+  /// How far reports look for plans that the framework does not run.
+  void look_beyond(Beyond how_far) { beyond_ = how_far; }
   /// Every plan that reports are about goes to a file as well.
   void write_all_to(PlanFile& file) { all_ = &file; }
   /// True when a search had to stop before its end.
@@ -73,6 +75,7 @@ class SearchSession {
   std::function<void(const std::string&)> announce_;
   bool stopped_ = false;
   FrontShown front_ = FrontShown::No;
+  Beyond beyond_ = Beyond::Nearest;
   PlanFile* all_ = nullptr;
 };
 

@@ -147,6 +147,10 @@ void add_search(CLI::App& app, Options& o) {
               space_names());
   add_number(app, "--top", o.top, "plans to show", {1, 10000});
   app.add_flag("--exhaustive", o.exhaustive, "price every plan, prune nothing");
+  CLI::Option* beyond = app.add_flag("--beyond", o.beyond,
+                                     "list plans of every idea that the framework does not run");
+  app.add_flag("--no-beyond", o.no_beyond, "look for no plan that the framework does not run")
+      ->excludes(beyond);
   app.add_flag("--recipes", o.recipes, "list the published plans of this question, priced");
   app.add_flag("--pareto", o.pareto, "show the Pareto front over step time and memory");
   add_typed(app, "FILE", "--all", o.all, "write every priced plan to a .csv or .jsonl file");

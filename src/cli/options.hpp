@@ -66,8 +66,10 @@ struct Options : ProblemRequest {
   std::optional<std::string> memory_limit;
   bool exhaustive = false;
   bool pareto = false;
-  bool recipes = false;  ///< list the published plans of the question
-  std::string all;       ///< file for every priced plan
+  bool beyond = false;     ///< list what the framework does not run
+  bool no_beyond = false;  ///< do not even look for it
+  bool recipes = false;    ///< list the published plans of the question
+  std::string all;         ///< file for every priced plan
   bool quiet = false;
   std::string color = "auto";
 

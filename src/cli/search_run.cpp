@@ -38,6 +38,8 @@ SearchRun::SearchRun(const Options& options)
       format_of(options) == Format::Json) {
     session_.show_front();
   }
+  if (options.beyond) session_.look_beyond(Beyond::All);
+  if (options.no_beyond) session_.look_beyond(Beyond::None);
   if (options.all.empty()) return;
   all_.emplace(options.all, threads_of(options));
   session_.write_all_to(*all_);

@@ -89,8 +89,14 @@ Json to_json(const SearchReport& report) {
   json["admitted"] = std::string(to_text(report.admitted));
   json["faster_tight_plan"] =
       report.faster_tight ? plan_json(report.question, *report.faster_tight) : Json(nullptr);
-  json["beyond_framework"] = array_of(report.beyond, [&](const BeyondReport& beyond) -> Json {
-    return {{"what", beyond.what}, {"plan", plan_json(report.question, beyond.plan)}};
+  json["beyond_framework"] = array_of(report.beyond.plans, [&](const BeyondReport& one) -> Json {
+    return {{"what", one.what},
+            {"gain", one.gain},
+            {"gain_p10", one.least},
+            {"gain_p90", one.most},
+            {"runs_in", one.runs_in},
+            {"command", one.command},
+            {"plan", plan_json(report.question, one.plan)}};
   });
   json["without_features"] = without_json(report.without);
   json["published"] = array_of(report.published, [](const PublishedReport& plan) -> Json {

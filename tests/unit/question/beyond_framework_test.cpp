@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans near the ranked ones that the framework does not run: their price is that of the framework
+// as if it did, and they keep what the question decides.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+#include <variant>
+
+#include "answer/search_session.hpp"
+#include "plansearch/load_problem.hpp"
+
+namespace plansearch {
+namespace {
+
+ProblemRequest request() {
+  ProblemRequest request;
+  request.hardware = "jean-zay-a100";
+  request.model = "llama3-70b";
+  request.framework = "nnscaler";
+  request.gpus = 128;
+  return request;
+}
+
+SearchReport report_of(const ProblemRequest& request, Beyond how_far) {
+  SearchSession session({.top = 3, .misses = 0}, [](const std::string&) {});
+  session.look_beyond(how_far);
+  auto found = session.report(load_problem(request), 128, "", SideQuestions::OfPlans);
+  REQUIRE(std::holds_alternative<SearchReport>(found));
+  return std::get<SearchReport>(std::move(found));
+}
+
+}  // namespace
+
+TEST_SUITE("problem") {
+  TEST_CASE("a plan beyond the framework is priced as if the framework ran it") {
+    const SearchReport report = report_of(request(), Beyond::All);
+    REQUIRE(report.beyond.plans.size() > 1);
+    ProblemRequest wider = request();
+    wider.framework = "nnscaler+";
+    const PlanEvaluator as_if(with_gpus(load_problem(wider), 128));
+    const PlanEvaluator own(with_gpus(load_problem(request()), 128));
+    const Seconds first = report.plans.front().estimate.step.total();
+    double before = 1.0;
+    for (const BeyondReport& beyond : report.beyond.plans) {
+      const PlanDegrees& plan = beyond.plan.plan.degrees;
+      CAPTURE(beyond.command);
+      CHECK(own.obstacle(plan));
+      REQUIRE_FALSE(as_if.obstacle(plan));
+      const auto workspace = PlanEvaluator::make_workspace();
+      const Estimate priced = at_factor(as_if.simulate(*as_if.profile(plan), plan, *workspace),
+                                        as_if.problem().site.factor);
+      CHECK(priced.step.total() == beyond.plan.estimate.step.total());
+      CHECK(beyond.gain == doctest::Approx(1.0 - priced.step.total() / first));
+      CHECK(beyond.gain <= before);  // the fastest first
+      before = beyond.gain;
+      // 80 % of outcomes, by a symmetrical error of the logarithm.
+      CHECK(std::log(1.0 - beyond.least) + std::log(1.0 - beyond.most) ==
+            doctest::Approx(2.0 * std::log(1.0 - beyond.gain)));
+      CHECK(beyond.least < beyond.gain);
+      CHECK(as_if.memory_fit(beyond.plan.estimate.memory.total()) == MemoryFit::Fits);
+    }
+  }
+
+  TEST_CASE("a plan beyond the framework keeps the degrees that are decided") {
+    ProblemRequest decided = request();
+    decided.degrees.pin(Degree::TensorDepth, 1);
+    decided.degrees.pin(Degree::Schedule, static_cast<int>(kDefaultSchedule));
+    for (const BeyondReport& beyond : report_of(decided, Beyond::All).beyond.plans) {
+      CHECK(beyond.plan.plan.degrees.tensor_depth == 1);
+      CHECK(beyond.plan.plan.degrees.schedule == kDefaultSchedule);
+    }
+  }
+
+  TEST_CASE("nothing is looked for where that is asked, and the nearest plan shows alone") {
+    CHECK(report_of(request(), Beyond::None).beyond.tried.empty());
+    const SearchReport nearest = report_of(request(), Beyond::Nearest);
+    CHECK(nearest.beyond.plans.size() == 1);
+    CHECK(nearest.beyond.tried.find("grids") != std::string::npos);
+    ProblemRequest all = request();
+    all.framework = "any";
+    CHECK(report_of(all, Beyond::All).beyond.tried.empty());  // there is nothing beyond it
+  }
+}
+
+}  // namespace plansearch
