@@ -10,6 +10,8 @@
 // Checked by: tests/unit/search/search_space_test.cpp, tests/unit/search/named_spaces_test.cpp
 #include "search/space/degrees_of_freedom.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -220,6 +222,12 @@ SearchSpace all_degrees(const Problem& problem) {
   }
   if (space.dimension(Degree::Recompute).values.size() < 3) {
     space.left_out.push_back("selective recompute (fused attention leaves it nothing to drop)");
+  }
+  const double share = tensor_share(*problem.network);
+  if (share < kLeastTensorShare) {
+    space.dimension(Degree::TensorOut).values = {1};
+    space.left_out.push_back(
+        fmt::format("tensor parallelism (it cuts {:.0f} % of the parameters)", 100.0 * share));
   }
   return space;
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/checked.hpp"
+#include "plan/legality/legality.hpp"
 #include "plan/primitives/offload.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "plan/stages/pipeline_shape.hpp"
@@ -75,8 +76,10 @@ SearchSpace data(const Problem& problem) {
 SearchSpace four_dimensions(const Problem& problem) {
   SearchSpace space = all_degrees(problem);
   take_what_is_listed(problem, space);
-  space.dimension(Degree::TensorIn).values = divisors(problem.gpus);
-  space.dimension(Degree::TensorDepth).values = divisors(problem.gpus);
+  if (tensor_share(*problem.network) >= kLeastTensorShare) {
+    space.dimension(Degree::TensorIn).values = divisors(problem.gpus);
+    space.dimension(Degree::TensorDepth).values = divisors(problem.gpus);
+  }
   space.dimension(Degree::Pieces).values = {1, 2};  // what programs run
   keep_what_runs(problem, space);
   const auto runs = [&](Degree degree) { return space.dimension(degree).values.size() > 1; };

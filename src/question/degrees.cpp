@@ -246,7 +246,24 @@ void check_degrees(const PinnedDegrees& degrees, const DegreeLimits& limits) {
                        : fmt::format("{}; it needs {}", to_text(id, fault), row.needs));
 }
 
+/// A tensor degree leaves networks of convolutions nearly whole on every rank.
+void check_tensor_cuts(const PinnedDegrees& degrees, const Problem& problem) {
+  for (const Degree degree : {Degree::TensorOut, Degree::TensorIn, Degree::TensorDepth}) {
+    const int ranks = degrees.get(degree).value_or(1);
+    if (ranks == 1) continue;
+    const double share = tensor_share(*problem.network);
+    if (share >= kLeastTensorShare) return;
+    throw InputError(
+        {},
+        fmt::format("{} {}: tensor ranks cut {:.0f} % of the parameters of {} and keep the rest "
+                    "whole: its convolutions and norms are not cut",
+                    flag_of(key_of(degree, degrees)), ranks, 100.0 * share, problem.network->name),
+        "--zero 3 shards all parameters over data-parallel ranks");
+  }
+}
+
 void check_degrees_fit(const PinnedDegrees& degrees, const Problem& problem) {
+  check_tensor_cuts(degrees, problem);
   for (const Degree degree : kJudgedAlone) {
     const int value = degrees.get(degree).value_or(1);
     if (value == 1) continue;

@@ -57,6 +57,11 @@ struct BrokenRule {
                                                                const Framework& framework,
                                                                DataType precision = DataType::Bf16);
 
+/// Share of the parameters that tensor ranks cut, of those that are not experts'.
+[[nodiscard]] double tensor_share(const Network& network);
+/// Below it tensor ranks would hold most of the network whole: a degree of them is refused by name.
+inline constexpr double kLeastTensorShare = 0.5;
+
 /// Order in which ZeRO stages are tried by default: none where the framework can do without;
 /// the one that always shards (FSDP) shards all it can.
 inline constexpr std::array kZeroPreference{ZeroStage::None, ZeroStage::Parameters,

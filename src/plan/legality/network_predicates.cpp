@@ -57,6 +57,12 @@ bool whole_features(const Network& network, const Block& block, const Operator& 
   return gate || (inner % multiple == 0 && outer % multiple == 0);
 }
 
+/// Dimensions that tensor ranks cut.
+bool is_cut_by_tensor(DimRole role) {
+  return role == DimRole::Head || role == DimRole::KvHead || role == DimRole::Ffn ||
+         role == DimRole::Vocab;
+}
+
 }  // namespace
 
 std::int64_t smallest_extent(const Network& network, DimRole role) {
@@ -194,3 +200,28 @@ bool fits_blocks(const Network& network, const PlanDegrees& plan, const OperandB
 }
 
 }  // namespace plansearch::legality
+
+namespace plansearch {
+
+double tensor_share(const Network& network) {
+  double all = 0.0;
+  double cut = 0.0;
+  for (const BlockRun& run : network.order) {
+    for (const Parameter& parameter : network.blocks[run.block].parameters) {
+      const auto has = [&](auto&& holds) {
+        return std::ranges::any_of(parameter.dims,
+                                   [&](DimId id) { return holds(network.dimension(id).role); });
+      };
+      if (has([](DimRole role) { return role == DimRole::Expert; })) continue;
+      double elements = static_cast<double>(run.count);
+      for (const DimId id : parameter.dims) {
+        elements *= static_cast<double>(network.dimension(id).extent);
+      }
+      all += elements;
+      if (has(legality::is_cut_by_tensor)) cut += elements;
+    }
+  }
+  return all == 0.0 ? 1.0 : cut / all;
+}
+
+}  // namespace plansearch

@@ -43,6 +43,34 @@ std::vector<std::int64_t> layers_of(const std::variant<StageRuns, Infeasible>& d
 using Counts = std::vector<std::int64_t>;
 
 TEST_SUITE("unit") {
+  TEST_CASE("tensor ranks cut features and heads, no channels; experts do not count") {
+    Network network;
+    network.dimensions = {{"channels", DimRole::Channel, 30},
+                          {"kernel", DimRole::Kernel, 3},
+                          {"hidden", DimRole::Hidden, 10},
+                          {"ffn", DimRole::Ffn, 27},
+                          {"experts", DimRole::Expert, 100}};
+    const auto dims = [](std::initializer_list<int> ids) {
+      std::vector<DimId> all;
+      for (const int id : ids) all.push_back(static_cast<DimId>(id));
+      return all;
+    };
+    Block once;
+    Block thrice;
+    once.parameters.resize(1);
+    once.parameters[0].dims = dims({0, 0, 1});  // 2,700 that stay whole
+    thrice.parameters.resize(2);
+    thrice.parameters[0].dims = dims({2, 3});     // 270 that are cut, three times
+    thrice.parameters[1].dims = dims({4, 2, 3});  // of experts
+    network.blocks = {once, thrice};
+    network.order = {{0, 1}, {1, 3}};
+    CHECK(tensor_share(network) == doctest::Approx(810.0 / 3510.0));
+    network.order = {{0, 1}, {1, 10}};
+    CHECK(tensor_share(network) == doctest::Approx(0.5));
+    network.order = {};
+    CHECK(tensor_share(network) == 1.0);
+  }
+
   TEST_CASE("layers: even, earlier first, inner first") {
     PlanDegrees plan;
     plan.pipeline = 4;
