@@ -68,7 +68,7 @@ struct NearMissReport {
 /// A plan that the framework does not run and that beats plan 1 by more than a tie, priced with the
 /// framework's own software.
 struct BeyondReport {
-  std::string what;   ///< the idea that buys the gain: "grids of tensor axes"
+  std::string what;   ///< the idea that buys the gain: "tensor grids"
   double gain = 0.0;  ///< share of the step of plan 1 that it saves; 80 % of outcomes lie between:
   double least = 0.0, most = 0.0;
   std::string runs_in;  ///< the frameworks that run it, or each of its parts
@@ -79,7 +79,7 @@ struct BeyondReport {
 /// Where the search for plans beyond the framework went: what was found, and the ideas tried.
 struct BeyondSearch {
   std::vector<BeyondReport> plans;  ///< the fastest first, at most one of each idea
-  std::string tried;                ///< "grids of tensor axes, ..."; empty: nothing was
+  std::string tried;                ///< "tensor grids, ..."; empty: nothing was
 };
 
 /// The best plan that does without the features of the framework that plan 1 has.

@@ -107,10 +107,10 @@ std::vector<PlanDegrees> rings(const PlanDegrees& plan, const Framework& /*own*/
 }
 
 constexpr std::array kIdeas{
-    Idea{"orders of pipelines", other_orders},
-    Idea{"grids of tensor axes", grids},
-    Idea{"pieces of micro-batches that take turns", pieces},
-    Idea{"products in steps over rings", rings},
+    Idea{"pipeline orders", other_orders},
+    Idea{"tensor grids", grids},
+    Idea{"micro-batch pieces", pieces},
+    Idea{"ring products", rings},
 };
 
 /// Whether the plan has the degrees that the question decides.

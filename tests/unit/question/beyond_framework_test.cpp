@@ -76,7 +76,7 @@ TEST_SUITE("problem") {
     CHECK(report_of(request(), Beyond::None).beyond.tried.empty());
     const SearchReport nearest = report_of(request(), Beyond::Nearest);
     CHECK(nearest.beyond.plans.size() == 1);
-    CHECK(nearest.beyond.tried.find("grids") != std::string::npos);
+    CHECK(nearest.beyond.tried.find("tensor grids") != std::string::npos);
     ProblemRequest all = request();
     all.framework = "any";
     CHECK(report_of(all, Beyond::All).beyond.tried.empty());  // there is nothing beyond it
