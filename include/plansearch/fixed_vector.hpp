@@ -3,10 +3,10 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <type_traits>
 
 #include "plansearch/error.hpp"
 
@@ -14,9 +14,20 @@ namespace plansearch {
 
 template <typename T, std::size_t N>
 class FixedVector {
+  /// Few bytes are copied whole; of more, only those values that are there are made and copied.
+  static constexpr bool kWhole = sizeof(T) * N <= 256;
+
  public:
-  constexpr FixedVector() = default;
-  constexpr FixedVector(std::initializer_list<T> values) {
+  constexpr FixedVector() requires kWhole : items_{} {}
+  constexpr FixedVector() requires(!kWhole) {}
+  constexpr FixedVector(const FixedVector&) requires kWhole = default;
+  constexpr FixedVector(const FixedVector& other) requires(!kWhole) { take(other); }
+  constexpr FixedVector& operator=(const FixedVector&) requires kWhole = default;
+  constexpr FixedVector& operator=(const FixedVector& other) requires(!kWhole) {
+    take(other);
+    return *this;
+  }
+  constexpr FixedVector(std::initializer_list<T> values) : FixedVector() {
     for (const T& value : values) push_back(value);
   }
 
@@ -24,25 +35,33 @@ class FixedVector {
     PLANSEARCH_CHECK(size_ < N);
     items_[size_++] = value;
   }
-  constexpr void pop_back() { items_[--size_] = T{}; }
-  constexpr void clear() { *this = FixedVector{}; }
+  constexpr void pop_back() { --size_; }
+  constexpr void clear() { size_ = 0; }
 
   [[nodiscard]] constexpr std::size_t size() const { return size_; }
   [[nodiscard]] constexpr bool empty() const { return size_ == 0; }
   [[nodiscard]] constexpr const T& operator[](std::size_t i) const { return items_[i]; }
   [[nodiscard]] constexpr T& operator[](std::size_t i) { return items_[i]; }
   [[nodiscard]] constexpr const T& back() const { return items_[size_ - 1U]; }
-  [[nodiscard]] constexpr const T* begin() const { return items_.data(); }
-  [[nodiscard]] constexpr const T* end() const { return items_.data() + size_; }
-  [[nodiscard]] constexpr T* begin() { return items_.data(); }
-  [[nodiscard]] constexpr T* end() { return items_.data() + size_; }
+  [[nodiscard]] constexpr const T* begin() const { return items_; }
+  [[nodiscard]] constexpr const T* end() const { return items_ + size_; }
+  [[nodiscard]] constexpr T* begin() { return items_; }
+  [[nodiscard]] constexpr T* end() { return items_ + size_; }
 
   friend constexpr bool operator==(const FixedVector& a, const FixedVector& b) {
     return a.size_ == b.size_ && std::equal(a.begin(), a.end(), b.begin());
   }
 
  private:
-  std::array<T, N> items_{};
+  constexpr void take(const FixedVector& other) {
+    std::copy_n(other.items_, other.size_, items_);
+    size_ = other.size_;
+  }
+
+  static_assert(std::is_trivially_destructible_v<T>);
+  union {
+    T items_[N];  // NOLINT: not made before its values are
+  };
   std::uint8_t size_ = 0;
 };
 

@@ -64,7 +64,9 @@ class ShippedData {
   [[nodiscard]] SiteTable sites() const;
 
   /// Plans that were published (recipes/*.yaml), file by file; none where no such folder ships.
-  [[nodiscard]] std::vector<Recipe> recipes() const;
+  [[nodiscard]] std::vector<Recipe> recipes() const { return recipes_naming({}); }
+  /// Those of files in which all of these names stand, however they are spelled.
+  [[nodiscard]] std::vector<Recipe> recipes_naming(const std::vector<std::string>& names) const;
 
   [[nodiscard]] std::vector<ShippedFile> clusters() const;
   [[nodiscard]] std::vector<ShippedFile> models() const;

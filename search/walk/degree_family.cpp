@@ -93,7 +93,7 @@ class FamilyPricer::Worker {
   /// Shared by plans of one micro-batch whose orders join passes, or do not.
   struct Shared {
     Seconds least;
-    Seconds fewer;  ///< the same of those that run fewer layers again
+    std::optional<Seconds> fewer;  ///< the same of those that run fewer layers again; once known
     bool pruned = false;
     std::shared_ptr<const ClassProfile> profile;
   };
@@ -101,6 +101,9 @@ class FamilyPricer::Worker {
   [[nodiscard]] bool joins(const PlanDegrees& plan) const {
     return std::find(joining_.begin(), joining_.end(), plan.schedule) != joining_.end();
   }
+
+  /// Whether its passes hide exchanges of tokens in each other.
+  [[nodiscard]] bool pairs(const PlanDegrees& plan) const { return joins(plan) && plan.expert > 1; }
 
   /// The bound under the best dispatcher of the space, up to the first rung that prunes.
   [[nodiscard]] PlanBound least_of(PlanDegrees plan, ScheduleId schedule) {
@@ -116,32 +119,50 @@ class FamilyPricer::Worker {
     return *least;
   }
 
-  [[nodiscard]] Shared shared_of(const PlanDegrees& batching, const PlanBound& least,
-                                 ScheduleId schedule) {
-    Shared shared{least.step_time, least.step_time, false, {}};
-    if (runs_all_again(batching)) {
-      PlanDegrees none = batching;
-      none.recompute = Recompute::None;
-      shared.fewer = least_of(none, schedule).step_time;
-    }
-    shared.pruned = is_pruned(batching, least, shared.fewer);
+  [[nodiscard]] Shared shared_of(const PlanDegrees& batching, ScheduleId schedule) {
+    const PlanBound least = least_of(batching, schedule);
+    Shared shared{least.step_time, {}, false, {}};
+    shared.pruned = is_pruned(batching, least, fewer_of(batching, shared, schedule));
     return shared;
+  }
+
+  /// Least time of plans like it that run fewer layers again; of others, that of all.
+  Seconds fewer_of(const PlanDegrees& plan, Shared& shared, ScheduleId schedule) {
+    if (!runs_all_again(plan)) return shared.least;
+    if (!shared.fewer) shared.fewer = least_of(keeping_all(plan), schedule).step_time;
+    return *shared.fewer;
+  }
+  Seconds fewer_of(const PlanDegrees& plan, Shared& shared) {
+    return fewer_of(plan, shared, pairs(plan) ? plan.schedule : kDefaultSchedule);
+  }
+  static PlanDegrees keeping_all(PlanDegrees plan) {
+    plan.recompute = Recompute::None;
+    return plan;
+  }
+
+  /// The verdict of degrees alone: no rung above lowers a bound.
+  [[nodiscard]] bool is_pruned_by_degrees(const PlanDegrees& batching) {
+    const PlanBound bound = ladder_.bound(Rung::Degrees, batching);
+    if (!is_pruned(bound)) return false;
+    const PlanBound fewer = ladder_.bound(Rung::Degrees, keeping_all(batching));
+    return is_pruned(batching, bound, fewer.step_time);
+  }
+
+  void prune_micro_batches(const PlanDegrees& batching) {
+    result_.counts.pruned += counter_.below(level_ + 1, batching);
+    ++result_.counts.subtrees;
   }
 
   /// Orders that join passes hide exchanges of tokens, and have a bound of their own.
   void visit_micro_batches(const PlanDegrees& batching) {
     std::array<Shared, 2> shared;
-    const PlanBound plain = least_of(batching, kDefaultSchedule);
-    PlanBound joined = plain;
-    const bool pairs = !joining_.empty() && batching.expert > 1;
-    if (pairs) joined = least_of(batching, joining_.front());
     best_ = {};
-    shared[0] = shared_of(batching, plain, kDefaultSchedule);
-    shared[1] = pairs ? shared_of(batching, joined, joining_.front()) : shared[0];
-    if (shared[0].pruned && shared[1].pruned) {
-      result_.counts.pruned += counter_.below(level_ + 1, batching);
-      ++result_.counts.subtrees;
-      return;
+    if (prunes()) {
+      if (is_pruned_by_degrees(batching)) return prune_micro_batches(batching);
+      shared[0] = shared_of(batching, kDefaultSchedule);
+      const bool other = !joining_.empty() && batching.expert > 1;
+      shared[1] = other ? shared_of(batching, joining_.front()) : shared[0];
+      if (shared[0].pruned && shared[1].pruned) return prune_micro_batches(batching);
     }
     const auto visit_plan = [&](const PlanDegrees& plan) {
       Shared& own = shared[joins(plan) ? 1 : 0];
@@ -174,9 +195,9 @@ class FamilyPricer::Worker {
     if (!shared.profile || several_dispatchers_) {
       PlanBound bound{shared.least, Bytes(0)};
       const auto excludes = [&](const PlanBound& b) {
-        return b.memory > limits_.tight || is_pruned(plan, b, shared.fewer);
+        return b.memory > limits_.tight || (prunes() && is_pruned(plan, b, fewer_of(plan, shared)));
       };
-      if (ladder_.climb(kPlanRungs, plan, bound, excludes)) {
+      if (ladder_.climb(prunes() ? kPlanRungs : kMemoryRungs, plan, bound, excludes)) {
         if (bound.memory > limits_.tight) return refuse_for_memory(plan);
         ++result_.counts.pruned;
         return;
@@ -184,7 +205,8 @@ class FamilyPricer::Worker {
       shared.profile = evaluator_.profile(plan);
       ++result_.counts.classes;
     }
-    if (!price_plan(*shared.profile, plan, limits_.tight, shared.fewer)) refuse_for_memory(plan);
+    const Seconds fewer = fewer_of(plan, shared);
+    if (!price_plan(*shared.profile, plan, limits_.tight, fewer)) refuse_for_memory(plan);
   }
 
   /// No modules where the plan fits without; else the cheapest with which it does, or may. A plan
@@ -203,7 +225,7 @@ class FamilyPricer::Worker {
     if (least > limits_.tight) return refuse_for_memory(open);
     PlanBound bound{shared.least, least};
     const auto excludes = [&](const PlanBound& b) { return is_pruned(b); };
-    if (excludes(bound) || ladder_.climb({Rung::Passes}, plan, bound, excludes)) {
+    if (prunes() && (excludes(bound) || ladder_.climb({Rung::Passes}, plan, bound, excludes))) {
       ++result_.counts.pruned;
       return;
     }
@@ -231,8 +253,8 @@ class FamilyPricer::Worker {
       for (; fit; fit = ladder_.modules_within(plan, limit, fit->place + 1)) {
         plan.modules = fit->modules;
         PlanBound bound{Seconds(0), limit > limits_.fits ? limit : least};
-        if (ladder_.climb({Rung::Passes, Rung::Peak}, plan, bound,
-                          [&](const PlanBound& b) { return is_pruned(b); })) {
+        if (prunes() && ladder_.climb({Rung::Passes, Rung::Peak}, plan, bound,
+                                      [&](const PlanBound& b) { return is_pruned(b); })) {
           ++result_.counts.pruned;
           return;
         }
@@ -293,9 +315,14 @@ class FamilyPricer::Worker {
     return is_pruned(bound) && !may_recompute_less(plan, bound, fewer);
   }
 
+  /// Whether a time can exclude anything: none does before a plan is ranked.
+  [[nodiscard]] bool prunes() const {
+    return pruning_ == Pruning::On && (thresholds_->time || thresholds_->best);
+  }
+
   /// A bound beyond what fits is that of a tight plan, or of plans that all are.
   [[nodiscard]] bool is_pruned(const PlanBound& bound) const {
-    if (pruning_ == Pruning::Off) return false;
+    if (!prunes()) return false;
     return bound.memory > limits_.fits ? thresholds_->exclude_tight(bound.step_time)
                                        : thresholds_->exclude(bound);
   }

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -79,23 +80,29 @@ class MissFinder {
   [[nodiscard]] const Nearest& nearest() const { return nearest_; }
 
  private:
-  /// With the modules that give most back, and the best dispatcher.
-  [[nodiscard]] PlanDegrees settled(PlanDegrees plan) {
-    if (plan.modules == kFewestModules) plan = ladder_.with_least_kept(plan);
-    if (plan.dispatcher != kAnyDispatcher) return plan;
-    return ladder_.with_best_dispatcher(plan);
+  /// With the best dispatcher and the modules that give most back; nothing where memory excludes
+  /// the plan, at first under any modules.
+  [[nodiscard]] std::optional<PlanDegrees> settled(const PlanDegrees& open) {
+    const auto excludes = [&](const PlanBound& b) { return nearest_.excludes(b.memory); };
+    PlanDegrees plan = open;
+    if (plan.dispatcher == kAnyDispatcher) plan = ladder_.with_best_dispatcher(plan);
+    PlanBound bound;
+    if (open.modules == kFewestModules) {
+      if (ladder_.climb(kMemoryRungs, plan, bound, excludes)) return std::nullopt;
+      const DispatcherId dispatcher = plan.dispatcher;
+      plan = ladder_.with_least_kept(open);
+      plan.dispatcher = dispatcher;
+    }
+    if (ladder_.climb({Rung::EndStages, Rung::Peak}, plan, bound, excludes)) return std::nullopt;
+    return plan;
   }
 
   void look_at(const PlanDegrees& open) {
-    const PlanDegrees plan = settled(open);
-    const std::tuple form(plan.chunks, plan.schedule, plan.micro_batches > 1);
+    const std::tuple form(open.chunks, open.schedule, open.micro_batches > 1);
     if (std::find(excluded_.begin(), excluded_.end(), form) != excluded_.end()) return;
-    PlanBound bound;
-    const auto excludes = [&](const PlanBound& b) { return nearest_.excludes(b.memory); };
-    if (ladder_.climb({Rung::EndStages, Rung::Peak}, plan, bound, excludes)) {
-      excluded_.push_back(form);
-      return;
-    }
+    const std::optional<PlanDegrees> found = settled(open);
+    if (!found) return excluded_.push_back(form);
+    const PlanDegrees& plan = *found;
     const auto profile = task_.evaluator.profile(plan);
     const Estimate estimate = task_.evaluator.estimate(*profile, plan, workspace_);
     // A plan of degrees that fits does not answer a question about a space of other plans.

@@ -6,10 +6,14 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <system_error>
 
+#include "base/hash.hpp"
 #include "base/ranges.hpp"
 #include "base/units.hpp"
 #include "exporters/export_plan.hpp"
+#include "io/document/file.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/setting_table.hpp"
@@ -22,10 +26,13 @@
 namespace plansearch {
 namespace {
 
+using Cells = std::vector<std::string>;
+
 struct Listing {
   std::vector<TextColumn> columns;
   std::vector<std::string> keys;  ///< of JSON and CSV, by column
-  std::vector<std::vector<std::string>> rows;
+  std::vector<Cells> rows;
+  std::vector<Cells> (*read)(const ShippedData& data) = nullptr;  ///< rows that come from files
 };
 
 /// Those one would type; the others are how tables of measurements call the machine.
@@ -35,58 +42,71 @@ std::string aliases_text(std::vector<std::string> aliases) {
   return fmt::format("{}", fmt::join(aliases, " "));
 }
 
-Listing list_hardware(const ShippedData& data) {
-  Listing listing{{{"hardware", Align::Left},
-                   {"accelerator", Align::Left},
-                   {"memory"},
-                   {"per node"},
-                   {"in all"},
-                   {"aliases", Align::Left}},
-                  {"name", "accelerator", "memory", "per_node", "accelerators", "aliases"},
-                  {}};
-  for (const ShippedFile& file : data.clusters()) {
+std::vector<Cells> hardware_rows(const ShippedData& data) {
+  return transformed<Cells>(data.clusters(), [&](const ShippedFile& file) {
     const Cluster cluster = data.cluster(file.path.string());
-    listing.rows.push_back({file.name, cluster.accelerator.name,
-                            to_text(cluster.accelerator.memory),
-                            fmt::format("{}", cluster.accelerators_per_node),
-                            fmt::format("{}", cluster.accelerators()), aliases_text(file.aliases)});
-  }
-  return listing;
+    return Cells{file.name,
+                 cluster.accelerator.name,
+                 to_text(cluster.accelerator.memory),
+                 fmt::format("{}", cluster.accelerators_per_node),
+                 fmt::format("{}", cluster.accelerators()),
+                 aliases_text(file.aliases)};
+  });
 }
 
-Listing list_models(const ShippedData& data) {
-  Listing listing{
-      {{"model", Align::Left},
-       {"parameters"},
-       {"layers"},
-       {"hidden"},
-       {"heads"},
-       {"sequence"},
-       {"batch"},
-       {"aliases", Align::Left}},
-      {"name", "parameters", "layers", "hidden", "heads", "seq_len", "batch", "aliases"},
-      {}};
-  for (const ShippedFile& file : data.models()) {
+Listing list_hardware() {
+  return {{{"hardware", Align::Left},
+           {"accelerator", Align::Left},
+           {"memory"},
+           {"per node"},
+           {"in all"},
+           {"aliases", Align::Left}},
+          {"name", "accelerator", "memory", "per_node", "accelerators", "aliases"},
+          {},
+          hardware_rows};
+}
+
+std::vector<Cells> model_rows(const ShippedData& data) {
+  return transformed<Cells>(data.models(), [&](const ShippedFile& file) {
     const ModelDescription model = data.model(file.path.string()).description;
-    listing.rows.push_back(
-        {file.name, fmt::format("{}", parameter_count(build_network(model))),
-         fmt::format("{}", model.layers), fmt::format("{}", model.hidden),
-         fmt::format("{}", model.attention.heads), fmt::format("{}", model.training.seq_len),
-         fmt::format("{}", model.training.global_batch), aliases_text(file.aliases)});
-  }
-  return listing;
+    return Cells{file.name,
+                 fmt::format("{}", parameter_count(build_network(model))),
+                 fmt::format("{}", model.layers),
+                 fmt::format("{}", model.hidden),
+                 fmt::format("{}", model.attention.heads),
+                 fmt::format("{}", model.training.seq_len),
+                 fmt::format("{}", model.training.global_batch),
+                 aliases_text(file.aliases)};
+  });
 }
 
-Listing list_frameworks(const ShippedData& data) {
-  Listing listing{{{"framework", Align::Left}, {"measured", Align::Left}, {"aliases", Align::Left}},
-                  {"name", "validation", "aliases"},
-                  {}};
-  for (const ShippedFile& file : data.frameworks()) {
+Listing list_models() {
+  return {{{"model", Align::Left},
+           {"parameters"},
+           {"layers"},
+           {"hidden"},
+           {"heads"},
+           {"sequence"},
+           {"batch"},
+           {"aliases", Align::Left}},
+          {"name", "parameters", "layers", "hidden", "heads", "seq_len", "batch", "aliases"},
+          {},
+          model_rows};
+}
+
+std::vector<Cells> framework_rows(const ShippedData& data) {
+  return transformed<Cells>(data.frameworks(), [&](const ShippedFile& file) {
     const std::string validation = data.framework(file.path.string()).validation;
-    listing.rows.push_back({file.name, validation.empty() ? "nothing: unvalidated" : validation,
-                            aliases_text(file.aliases)});
-  }
-  return listing;
+    return Cells{file.name, validation.empty() ? "nothing: unvalidated" : validation,
+                 aliases_text(file.aliases)};
+  });
+}
+
+Listing list_frameworks() {
+  return {{{"framework", Align::Left}, {"measured", Align::Left}, {"aliases", Align::Left}},
+          {"name", "validation", "aliases"},
+          {},
+          framework_rows};
 }
 
 std::string chunks_text(const ChunkRange& chunks) {
@@ -221,15 +241,70 @@ struct ListingRow {
 };
 
 constexpr std::array kListings{
-    ListingRow{"hw", [] { return list_hardware(shipped_data()); }},
-    ListingRow{"models", [] { return list_models(shipped_data()); }},
-    ListingRow{"frameworks", [] { return list_frameworks(shipped_data()); }},
+    ListingRow{"hw", list_hardware},
+    ListingRow{"models", list_models},
+    ListingRow{"frameworks", list_frameworks},
     ListingRow{"schedules", list_schedules},
     ListingRow{"spaces", list_spaces},
     ListingRow{"exporters", list_exporters},
     ListingRow{"settings", list_settings},
     ListingRow{"recipes", [] { return list_recipes(shipped_data()); }},
+    ListingRow{"index", nullptr},  // the rows that come from files, as one file: listings.json
 };
+
+/// Hash of the names and bytes of all files that rows come from; empty where one cannot be read.
+std::string digest_of(const std::filesystem::path& directory) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> files;
+  for (const char* folder : {"hardware_profiles", "models", "frameworks"}) {
+    std::error_code error;
+    for (fs::recursive_directory_iterator
+             entry(directory / folder, fs::directory_options::follow_directory_symlink, error),
+         end;
+         !error && entry != end; entry.increment(error)) {
+      if (entry->is_regular_file(error)) files.push_back(entry->path());
+    }
+    if (error) return {};
+  }
+  std::ranges::sort(files);
+  std::uint64_t digest = 0;
+  try {
+    for (const fs::path& file : files) {
+      digest = combine_hashes(digest, content_hash(file.lexically_relative(directory).string()));
+      digest = combine_hashes(digest, content_hash(io::read_file(file)));
+    }
+  } catch (const InputError&) {
+    return {};
+  }
+  return hash_text(digest);
+}
+
+std::string index_text(const ShippedData& data) {
+  nlohmann::ordered_json index{{"digest", digest_of(data.directory())}};
+  for (const ListingRow& row : kListings) {
+    const auto read = row.list != nullptr ? row.list().read : nullptr;
+    if (read != nullptr) index[std::string(row.name)] = read(data);
+  }
+  return index.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+/// Rows as a build has written them beside the data or the program; none once a file has changed.
+std::vector<Cells> indexed_rows(const ShippedData& data, std::string_view listing) {
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  for (const std::filesystem::path& folder : {data.directory(), program}) {
+    const std::filesystem::path file = folder / "listings.json";
+    if (!std::filesystem::is_regular_file(file, error)) continue;
+    try {
+      const auto index = nlohmann::json::parse(io::read_file(file));
+      const std::string digest = index.at("digest");
+      if (!digest.empty() && digest == digest_of(data.directory())) return index.at(listing);
+    } catch (const InputError&) {  // the files themselves say it all
+    } catch (const nlohmann::json::exception&) {
+    }
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -240,7 +315,16 @@ std::vector<std::string> listing_names() {
 std::string list_shipped(std::string_view what, Format format, int columns) {
   const auto row = std::ranges::find(kListings, what, &ListingRow::name);
   PLANSEARCH_CHECK(row != kListings.end());
-  const Listing listing = row->list();
+  if (row->list == nullptr) return index_text(shipped_data());
+  Listing listing = row->list();
+  if (listing.read != nullptr) {
+    const ShippedData data = shipped_data();
+    listing.rows = indexed_rows(data, what);
+    const auto whole = [&](const Cells& row) { return row.size() == listing.keys.size(); };
+    if (listing.rows.empty() || !std::ranges::all_of(listing.rows, whole)) {
+      listing.rows = listing.read(data);
+    }
+  }
   auto items = nlohmann::ordered_json::array();
   TextTable table(listing.columns);
   for (const auto& cells : listing.rows) {

@@ -114,7 +114,8 @@ void decorate(SearchAnswer& answer, SearchSession& session, const std::string& v
                       [&] { report.without = without_features(asked, report, session); });
   }
   if (!session.stopped()) {
-    report.published = published_plans(shipped_data().recipes(), asked, report);
+    const std::vector<std::string> names{asked.problem.model->name, asked.problem.cluster->name};
+    report.published = published_plans(shipped_data().recipes_naming(names), asked, report);
   }
   if (!found || answer.ladder || asked.request.framework.empty()) return;
   if (auto how = command_to_run(asked, priced_plan(asked, report), version)) {

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -288,13 +290,20 @@ ProblemFiles QuestionFiles::of(const ProblemRequest& request) {
                                      request.target, request.set.value_or("")};
   {
     const std::lock_guard lock(mutex_);
-    if (const auto found = known_.find(key); found != known_.end()) return found->second;
+    if (const auto found = known_.find(key); found != known_.end()) return found->second();
   }
-  const ProblemFiles files = read_problem_files(request);
-  const std::lock_guard lock(mutex_);
-  if (known_.size() == kMost) known_.clear();
-  known_.emplace(key, files);
-  return files;
+  std::function<ProblemFiles()> files;
+  try {
+    files = [read = read_problem_files(request)] { return read; };
+  } catch (const InputError&) {
+    files = [error = std::current_exception()]() -> ProblemFiles { std::rethrow_exception(error); };
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (known_.size() == kMost) known_.clear();
+    known_.emplace(key, files);
+  }
+  return files();
 }
 
 Json answer_row(const io::TableQuestion& question, const ProblemRequest& common, std::size_t number,

@@ -66,7 +66,7 @@ class QuestionFiles {
  private:
   SwitchPriors priors_;
   std::mutex mutex_;
-  std::map<std::vector<std::string>, ProblemFiles> known_;
+  std::map<std::vector<std::string>, std::function<ProblemFiles()>> known_;  ///< or what is wrong
 };
 
 /// One row: the question, what became of it ("plan", "no plan", "does not fit", "refused") and why,

@@ -10,7 +10,9 @@
 #include <system_error>
 #include <utility>
 
+#include "base/names.hpp"
 #include "base/overrides.hpp"
+#include "io/document/file.hpp"
 #include "io/framework/framework_reader.hpp"
 #include "io/hardware/profile_reader.hpp"
 #include "io/model/model_reader.hpp"
@@ -151,9 +153,15 @@ SiteTable ShippedData::sites() const {
                    [&] { return io::read_sites(directory_ / "validation" / "sites.yaml"); });
 }
 
-std::vector<Recipe> ShippedData::recipes() const {
+std::vector<Recipe> ShippedData::recipes_naming(const std::vector<std::string>& names) const {
   std::vector<Recipe> recipes;
   for (const fs::path& file : yaml_files(directory_ / "recipes")) {
+    const std::string text = canonical_name(io::read_file(file));
+    const bool escapes = text.find('\\') != std::string::npos;
+    const bool named = std::ranges::all_of(names, [&](const std::string& name) {
+      return text.find(canonical_name(name)) != std::string::npos;
+    });
+    if (!named && !escapes) continue;
     for (Recipe& recipe : with_page("docs/mixtures.md", [&] { return io::read_recipes(file); })) {
       recipes.push_back(std::move(recipe));
     }

@@ -2051,6 +2051,30 @@ class Lists(Case):
             self.assertIn(name, [row["name"] for row in rows])
             self.assertEqual(len(json.loads(self.succeed("list", what, "--format", "json"))), len(rows))
 
+    def test_index(self):
+        """Rows come from listings.json while no file has changed, and from the files afterwards."""
+        for folder in ("hardware_profiles", "models", "frameworks"):
+            shutil.copytree(SOURCE / folder, self.directory / folder)
+        env = {"PLANSEARCH_DATA": str(self.directory)}
+        listed = lambda what: run("list", what, env=env).stdout
+        known = {what: listed(what) for what in ("hw", "models", "frameworks")}
+        index = self.directory / "listings.json"
+        self.assertEqual(run("list", "index", "--out", str(index), env=env).returncode, 0)
+        for what, rows in known.items():
+            self.assertEqual(listed(what), rows)
+        written = index.read_text()
+        index.write_text(written.replace('"gpt2-xl"', '"from-the-index"'))
+        self.assertIn("from-the-index", listed("models"))
+        for broken in ("", "[]", "{", '{"digest": 1}', written[:-40], written.replace('["gpt2-xl"', '[1'), written.replace('["gpt2-xl"', '["a","b"')):
+            index.write_text(broken)
+            self.assertEqual(listed("models"), known["models"])
+        index.write_text(written)
+        model = self.directory / "models" / "gpt2-xl.yaml"
+        model.write_text(model.read_text().replace("global_batch: 512", "global_batch: 513"))
+        self.assertNotEqual(listed("models"), known["models"])
+        shutil.copy(model, self.directory / "models" / "a-new-one.yaml")
+        self.assertIn("a-new-one", listed("models"))
+
     def test_completion(self):
         for shell in ("bash", "zsh", "fish"):
             script = self.succeed("completion", shell)

@@ -78,12 +78,12 @@ struct EarlyPlacement {
   std::shared_ptr<const PlacedNetwork> placed;
 };
 
-/// The waits of a micro-batch under each dispatcher that searches try, in their order.
+/// The waits of pieces under each dispatcher that searches try, in their order.
 struct TriedWaits {
   std::uint64_t context = 0;                    ///< of whose constants; 0: none
   std::shared_ptr<const PlacedNetwork> placed;  ///< under the framework's own dispatcher
-  Piece piece;
-  std::vector<BlockWaits> waits;
+  std::vector<Piece> pieces;
+  std::vector<BlockWaits> waits;  ///< dispatcher by dispatcher, piece after piece
 };
 
 /// Everything the states of a class depend on; equal keys have equal states. The number of

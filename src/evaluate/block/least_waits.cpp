@@ -88,7 +88,7 @@ BlockWaits least_waits(const PricingContext& context, const PlacedNetwork& place
                        std::size_t block, const RepeatedShares& repeated, Piece piece,
                        DispatcherId dispatcher) {
   const SelectiveRecompute& selective = context.problem.framework->selective;
-  const double fullest = fullest_rank(*context.problem.network, placed.mesh, piece.sequences);
+  std::optional<double> fullest;  // of exchanges of tokens alone
   BlockWaits waits;
   QueueTimes queues;
   std::optional<AxisSet> behind;  // messages over other axes may travel at the same time
@@ -98,8 +98,12 @@ BlockWaits least_waits(const PricingContext& context, const PlacedNetwork& place
     const bool waited = is_waited_for(rule, c) || is_used_next(c, piece);
     const bool late = !waited && is_behind(c, piece) && behind.value_or(c.axes) == c.axes;
     if (!waited && !late && !rule.joined) continue;
-    const PhaseMessage priced = price_message(
-        context, placed.mesh, c, message.elements(piece.sequences), fullest, dispatcher);
+    if (!fullest && exchanges_tokens(c)) {
+      fullest = fullest_rank(*context.problem.network, placed.mesh, piece.sequences);
+    }
+    const PhaseMessage priced =
+        price_message(context, placed.mesh, c, message.elements(piece.sequences),
+                      fullest.value_or(1.0), dispatcher);
     const Seconds time = exposed(context, priced);
     if (late) {
       behind = c.axes;

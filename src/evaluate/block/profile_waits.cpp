@@ -47,6 +47,7 @@ std::shared_ptr<const NetworkWaits> ProfileMaker::waits(
     const std::vector<RepeatedShares>& shares = repeated(0);
     auto made = std::make_shared<NetworkWaits>();
     made->placed = placed;
+    made->blocks.reserve(placed->blocks().size());
     for (std::size_t b = 0; b < placed->blocks().size(); ++b) {
       const PlacedBlock& own = placed->blocks()[b];
       const RepeatedShares& again = own.pieces ? own.pieces->repeated : shares[b];

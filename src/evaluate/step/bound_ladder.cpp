@@ -32,6 +32,12 @@ PlanDegrees keeping_all(PlanDegrees plan) {
   return plan;
 }
 
+/// Where the dispatcher is open: under the framework's own.
+PlanDegrees under_own(PlanDegrees plan) {
+  if (plan.dispatcher == kAnyDispatcher) plan.dispatcher = kOwnDispatcher;
+  return plan;
+}
+
 /// The fields that a placement does not depend on, set to one value.
 PlanDegrees placement_degrees(const PlanDegrees& asked, const Framework& framework) {
   PlanDegrees plan = keeping_all(without_order(asked));
@@ -146,15 +152,21 @@ PlanBound windowless_bound(const PlanEvaluator& evaluator, const ParallelPlan& p
 
 void BoundLadder::raise(Rung rung, const PlanDegrees& plan, PlanBound& bound) {
   switch (rung) {
-    case Rung::Placement:
-      bound.step_time = least_time(plan, views_.grid.work(plan));
-      bound.memory = views_.grid.memory(plan, own_placement(plan).statics);
+    case Rung::Degrees:
+      bound = views_.grid.of(plan, unplaced(under_own(plan)).statics);
       return;
-    case Rung::Kernels:
-      bound.step_time =
-          least_time(plan, *views_.profiles.network_work(own_placement(plan).placed,
-                                                         plan.micro_batch / plan.pieces));
+    case Rung::Placement: {
+      const EarlyPlacement& own = placement(under_own(plan));
+      bound.memory = views_.grid.memory(plan, own.statics);
+      bound.step_time = least_time(plan, views_.grid.work(plan), own.placed);
       return;
+    }
+    case Rung::Kernels: {
+      const auto& own = placement(under_own(plan)).placed;
+      const auto work = views_.profiles.network_work(own, plan.micro_batch / plan.pieces);
+      bound.step_time = least_time(plan, *work, own);
+      return;
+    }
     case Rung::EndStages:
       bound.memory = plan.modules == kFewestModules ? module_memory(plan) : end_memory(plan);
       return;
@@ -246,25 +258,26 @@ Seconds BoundLadder::pass_time(const PlanDegrees& plan) {
   return time;
 }
 
-const EarlyPlacement& BoundLadder::placement(const PlanDegrees& plan) {
+/// States by degrees; what is placed where is known only if it was asked for.
+EarlyPlacement& BoundLadder::unplaced(const PlanDegrees& plan) {
   const PlanDegrees degrees = placement_degrees(plan, *views_.problem.framework);
   const bool own = degrees.dispatcher == kOwnDispatcher;
   EarlyPlacement& known = own ? workspace_.placement : workspace_.dispatched;
   if (known.context == views_.context.id && known.degrees == degrees) return known;
-  const DeviceMesh where = views_.mesh(plan);
-  known = {views_.context.id, degrees, views_.statics(plan, where),
-           views_.profiles.placed(plan, where, views_.placements(plan))};
+  known = {views_.context.id, degrees, views_.statics(plan, views_.mesh(plan)), nullptr};
   return known;
 }
 
-/// Where the dispatcher is open: under the framework's own.
-const EarlyPlacement& BoundLadder::own_placement(PlanDegrees plan) {
-  if (plan.dispatcher == kAnyDispatcher) plan.dispatcher = kOwnDispatcher;
-  return placement(plan);
+const EarlyPlacement& BoundLadder::placement(const PlanDegrees& plan) {
+  EarlyPlacement& known = unplaced(plan);
+  if (known.placed) return known;
+  known.placed = views_.profiles.placed(plan, views_.mesh(plan), views_.placements(plan));
+  return known;
 }
 
 /// The time of a piece with this work, under the plan's dispatcher or any that is tried.
-Seconds BoundLadder::least_time(const PlanDegrees& plan, const NetworkWork& work) {
+Seconds BoundLadder::least_time(const PlanDegrees& plan, const NetworkWork& work,
+                                const std::shared_ptr<const PlacedNetwork>& own) {
   const ProfileMaker& profiles = views_.profiles;
   const bool joined = profiles.joins(plan.schedule);
   const auto time = [&](const BlockWaits& waits) {
@@ -272,28 +285,37 @@ Seconds BoundLadder::least_time(const PlanDegrees& plan, const NetworkWork& work
                   : views_.grid.step_time(plan, work, waits);
   };
   if (plan.dispatcher != kAnyDispatcher) {
-    return time(profiles.least_waits(placement(plan).placed, piece_of(plan), plan.dispatcher));
+    return time(profiles.least_waits(own, piece_of(plan), plan.dispatcher));
   }
-  const std::vector<BlockWaits>& tried = tried_waits(plan);
+  const std::span<const BlockWaits> tried = tried_waits(plan, own);
   Seconds least = time(tried.front());
   for (const BlockWaits& waits : tried) least = std::min(least, time(waits));
   return least;
 }
 
-const std::vector<BlockWaits>& BoundLadder::tried_waits(PlanDegrees plan) {
+/// `own`: the placement under the framework's own dispatcher. Until other waits are asked for.
+std::span<const BlockWaits> BoundLadder::tried_waits(
+    PlanDegrees plan, const std::shared_ptr<const PlacedNetwork>& own) {
   TriedWaits& known = workspace_.tried;
+  if (known.context != views_.context.id || known.placed != own) {
+    known.context = views_.context.id;
+    known.placed = own;
+    known.pieces.clear();
+    known.waits.clear();
+  }
   const Piece piece = piece_of(plan);
-  plan.dispatcher = kOwnDispatcher;
-  const auto& own = placement(plan).placed;
-  if (known.context == views_.context.id && known.placed == own && known.piece == piece) {
-    return known.waits;
+  const std::vector<DispatcherId>& tried = views_.profiles.tried();
+  const auto at = std::ranges::find(known.pieces, piece) - known.pieces.begin();
+  const std::size_t first = static_cast<std::size_t>(at) * tried.size();
+  if (first == known.waits.size()) {
+    known.pieces.push_back(piece);
+    for (const DispatcherId id : tried) {
+      plan.dispatcher = placed_dispatcher(*views_.problem.framework, id);
+      const auto& placed = plan.dispatcher == kOwnDispatcher ? own : placement(plan).placed;
+      known.waits.push_back(views_.profiles.least_waits(placed, piece, id));
+    }
   }
-  known = {views_.context.id, own, piece, {}};
-  for (const DispatcherId id : views_.profiles.tried()) {
-    plan.dispatcher = id;
-    known.waits.push_back(views_.profiles.least_waits(placement(plan).placed, piece, id));
-  }
-  return known.waits;
+  return std::span(known.waits).subspan(first, tried.size());
 }
 
 void BoundLadder::fill_memory(const PlanDegrees& plan) {
@@ -309,7 +331,8 @@ void BoundLadder::fill_memory(const PlanDegrees& plan) {
 PlanDegrees BoundLadder::with_best_dispatcher(PlanDegrees plan) {
   const ProfileMaker& profiles = views_.profiles;
   const bool joined = profiles.joins(plan.schedule);
-  const std::vector<BlockWaits>& tried = tried_waits(plan);
+  plan.dispatcher = kOwnDispatcher;
+  const std::span<const BlockWaits> tried = tried_waits(plan, placement(plan).placed);
   std::optional<Seconds> least;
   for (std::size_t i = 0; i < tried.size(); ++i) {
     const BlockWaits& waits = tried[i];

@@ -5,8 +5,9 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <optional>
-#include <vector>
+#include <span>
 
 #include "evaluate/step/plan_views.hpp"
 
@@ -25,6 +26,7 @@ namespace plansearch {
 enum class Rung : std::uint8_t {
   // Bounds of a micro-batch whose chunks and schedule are open: they hold for all schedules that
   // join passes if the plan's own does, or that do not; with kAnyDispatcher, for any dispatcher.
+  Degrees,    ///< time and memory by degrees alone, of any schedule and dispatcher
   Placement,  ///< time and memory by degrees, and the messages that its placement waits for at once
   Kernels,    ///< time, with the kernels of the placement
   // Bounds of a legal plan.
@@ -34,6 +36,7 @@ enum class Rung : std::uint8_t {
 };
 inline constexpr std::initializer_list<Rung> kMicroBatchRungs{Rung::Placement, Rung::Kernels};
 inline constexpr std::initializer_list<Rung> kPlanRungs{Rung::EndStages, Rung::Passes};
+inline constexpr std::initializer_list<Rung> kMemoryRungs{Rung::EndStages};
 
 /// A set of modules with which a plan has room, and its place among the sets that are tried.
 struct ModuleFit {
@@ -84,10 +87,12 @@ class BoundLadder {
   [[nodiscard]] Seconds pass_time(const PlanDegrees& plan);
   [[nodiscard]] Bytes end_memory(const PlanDegrees& plan);
   [[nodiscard]] Bytes module_memory(const PlanDegrees& plan);
+  EarlyPlacement& unplaced(const PlanDegrees& plan);
   const EarlyPlacement& placement(const PlanDegrees& plan);
-  const EarlyPlacement& own_placement(PlanDegrees plan);
-  [[nodiscard]] Seconds least_time(const PlanDegrees& plan, const NetworkWork& work);
-  const std::vector<BlockWaits>& tried_waits(PlanDegrees plan);
+  [[nodiscard]] Seconds least_time(const PlanDegrees& plan, const NetworkWork& work,
+                                   const std::shared_ptr<const PlacedNetwork>& own);
+  std::span<const BlockWaits> tried_waits(PlanDegrees plan,
+                                          const std::shared_ptr<const PlacedNetwork>& own);
   void fill_memory(const PlanDegrees& plan);
   template <typename Change, typename Visit>
   auto with_saved(const PlanDegrees& plan, Change change, Visit visit);

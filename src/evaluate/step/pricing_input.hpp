@@ -160,7 +160,7 @@ struct EvaluationWorkspace {
   std::unique_ptr<WindowedStep, WindowedStepDeleter> windowed;  ///< of the plan priced last
   EarlyPlacement placement;   ///< of the plan that was asked for last
   EarlyPlacement dispatched;  ///< the same, of plans that name a dispatcher with another path
-  TriedWaits tried;           ///< of the micro-batch that was asked for last
+  TriedWaits tried;           ///< of the placement that was asked for last
   EarlyProfile early;         ///< of the class that was asked for last
 };
 

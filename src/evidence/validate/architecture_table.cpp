@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include "base/names.hpp"
@@ -68,10 +69,11 @@ void read_facts(const Node& node, ArchitectureEntry& entry) {
   if (const auto reason = node.find("inexpressible")) entry.inexpressible = reason->text();
 }
 
+/// Canonical ones.
 std::vector<std::string> words(const Node& node, std::string_view key) {
   std::vector<std::string> list;
   if (const auto found = node.find(key)) {
-    for (const Node& item : found->items()) list.push_back(item.text());
+    for (const Node& item : found->items()) list.push_back(canonical_name(item.text()));
   }
   return list;
 }
@@ -129,9 +131,14 @@ MemoryRank read_memory_figure(const Node& node) {
   return one_of(kReporters)(node.at("stage"));
 }
 
-bool contains(std::string_view text, std::string_view part) {
-  return canonical_name(text).find(canonical_name(part)) != std::string::npos;
-}
+/// Texts of a row in which entries look for their words, canonical.
+struct RowTexts {
+  explicit RowTexts(const RunRecord& run)
+      : label(canonical_name(run.model)),
+        all{label, canonical_name(run.cell("source")), canonical_name(run.cell("schedule"))} {}
+  std::string label;
+  std::array<std::string, 3> all;
+};
 
 /// The sizes that both the row and a model file state.
 bool same_sizes(const RunRecord& run, const ModelDescription& model) {
@@ -144,19 +151,21 @@ bool same_sizes(const RunRecord& run, const ModelDescription& model) {
          run.expert_width == model.moe->expert_width;
 }
 
-bool holds(const ArchitectureEntry& entry, const RunRecord& run) {
+bool holds(const ArchitectureEntry& entry, const RunRecord& run, const RowTexts& texts) {
   for (const auto& [column, values] : entry.columns) {
     if (std::ranges::find(values, run.cell(column)) == values.end()) return false;
   }
   const auto in_text = [&](const std::string& part) {
-    return contains(run.model, part) || contains(run.cell("source"), part) ||
-           contains(run.cell("schedule"), part);
+    return std::ranges::any_of(
+        texts.all, [&](const std::string& text) { return text.find(part) != std::string::npos; });
   };
   if (!entry.text_has.empty() &&
       std::none_of(entry.text_has.begin(), entry.text_has.end(), in_text)) {
     return false;
   }
-  const auto in_label = [&](const std::string& part) { return contains(run.model, part); };
+  const auto in_label = [&](const std::string& part) {
+    return texts.label.find(part) != std::string::npos;
+  };
   if (!entry.label_has.empty() && std::ranges::none_of(entry.label_has, in_label)) return false;
   if (std::ranges::any_of(entry.label_lacks, in_label)) return false;
   return !entry.like || same_sizes(run, *entry.like);
@@ -200,8 +209,9 @@ std::string ArchitectureTable::cell(const RunRecord& run, const std::string& col
 
 std::vector<const ArchitectureEntry*> ArchitectureTable::matching(const RunRecord& run) const {
   std::vector<const ArchitectureEntry*> found;
+  const RowTexts texts(run);
   for (const ArchitectureEntry& entry : entries) {
-    if (holds(entry, run)) found.push_back(&entry);
+    if (holds(entry, run, texts)) found.push_back(&entry);
   }
   return found;
 }
