@@ -54,8 +54,8 @@ unsigned byte_at(std::string_view text, std::size_t at) {
 }
 
 /// Bytes of the control character there: of ASCII, U+0080 to U+009F in UTF-8, or one that turns the
-/// direction of what follows (U+202A to U+202E, U+2066 to U+2069), or a byte that is no UTF-8. 0:
-/// none.
+/// direction of what follows (U+202A to U+202E, U+2066 to U+2069), or a byte outside of UTF-8.
+/// 0: none.
 std::size_t control_length(std::string_view text, std::size_t at) {
   const unsigned byte = byte_at(text, at);
   if (byte < 0x20 || byte == 0x7F) return 1;

@@ -85,7 +85,8 @@ TEST_SUITE("unit") {
     CHECK(find_control("ab\x1b") == 2);
     // Bytes that are no UTF-8: continued without a beginning, overlong, half of a pair, too large, cut.
     CHECK(find_control("a\x80") == 1);
-    for (const char* text : {"\xC0\xAF", "\xE0\x80\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xE2\x82"})
+    for (const char* text :
+         {"\xC0\xAF", "\xE0\x80\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xE2\x82"})
       CHECK(find_control(text) == 0);
     CHECK(find_control("\xED\x9F\xBF \xEE\x80\x80 \xF4\x8F\xBF\xBF") == std::string_view::npos);
   }
