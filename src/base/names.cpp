@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/utf8.hpp"
+
 namespace plansearch {
 namespace {
 
@@ -52,10 +54,12 @@ unsigned byte_at(std::string_view text, std::size_t at) {
 }
 
 /// Bytes of the control character there: of ASCII, U+0080 to U+009F in UTF-8, or one that turns the
-/// direction of what follows (U+202A to U+202E, U+2066 to U+2069). 0: none.
+/// direction of what follows (U+202A to U+202E, U+2066 to U+2069), or a byte outside of UTF-8.
+/// 0: none.
 std::size_t control_length(std::string_view text, std::size_t at) {
   const unsigned byte = byte_at(text, at);
   if (byte < 0x20 || byte == 0x7F) return 1;
+  if (byte >= 0x80 && utf8_length(text.substr(at)) == 0) return 1;
   const unsigned next = byte_at(text, at + 1);
   if (byte == 0xC2) return next >= 0x80 && next < 0xA0 ? 2 : 0;
   if (byte != 0xE2) return 0;
@@ -75,8 +79,9 @@ std::string escaped(std::string_view text) {
     const std::size_t control = control_length(text, i);
     for (std::size_t k = 0; k < control; ++k)
       shown += fmt::format("\\x{:02x}", byte_at(text, i + k));
-    if (control == 0) shown += text[i];
-    i += control > 0 ? control : 1;
+    const std::size_t length = control > 0 ? control : utf8_length(text.substr(i));
+    if (control == 0) shown += text.substr(i, length);
+    i += length;
   }
   return shown;
 }
@@ -169,6 +174,7 @@ std::size_t find_control(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const bool blank = text[i] == '\t' || text[i] == '\n' || text[i] == '\r';
     if (!blank && control_length(text, i) > 0) return i;
+    i += utf8_length(text.substr(i)) - 1;
   }
   return std::string_view::npos;
 }

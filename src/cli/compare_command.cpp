@@ -40,7 +40,7 @@ int run_capacity(const Options& options) {
   run.conclude_all(options);
   output.write(render_capacity(report, format_of(options), columns_of(options)));
   const std::string missed = unmet(report);
-  if (!missed.empty()) print_note(missed, options);
+  if (!missed.empty() && !run.stopped()) print_note(missed, options);
   return exit_code_after(run, options, code_of(missed.empty(), run.stopped()));
 }
 

@@ -242,6 +242,19 @@ Exported export_plan(const Exporter& exporter, const ExportRequest& request, Lau
           notes};
 }
 
+std::string exported_title(std::string_view text) {
+  // As header_of writes it, behind a mark of comments or in the quotes of JSON.
+  constexpr std::string_view kFirst = "plansearch ", kPlan = ", plan ", kTitle = ": ";
+  for (auto at = text.find(kFirst); at != text.npos; at = text.find(kFirst, at)) {
+    const std::string_view line = text.substr(at, text.find_first_of("\"\r\n", at) - at);
+    at += line.size();
+    const auto plan = line.find(kPlan);
+    const auto title = line.find(kTitle, std::min(plan, line.size()));
+    if (title != line.npos) return std::string(line.substr(title + kTitle.size()));
+  }
+  return {};
+}
+
 Settings said_by_keys(const Exporter& exporter, const ExportRequest& request) {
   Settings said;
   for (const Document& document : exporter.documents) {

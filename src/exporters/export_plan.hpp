@@ -40,6 +40,9 @@ struct Exported {
 [[nodiscard]] Exported export_plan(const Exporter& exporter, const ExportRequest& request,
                                    Launcher launcher);
 
+/// The title of the target whose export a text is, from its header; empty for any other text.
+[[nodiscard]] std::string exported_title(std::string_view text);
+
 /// The name and value of each key that is written.
 [[nodiscard]] Entries entries_of(const Document& document, const ExportRequest& request);
 

@@ -45,6 +45,9 @@ struct Key {
   bool is_path = false;                                ///< of which the last part alone is read
 };
 
+/// Hydra's "+key=value" adds a key that its own file lacks.
+[[nodiscard]] std::string_view without_plus(std::string_view name);
+
 /// Read together with others, when the whole file is known (`settle`).
 inline void together(Reading& /*reading*/, const Value& /*value*/) {}
 

@@ -132,6 +132,10 @@ void settle_flags_of_overlap(Reading& r) {
   const PlanDegrees& d = r.degrees;
   const bool ranks = d.data * d.context > 1;
   const auto absent = [&](const char* fact) { return !r.on(fact); };
+  if (!ranks) {  // their flags are about messages that do not exist
+    r.hides.at(static_cast<std::size_t>(Overlap::GradientReduction)).reset();
+    r.hides.at(static_cast<std::size_t>(Overlap::ParameterGather)).reset();
+  }
   if (ranks && absent("overlap grad")) r.hide(Overlap::GradientReduction, false);
   if (ranks && d.zero != ZeroStage::None && absent("gathers_hidden"))
     r.hide(Overlap::ParameterGather, false);

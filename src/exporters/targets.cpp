@@ -118,11 +118,15 @@ std::vector<const Exporter*> Targets::all() const {
   return transformed(names(), [&](const std::string& name) { return find(name); });
 }
 
+std::string_view without_plus(std::string_view name) {
+  return name.substr(std::min(name.find_first_not_of('+'), name.size()));
+}
+
 bool Targets::has_key(std::string_view name) const {
   for (const Exporter* exporter : all()) {
     for (const Document& document : exporter->documents) {
       for (const Key& key : document.keys)
-        if (key.name == name) return true;
+        if (without_plus(key.name) == without_plus(name)) return true;
     }
   }
   return false;

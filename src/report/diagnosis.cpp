@@ -192,7 +192,9 @@ std::string render_diagnosis(const DiagnosisReport& report, Format format, int c
   document["plan"] = plan_json(report.question, report.plan);
   document["causes"] = causes;
   if (report.profile) document["profile"] = profile_json(*report.profile);
-  return render_answer({document, causes}, format, [&] { return table_text(report, columns); });
+  // Lines are the causes.
+  return render_answer({format == Format::Json ? document : causes}, format,
+                       [&] { return table_text(report, columns); });
 }
 
 }  // namespace plansearch

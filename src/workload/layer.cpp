@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/names.hpp"
 #include "plansearch/error.hpp"
 #include "workload/block_builder.hpp"
 
@@ -159,14 +160,7 @@ TensorId add_residual(BlockBuilder& block, const Stack& stack, const std::string
 }
 
 std::vector<std::string> mixers_of(const std::string& word) {
-  std::vector<std::string> names;
-  std::size_t start = 0;
-  while (start <= word.size()) {
-    const std::size_t plus = std::min(word.find('+', start), word.size());
-    names.push_back(word.substr(start, plus - start));
-    start = plus + 1;
-  }
-  return names;
+  return split(word, "+");
 }
 
 const AttentionDescription* attention_called(const ModelDescription& model,

@@ -24,6 +24,10 @@ def model(old, new):
     return ("--hw perlmutter --gpus 8 --model FILE", "models/gpt2-xl.yaml", old, new)
 
 
+def hybrid(old, new):
+    return ("show model FILE", "models/falcon-h1-0.5b.yaml", old, new)
+
+
 def framework(old, new):
     return (QUESTION + " --framework FILE", "frameworks/megatron.yaml", old, new)
 
@@ -69,6 +73,9 @@ CASES = [
     (model("tied: true", "tied: maybe"), 2, ["neither true nor false"]),
     (model("activation: gelu", "activation: gelu9"), 2, ["unknown value 'gelu9'", "gelu"]),
     (model("schema: plansearch/model/v1", "schema: plansearch/model/v9"), 2, ["write schema"]),
+    (hybrid("[attention+mamba]", "[null]"), 2, ["layer_mixers[0]: expected a text"]),
+    (hybrid("[attention+mamba]", "[mamba+]"), 2, ["there is no part ''", "known: attention, mamba"]),
+    (hybrid("[attention+mamba]", "[none+mamba]"), 2, ["there is no part 'none'", "known: attention, mamba"]),
     # Frameworks.
     (framework("sigma: 0.", "sigma: 10000000000.  #"), 2, ["above the limit 10000"]),
     (framework("sigma: 0.05", "sigma: 5000"), 2, ["no finite plans[0].step_time_p90_s"]),

@@ -2659,6 +2659,16 @@ class Markdown(Case):
         ["list", "hw"],
     )
 
+    def test_rows_for_programs(self):
+        """The same answers as lines of JSON and of CSV."""
+        for command in self.COMMANDS:
+            with self.subTest(command=command):
+                lines = [json.loads(line) for line in self.succeed(*command, "--format", "jsonl").splitlines()]
+                rows = list(csv.DictReader(io.StringIO(self.succeed(*command, "--format", "csv"))))
+                self.assertEqual(len(rows), len(lines))
+                self.assertTrue(rows)
+                self.assertFalse([row for row in rows if None in row or None in row.values()])
+
     @staticmethod
     def tables(text):
         """[[cells of a row]] of every table; what is between fences is none."""

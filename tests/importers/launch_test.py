@@ -229,6 +229,37 @@ deepspeed --num_nodes 2 --num_gpus 8 pretrain_gpt.py {LLAMA} --deepspeed --deeps
         plan = keys_of(plan)
         self.assertEqual((plan["framework"], plan["zero"], plan["dp"]), ("megatron-deepspeed", 2, 16))
 
+    AXOLOTL = ("base_model: meta-llama/Meta-Llama-3-8B\nsequence_len: 4096\nmicro_batch_size: 2\n"
+               "gradient_accumulation_steps: 4\ntensor_parallel_size: 2\nbf16: true\n")
+
+    def test_yaml_and_toml_inside_a_script(self):
+        start = "torchrun --nnodes 2 --nproc-per-node 8 -m axolotl.cli.train plan.yaml\n"
+        hosts = "cat > hosts <<END\nnode-1: slots=8\nnode-2: slots=8\nEND\n"
+        plan, _ = self.read(self.file("a.sh", f"{hosts}cat > plan.yaml <<'END'\n{self.AXOLOTL}END\n{start}"))
+        keys = keys_of(plan)
+        self.assertEqual((keys["model"], keys["gpus"], keys["tp"], keys["dp"], keys["micro_batch"]), ("llama3-8b", 16, 2, 8, 2))
+        self.assertIn("read as axolotl", plan)
+        toml = "[training]\nlocal_batch_size = 2\nseq_len = 4096\n[parallelism]\ntensor_parallel_degree = 4\n"
+        plan, _ = self.read(self.file("t.sh", f"cat > job.toml <<END\n{toml}END\ntorchrun --nproc-per-node 8 -m torchtitan.train\n"),
+                            "--model", "llama3-8b")
+        self.assertIn("read as torchtitan-0.2", plan)
+        self.assertEqual((keys_of(plan)["tp"], keys_of(plan)["dp"], keys_of(plan)["micro_batch"]), (4, 2, 2))
+
+    def test_the_script_of_a_kubernetes_job(self):
+        script = f"torchrun --nnodes=2 --nproc-per-node=8 pretrain_gpt.py {LLAMA} --tensor-model-parallel-size $$TP"
+        job = ("apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nspec:\n  containers:\n    - name: pytorch\n"
+               f"      command: [bash, -c]\n      args:\n        - |\n          TP=4\n          {script}\n")
+        plan, _ = self.read(self.file("job.yaml", job))
+        self.assertEqual((keys_of(plan)["gpus"], keys_of(plan)["tp"]), (16, 4))
+
+    def test_lists_of_overrides(self):
+        plan, _ = self.read(self.file("list.sh", "ARGS=(\n  actor_rollout_ref.actor.ppo_mini_batch_size=64\n"
+                                      "  actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2\n  trainer.nnodes=2 trainer.n_gpus_per_node=8\n"
+                                      "  actor_rollout_ref.actor.megatron.tensor_model_parallel_size=4\n)\n"),
+                            "--model", "llama3-8b", "--seq-len", "4096")
+        self.assertIn("read as verl", plan)
+        self.assertEqual((keys_of(plan)["gpus"], keys_of(plan)["tp"], keys_of(plan)["micro_batch"]), (16, 4, 2))
+
     def test_environment_of_lists_of_flags(self):
         text = "ENV_VARS:\n  A: 1\nMODEL_ARGS:\n" + "".join(
             f"  {flag}: {json.dumps(value)}\n" for flag, value in
@@ -262,6 +293,34 @@ deepspeed --num_nodes 2 --num_gpus 8 pretrain_gpt.py {LLAMA} --deepspeed --deeps
         again = run("export", self.directory / "plan.yaml", "--to", "megatron")
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertIn("--tensor-model-parallel-size 2", again.stdout)
+
+
+class Exports(Case):
+    """What `export` wrote says so in its header, whatever its keys look like; those that are read are in
+    round_trip_test.py."""
+
+    PLAN = {"hardware": "dgx-h100", "model": "llama2-13b", "framework": "megatron", "gpus": 8, "batch": 16}
+    OTHER = {"axonn": {"framework": "axonn", "model": "gpt2-xl", "degrees": {"dp": 4, "tp_z": 2, "zero": 0}},
+             "pytorch-csv": {"degrees": {"dp": 1, "pp": 8, "micro_batch": 1}}}
+
+    def test_targets_that_are_not_read(self):
+        usage = run("import", "--help").stdout + run("export", "--help").stdout
+        listed = [set(re.split(r"[\s|]+", words)) for words in
+                  re.findall(r"--(?:from|to) ([a-z0-9.| \n-]+?)\n {20,}(?:the framework|as in)", usage)]
+        self.assertEqual(len(listed), 2, usage)
+        unread = sorted(listed[1] - listed[0] - {"chakra", ""})  # traces of ranks, no configuration
+        self.assertIn("axonn", unread)
+        for target in unread:
+            plan = self.PLAN | {"degrees": {"dp": 8, "micro_batch": 2}} | self.OTHER.get(target, {})
+            source = self.file("plan.json", json.dumps({"schema": "plansearch/plan/v1", **plan}))
+            for launcher, suffix in ((None, ".sh"), (None, ".txt"), ("slurm", ".sh"), ("torchrun", ".sh"), ("kubernetes", ".yaml")):
+                exported = run("export", source, "--to", target, *(("--launch", launcher) if launcher else ()))
+                self.assertEqual(exported.returncode, 0, exported.stderr)
+                if exported.stdout.startswith("0F0"):  # rows of an order alone, which have no header
+                    continue
+                self.refuse(self.file("back" + suffix, exported.stdout), "--model", "gpt2-xl", "--gpus", "8",
+                            expect=[f"back{suffix}: error: it was exported to {target}, whose files are not read back",
+                                    "give the plan file or result that it was exported from"])
 
 
 class Refusals(Case):

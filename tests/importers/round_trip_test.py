@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Random plans written by `plansearch export` and read by `plansearch import` are the same plans: the same degrees, and
-to the last digit the same prediction.
+"""Random plans written by `plansearch export`, with a launcher or without, and read by `plansearch import` are the same
+plans: the same degrees, and to the last digit the same prediction. The target is known by the file.
 
   python3 tests/importers/round_trip_test.py --binary build/check/plansearch megatron [--count 125] [--seed 1]"""
 
@@ -23,16 +23,17 @@ FRAMEWORKS = {"megatron": "megatron", "deepspeed": "deepspeed", "megatron-deepsp
               "ms-swift": "megatron", "verl": "megatron", "verl-fsdp": "fsdp2", "maxtext": "maxtext"}
 SUFFIXES = {"deepspeed": ".json", "galvatron": ".json", "torchtitan-0.2": ".toml", "nanotron": ".yaml", "accelerate": ".yaml",
             "axolotl": ".yaml", "llama-factory": ".yaml"}
-WITH_LAUNCHER = ("megatron", "megatron-deepspeed", "torchtitan", "ms-swift", "verl", "verl-fsdp", "maxtext")
+LAUNCHERS = {None: None, "slurm": ".sh", "torchrun": ".sh", "kubernetes": ".yaml"}  # and the suffix of their files
 # What a target's files leave to the training script, by the flag that says it to `import`.
 LEFT_OUT = {
-    "galvatron": {"gpus": "--gpus", "model": "--model", "seq_len": "--seq-len", "precision": "--precision"},
-    "deepspeed": {"gpus": "--gpus", "model": "--model", "seq_len": "--seq-len", "recompute": "--recompute"},
+    "galvatron": {"model": "--model", "seq_len": "--seq-len", "precision": "--precision"},
+    "deepspeed": {"model": "--model", "seq_len": "--seq-len", "recompute": "--recompute"},
     "accelerate": {"model": "--model", "seq_len": "--seq-len", "batch": "--batch", "micro_batch": "--micro-batch"},
-    "axolotl": {"gpus": "--gpus"},
-    "llama-factory": {"gpus": "--gpus"},
     "ms-swift": {"model": "--model"},
 }
+# Targets whose files do not say how many ranks there are; a launcher does.
+WITHOUT_RANKS = ("axolotl", "deepspeed", "galvatron", "llama-factory", "megatron", "megatron-deepspeed", "ms-swift",
+                 "torchtitan")
 # Targets that say no sharding where there is one rank.
 SHARDS_NOTHING = ("megatron", "galvatron", "deepspeed", "megatron-deepspeed", "nanotron", "axolotl", "llama-factory",
                   "ms-swift", "verl", "maxtext")
@@ -44,7 +45,7 @@ def run(binary, *arguments):
 
 
 def drawn(binary, target, rng, directory):
-    """A random plan of the target's own framework and what it is exported as."""
+    """A random plan of the target's own framework, a launcher, and what it is exported as."""
     path = directory / "plan.yaml"
     while True:
         plan = plans.draw(rng, target)
@@ -56,11 +57,11 @@ def drawn(binary, target, rng, directory):
         if target in SHARDS_NOTHING and plan["degrees"]["dp"] * plan["degrees"]["cp"] == 1:
             plan["degrees"]["zero"] = 0
         path.write_text(plans.text_of(plan))
-        launch = ("--launch", "torchrun") if target in WITH_LAUNCHER else ()
-        exported = run(binary, "export", path, "--to", target, *launch)
+        launcher = rng.choice(list(LAUNCHERS))
+        exported = run(binary, "export", path, "--to", target, *(("--launch", launcher) if launcher else ()))
         assert exported.returncode in (0, 2, 4), exported.stderr
         if exported.returncode == 0:
-            return plan, exported.stdout
+            return plan, launcher, exported.stdout
 
 
 def importing_notes(binary, source, target, plan):
@@ -70,11 +71,14 @@ def importing_notes(binary, source, target, plan):
     return result.stderr
 
 
-def imported(binary, target, plan, text, directory):
-    source, back = directory / ("launch" + SUFFIXES.get(target, ".sh")), directory / "back.yaml"
+def imported(binary, target, plan, launcher, text, directory):
+    source = directory / ("launch" + (LAUNCHERS[launcher] or SUFFIXES.get(target, ".sh")))
+    back = directory / "back.yaml"
     source.write_text(text)
     flat = plan | plan["degrees"]
     left_out = dict(LEFT_OUT.get(target, {}))
+    if launcher is None and target in WITHOUT_RANKS:
+        left_out["gpus"] = "--gpus"
     if target.startswith("torchtitan") and "\n  --module " not in text and "\nflavor = " not in text:
         left_out["model"] = "--model"  # none that torchtitan has a name for; the notes of the export say so
     if "packing" in plan:  # that documents are packed is in the file, how long they are in the data
@@ -83,8 +87,9 @@ def imported(binary, target, plan, text, directory):
     given = [word for key, flag in left_out.items() for word in (flag, flat[key])]
     if target == "megatron-deepspeed":  # the vocabulary is the tokenizer's
         given += ["--define", f"vocab-size={vocabulary_of(binary, plan['model'])}"]
-    result = run(binary, "import", source, "--from", target, "--hw", plan["hardware"], "--out", back, *given)
+    result = run(binary, "import", source, "--hw", plan["hardware"], "--out", back, *given)
     assert result.returncode == 0, (result.stderr, plans.text_of(plan), text)
+    assert f"read as {target}\n" in back.read_text(), back.read_text()
     return back
 
 
@@ -124,8 +129,8 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         directory = pathlib.Path(name)
         for _ in range(arguments.count):
-            plan, text = drawn(arguments.binary, arguments.target, rng, directory)
-            back = imported(arguments.binary, arguments.target, plan, text, directory)
+            plan, launcher, text = drawn(arguments.binary, arguments.target, rng, directory)
+            back = imported(arguments.binary, arguments.target, plan, launcher, text, directory)
             before = prediction(arguments.binary, directory / "plan.yaml")
             found = differences(before, prediction(arguments.binary, back))
             if found:

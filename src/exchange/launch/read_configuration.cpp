@@ -5,8 +5,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/ranges.hpp"
+#include "exporters/export_plan.hpp"
 #include "plansearch/degree_table.hpp"
 
 namespace plansearch::importers {
@@ -35,16 +37,11 @@ const std::vector<Family>& families() {
   return kFamilies;
 }
 
-/// Hydra's "+key=value" adds a key that its own file lacks.
-std::string_view without_plus(std::string_view name) {
-  return name.substr(std::min(name.find_first_not_of('+'), name.size()));
-}
-
 std::vector<const Key*> rows_of(const Exporter& exporter, std::string_view name) {
   std::vector<const Key*> rows;
   for (const Document& document : exporter.documents) {
     for (const Key& key : document.keys) {
-      if (without_plus(key.name) == name && key.read) rows.push_back(&key);
+      if (exporters::without_plus(key.name) == name && key.read) rows.push_back(&key);
     }
   }
   return rows;
@@ -57,6 +54,7 @@ std::size_t known_keys(const Exporter& exporter, const std::vector<FoundKey>& ke
 
 const Exporter& best_target(const exporters::Targets& targets, const FoundKeys& found,
                             const std::string& called) {
+  if (called.empty() && found.exported != nullptr) return *found.exported;
   const Exporter* best = nullptr;
   std::size_t most = 0;
   for (const Exporter* exporter : targets_called(targets, called)) {
@@ -128,7 +126,106 @@ void take_typed(const ProblemRequest& typed, Reading& reading) {
   reading.asked.from_plan.clear();
 }
 
+enum class Form { Shell, Json, Yaml, Toml };
+
+bool ends_with(const std::string& name, std::initializer_list<const char*> endings) {
+  return std::ranges::any_of(endings, [&](const char* ending) { return name.ends_with(ending); });
+}
+
+Form form_of(std::string_view text) {
+  if (text.starts_with("#!")) return Form::Shell;
+  const auto first = text.find_first_not_of(" \t\r\n");
+  if (first != std::string_view::npos && text[first] == '{') return Form::Json;
+  std::size_t tables = 0, keys = 0, flags = 0;
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::string_view line = text.substr(begin, end - begin);
+    begin = end + 1;
+    const auto letter = line.find_first_not_of(" \t");
+    if (letter == std::string_view::npos || line[letter] == '#') continue;
+    if (line.find("--") != std::string_view::npos) ++flags;
+    line.remove_prefix(letter);
+    if (line.front() == '[' && line.find(']') != std::string_view::npos) ++tables;
+    if (line.find(": ") != std::string_view::npos || line.ends_with(":")) ++keys;
+  }
+  if (flags > tables && flags > keys) return Form::Shell;
+  if (tables > 0 && keys <= tables) return Form::Toml;
+  return keys > 0 ? Form::Yaml : Form::Shell;
+}
+
+/// The form of a file by its name, else by its first letters.
+Form form_of(const ConfigurationFile& file) {
+  if (ends_with(file.name, {".json"})) return Form::Json;
+  if (ends_with(file.name, {".yaml", ".yml"})) return Form::Yaml;
+  if (ends_with(file.name, {".toml"})) return Form::Toml;
+  if (ends_with(file.name, {".sh", ".slurm", ".sbatch", ".bash"})) return Form::Shell;
+  return form_of(std::string_view(file.text));
+}
+
+std::vector<FoundKey> keys_in(Form form, const ConfigurationFile& file,
+                              const Definitions& definitions) {
+  if (form == Form::Json) return keys_of_json(file, definitions);
+  if (form == Form::Yaml) return keys_of_yaml(file, definitions);
+  return form == Form::Toml ? keys_of_toml(file) : std::vector<FoundKey>();
+}
+
+/// The target that the files were exported to, as their headers say; null where none says it.
+/// InputError where it is one that is not read.
+const Exporter* exported_to(const exporters::Targets& targets,
+                            const std::vector<ConfigurationFile>& files) {
+  for (const ConfigurationFile& file : files) {
+    const std::string title = exporters::exported_title(file.text);
+    if (title.empty()) continue;
+    for (const Exporter* exporter : targets.all()) {
+      if (exporter->title != title) continue;
+      if (exporter->start) return exporter;
+      throw InputError(
+          {file.name, 0, 0},
+          fmt::format("it was exported to {}, whose files are not read back", exporter->name),
+          "give the plan file or result that it was exported from");
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace
+
+std::vector<FoundKey> keys_of_document(const exporters::Targets& targets,
+                                       const ConfigurationFile& document) {
+  std::vector<FoundKey> keys = keys_in(form_of(std::string_view(document.text)), document, {});
+  const bool known =
+      std::ranges::any_of(keys, [&](const FoundKey& key) { return targets.has_key(key.name); });
+  return known ? keys : std::vector<FoundKey>();
+}
+
+FoundKeys find_keys(const exporters::Targets& targets, const std::vector<ConfigurationFile>& files,
+                    const Definitions& definitions) {
+  const Exporter* exported = exported_to(targets, files);
+  std::vector<ConfigurationFile> scripts;
+  std::vector<FoundKey> keys;
+  for (const ConfigurationFile& file : files) {
+    const Form form = form_of(file);
+    std::string script = form == Form::Yaml ? script_of_job(file) : std::string();
+    if (form == Form::Shell) script = file.text;
+    if (form == Form::Shell || !script.empty()) {
+      scripts.push_back({std::move(script), file.name});
+    } else {
+      std::ranges::move(keys_in(form, file, definitions), std::back_inserter(keys));
+    }
+  }
+  FoundKeys found;
+  try {
+    if (!scripts.empty()) found = keys_of_scripts(targets, scripts, definitions);
+  } catch (const InputError& error) {
+    if (!error.where().file.empty()) throw;
+    throw InputError({scripts.front().name, 0, 0}, error.what(), error.hint());
+  }
+  found.keys.insert(found.keys.begin(), keys.begin(), keys.end());
+  found.file = files.empty() ? std::string() : files.front().name;
+  found.exported = exported;
+  return found;
+}
 
 std::vector<const Exporter*> targets_called(const exporters::Targets& targets,
                                             const std::string& name) {
@@ -175,7 +272,7 @@ ReadConfiguration read_configuration(const exporters::Targets& targets, FoundKey
   reading.node_gpus = typed.node_gpus > 0 ? typed.node_gpus : found.node_gpus.value_or(0);
   if (reading.model.layers == 0) reading.model.layers = typed.layers;
   take_typed(typed.request, reading);
-  const std::string file = found.keys.empty() ? std::string() : found.keys.front().where.file;
+  const std::string& file = found.keys.empty() ? found.file : found.keys.front().where.file;
   try {
     if (result.target->settle) result.target->settle(reading);
   } catch (const exporters::Unsettled& unsettled) {

@@ -30,6 +30,7 @@ struct FoundKeys {
   std::optional<int> node_gpus;       ///< of them on a node
   std::string program;                ///< that a script starts, such as "pretrain_gpt.py"
   std::vector<std::string> notes;
+  const exporters::Exporter* exported = nullptr;  ///< as the header of an export says; else null
 };
 
 /// A file as text, and its name in messages.
@@ -42,7 +43,7 @@ struct ConfigurationFile {
 using Definitions = std::map<std::string, std::string, std::less<>>;
 
 /// All files as one configuration: scripts share their variables. InputError for files that are
-/// none of shell, JSON, YAML and TOML.
+/// none of shell, JSON, YAML and TOML, and for exports to targets that are not read.
 [[nodiscard]] FoundKeys find_keys(const exporters::Targets& targets,
                                   const std::vector<ConfigurationFile>& files,
                                   const Definitions& definitions);
@@ -50,6 +51,11 @@ using Definitions = std::map<std::string, std::string, std::less<>>;
 [[nodiscard]] FoundKeys keys_of_scripts(const exporters::Targets& targets,
                                         const std::vector<ConfigurationFile>& files,
                                         const Definitions& definitions);
+/// The keys of a document in a script; none where no target knows any of them.
+[[nodiscard]] std::vector<FoundKey> keys_of_document(const exporters::Targets& targets,
+                                                     const ConfigurationFile& document);
+/// The shell script that the containers of a Kubernetes job run; empty for other YAML.
+[[nodiscard]] std::string script_of_job(const ConfigurationFile& file);
 /// Variables of the environment ("${TP}") take their values from `definitions`.
 [[nodiscard]] std::vector<FoundKey> keys_of_yaml(const ConfigurationFile& file,
                                                  const Definitions& definitions);

@@ -66,13 +66,15 @@ bool is_path_override(std::string_view text) {
   return is_override(text) && text.substr(0, text.find('=')).find('.') != std::string_view::npos;
 }
 
-/// How many different flags there are, and overrides behind a program.
-std::size_t flags_in(const std::vector<MarkedText>& words) {
+/// How many different flags there are, and overrides: behind a program, or of a target's keys.
+std::size_t flags_in(const std::vector<MarkedText>& words, const exporters::Targets& targets) {
   std::set<std::string_view> names;
   const std::size_t program = behind_program(words);
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string_view text = words[i].text;
-    const bool said = program > 0 && i >= program && is_override(text);
+    const bool behind = program > 0 && i >= program;
+    const bool said =
+        is_override(text) && (behind || targets.has_key(text.substr(0, text.find('='))));
     if (said || (is_flag(text) && text[1] == '-')) names.insert(text.substr(0, text.find('=')));
   }
   return names.size();
@@ -233,15 +235,14 @@ Ranks ranks_of(const std::vector<MarkedText>& words, std::size_t program, Ranks 
   return ranks.product() ? ranks : from_variables(variables);
 }
 
-void add_documents(const ReadScript& read, const Script& script, FoundKeys& found) {
+void add_documents(const exporters::Targets& targets, const ReadScript& read, const Script& script,
+                   FoundKeys& found) {
   for (const HereDocument& document : read.documents) {
-    const auto begin = document.text.text.find_first_not_of(" \t\n");
-    if (begin == std::string::npos || document.text.text[begin] != '{') continue;
     MarkedText text = document.text;
     if (!document.literal) text = ShellWords(document.text, read.variables).document();
     const SourceLocation place = script.place(document.text.offset());
     try {
-      for (FoundKey& key : keys_of_json({spelled(text.text), place.file}, {})) {
+      for (FoundKey& key : keys_of_document(targets, {spelled(text.text), place.file})) {
         key.where.line += place.line - 1;
         found.keys.push_back(std::move(key));
       }
@@ -268,18 +269,22 @@ FoundKeys keys_of_scripts(const exporters::Targets& targets,
   const Ranks header = slurm_header(files);
   const ReadScript read = read_script(script.text(), defined, set_by_slurm(header));
   std::vector<MarkedText> best;
+  std::size_t most = 0;
   for (const ShellCommand& command : read.commands) {
     std::vector<MarkedText> words;
     for (const MarkedText& word : command.words) spread(word, read.variables, 4, words);
-    if (flags_in(words) > 0 && flags_in(words) >= flags_in(best)) best = std::move(words);
+    const std::size_t flags = flags_in(words, targets);
+    if (flags == 0 || flags < most) continue;
+    most = flags;
+    best = std::move(words);
   }
   // A list of arguments that something else starts: everything that variables hold.
   std::vector<MarkedText> all;
   for (const MarkedText& text : read.arguments) spread(text, read.variables, 4, all);
-  const bool listed = flags_in(all) > 2 * flags_in(best);
+  const bool listed = flags_in(all, targets) > 2 * most;
   const std::size_t program = listed ? 0 : behind_program(best);
   FoundKeys found;
-  add_documents(read, script, found);
+  add_documents(targets, read, script, found);
   if (program > 0) found.program = spelled(best[program - 1].text);
   FlagReader(targets, script, found.keys).read(listed ? all : best, program);
   for (const MarkedText& text : read.conditional) {

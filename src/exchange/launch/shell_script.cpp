@@ -257,8 +257,9 @@ class ScriptReader {
 
   void keep(const ShellWords::Assignment& assigned, Variable value) {
     const bool certain = runs() == Runs::Yes;
-    const bool flags = std::ranges::any_of(value.values, [](const MarkedText& text) {
-      return text.text.find("--") != std::string::npos;
+    const bool flags = std::ranges::any_of(value.values, [&](const MarkedText& text) {
+      return text.text.find(value.array ? "=" : "--") != std::string::npos ||
+             text.text.find("--") != std::string::npos;
     });
     auto& list = certain ? read_.arguments : read_.conditional;
     if (flags) list.insert(list.end(), value.values.begin(), value.values.end());

@@ -164,7 +164,7 @@ struct HereDocument {
 
 struct ReadScript {
   std::vector<ShellCommand> commands;  ///< in the order of the script
-  std::vector<MarkedText> arguments;   ///< of arrays and variables that hold flags, in order
+  std::vector<MarkedText> arguments;   ///< of arrays and variables with flags or overrides
   std::vector<HereDocument> documents;
   std::vector<MarkedText> conditional;  ///< flags behind unknown conditions
   std::vector<std::string> sourced;     ///< other files it reads

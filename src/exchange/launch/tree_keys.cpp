@@ -67,6 +67,35 @@ std::vector<FoundKey> keys_of(const ConfigurationFile& file, io::Syntax syntax,
   return keys;
 }
 
+/// "$$" of the arguments of a container is one "$".
+std::string without_escapes(const std::string& text) {
+  std::string script;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    script += text[i];
+    if (text[i] == '$' && i + 1 < text.size() && text[i + 1] == '$') ++i;
+  }
+  return script;
+}
+
+/// The first of `command: [bash, -c]` with `args: [SCRIPT]`, wherever it stands in a job.
+std::string script_in(const io::RawValue& value) {
+  const io::RawValue* command = nullptr;
+  const io::RawValue* arguments = nullptr;
+  for (const io::RawEntry& entry : value.entries) {
+    if (entry.key == "command") command = &entry.value;
+    if (entry.key == "args") arguments = &entry.value;
+  }
+  if (command != nullptr && arguments != nullptr && arguments->items.size() == 1 &&
+      !command->items.empty() && command->items.back().text == "-c")
+    return without_escapes(arguments->items.front().text);
+  std::string script;
+  for (std::size_t i = 0; i < value.items.size() && script.empty(); ++i)
+    script = script_in(value.items[i]);
+  for (std::size_t i = 0; i < value.entries.size() && script.empty(); ++i)
+    script = script_in(value.entries[i].value);
+  return script;
+}
+
 class TomlReader {
  public:
   explicit TomlReader(const ConfigurationFile& file) : file_(file), text_(file.text) {}
@@ -245,40 +274,12 @@ class TomlReader {
   std::vector<FoundKey> keys_;
 };
 
-enum class Form { Shell, Json, Yaml, Toml };
-
-bool ends_with(const std::string& name, std::initializer_list<const char*> endings) {
-  return std::ranges::any_of(endings, [&](const char* ending) { return name.ends_with(ending); });
-}
-
-/// The form of a file by its name, else by its first letters.
-Form form_of(const ConfigurationFile& file) {
-  if (ends_with(file.name, {".json"})) return Form::Json;
-  if (ends_with(file.name, {".yaml", ".yml"})) return Form::Yaml;
-  if (ends_with(file.name, {".toml"})) return Form::Toml;
-  if (ends_with(file.name, {".sh", ".slurm", ".sbatch", ".bash"})) return Form::Shell;
-  if (file.text.starts_with("#!")) return Form::Shell;
-  const auto first = file.text.find_first_not_of(" \t\r\n");
-  if (first != std::string::npos && file.text[first] == '{') return Form::Json;
-  std::size_t tables = 0, keys = 0, flags = 0;
-  std::size_t begin = 0;
-  while (begin < file.text.size()) {
-    const std::size_t end = std::min(file.text.find('\n', begin), file.text.size());
-    std::string_view line = std::string_view(file.text).substr(begin, end - begin);
-    begin = end + 1;
-    const auto letter = line.find_first_not_of(" \t");
-    if (letter == std::string_view::npos || line[letter] == '#') continue;
-    if (line.find("--") != std::string_view::npos) ++flags;
-    line.remove_prefix(letter);
-    if (line.front() == '[' && line.find(']') != std::string_view::npos) ++tables;
-    if (line.find(": ") != std::string_view::npos || line.ends_with(":")) ++keys;
-  }
-  if (flags > tables && flags > keys) return Form::Shell;
-  if (tables > 0 && keys <= tables) return Form::Toml;
-  return keys > 0 ? Form::Yaml : Form::Shell;
-}
-
 }  // namespace
+
+std::string script_of_job(const ConfigurationFile& file) {
+  if (file.text.find("containers:") == std::string::npos) return {};
+  return script_in(io::Document::parse(file.text, file.name, io::Syntax::Yaml).raw());
+}
 
 std::vector<FoundKey> keys_of_yaml(const ConfigurationFile& file, const Definitions& definitions) {
   return keys_of(file, io::Syntax::Yaml, definitions);
@@ -286,42 +287,6 @@ std::vector<FoundKey> keys_of_yaml(const ConfigurationFile& file, const Definiti
 
 std::vector<FoundKey> keys_of_json(const ConfigurationFile& file, const Definitions& definitions) {
   return keys_of(file, io::Syntax::Json, definitions);
-}
-
-FoundKeys find_keys(const exporters::Targets& targets, const std::vector<ConfigurationFile>& files,
-                    const Definitions& definitions) {
-  std::vector<ConfigurationFile> scripts;
-  FoundKeys found;
-  const auto add = [&](std::vector<FoundKey> keys) {
-    for (FoundKey& key : keys) found.keys.push_back(std::move(key));
-  };
-  for (const ConfigurationFile& file : files) {
-    switch (form_of(file)) {
-      case Form::Json:
-        add(keys_of_json(file, definitions));
-        break;
-      case Form::Yaml:
-        add(keys_of_yaml(file, definitions));
-        break;
-      case Form::Toml:
-        add(keys_of_toml(file));
-        break;
-      case Form::Shell:
-        scripts.push_back(file);
-    }
-  }
-  found.file = files.empty() ? std::string() : files.front().name;
-  if (scripts.empty()) return found;
-  try {
-    FoundKeys said = keys_of_scripts(targets, scripts, definitions);
-    add(std::move(said.keys));
-    said.keys = std::move(found.keys);
-    said.file = std::move(found.file);
-    return said;
-  } catch (const InputError& error) {
-    if (!error.where().file.empty()) throw;
-    throw InputError({scripts.front().name, 0, 0}, error.what(), error.hint());
-  }
 }
 
 std::vector<FoundKey> keys_of_toml(const ConfigurationFile& file) {

@@ -9,23 +9,11 @@
 #include "base/hash.hpp"
 #include "base/names.hpp"
 #include "base/parse_as.hpp"
+#include "base/utf8.hpp"
 #include "io/document/raw_value.hpp"
 
 namespace plansearch::io {
 namespace {
-
-/// Length of the UTF-8 sequence at the start of `text`, 0 when it is malformed.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0U) != 0x80U) return 0;
-  }
-  return length;
-}
 
 /// Refuses what cannot be text: NUL and other control bytes, broken UTF-8.
 void require_text(std::string_view text, const std::string& file) {

@@ -197,14 +197,11 @@ class ListReader {
     for (const Node& item : items(key)) {
       names.push_back(entry(item, list_.mixers, "mixer",
                             [&](const Node& n, const std::string& s) { add_mixer(n, s); }));
-      std::vector<std::string> known = {kAttentionWord, kNoneWord};
+      const std::vector<std::string> parts = split(names.back(), "+");
+      std::vector<std::string> known = {kAttentionWord};
+      if (parts.size() == 1) known.emplace_back(kNoneWord);  // it adds nothing to others
       for (const MixerDescription& mixer : list_.mixers) known.push_back(mixer.name);
-      std::string_view rest = names.back();
-      while (!rest.empty()) {
-        const std::size_t plus = std::min(rest.find('+'), rest.size());
-        require(item, std::string(rest.substr(0, plus)), known);
-        rest.remove_prefix(std::min(plus + 1, rest.size()));
-      }
+      for (const std::string& part : parts) require(item, part, known);
     }
     return names;
   }

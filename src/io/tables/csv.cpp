@@ -11,6 +11,7 @@
 #include "base/names.hpp"
 #include "base/ranges.hpp"
 #include "base/units.hpp"
+#include "base/utf8.hpp"
 #include "io/document/file.hpp"
 
 namespace plansearch::io {
@@ -72,10 +73,16 @@ class CsvScanner {
 
   char take() {
     const char c = text_[at_];
-    if (find_control({&c, 1}) == 0) {
-      throw InputError({file_, line_, column_},
-                       fmt::format("byte 0x{:02x} does not belong in a table", c),
-                       "is this the right file?");
+    if (at_ == next_character_) {
+      const std::string_view rest = text_.substr(at_);
+      const std::string_view character =
+          rest.substr(0, std::max(utf8_length(rest), std::size_t{1}));
+      if (find_control(character) == 0) {
+        throw InputError({file_, line_, column_},
+                         fmt::format("byte 0x{:02x} does not belong in a table", c),
+                         "is this the right file? a table is text in UTF-8");
+      }
+      next_character_ += character.size();
     }
     ++at_;
     if (c == '\n') {
@@ -90,6 +97,7 @@ class CsvScanner {
   std::string_view text_;
   const std::string& file_;
   std::size_t at_ = 0;
+  std::size_t next_character_ = 0;
   int line_ = 1;
   int column_ = 1;
 };

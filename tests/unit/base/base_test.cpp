@@ -71,6 +71,7 @@ TEST_SUITE("unit") {
     CHECK(printable("\x1b[31m red\n\x7f") == "\\x1b[31m red\\x0a\\x7f");
     CHECK(printable("\xC2\x9B") == "\\xc2\\x9b");  // a control sequence of one character
     CHECK(printable(std::string_view("a\0b", 3)) == "a\\x00b");
+    CHECK(printable("17\xC0\xAF, \xED\xA0\x80!") == "17\\xc0\\xaf, \\xed\\xa0\\x80!");
     // 20 and 10 of 30 characters; never half of one.
     CHECK(printable(std::string(50, 'a') + std::string(50, 'b'), 30) ==
           std::string(20, 'a') + " ... (70 bytes left out) ... " + std::string(10, 'b'));
@@ -82,6 +83,12 @@ TEST_SUITE("unit") {
     CHECK(error.formatted().ends_with("\nhint: x\\x0ay"));
     CHECK(find_control("a\tb\r\n") == std::string_view::npos);
     CHECK(find_control("ab\x1b") == 2);
+    // Bytes that are no UTF-8: continued without a beginning, overlong, half of a pair, too large, cut.
+    CHECK(find_control("a\x80") == 1);
+    for (const char* text :
+         {"\xC0\xAF", "\xE0\x80\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xE2\x82"})
+      CHECK(find_control(text) == 0);
+    CHECK(find_control("\xED\x9F\xBF \xEE\x80\x80 \xF4\x8F\xBF\xBF") == std::string_view::npos);
   }
 
   TEST_CASE("errors: printed with their place and remedy") {
