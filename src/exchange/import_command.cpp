@@ -19,6 +19,7 @@
 #include "cli/option_kinds.hpp"
 #include "cli/output.hpp"
 #include "exchange/launch/read_configuration.hpp"
+#include "exporters/megatron_reading.hpp"
 #include "io/document/file.hpp"
 #include "io/model/model_writer.hpp"
 #include "io/model/network_names.hpp"
@@ -55,7 +56,9 @@ ModelDescription bare(ModelDescription model) {
   if (model.attention.positions != PositionKind::Learned) model.embedding.position_rows = 0;
   model.attention.repeats_heads = model.attention.fused_projection = false;
   model.training = {};
-  if (model.moe) {
+  exporters::respell_layers(model);
+  const auto dense = [](const std::string& letters) { return letters.ends_with('-'); };
+  if (model.moe && std::ranges::none_of(model.list.layer_mixers, dense)) {
     model.moe->imbalance = 1.0;
     if (model.moe->leading_dense == 0 && model.moe->every == 1 && model.moe->dense_layers.empty()) {
       model.mlp.width = model.moe->expert_width;  // no layer has the dense one

@@ -139,6 +139,7 @@ struct Launch {
   std::string script;     ///< "pretrain_gpt.py"; "-m torchtitan.train"
   std::string arguments;  ///< shell words behind the script; the user's are in TRAIN_ARGS
   std::vector<Variable> environment{};
+  std::function<std::string(const ExportRequest&)> program{};  ///< in place of `script`
   /// Arguments for a first run on artificial data, as default of TRAIN_ARGS.
   std::function<std::vector<std::string>(const ExportRequest&)> trial{};
 };

@@ -36,6 +36,7 @@ using Facts = std::vector<Fact>;
 [[nodiscard]] Facts plan_facts();
 [[nodiscard]] Facts network_facts();
 [[nodiscard]] Facts megatron_facts();
+[[nodiscard]] Facts layer_facts();
 [[nodiscard]] Facts verl_facts();
 [[nodiscard]] Facts deepspeed_facts();
 [[nodiscard]] Facts trainer_facts();

@@ -124,12 +124,12 @@ Value expert_layers(H h) {
 Facts parallel_facts() {
   return {
       {"layers_per_chunk", {s(D::Chunks), s(D::Schedule)},
-       [](H h) { return where(h.degrees.chunks > 1 && is_even(h.stages), h.stages.front().layers); }},
+       [](H h) { return where(h.degrees.chunks > 1 && is_even(h.stages) && !has_pattern(h.model()), h.stages.front().layers); }},
       {"even_chunks", {s(D::Chunks), s(D::Schedule)},
        [](H h) { return where(h.degrees.chunks > 1 && is_even(h.stages), h.degrees.chunks); },
        [](R r, V v) { r.degrees.chunks = count_in(v); }},
       {"layout", {S::Layers, s(D::Chunks), s(D::Schedule)},
-       [](H h) { return is_even(h.stages) ? Value() : Value(layout_of(h.stages)); }},
+       [](H h) { return is_even(h.stages) || has_pattern(h.model()) ? Value() : Value(layout_of(h.stages)); }},
       {"pipeline_before_data", {S::RankOrder},
        [](H h) { return Value(value_of(S::RankOrder, h).find("pp-dp") != std::string::npos); },
        [](R r, V v) { if (is_on(v)) r.asked.rank_order = "tp-cp-pp-dp"; }},
@@ -303,7 +303,8 @@ Facts megatron_conditions() {
 
 Facts megatron_facts() {
   return joined<Fact>({parallel_facts(), dispatcher_facts(), recompute_facts(), megatron_formats(),
-                       network_in_arguments(), megatron_adapter_facts(), megatron_conditions()});
+                       network_in_arguments(), layer_facts(), megatron_adapter_facts(),
+                       megatron_conditions()});
 }
 
 }  // namespace plansearch::exporters

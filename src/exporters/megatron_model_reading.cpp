@@ -27,13 +27,17 @@ std::int64_t vocabulary_of(const Reading& r) {
 
 /// The same arguments make another network in other programs, and beside some keys.
 void refuse_other_networks(const Reading& r) {
-  if (r.knows("other_layers")) {
+  const std::string variant = r.word("attention_variant", "gdn");
+  const bool linear = r.knows("attention_variant") && r.knows("linear_layers");
+  const bool listed = r.knows("layer_pattern") || linear;
+  const bool linear_only = variant == "gdn" || variant == "gated_delta_net";
+  if (!linear_only || ((r.on("hybrid_switch") || r.knows("attention_variant")) && !listed)) {
     throw Unsettled("its layers are not all attention and MLP (state space, sparse attention)",
                     "--model NAME; docs/models.md says how to describe a network");
   }
   for (const char* word :
        {"bert", "t5", "vit", "vision", "retro", "ict", "mamba", "vlm", "multimodal"}) {
-    if (r.program.find(word) == std::string::npos) continue;
+    if (r.program.find(word) == std::string::npos || r.knows("layer_pattern")) continue;
     throw Unsettled(fmt::format("{} does not train a decoder of text", r.program), "--model NAME");
   }
 }
@@ -90,6 +94,49 @@ bool is_everything(const std::vector<std::string>& words) {
   return all(kMlp) && (all(kFusedAttention) || all(kPlainQueries) || all(kCompressedQueries));
 }
 
+/// "([0]*3+[1]*58)", "[0,1,1]", "([1]*3+[0])*12": a list of layers, written out.
+std::vector<bool> listed_layers(std::string text) {
+  std::erase_if(text, [](char c) { return c == ' '; });
+  std::vector<bool> layers;
+  std::size_t group = 0;  // where the open bracket stands in the list
+  for (std::size_t i = 0; i < text.size();) {
+    std::size_t from = layers.size();
+    if (text[i] == '(') {
+      group = layers.size();
+      ++i;
+      continue;
+    }
+    if (text[i] == ')') {
+      from = group;
+      ++i;
+    } else if (text[i] == '[') {
+      for (++i; i < text.size() && text[i] != ']'; ++i) {
+        if (text[i] == '0' || text[i] == '1')
+          layers.push_back(text[i] == '1');
+        else if (text[i] != ',')
+          throw WrongValue(fmt::format("'{}' is not a list of layers", text));
+      }
+      if (i++ == text.size()) throw WrongValue("brackets do not match");
+    } else {
+      throw WrongValue(fmt::format("'{}' is not a list of layers", text));
+    }
+    const std::vector<bool> part(layers.begin() + static_cast<std::ptrdiff_t>(from), layers.end());
+    if (i < text.size() && text[i] == '*') {
+      std::size_t stop = i + 1;
+      while (stop < text.size() && text[stop] >= '0' && text[stop] <= '9') ++stop;
+      const std::int64_t times = whole_number(Value(text.substr(i + 1, stop - i - 1)), 0, 10'000);
+      i = stop;
+      if (layers.size() + part.size() * static_cast<std::size_t>(times) > 10'000)
+        throw WrongValue("a list of so many layers");
+      layers.resize(from);
+      for (std::int64_t k = 0; k < times; ++k)
+        layers.insert(layers.end(), part.begin(), part.end());
+    }
+    if (i < text.size() && text[i] == '+') ++i;
+  }
+  return layers;
+}
+
 void append_names(std::span<const Module> modules, Value& list) {
   for (const Module& module : modules) list.push_back(module.name);
 }
@@ -115,40 +162,14 @@ void read_window(Reading& r, const Value& v) {
   r.model.attention.window = whole_number(Value(text), 0, 100'000'000) + 1;
 }
 
-/// "2", "([0]*3+[1]*58)", "[0,1,1]".
+/// Experts in every n-th layer, or in those of a list.
 void read_expert_layers(Reading& r, const Value& v) {
-  std::string text = text_in(v);
-  std::erase_if(text, [](char c) { return c == ' ' || c == '(' || c == ')'; });
+  const std::string text = text_in(v);
   if (text.find('[') == std::string::npos) {
     r.experts().every = whole_number(Value(text));
     return;
   }
-  std::vector<bool> experts;
-  for (std::size_t i = 0; i < text.size();) {
-    if (text[i] != '[') throw WrongValue(fmt::format("'{}' is not a list of layers", text));
-    const auto end = text.find(']', i);
-    if (end == std::string::npos) throw WrongValue("brackets do not match");
-    std::vector<bool> part;
-    for (std::size_t k = i + 1; k < end; ++k) {
-      if (text[k] == '0' || text[k] == '1')
-        part.push_back(text[k] == '1');
-      else if (text[k] != ',')
-        throw WrongValue(fmt::format("'{}' is not a list of layers", text));
-    }
-    i = end + 1;
-    std::int64_t times = 1;
-    if (i < text.size() && text[i] == '*') {
-      std::size_t stop = i + 1;
-      while (stop < text.size() && text[stop] >= '0' && text[stop] <= '9') ++stop;
-      times = whole_number(Value(text.substr(i + 1, stop - i - 1)), 0, 10'000);
-      i = stop;
-    }
-    if (experts.size() + part.size() * static_cast<std::size_t>(times) > 10'000)
-      throw WrongValue("a list of so many layers");
-    for (std::int64_t k = 0; k < times; ++k)
-      experts.insert(experts.end(), part.begin(), part.end());
-    if (i < text.size() && text[i] == '+') ++i;
-  }
+  const std::vector<bool> experts = listed_layers(text);
   const auto first = std::ranges::find(experts, true);
   r.experts().leading_dense = first - experts.begin();
   for (auto layer = first; layer != experts.end(); ++layer) {
@@ -156,10 +177,20 @@ void read_expert_layers(Reading& r, const Value& v) {
   }
 }
 
+std::vector<bool> layer_flags(const Value& v, std::int64_t layers) {
+  const std::string text = text_in(v);
+  if (text.find('[') != std::string::npos) return listed_layers(text);
+  const std::int64_t every = whole_number(Value(text));
+  std::vector<bool> flags;
+  for (std::int64_t layer = 1; layer <= layers; ++layer) flags.push_back(layer % every != 0);
+  return flags;
+}
+
 void settle_megatron_model(Reading& r) {
   ModelDescription& m = r.model;
   if (!r.has_model || !r.asked.model.empty()) return;  // said on the command line
   refuse_other_networks(r);
+  settle_layers(r);
   AttentionDescription& a = m.attention;
   if (m.layers == 0 || m.hidden == 0 || a.heads == 0)
     throw Unsettled("nothing says all of --num-layers, --hidden-size and --num-attention-heads",

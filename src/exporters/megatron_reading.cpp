@@ -109,6 +109,12 @@ void settle_chunks(Reading& r) {
                                   r.stages.size(), d.pipeline),
                       "--pipeline-model-parallel-size");
     d.chunks = static_cast<int>(r.stages.size()) / d.pipeline;
+  } else if (!r.stages.empty()) {  // of a pattern
+    if (r.stages.size() % static_cast<std::size_t>(d.pipeline) != 0)
+      throw Unsettled(fmt::format("the pattern has {} segments, which {} do not divide",
+                                  r.stages.size(), d.pipeline),
+                      "--pipeline-model-parallel-size");
+    d.chunks = static_cast<int>(r.stages.size()) / d.pipeline;
   } else if (!r.knows("vpp") && !r.knows("even_chunks") && r.knows("layers_per_chunk")) {
     const int each = count_in(r.fact("layers_per_chunk"));
     d.chunks = static_cast<int>(std::max<std::int64_t>(r.model.layers / each / d.pipeline, 1));

@@ -12,6 +12,17 @@ namespace plansearch::exporters {
 
 void read_window(Reading& reading, const Value& value);
 void read_expert_layers(Reading& reading, const Value& value);
+/// "2" (every second is false, counted from 1), "([1]*3+[0])*2", "[0,1,1]": one for each layer.
+[[nodiscard]] std::vector<bool> layer_flags(const Value& value, std::int64_t layers);
+
+/// The letters of each layer in Megatron-LM's hybrid pattern; empty: the sections describe the
+/// network, or the pattern cannot.
+[[nodiscard]] std::vector<std::string> pattern_of(const ModelDescription& model);
+[[nodiscard]] bool has_pattern(const ModelDescription& model);
+/// The layer list in one spelling, for comparisons.
+void respell_layers(ModelDescription& model);
+/// The layer list that a pattern or a frequency of linear attention says, and its stages.
+void settle_layers(Reading& reading);
 /// Sizes that follow from others, biases, experts; unknown widths are the framework's.
 void settle_megatron_model(Reading& reading);
 

@@ -88,7 +88,6 @@ Facts trunk_facts() {
       {"has_mtp_layers", {}, [](H h) { return Value(h.model().mtp_layers > 0); }},
       // They are settled with others.
       {"tokenizer_type", {}},
-      {"other_layers", {}},
       {"no_positions", {}},
   };
 }

@@ -232,7 +232,8 @@ std::string launch_script(const Exporter& exporter, const ExportRequest& request
       "{}{}{}{}\n{}{}TRAIN_SCRIPT=(${{TRAIN_SCRIPT:-{}}})\n\n{} \"${{TRAIN_SCRIPT[@]}}\" {}\n",
       slurm ? slurm_head(request, header) : torchrun_head(request, header), ranks_known,
       network_text(request), environment_text(exporter, request), body,
-      trial_text(exporter, request), launch.script, command, launch.arguments);
+      trial_text(exporter, request), launch.program ? launch.program(request) : launch.script,
+      command, launch.arguments);
   return launcher == Launcher::Kubernetes ? kubernetes_job(request, header, script) : script;
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/names.hpp"
+#include "exporters/megatron_reading.hpp"
 
 namespace plansearch::exporters {
 
@@ -177,15 +178,9 @@ std::vector<TraitRow> groups() {
       {"beyond_decoders",
        {"parts that this export has no keys for", [](const M& m) { return has_unknown_parts(m); }}},
       {"beyond_decoders",
-       {"layers that differ one by one, or recurrences (layer_mixers, layer_feed_forwards)", [](const M& m) { return !m.list.empty(); }}},
-      {"beyond_decoders",
        {"attention to keys that an indexer chooses, or to pooled ones (attention.index, .pool)", [](const M& m) { return m.attention.index || m.attention.pool || m.attention.query_rank || m.attention.value_is_key || m.attention.output_groups > 0; }}},
       {"beyond_decoders",
-       {"a gate on attention, or values narrower than keys (attention.gate, .value_size)", [](const M& m) { return m.attention.gate != OutputGate::None || m.attention.value_size.has_value(); }}},
-      {"beyond_decoders",
        {"a residual of several streams (streams)", [](const M& m) { return m.streams > 1; }}},
-      {"beyond_decoders",
-       {"experts that work in a latent, or choices without an expert (experts.latent, .idle)", [](const M& m) { return m.moe && (m.moe->latent > 0 || m.moe->idle > 0); }}},
       {"beyond_first_decoders",
        {"latent attention (attention.latent)", [](const M& m) { return m.attention.latent.has_value(); }}},
       {"beyond_first_decoders",
@@ -196,6 +191,24 @@ std::vector<TraitRow> groups() {
        {"norms of queries and keys (attention.qk_norm)", [](const M& m) { return m.attention.qk_norm != QkNorm::None; }}},
       {"beyond_first_decoders",
        {"prediction modules (mtp_layers)", [](const M& m) { return m.mtp_layers > 0; }}},
+  };
+}
+
+/// Layers that differ one by one, for targets whose layers are equal, and what Megatron-LM's pattern lacks.
+std::vector<TraitRow> lists() {
+  return {
+      {"listed_layers",
+       {"layers that differ one by one, or recurrences (layer_mixers, layer_feed_forwards)", [](const M& m) { return !m.list.empty(); }}},
+      {"listed_layers",
+       {"a gate on attention, or values narrower than keys (attention.gate, .value_size)", [](const M& m) { return m.attention.gate != OutputGate::None || m.attention.value_size.has_value(); }}},
+      {"listed_layers",
+       {"experts that work in a latent, or choices without an expert (experts.latent, .idle)", [](const M& m) { return m.moe && (m.moe->latent > 0 || m.moe->idle > 0); }}},
+      {"beyond_pattern",
+       {"layers that differ one by one in more than Megatron-LM's pattern has letters for: M (Mamba-2), G (gated delta), * (attention), - (MLP), E (experts) (mixers, layer_mixers, layer_feed_forwards)", [](const M& m) { return !m.list.empty() && !has_pattern(m); }}},
+      {"beyond_pattern",
+       {"a gate a head, or values narrower than keys (attention.gate, .value_size)", [](const M& m) { return m.attention.gate == OutputGate::PerHead || m.attention.value_size.has_value(); }}},
+      {"beyond_pattern",
+       {"choices without an expert (experts.idle)", [](const M& m) { return m.moe && m.moe->idle > 0; }}},
   };
 }
 
@@ -272,7 +285,8 @@ std::vector<TraitRow> parts() {
 // clang-format on
 
 const std::vector<TraitRow>& trait_table() {
-  static const std::vector<TraitRow> kRows = joined<TraitRow>({groups(), layers(), parts()});
+  static const std::vector<TraitRow> kRows =
+      joined<TraitRow>({groups(), lists(), layers(), parts()});
   return kRows;
 }
 

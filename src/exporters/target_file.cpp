@@ -201,7 +201,13 @@ Launch read_launch(const Node& node) {
   Launch launch;
   if (const auto starter = node.find("starter"))
     launch.starter = starter->choice(std::span<const io::Choice<Starter>>(kStarters));
-  launch.script = node.at("script").text();
+  const Node script = node.at("script");
+  if (script.is_map())
+    launch.program = [value = read_row({}, script, {}).value](const ExportRequest& h) {
+      return text_in(value(h));
+    };
+  else
+    launch.script = script.text();
   launch.arguments = node.at("arguments").text();
   if (const auto variables = node.find("environment")) {
     for (const Node::Entry& entry : variables->entries())

@@ -243,6 +243,9 @@ struct LayerVariant {
 /// The attention of that name, the model's or one laid over it; null: a recurrence, or none.
 [[nodiscard]] const AttentionDescription* attention_called(const ModelDescription& model,
                                                            const std::string& name);
+/// Every layer of a model, by its lists or its sections; windows that `tokens` do not fill are dropped.
+[[nodiscard]] std::vector<LayerVariant> layer_variants(const ModelDescription& model,
+                                                       std::int64_t tokens);
 /// Tensors that a layer reads besides the stream: the memory of an encoder, or chosen keys of a layer
 /// before it; and what it hands on besides it: the keys that it chose.
 struct LayerLinks {

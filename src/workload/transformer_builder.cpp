@@ -59,7 +59,9 @@ LayerVariant variant_of(const ModelDescription& model, std::string mixer, std::s
   return variant;
 }
 
-std::vector<LayerVariant> variants_of(const ModelDescription& model, std::int64_t tokens) {
+}  // namespace
+
+std::vector<LayerVariant> layer_variants(const ModelDescription& model, std::int64_t tokens) {
   const LayerList& list = model.list;
   std::vector<LayerVariant> variants;
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {
@@ -71,6 +73,8 @@ std::vector<LayerVariant> variants_of(const ModelDescription& model, std::int64_
   }
   return variants;
 }
+
+namespace {
 
 /// The layers of a prediction module: as listed, else one like the last layer.
 std::vector<LayerVariant> prediction_layers(const ModelDescription& model, const LayerVariant& last,
@@ -182,7 +186,7 @@ void build_language_model(Network& network, const ModelDescription& model,
   const Stack stack =
       make_stack(network, model, options, causal ? "decoder" : "encoder", "sequence", tokens);
   append_run(network, embedding_block(network, stack, options));
-  const std::vector<LayerVariant> variants = variants_of(model, tokens);
+  const std::vector<LayerVariant> variants = layer_variants(model, tokens);
   const std::int64_t layers_from = copy_count(network);
   append_layers(network, stack, model.layers, causal ? BlockKind::Decoder : BlockKind::Encoder,
                 variants, nullptr);

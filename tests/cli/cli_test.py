@@ -3380,7 +3380,7 @@ class Templates(Case):
                   "--vocab-size 32000 --bf16 ")
         plan = self.file("plan.yaml", "")
         self.succeed("import", self.file("plain.sh", script + "\n"), "--out", plan)
-        for key in ("--hybrid-override-pattern M-M-M*-", "--experimental-attention-variant dsa"):
+        for key in ("--is-hybrid-model", "--experimental-attention-variant dsa"):
             self.refuse("import", self.file("hybrid.sh", script + key + "\n"), "--out", plan,
                         expect=["its layers are not all attention and MLP", "--model NAME"])
 

@@ -562,6 +562,99 @@ BASE = {"hardware": "dgx-h100", "model": "llama3-8b", "framework": "megatron", "
 HOSTILE = "it's $(touch pwned) `touch pwned` \"; touch pwned; ' #\\$HOME"
 
 
+class Hybrids(Case):
+    """Layers that differ one by one, as Megatron-LM's pattern: its own allocation takes it apart."""
+
+    # Letters that the published configurations themselves have, or the layers that they list.
+    CASES = (
+        ("nemotron-3-nano-30b-a3b", None, {"ep": 8}),
+        ("nemotron-h-56b-base-8k", None, {"tp": 8, "pp": 2}),
+        ("qwen3.5-27b", "G-G-G-*-" * 16, {"tp": 4, "pp": 4}),
+        ("qwen3-next-80b-a3b", "GEGEGE*E" * 12, {"pp": 4, "vpp": 2, "ep": 8}),
+        ("granite-4.0-h-tiny", ("ME" * 5 + "*E" + "ME" * 4) * 4, {}),
+        ("bamba-9b", None, {}),
+    )
+
+    def words(self, text):
+        """The array of arguments as flags and values."""
+        listed = re.search(r"(?s)MEGATRON_ARGS=\((.*?)\n\)", text)[1]
+        words = subprocess.run(["bash", "-c", f'A=({listed}\n); printf "%s\\n" "${{A[@]}}"'], capture_output=True, text=True,
+                               check=True).stdout.splitlines()
+        flags, name = {}, None
+        for word in words:
+            if word.startswith("--"):
+                name = word
+                flags[name] = True
+            else:
+                flags[name] = word if flags[name] is True else f"{flags[name]} {word}"
+        trial = re.search(r"--vocab-size (\d+)", text)
+        return flags | ({"--vocab-size": trial[1]} if trial else {})
+
+    def published(self, model):
+        config = json.loads((SOURCE / f"tests/data/families/{model}.json").read_text())
+        if "hybrid_override_pattern" in config:
+            return config["hybrid_override_pattern"]
+        return "".join("*-" if i in config["attn_layer_indices"] else "M-" for i in range(config["num_hidden_layers"]))
+
+    def test_patterns(self):
+        for model, letters, degrees in self.CASES:
+            with self.subTest(model):
+                d = {"pp": 1, "vpp": 1, "tp": 1} | degrees
+                d |= {"dp": 64 // (d["tp"] * d["pp"]), "micro_batch": 1, "zero": 1}
+                if d["vpp"] > 1:
+                    d["schedule"] = "interleaved"
+                plan = self.plan_file(BASE | {"model": model, "seq_len": 4096, "degrees": d})
+                text = self.export(plan, "megatron", "--launch", "torchrun")
+                self.assertIn("pretrain_hybrid.py", text)
+                self.assertIn("--spec megatron.core.models.hybrid.hybrid_layer_specs hybrid_stack_spec", text)
+                flags = self.words(text)
+                for other in ("--num-layers", "--pipeline-model-parallel-layout", "--num-layers-per-virtual-pipeline-stage",
+                              "--moe-layer-freq"):
+                    self.assertNotIn(other, flags)
+                pattern = flags["--hybrid-layer-pattern"]
+                ranks, modules = readers.hybrid_stages(pattern, d["pp"])
+                self.assertEqual([len(chunks) for chunks in ranks], [d["vpp"]] * d["pp"])
+                self.assertEqual(modules, [])
+                joined = "".join(ranks[rank][chunk] for chunk in range(d["vpp"]) for rank in range(d["pp"]))
+                self.assertEqual(joined, letters or self.published(model))
+                self.assertEqual(readers.hybrid_parameters(flags), parameters_of(model))
+                script, back = self.directory / "launch.sh", self.directory / "back.yaml"
+                script.write_text(text)
+                again = run("import", script, "--hw", "dgx-h100", "--out", back)
+                self.assertEqual(again.returncode, 0, again.stderr)
+                self.assertIn(f'model: "{model}"', back.read_text())
+                both = [json.loads(run("predict", "--plan", path, "--format", "json").stdout)["plans"][0] for path in (plan, back)]
+                self.assertEqual(both[0]["step_time_s"], both[1]["step_time_s"])
+
+    def test_prediction_modules(self):
+        config = json.loads((SOURCE / "tests/data/families/nemotron-3-nano-30b-a3b.json").read_text())
+        self.assertEqual(readers.hybrid_stages("M*|-E/*E/*E", 2), ([["M*"], ["-E"]], ["*E", "*E"]))
+        plan = self.plan_file(BASE | {"model": "nemotron-3-nano-30b-a3b", "seq_len": 4096, "degrees": {"dp": 64, "ep": 8}})
+        flags = self.words(self.export(plan, "megatron", "--set", "model.mtp_layers=1"))
+        self.assertEqual(flags["--hybrid-layer-pattern"], config["hybrid_override_pattern"] + "/E")
+
+    def test_what_is_refused(self):
+        listed = "layers that differ one by one"
+        pattern = "more than Megatron-LM's pattern has letters for"
+        for target, model, words in (
+                ("nanotron", "nemotron-3-nano-30b-a3b", listed), ("axonn", "nemotron-3-nano-30b-a3b", listed),
+                ("maxtext", "nemotron-3-nano-30b-a3b", listed), ("megatron-deepspeed", "nemotron-3-nano-30b-a3b", listed),
+                ("nanotron", "qwen3.5-27b", "a gate on attention"), ("axonn", "qwen3.5-27b", listed),
+                ("maxtext", "qwen3-next-80b-a3b", "a gate on attention"), ("megatron-deepspeed", "qwen3.5-27b", listed),
+                ("nanotron", "granite-4.0-h-tiny", listed), ("maxtext", "bamba-9b", listed),
+                ("megatron", "falcon-h1-0.5b", pattern), ("megatron", "jamba-v0.1", pattern),
+                ("megatron", "kimi-linear-48b-a3b", pattern), ("megatron", "minimax-text-01", pattern),
+                ("megatron", "lfm2-1.2b", pattern), ("megatron", "llama-3.3-nemotron-super-49b", pattern),
+                ("megatron", "step-3.7-flash", "a gate a head"), ("megatron", "glm-5.2", "keys that an indexer chooses"),
+                ("megatron", "deepseek-v3.2", "keys that an indexer chooses"),
+                ("megatron", "deepseek-v4-pro", "a residual of several streams")):
+            with self.subTest(f"{target} {model}"):
+                plan = self.plan_file(BASE | {"model": model, "seq_len": 4096, "framework": "any", "degrees": {"dp": 64}})
+                result = run("export", plan, "--to", target)
+                self.assertEqual(result.returncode, 4, result.stdout + result.stderr)
+                self.assertIn(words, result.stderr)
+
+
 class Refusals(Case):
     """Exit code 4, nothing on standard output, every setting that cannot be expressed named."""
 

@@ -231,6 +231,49 @@ def megatron_parameters(f):
     return total
 
 
+def hybrid_stages(pattern, stages):
+    """Letters of every rank and model chunk, and those of a prediction module, as Megatron-LM's own
+    hybrid_layer_allocation.py takes a pattern apart (parse_hybrid_pattern, select_pipeline_segment)."""
+    main, *modules = pattern.split("/")
+    assert len(set(modules)) <= 1, "all modules are equal"
+    for letters, known in ((main, "MG*D+-E|"), *((module, "MG*D+-E") for module in modules)):
+        assert set(letters) <= set(known), letters
+        assert not ("*" in letters and set("D+") & set(letters)), "attention beside latent attention"
+    segments = main.split("|")
+    if len(segments) == 1:
+        assert len(main) % stages == 0
+        size = len(main) // stages
+        segments = [main[i:i + size] for i in range(0, len(main), size)]
+    assert len(segments) % stages == 0
+    return [segments[rank::stages] for rank in range(stages)], modules
+
+
+def hybrid_parameters(f):
+    """Parameters of the network that a pattern and its flags describe."""
+    def n(name, default=0):
+        return int(f.get(name, default))
+
+    h, heads = n("--hidden-size"), n("--num-attention-heads")
+    gates = 3 if "--swiglu" in f else 2
+    size, groups = n("--kv-channels"), n("--num-query-groups", heads)
+    gated = 2 if "--attention-output-gate" in f else 1
+    inner, states = n("--mamba-num-heads") * n("--mamba-head-dim"), 2 * n("--mamba-num-groups") * n("--mamba-state-dim")
+    values = n("--linear-num-value-heads") * n("--linear-value-head-dim")
+    keys = n("--linear-num-key-heads") * n("--linear-key-head-dim")
+    shared, experts = n("--moe-shared-expert-intermediate-size"), n("--num-experts")
+    layer = {
+        "*": h * (heads * gated + 2 * groups) * size + heads * size * h + (2 * size if "--qk-layernorm" in f else 0),
+        "M": h * (2 * inner + states + n("--mamba-num-heads")) + 5 * (inner + states) + 3 * n("--mamba-num-heads") + inner + inner * h,
+        "G": h * (2 * keys + 2 * values + 2 * n("--linear-num-value-heads")) + n("--linear-conv-kernel-dim") * (2 * keys + values)
+             + 2 * n("--linear-num-value-heads") + n("--linear-value-head-dim") + values * h,
+        "-": gates * h * n("--ffn-hidden-size"),
+        "E": experts * (h + gates * h * n("--moe-ffn-hidden-size")) + gates * h * shared
+             + (h if "--moe-shared-expert-gate" in f else 0) + (experts if "--moe-router-enable-expert-bias" in f else 0)}
+    main = f["--hybrid-layer-pattern"].split("/")[0].replace("|", "")
+    vocabulary = n("--vocab-size") * h * (2 if "--untie-embeddings-and-output-weights" in f else 1)
+    return vocabulary + h + sum(layer[letter] + h for letter in main)
+
+
 # ---------------------------------------------------------------- DeepSpeed
 
 DEEPSPEED = """train_batch_size train_micro_batch_size_per_gpu gradient_accumulation_steps

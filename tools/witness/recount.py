@@ -30,7 +30,7 @@ CLASSES = {"bert": "BertModel", "vit": "ViTForImageClassification", "t5": "T5For
            "mt5": "MT5ForConditionalGeneration", "mbart": "MBartForConditionalGeneration",
            "bart": "BartForConditionalGeneration", "roberta": "RobertaForMaskedLM",
            "xlm-roberta": "XLMRobertaForMaskedLM", "modernbert": "ModernBertForMaskedLM",
-           "distilbert": "DistilBertForMaskedLM"}
+           "distilbert": "DistilBertForMaskedLM", "whisper": "WhisperForConditionalGeneration"}
 ALIAS = {"kimi_k2": "deepseek_v3", "mimo": "qwen2"}  # code that lies beside its checkpoint: the same network
 
 
@@ -42,7 +42,10 @@ def text_part(raw):
         if "tie_word_embeddings" in raw:
             inner["tie_word_embeddings"] = raw["tie_word_embeddings"]
         raw = inner
-    raw["model_type"] = ALIAS.get(raw["model_type"], raw["model_type"])
+    if "model_type" in raw:
+        raw["model_type"] = ALIAS.get(raw["model_type"], raw["model_type"])
+    if "attn_type_list" in raw:  # MiniMax's own name
+        raw["layer_types"] = ["full_attention" if full else "linear_attention" for full in raw["attn_type_list"]]
     for key in ("quantization_config", "auto_map", "compression_config", "torch_dtype", "dtype"):
         raw.pop(key, None)
     return raw
@@ -61,6 +64,14 @@ def build(raw, layers=None):
     import torch
     import transformers
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+    if "_class_name" in raw:
+        import diffusers
+        with torch.device("meta"):
+            return getattr(diffusers, raw["_class_name"]).from_config(raw)
+    if raw["model_type"] == "step3p5":
+        from transformers.models.step3p7 import modeling_step3p7  # noqa: F401 - has no automatic class
+        from transformers.models.step3p7.configuration_step3p7 import Step3p7TextConfig
+        return build_vl(raw, Step3p7TextConfig(**{k: v for k, v in raw.items() if k != "model_type"}))
     config = CONFIG_MAPPING[raw["model_type"]].from_dict(raw)
     if layers is not None:
         shorten(config, layers)
@@ -89,9 +100,10 @@ def build_vl(raw, config):
     import torch
     import transformers
     name = type(config).__name__.replace("TextConfig", "TextModel")
+    module = sys.modules[type(config).__module__.replace("configuration_", "modeling_")] if not hasattr(transformers, name) else transformers
     with torch.device("meta"):
         model = torch.nn.Module()
-        model.text = getattr(transformers, name)(config)
+        model.text = getattr(module, name)(config)
         if not raw.get("tie_word_embeddings", False):
             model.lm_head = torch.nn.Linear(config.hidden_size, config.vocab_size, bias=False)
     model.config = config
@@ -165,7 +177,7 @@ def ours(binary, path):
 
 
 def sequence_of(raw):
-    if raw["model_type"] == "vit":
+    if raw.get("model_type") in ("vit", "whisper", None):
         return None
     longest = next((raw[k] for k in ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length") if k in raw), 2048)
     return min(longest, 512 if raw["model_type"] in CLASSES else 2048)
@@ -179,10 +191,10 @@ def recount(binary, path, recorded, flops):
     import transformers
     raw = text_part(json.loads(path.read_text()))
     s = sequence_of(raw)
-    row = {"config": path.stem, "model_type": raw["model_type"], "sequence": s or "", "layers": LAYERS, "forward_flops": "",
+    row = {"config": path.stem, "model_type": raw.get("model_type") or raw["_class_name"], "sequence": s or "", "layers": LAYERS, "forward_flops": "",
            "date": recorded["date"], "transformers": transformers.__version__, "torch": torch.__version__.split("+")[0]}
     model = build(raw)
-    row["class"] = type(model).__name__ if hasattr(model, "base_model_prefix") else "text model and head"
+    row["class"] = type(model).__name__ if hasattr(model, "base_model_prefix") or "_class_name" in raw else "text model and head"
     row["parameters"] = parameters(model)
     # transformers runs every expert on every token of Llama 4, and BertModel has no logits.
     if flops and raw["model_type"] not in ("llama4_text", "bert"):
@@ -207,7 +219,8 @@ def page(rows):
     if worked:
         lines += [f"Forward FLOPs are those of one sequence through the first {LAYERS} layers (of each stack) and the head, equal to 1 in",
                   "10,000; torch counts square attention, which is scaled to what mask and windows leave. None: torch cannot run the",
-                  "pass without values; Llama 4, where transformers runs every expert on every token; BERT, counted without its logits."]
+                  "pass without values; Llama 4, where transformers runs every expert on every token; BERT, counted without its logits;",
+                  "networks with recurrences, whose chunks torch runs otherwise, and those of diffusers."]
     lines += ["", "| configuration | `model_type` | counted as | parameters, ours = torch's |" + (" tokens | forward FLOPs |" if worked else ""),
               "|---|---|---|---:|" + ("---:|---:|" if worked else "")]
     for r in rows:

@@ -100,6 +100,49 @@ TEST_CASE("launch files: Megatron-LM's own defaults") {
   CHECK_FALSE(megatron("--fp16 --accumulate-allreduce-grads-in-fp32").asked.main_grads);
 }
 
+TEST_CASE("launch files: patterns of layers") {
+  const auto hybrid = megatron(
+      "--hybrid-override-pattern 'M-M*|-M-/*-' --pipeline-model-parallel-size 2 --is-hybrid-model "
+      "--mamba-num-heads 64 --mamba-head-dim 32 --mamba-state-dim 16 --mamba-num-groups 4");
+  CHECK(hybrid.model.layers == 7);
+  CHECK(hybrid.model.list.layer_mixers ==
+        std::vector<std::string>{"mamba", "none", "mamba", "attention", "none", "mamba", "none"});
+  CHECK(hybrid.model.list.layer_feed_forwards ==
+        std::vector<std::string>{"none", "mlp", "none", "none", "mlp", "none", "mlp"});
+  CHECK(hybrid.model.mtp_layers == 1);
+  CHECK(hybrid.model.list.prediction_mixers == std::vector<std::string>{"attention"});
+  REQUIRE(hybrid.model.list.mixers.size() == 1);
+  const RecurrenceDescription& mamba = *hybrid.model.list.mixers.front().recurrence;
+  CHECK(mamba.heads == 64);
+  CHECK(mamba.value_size == 32);
+  CHECK(mamba.key_size == 16);
+  CHECK(mamba.key_heads == 4);
+  REQUIRE(hybrid.stages.size() == 2);
+  CHECK(hybrid.stages[0].layers == 4);
+  CHECK(hybrid.stages[1].layers == 3);
+  CHECK(hybrid.degrees.chunks == 1);
+  // Pairs of a mixer and a feed-forward are one layer; unsaid sizes are Megatron-LM's own.
+  const auto pairs =
+      megatron("--hybrid-layer-pattern 'M-|M-|*-|M-' --pipeline-model-parallel-size 2");
+  CHECK(pairs.model.layers == 4);
+  CHECK(pairs.degrees.chunks == 2);
+  CHECK(pairs.model.list.mixers.front().recurrence->heads == 2 * 4096 / 64);
+  const auto linear = megatron(
+      "--experimental-attention-variant gdn --linear-attention-freq 4 --attention-output-gate");
+  CHECK(linear.model.list.layer_mixers[2] == "delta");
+  CHECK(linear.model.list.layer_mixers[3] == "attention");
+  CHECK(linear.model.attention.gate == OutputGate::Full);
+  CHECK(megatron("--experimental-attention-variant gdn --linear-attention-freq '([1]*3+[0])*8'")
+            .model.list.layer_mixers == linear.model.list.layer_mixers);
+  for (const char* wrong :
+       {"--hybrid-layer-pattern 'M-X'", "--hybrid-layer-pattern 'M+'", "--hybrid-layer-pattern '|'",
+        "--hybrid-layer-pattern 'M|M|M' --pipeline-model-parallel-size 2",
+        "--experimental-attention-variant gdn", "--experimental-attention-variant dsa",
+        "--is-hybrid-model", "--hybrid-layer-pattern 'G' --linear-num-key-heads 5",
+        "--hybrid-layer-pattern 'M' --mamba-num-groups 7"})
+    CHECK_THROWS_AS(static_cast<void>(megatron(wrong)), InputError);
+}
+
 TEST_CASE("launch files: several arguments of Megatron-LM together") {
   const auto chunked = megatron(
       "--pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 2 "
