@@ -2879,7 +2879,7 @@ class Comparisons(Case):
 
     def test_batches_that_suit_the_machine(self):
         """1538 = 2 x 769: said by comparisons and ladders too."""
-        asked = ["--model", "gpt-neox-20b", "--framework", "megatron"]
+        asked = ["--model", "gpt-neox-20b", "--framework", "megatron", "--batch", "1538"]
         rows = self.check(self.answer("compare", "--hw", "perlmutter,perlmutter-80", *asked, "--gpus", "256"))["rows"]
         for row in rows:
             self.assertRegex(row["advice"], r"^batch 1,538 = 2 x 769 shares only 2 with 256 GPUs.*: 1,536 takes ")
