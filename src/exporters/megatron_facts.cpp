@@ -55,6 +55,12 @@ const PrecisionPolicy* policy_of(H h) {
   const auto found = h.problem.framework->precision.find(h.problem.precision);
   return found == h.problem.framework->precision.end() ? nullptr : &found->second;
 }
+/// One buffer accumulates gradients and reduces them: its format.
+bool sums_in(H h, std::initializer_list<DataType> formats) {
+  const PrecisionPolicy* policy = policy_of(h);
+  return policy != nullptr && policy->main_gradient &&
+         std::ranges::find(formats, *policy->main_gradient) != formats.end();
+}
 bool in_fp8(H h) {
   return has_precision(h, {DataType::Fp8, DataType::Mxfp8});
 }
@@ -198,7 +204,8 @@ Facts recompute_facts() {
 }
 
 Facts megatron_formats() {
-  const std::vector<Setting> precision{S::Precision}, states{s(D::Offload), chosen(C::OptimizerStates)};
+  const std::vector<Setting> precision{S::Precision}, states{s(D::Offload), chosen(C::OptimizerStates)},
+      gradients{chosen(C::MainGradients)};
   return {
       {"bf16_or_narrower", precision,
        [](H h) { return Value(has_precision(h, {DataType::Bf16, DataType::Fp8, DataType::Mxfp8, DataType::Nvfp4})); },
@@ -215,18 +222,18 @@ Facts megatron_formats() {
          if (in_fp8(h)) return Value(fmt::format("fp8 {}", fp8_recipe(h)));
          return Value(has_precision(h, {DataType::Fp16, DataType::Nvfp4}) ? to_text(h.problem.precision) : "bf16");
        }},
-      // bf16 implies it, fp16 does not.
-      {"fp32_sums", {chosen(C::MainGradients)},
-       [](H h) {
-         const bool half = has_precision(h, {DataType::Fp16});
-         return Value(half && policy_of(h) != nullptr && policy_of(h)->main_gradient == DataType::Fp32);
-       }},
-      {"fp32_sums_of_fp16", {chosen(C::MainGradients)}, [](H h) { return Value(has_precision(h, {DataType::Fp16})); }},
+      // bf16 implies fp32 sums, fp16 does not.
+      {"fp32_sums", gradients,
+       [](H h) { return Value(has_precision(h, {DataType::Fp16}) && sums_in(h, {DataType::Fp32})); }},
+      {"bf16_sums", gradients, [](H h) { return Value(sums_in(h, {DataType::Bf16})); }},
+      // Megatron-FSDP has a format of its own, by default that of the parameters.
+      {"fsdp_fp32_sums", gradients, [](H h) { return Value(by_fsdp(h) && sums_in(h, {DataType::Fp32})); }},
+      {"narrow_sums", gradients, [](H h) { return Value(sums_in(h, {DataType::Bf16, DataType::Fp16})); }},
       {"full_graph", {chosen(C::CudaGraphs)}, [](H h) { return Value(h.chosen.cuda_graphs == "1"); },
        [](R r, V v) { if (is_on(v)) r.asked.cuda_graphs = "1"; }},
       {"precise_states", states, [](H h) { return Value(offloads_optimizer(h) || h.chosen.optimizer_states); }},
       {"precise_states_or_gradients", {s(D::Offload), chosen(C::OptimizerStates), chosen(C::MainGradients)},
-       [](H h) { return Value(offloads_optimizer(h) || h.chosen.optimizer_states || h.chosen.main_grads == "bf16"); }},
+       [](H h) { return Value(offloads_optimizer(h) || h.chosen.optimizer_states || sums_in(h, {DataType::Bf16})); }},
   };
 }
 
@@ -276,16 +283,10 @@ Facts megatron_conditions() {
       {"muon_on_shards", {}, [](H h) { return Value(h.optimizer == "muon" && h.sharded()); }},
       {"unsharded_moments", {}, [](H h) { return Value(h.chosen.optimizer_states.has_value() && !h.sharded()); }},
       {"unsharded_formats", {},
-       [](H h) { return Value((h.chosen.optimizer_states || h.chosen.main_grads == "bf16") && !h.sharded()); }},
+       [](H h) { return Value((h.chosen.optimizer_states || sums_in(h, {DataType::Bf16})) && !h.sharded()); }},
       {"experts_exposed", {}, [](H h) { return Value(h.overlaps(Overlap::ExpertAllToAll) && !overlaps_experts(h)); }},
       {"tensor_hidden_between_nodes", {},
        [](H h) { return Value(h.overlaps(Overlap::TensorParallel) && h.degrees.tensor() > h.gpus_per_node()); }},
-      {"priced_in_bf16_sums", {},
-       [](H h) {
-         const PrecisionPolicy* policy = policy_of(h);
-         return Value(policy != nullptr && policy->reduction == DataType::Bf16 && policy->main_gradient == DataType::Fp32 &&
-                      h.degrees.data * h.degrees.context > 1);
-       }},
       {"pairs_of_cut_layers", {}, [](H h) { return Value(runs_pairs(h) && cuts_layers(h)); }},
       // validate_args asserts 1 before Blackwell where layers are cut, and leaves it open beside
       // exchanges of experts, which ask for more; Megatron-FSDP asserts that it is not 1.

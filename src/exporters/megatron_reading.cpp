@@ -47,7 +47,14 @@ void settle_precision(Reading& r) {
   if (r.on("nvfp4")) r.asked.precision = "nvfp4";
   if (!r.asked.precision) r.asked.precision = "fp32";
   const bool half = r.asked.precision == "fp16";
-  if (half && !r.on("fp32_sums") && !r.on("fp32_sums_of_fp16")) r.asked.main_grads = "fp16";
+  const bool fsdp = r.on("megatron_fsdp") && r.degrees.zero >= ZeroStage::Gradients;
+  const bool narrow = r.on("bf16_sums") || r.on("narrow_sums") ||
+                      (half ? !r.on("fp32_sums") : fsdp && !r.on("fsdp_fp32_sums"));
+  // Without a word of the script it is said where the framework's format is another.
+  if (half ? !narrow : !narrow && r.asked.precision != "bf16" && r.asked.precision != "fp32") {
+    r.asked.main_grads = "fp32";
+  }
+  if (narrow && !half) r.asked.main_grads = "bf16";
 }
 
 void settle_recompute(Reading& r) {

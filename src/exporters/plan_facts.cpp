@@ -148,9 +148,6 @@ Facts question_facts() {
          const std::string word = text_in(v);
          r.asked.precision = word == "fp16" || word == "fp32" ? word : "bf16";
        }},
-      {"bf16_main_grads", {chosen(plansearch::Setting::MainGradients)},
-       [](H h) { return Value(h.chosen.main_grads == "bf16"); },
-       [](R r, V v) { if (is_on(v)) r.asked.main_grads = "bf16"; }},
       {"packs", {chosen(plansearch::Setting::Packing)}, [](H h) { return Value(h.chosen.packing.has_value()); },
        [](R r, V v) {
          if (is_left_open(v) || !is_on(v)) return;

@@ -99,7 +99,7 @@ MEGATRON = """--tensor-model-parallel-size --sequence-parallel --pipeline-model-
   --no-overlap-p2p-communication --tp-comm-overlap --overlap-moe-expert-parallel-comm
   --micro-batch-size --global-batch-size --seq-length --recompute-granularity --recompute-method
   --recompute-num-layers --recompute-modules --attention-backend --fp16 --bf16 --fp8-format
-  --fp8-recipe --fp8-param-gather --fp4-format --grad-reduce-in-bf16
+  --fp8-recipe --fp8-param-gather --fp4-format --grad-reduce-in-bf16 --megatron-fsdp-main-grads-dtype
   --accumulate-allreduce-grads-in-fp32 --cuda-graph-impl --no-check-for-nan-in-loss-and-grad
   --optimizer-cpu-offload --optimizer-offload-fraction --use-precision-aware-optimizer
   --fine-grained-activation-offloading --offload-modules""".split()

@@ -96,8 +96,13 @@ TEST_CASE("launch files: Megatron-LM's own defaults") {
   CHECK(plain.model.dropout == doctest::Approx(0.1));
   CHECK(megatron("--swiglu").model.mlp.width == 10880);  // int((4 * 4096 * 2 / 3) / 64) * 64
   CHECK(megatron("--num-experts 8 --tensor-model-parallel-size 4").degrees.expert_tensor == 4);
-  CHECK(megatron("--fp16").asked.main_grads == "fp16");
-  CHECK_FALSE(megatron("--fp16 --accumulate-allreduce-grads-in-fp32").asked.main_grads);
+  // Said where it is not what the framework does in that format.
+  CHECK_FALSE(megatron("--fp16").asked.main_grads);
+  CHECK(megatron("--fp16 --accumulate-allreduce-grads-in-fp32").asked.main_grads == "fp32");
+  CHECK_FALSE(megatron("--bf16").asked.main_grads);
+  CHECK(megatron("--bf16 --grad-reduce-in-bf16").asked.main_grads == "bf16");
+  CHECK(megatron("--bf16 --fp8-format hybrid").asked.main_grads == "fp32");
+  CHECK(megatron("--bf16 --fp8-format hybrid --grad-reduce-in-bf16").asked.main_grads == "bf16");
 }
 
 TEST_CASE("launch files: patterns of layers") {
