@@ -135,7 +135,7 @@ class EndLayers : public Strategy {
       : problem_(task.evaluator.problem()),
         request_(std::move(request)),
         task_(task),
-        pricer_(problem_),
+        pricer_(task.evaluator.views()),
         ranges_(layer_runs(*problem_.network), *problem_.network, problem_.framework->skips),
         offers_(task) {}
 

@@ -3,12 +3,15 @@
 //           G(k, d) = min over the stage k..j on n devices of max(B t, t + c + G(j + 1, d - n)).
 // Source: evaluate/step/stage_price.hpp; head and work of the order's bound
 //         (schedule/simulation/closed_form.hpp), written as a recursion.
+//         Bounds before prices: the rest of the layers takes its least work under any form, shared
+//         out evenly among the rest of the devices.
 // Assumes: the time of a step does not fall, nor its memory, when a stage gets longer or larger;
 //          bounds assume nothing of memory, and messages as if stages that could share a node did.
 // Units: seconds, bytes.
 // Checked by: tests/unit/search/uneven_search_test.cpp
 #include "search/strategies/uneven/stage_catalog.hpp"
 
+#include <limits>
 #include <numeric>
 #include <tuple>
 
@@ -79,28 +82,109 @@ void StageCatalog::find_layouts() {
   }
 }
 
-bool StageCatalog::is_asked(Which which, const StageConfig& form, int first, int last) const {
-  const bool whole = last - first + 1 == layers();
+StageCatalog::Lasts StageCatalog::asked(Which which, const StageConfig& form, int first) const {
+  const int end = layers() - 1;
   // All devices are for a stage of all layers.
-  if ((form.devices() == problem_.gpus) != whole) return false;
-  if (which == Which::All || whole) return true;
+  if (form.devices() == problem_.gpus) return first == 0 ? Lasts{end, end} : Lasts{};
+  if (which == Which::All) return {first, first == 0 ? end - 1 : end};
   const int stages = problem_.gpus / form.devices();
   const int each = layers() / stages;
-  return stages * form.devices() == problem_.gpus && each * stages == layers() &&
-         first % each == 0 && last + 1 == first + each;
+  const bool divides = stages * form.devices() == problem_.gpus && each * stages == layers();
+  if (!divides || first % each != 0) return {};
+  return {first + each - 1, first + each - 1};
 }
+
+namespace {
+
+/// The least time of one micro-batch through one copy of each block, in any stage.
+std::vector<Seconds> least_passes(const ClassProfile& profile) {
+  std::vector<Seconds> least;
+  const Seconds none;
+  for (const BlockProfile& block : profile.blocks) {
+    least.push_back(block.forward.device() + block.backward.device() + block.recompute.device() +
+                    std::min(block.forward_edges.device(), none) +
+                    std::min(block.backward_edges.device(), none));
+  }
+  if (profile.kept == nullptr) return least;
+  const std::vector<Seconds> kept = least_passes(*profile.kept);
+  std::ranges::transform(least, kept, least.begin(),
+                         [](Seconds a, Seconds b) { return std::min(a, b); });
+  return least;
+}
+
+/// Least work of layers before they have a price.
+class LeastWork {
+ public:
+  LeastWork(const std::vector<StageConfig>& forms, const LayerRanges& ranges) : ranges_(ranges) {
+    for (const StageConfig& form : forms) passes_.push_back(least_passes(*form.profile));
+    for (int layer = 0; layer < ranges.layers(); ++layer) {
+      Seconds least(std::numeric_limits<double>::infinity());
+      for (std::size_t f = 0; f < forms.size(); ++f) {
+        least = std::min(least, of(f, ranges.number(layer, layer)) * forms[f].devices());
+      }
+      until_.push_back(until_.back() + least);
+    }
+  }
+
+  /// One micro-batch through a range under a form.
+  [[nodiscard]] Seconds of(std::size_t form, int range) const {
+    Seconds work;
+    for (const BlockRun& run : ranges_.runs(range).blocks) {
+      work += passes_[form][run.block] * static_cast<double>(run.count);
+    }
+    return work;
+  }
+
+  /// By first layer of a stage the first of its last layers with which so many other devices are
+  /// in time with the other layers.
+  [[nodiscard]] std::vector<int> shortest(int others, const StageCatalog::IsLate& is_late) const {
+    std::vector<int> lasts;
+    for (int first = 0; first < ranges_.layers(); ++first) {
+      int last = first;
+      if (first > 0) last = std::max(last, lasts.back());
+      while (last < ranges_.layers() && is_late(beside(first, last) / others)) ++last;
+      lasts.push_back(last);
+    }
+    return lasts;
+  }
+
+ private:
+  /// All layers but these, times devices.
+  [[nodiscard]] Seconds beside(int first, int last) const {
+    return until_[static_cast<std::size_t>(first)] +
+           (until_.back() - until_[static_cast<std::size_t>(last) + 1]);
+  }
+
+  const LayerRanges& ranges_;
+  std::vector<std::vector<Seconds>> passes_;  ///< by form and block
+  std::vector<Seconds> until_{Seconds(0)};    ///< under the best form of each layer, times devices
+};
+
+}  // namespace
 
 /// Nothing that is too large, or late, is so no longer with more layers.
 void StageCatalog::price(Which which, Bytes limit, const IsLate& is_late, int threads) {
+  const LeastWork work(forms_, ranges_);
+  std::map<int, std::vector<int>> shortest;  // by devices
+  for (const StageConfig& form : forms_) {
+    const int others = problem_.gpus - form.devices();
+    const auto [lasts, is_new] = shortest.try_emplace(form.devices());
+    if (is_new && others > 0) lasts->second = work.shortest(others, is_late);
+  }
   std::vector<std::vector<std::pair<std::size_t, StagePrice>>> found(forms_.size());
   parallel_for(forms_.size(), threads, [&](std::size_t f) {
+    const std::vector<int>& least = shortest.at(forms_[f].devices());
     for (int first = 0; first < layers(); ++first) {
-      for (int last = first; last < layers(); ++last) {
-        if (!is_asked(which, forms_[f], first, last)) continue;
+      Lasts lasts = asked(which, forms_[f], first);
+      if (!least.empty()) {
+        lasts.least = std::max(lasts.least, least[static_cast<std::size_t>(first)]);
+      }
+      for (int last = lasts.least; last <= lasts.most; ++last) {
         const int range = ranges_.number(first, last);
         Known& known = known_[f][static_cast<std::size_t>(range)];
-        if (known == Known::Out) break;
         if (known == Known::Priced) continue;
+        if (is_late(work.of(f, range))) known = Known::Out;
+        if (known == Known::Out) break;
         const StagePrice price = pricer_.price(forms_[f], ranges_.runs(range));
         known = price.fixed + price.activations > limit || is_late(price.both()) ? Known::Out
                                                                                  : Known::Priced;
@@ -304,31 +388,61 @@ StageBounds::StageBounds(const StageCatalog& catalog, int devices, int threads)
   for (int layout = 0; layout < catalog.layouts(); ++layout) {
     behind_[index(layout, catalog.layers(), 0)] = Seconds(0);
   }
+  find_starts();
   for (int first = catalog.layers() - 1; first >= 0; --first) {
-    parallel_for(static_cast<std::size_t>(devices), threads, [&](std::size_t d) {
-      for (int layout = 0; layout < catalog_.layouts(); ++layout) {
-        const auto used = static_cast<int>(d) + 1;
-        from_[index(layout, first, used)] = from(layout, first, used);
-      }
-    });
+    parallel_for(static_cast<std::size_t>(devices), threads,
+                 [&](std::size_t d) { fill_from(first, static_cast<int>(d) + 1); });
     if (first == 0) break;
     parallel_for(static_cast<std::size_t>(devices), threads,
                  [&](std::size_t d) { fill_behind(first, static_cast<int>(d) + 1); });
   }
 }
 
-Seconds StageBounds::from(int layout, int first, int devices) const {
-  const int left = devices - catalog_.devices_of(layout);
-  Seconds best = kNever;
-  if (left < 0) return best;
-  for (int last = first; last < catalog_.layers(); ++last) {
-    const Seconds rest = behind(layout, last + 1, left);
-    if (rest == kNever) continue;
-    for (const PricedStage& stage : catalog_.stages(first, last, layout)) {
-      best = std::min(best, with_rest(stage.price.both(), catalog_.order().micro_batches, rest));
+/// Stages of all layers before the ones that begin behind them.
+void StageBounds::find_starts() {
+  const auto layouts = static_cast<std::size_t>(catalog_.layouts());
+  lasts_.resize(static_cast<std::size_t>(catalog_.layers()) * layouts);
+  starts_.assign(from_.size(), 0);
+  std::ranges::fill_n(starts_.begin() + static_cast<std::ptrdiff_t>(index(0, 0, devices_)),
+                      catalog_.layouts(), 1);
+  for (int first = 0; first < catalog_.layers(); ++first) {
+    for (int layout = 0; layout < catalog_.layouts(); ++layout) {
+      std::vector<int>& lasts = lasts_of(layout, first);
+      for (int last = first; last < catalog_.layers(); ++last) {
+        if (!catalog_.stages(first, last, layout).empty()) lasts.push_back(last);
+      }
+    }
+    for (int devices = 1; devices <= devices_; ++devices) {
+      if (!starts(first, devices)) continue;
+      for (int layout = 0; layout < catalog_.layouts(); ++layout) {
+        const int left = devices - catalog_.devices_of(layout);
+        if (left < 0) continue;
+        for (const int last : lasts_of(layout, first)) starts_[index(layout, last + 1, left)] = 1;
+      }
     }
   }
-  return best;
+}
+
+/// Whether any stage can begin there with so many devices left.
+bool StageBounds::starts(int first, int devices) const {
+  const auto begin = starts_.begin() + static_cast<std::ptrdiff_t>(index(0, first, devices));
+  return std::find(begin, begin + catalog_.layouts(), 1) != begin + catalog_.layouts();
+}
+
+void StageBounds::fill_from(int first, int devices) {
+  if (!starts(first, devices)) return;
+  for (int layout = 0; layout < catalog_.layouts(); ++layout) {
+    const int left = devices - catalog_.devices_of(layout);
+    if (left < 0) continue;
+    Seconds& best = from_[index(layout, first, devices)];
+    for (const int last : lasts_of(layout, first)) {
+      const Seconds rest = behind(layout, last + 1, left);
+      if (rest == kNever) continue;
+      for (const PricedStage& stage : catalog_.stages(first, last, layout)) {
+        best = std::min(best, with_rest(stage.price.both(), catalog_.order().micro_batches, rest));
+      }
+    }
+  }
 }
 
 void StageBounds::fill_behind(int first, int devices) {
@@ -339,7 +453,7 @@ void StageBounds::fill_behind(int first, int devices) {
   }
   std::sort(rests.begin(), rests.end());
   for (int layout = 0; layout < catalog_.layouts(); ++layout) {
-    if (catalog_.devices_of(layout) + devices > devices_) continue;
+    if (starts_[index(layout, first, devices)] == 0) continue;
     Seconds& known = behind_[index(layout, first, devices)];
     for (const auto& [rest, next] : rests) {
       if (rest >= known) break;
@@ -347,14 +461,6 @@ void StageBounds::fill_behind(int first, int devices) {
       known = std::min(known, way.activation + way.gradient + rest);
     }
   }
-}
-
-Seconds StageBounds::any(int first, int devices) const {
-  Seconds best = kNever;
-  for (int layout = 0; layout < catalog_.layouts(); ++layout) {
-    best = std::min(best, from_[index(layout, first, devices)]);
-  }
-  return best;
 }
 
 }  // namespace plansearch

@@ -43,8 +43,8 @@ class StageCatalog {
   enum class Which : std::uint8_t { Equal, All };
   /// Whether no plan with a stage of so much work per micro-batch can rank.
   using IsLate = std::function<bool(Seconds both)>;
-  /// Prices ranges of layers under every form that `limit` and `is_late` leave room for, each once.
-  /// Stages that another of their layout equals or beats in time, end of step and memory are left
+  /// Prices ranges of layers under every form that `limit` and `is_late` leave room for, each once;
+  /// none that leaves more layers than the other devices could run in time. Stages that another of their layout equals or beats in time, end of step and memory are left
   /// out. Pointers to stages end here.
   void price(Which which, Bytes limit, const IsLate& is_late, int threads);
 
@@ -92,7 +92,12 @@ class StageCatalog {
 
  private:
   void find_layouts();
-  [[nodiscard]] bool is_asked(Which which, const StageConfig& form, int first, int last) const;
+  /// The last layers of stages that begin with `first`.
+  struct Lasts {
+    int least = 0;
+    int most = -1;
+  };
+  [[nodiscard]] Lasts asked(Which which, const StageConfig& form, int first) const;
   [[nodiscard]] std::vector<Seconds> shared_along_pipeline(const std::vector<Placed>& stages) const;
 
   const StagePricer& pricer_;
@@ -118,12 +123,12 @@ class StageCatalog {
 /// pass.
 class StageBounds {
  public:
+  /// Plans take all devices. The catalog has its prices, and is referenced.
   StageBounds(const StageCatalog& catalog, int devices, int threads);
 
-  /// The bound of the layers from `first` on over so many devices, whatever the first stage.
-  [[nodiscard]] Seconds any(int first, int devices) const;
-  /// The same behind a stage of a layout, messages included. Zero where nothing is left,
-  /// infinite where it cannot be placed.
+  /// The bound of the layers from `first` on over so many devices behind a stage of a layout that
+  /// a plan can have there, messages included. Zero where nothing is left, infinite where it cannot
+  /// be placed.
   [[nodiscard]] Seconds behind(int layout, int first, int devices) const {
     return behind_[index(layout, first, devices)];
   }
@@ -133,11 +138,21 @@ class StageBounds {
     const auto of = [](int value) { return static_cast<std::size_t>(value); };
     return (of(first) * (of(devices_) + 1) + of(devices)) * of(catalog_.layouts()) + of(layout);
   }
+  void find_starts();
+  void fill_from(int first, int devices);
   void fill_behind(int first, int devices);
-  [[nodiscard]] Seconds from(int layout, int first, int devices) const;
+  [[nodiscard]] bool starts(int first, int devices) const;
+  [[nodiscard]] std::vector<int>& lasts_of(int layout, int first) {
+    return lasts_[static_cast<std::size_t>(first) * static_cast<std::size_t>(catalog_.layouts()) +
+                  static_cast<std::size_t>(layout)];
+  }
 
   const StageCatalog& catalog_;
   int devices_;
+  /// Last layers of the stages that have a price, by first layer and layout.
+  std::vector<std::vector<int>> lasts_;
+  /// Whether stages before these layers, the last of this layout, can hold all others.
+  std::vector<char> starts_;
   std::vector<Seconds> from_;    ///< the first stage has this layout
   std::vector<Seconds> behind_;  ///< a stage of this layout goes before it
 };

@@ -79,7 +79,7 @@ class UnevenSearch : public Strategy {
   UnevenSearch(const SearchTask& task, SearchRequest request, std::int64_t most_extended)
       : problem_(task.evaluator.problem()),
         task_(task),
-        pricer_(problem_),
+        pricer_(task.evaluator.views()),
         offers_(task),
         ranges_(layer_runs(*problem_.network), *problem_.network, problem_.framework->skips),
         most_extended_(most_extended),

@@ -40,23 +40,19 @@ TransformInvariants ground_of(const StageConfig& form, const PlanDegrees& degree
 
 }  // namespace
 
-StagePricer::StagePricer(const Problem& problem)
-    : problem_(problem), context_(pricing_context(problem_)), profiles_(context_) {}
-
 StageConfig StagePricer::form(const PlanDegrees& degrees) const {
   PLANSEARCH_CHECK(!splits_backward(degrees.schedule));
   StageConfig form;
   form.degrees = degrees;
   PlanDegrees alone = degrees;
   alone.pipeline = 1;
-  Transform placed = make_transform(alone, make_device_mesh(alone, problem_.framework->rank_order),
-                                    *problem_.network);
+  const Problem& problem = views_.problem;
+  Transform placed = make_transform(alone, make_device_mesh(alone, problem.framework->rank_order),
+                                    *problem.network);
   form.mesh = std::move(placed.mesh);
-  form.mesh.ranks = problem_.gpus;
-  form.profile = profiles_.profile(degrees, form.mesh, placed.placements);
-  form.statics =
-      static_policy(tensor_policies(degrees, form.mesh, *problem_.framework, problem_.precision),
-                    form.mesh, optimizer_moments(problem_.model->training.optimizer));
+  form.mesh.ranks = problem.gpus;
+  form.profile = views_.profiles.profile(degrees, form.mesh, placed.placements);
+  form.statics = views_.statics(degrees, form.mesh);
   return form;
 }
 
@@ -66,13 +62,13 @@ StagePrice StagePricer::price(const StageConfig& form, const PlacedRuns& blocks)
   PlanDegrees alone = form.degrees;
   alone.pipeline = 1;
   alone.schedule = kDefaultSchedule;
-  const LinkedAssignment routed{assignment_of({{0, 0}}, blocks, problem_), {}, {}, {}};
+  const LinkedAssignment routed{assignment_of({{0, 0}}, blocks, views_.problem), {}, {}, {}};
   PlanInvariants ground;
   ground.transforms.push_back(ground_of(form, alone));
   ground.routed = &routed;
-  complete_kinds(context_, ground);
-  complete_messages(context_, ground);
-  const PricingInput view{context_, ground, Order{alone.schedule, alone.micro_batches}};
+  complete_kinds(views_.context, ground);
+  complete_messages(views_.context, ground);
+  const PricingInput view{views_.context, ground, Order{alone.schedule, alone.micro_batches}};
   fill_passes(view, workspace);
   const PhaseLengths pass = position_lengths(view, workspace, 0);
   const DeviceMemory memory = device_memory(view, 0, workspace);
@@ -93,12 +89,12 @@ StageTransfer StagePricer::transfer(const StageConfig& from, const StageConfig& 
   ParallelPlan plan;
   plan.transforms = {{from.degrees, from.mesh}, {to.degrees, to.mesh}};
   const int second = plan.transforms.front() == plan.transforms.back() ? 0 : 1;
-  plan.assignment = assignment_of({{0, first[0]}, {second, first[1]}}, last, problem_);
-  const LinkedAssignment ways = routed(*problem_.cluster, plan, &routes_);
+  plan.assignment = assignment_of({{0, first[0]}, {second, first[1]}}, last, views_.problem);
+  const LinkedAssignment ways = routed(*views_.problem.cluster, plan, &views_.routes);
   PlanInvariants ground;
   ground.transforms = {ground_of(from, from.degrees), ground_of(to, to.degrees)};
   ground.routed = &ways;
-  const PricingInput view{context_, ground,
+  const PricingInput view{views_.context, ground,
                           Order{from.degrees.schedule, from.degrees.micro_batches}};
   const BoundaryTransfers transfers = boundary_transfers(view, 0);
   return {transfers.activation.time, transfers.gradient.time};
@@ -113,10 +109,10 @@ std::vector<Seconds> StagePricer::shared_reductions(const std::vector<PlacedStag
     assignment->groups.push_back({number, 0, stage.blocks->blocks});
     ground.transforms.push_back(ground_of(*stage.form, stage.form->degrees));
   }
-  index_contents(*assignment, *problem_.network);
+  index_contents(*assignment, *views_.problem.network);
   const LinkedAssignment linked{assignment, {}, {}, {}};
   ground.routed = &linked;
-  const PricingInput view{context_, ground, {}};
+  const PricingInput view{views_.context, ground, {}};
   add_shared_messages(view, ground);
   std::vector<Seconds> reductions(stages.size());
   for (int p = 0; p < assignment->stages(); ++p) {

@@ -8,8 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "evaluate/block/profile_maker.hpp"
-#include "evaluate/step/boundary.hpp"
+#include "evaluate/step/plan_views.hpp"
 #include "plansearch/cluster.hpp"
 #include "plansearch/plan.hpp"
 #include "plansearch/problem.hpp"
@@ -60,9 +59,8 @@ struct PlacedStage {
 
 class StagePricer {
  public:
-  explicit StagePricer(const Problem& problem);
-  StagePricer(const StagePricer&) = delete;
-  StagePricer& operator=(const StagePricer&) = delete;
+  /// The views are referenced: stages share the profiles and routes of whole plans.
+  explicit StagePricer(const PlanViews& views) : views_(views) {}
 
   /// `degrees`: legal for a stage of the problem, its orders do not split the backward pass.
   [[nodiscard]] StageConfig form(const PlanDegrees& degrees) const;
@@ -82,10 +80,7 @@ class StagePricer {
   [[nodiscard]] bool shares(const StageConfig& form, const std::vector<BlockRun>& blocks) const;
 
  private:
-  Problem problem_;
-  PricingContext context_;
-  ProfileMaker profiles_;
-  mutable RouteCache routes_;
+  const PlanViews& views_;
 };
 
 }  // namespace plansearch

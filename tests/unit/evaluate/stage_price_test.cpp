@@ -46,7 +46,7 @@ TEST_SUITE("unit") {
     const ParallelPlan plan = uneven_plan(problem, stages);
     REQUIRE_FALSE(evaluator.legality(plan));
     const std::vector<StageReport> reports = plan_details(evaluator, plan).stages;
-    const StagePricer pricer(problem);
+    const StagePricer pricer(evaluator.views());
     for (std::size_t s = 0; s < stages.size(); ++s) {
       const StageConfig form = pricer.form(plan.transform_at(static_cast<int>(s)).degrees);
       const PlacedRuns runs{stages[s].chunks.front()};

@@ -186,7 +186,7 @@ TEST_SUITE("unit") {
       const int layers = 4;
       const Problem problem = small_problem(layers, 8, 80.0, round % 4 != 0);
       const PlanEvaluator evaluator(problem);
-      const StagePricer pricer(problem);
+      const StagePricer pricer(evaluator.views());
       const LayerRanges ranges(layer_runs(*problem.network), *problem.network,
                                problem.framework->skips);
       const auto orders = stage_degrees(problem, few_degrees(), {1, 2, 4});

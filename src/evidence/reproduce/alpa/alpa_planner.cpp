@@ -259,7 +259,7 @@ std::optional<AlpaPlan> alpa_plan(const PlanEvaluator& evaluator, const SearchRe
                                   int groups) {
   const Problem& problem = evaluator.problem();
   const Bytes limit = evaluator.memory_up_to(MemoryFit::Fits);
-  const StagePricer pricer(problem);
+  const StagePricer pricer(evaluator.views());
   const LayerRanges ranges(clustered_pieces(*problem.network, groups), *problem.network,
                            problem.framework->skips);
   const auto sizes = submesh_sizes(problem.cluster->accelerators_per_node, problem.gpus);
