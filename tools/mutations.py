@@ -26,6 +26,7 @@ COPIED = ("CMakeLists.txt", "CMakePresets.json", "cmake", "src", "include", "sea
           "benchmarks", "tools", "models", "hardware_profiles", "frameworks", "constraints", "recipes", "docs", "validation")
 KEPT_SETTINGS = ("CMAKE_BUILD_TYPE", "CMAKE_CXX_COMPILER", "CMAKE_CXX_COMPILER_LAUNCHER",
                  "CMAKE_CXX_FLAGS", "CMAKE_CXX_FLAGS_DEBUG", "CMAKE_UNITY_BUILD", "CMAKE_UNITY_BUILD_BATCH_SIZE")
+TESTS = ("plansearch_tests", "plansearch_reader_tests")
 TIME_LIMIT_S = 600
 # Damaged files take half of the tests' time and ask nothing of predictions.
 LEFT_OUT = "*damage*,*cut off*,*mutated*"
@@ -93,15 +94,22 @@ class Copy:
             raise Failed("configuration failed:\n" + done.stdout[-2000:])
 
     def compile(self):
-        done = run(["cmake", "--build", str(self.build), "--target", "plansearch_tests",
-                    "-j", str(self.jobs)])
+        done = run(["cmake", "--build", str(self.build), "--target", *TESTS, "-j", str(self.jobs)])
         return "" if done.returncode == 0 else done.stdout[-2000:]
 
     def failing_tests(self, named=""):
         """Names of the test cases that fail, of all or of those `named`, with `first` only one; a crash or a hang
-        counts as one."""
+        counts as one. Programs are run in turn."""
         chosen = ["-tc=" + named.replace("\\", "\\\\").replace(",", "\\,")] if named else ["-tce=" + LEFT_OUT]
-        binary = self.build / "tests" / "plansearch_tests"
+        failing = []
+        for name in TESTS:
+            failing += self.failing_of(self.build / "tests" / name, chosen)
+            if failing and self.options:
+                break
+        return failing
+
+    def failing_of(self, binary, chosen):
+        """The same of one program of tests."""
         try:
             done = subprocess.run([str(binary), "-r=xml", *chosen, *self.options], stdout=subprocess.PIPE,
                                   stderr=subprocess.DEVNULL, timeout=TIME_LIMIT_S, check=False)
