@@ -20,12 +20,14 @@ namespace {
 
 /// Without details where there is no time to simulate the plan once more.
 PlanReport described(const PlanEvaluator& evaluator, const PlanCandidate& candidate) {
-  const ParallelPlan plan = whole_plan(evaluator, candidate);
+  const bool written = candidate.written != nullptr;
   try {
     check_stop();
-    return report_plan(evaluator, plan, candidate.estimate);
+    return written ? report_plan(evaluator, *candidate.written, candidate.estimate)
+                   : report_plan(evaluator, candidate.plan, candidate.estimate);
   } catch (const Stopped&) {
-    return rate_plan(evaluator, plan, candidate.estimate);
+    return written ? rate_plan(evaluator, *candidate.written, candidate.estimate)
+                   : rate_plan(evaluator, candidate.plan, candidate.estimate);
   }
 }
 

@@ -148,10 +148,10 @@ double layers_in(const PricingInput& view, int position) {
 
 std::vector<PricedCommunication> communication_of(const ProfileMaker& profiles,
                                                   const PricingInput& view,
-                                                  const std::optional<PricedProgram>& program,
+                                                  const ListedStep* listed,
                                                   EvaluationWorkspace& workspace) {
   std::vector<PricedCommunication> lines;
-  const StepResult result = step_time(view, MakespanMethod::Simulation, workspace, program);
+  const StepResult result = step_time(view, MakespanMethod::Simulation, workspace, listed);
   append_passes(profiles, view, result.busiest, lines);
   if (view.joins()) share_out(result.step.exposed, lines);
   std::vector<PricedCommunication> collectives =
@@ -283,10 +283,9 @@ std::vector<OperatorReport> operators_at(const ProfileMaker& profiles, const Pri
 }
 
 PlanDetails details_of(const ProfileMaker& profiles, const PricingInput& view,
-                       const std::optional<PricedProgram>& program,
-                       EvaluationWorkspace& workspace) {
+                       const ListedStep* listed, EvaluationWorkspace& workspace) {
   const int busiest = step_time(view, MakespanMethod::Simulation, workspace).busiest;
-  PlanDetails details{communication_of(profiles, view, program, workspace),
+  PlanDetails details{communication_of(profiles, view, listed, workspace),
                       stages_of_view(view, workspace), operators_at(profiles, view, busiest),
                       hidden_at(profiles, view, busiest), held_at_peak(profiles, view, workspace)};
   if (view.order.window) details.order = found_order(view, workspace);

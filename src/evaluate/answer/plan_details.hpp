@@ -10,10 +10,11 @@
 namespace plansearch {
 
 /// Messages that the busiest device sends in a step, one line for messages that are alike.
-/// `program`: see listed_program.
-[[nodiscard]] std::vector<PricedCommunication> communication_of(
-    const ProfileMaker& profiles, const PricingInput& view,
-    const std::optional<PricedProgram>& program, EvaluationWorkspace& workspace);
+/// `listed`: see listed_step.
+[[nodiscard]] std::vector<PricedCommunication> communication_of(const ProfileMaker& profiles,
+                                                                const PricingInput& view,
+                                                                const ListedStep* listed,
+                                                                EvaluationWorkspace& workspace);
 
 /// One row per position, first to last.
 [[nodiscard]] std::vector<StageReport> stages_of_view(const PricingInput& view,
@@ -43,9 +44,8 @@ namespace plansearch {
                                                               const ParallelPlan& plan,
                                                               const ProgramRequest& request = {});
 
-/// Everything that a report shows of a priced plan. `program`: see listed_program.
+/// Everything that a report shows of a priced plan. `listed`: see listed_step.
 [[nodiscard]] PlanDetails details_of(const ProfileMaker& profiles, const PricingInput& view,
-                                     const std::optional<PricedProgram>& program,
-                                     EvaluationWorkspace& workspace);
+                                     const ListedStep* listed, EvaluationWorkspace& workspace);
 
 }  // namespace plansearch

@@ -53,9 +53,9 @@ std::vector<RecomputedRun> recompute_of(const Network& network, const ParallelPl
   return runs;
 }
 
-std::vector<PassReport> passes_of(const PricedProgram& program) {
+std::vector<PassReport> passes_of(const ListedStep& listed) {
   std::vector<PassReport> reports;
-  for (const PassOutcome& outcome : program.passes) {
+  for (const PassOutcome& outcome : listed.passes) {
     PassReport& report = reports.emplace_back();
     report.name = outcome.pass->name;
     report.moves = outcome.pass->moves;
@@ -218,20 +218,20 @@ PlanReport rate_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
   return report;
 }
 
-PlanReport report_plan(const PlanEvaluator& evaluator, const PlanDegrees& plan,
-                       const Estimate& estimate) {
-  return report_plan(evaluator, expanded(evaluator, plan), estimate);
-}
+namespace {
 
+/// `degrees`: of a plan that is no more than these; else null.
 PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
-                       const Estimate& estimate) {
+                       const PlanDegrees* degrees, const Estimate& estimate) {
   PlanReport report = rate_plan(evaluator, plan, estimate);
   PlanDetails details;
   const auto workspace = PlanEvaluator::make_workspace();
-  evaluator.views().with_view(plan, [&](const PricingInput& view) {
-    const auto program = listed_program(view, *workspace);
-    details = details_of(evaluator.views().profiles, view, program, *workspace);
-    if (program) report.passes = passes_of(*program);
+  const PlanViews& views = evaluator.views();
+  views.with_view(plan, [&](const PricingInput& view) {
+    const auto listed = degrees == nullptr ? listed_step(view, *workspace)
+                                           : views.listed(*degrees, view, *workspace);
+    details = details_of(views.profiles, view, listed.get(), *workspace);
+    if (listed) report.passes = passes_of(*listed);
   });
   report.communication = std::move(details.communication);
   report.stages = std::move(details.stages);
@@ -255,6 +255,18 @@ PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
   std::string passes = passes_text(report.passes);
   if (!passes.empty()) report.why.push_back(std::move(passes));
   return report;
+}
+
+}  // namespace
+
+PlanReport report_plan(const PlanEvaluator& evaluator, const PlanDegrees& plan,
+                       const Estimate& estimate) {
+  return report_plan(evaluator, expanded(evaluator, plan), &plan, estimate);
+}
+
+PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
+                       const Estimate& estimate) {
+  return report_plan(evaluator, plan, nullptr, estimate);
 }
 
 namespace {
@@ -288,8 +300,8 @@ std::optional<SlowRuns> slow_runs(const Cluster& cluster, const PlanDegrees& pla
 PlanDetails plan_details(const PlanEvaluator& evaluator, const ParallelPlan& plan) {
   const auto workspace = PlanEvaluator::make_workspace();
   return evaluator.views().with_view(plan, [&](const PricingInput& view) {
-    return details_of(evaluator.views().profiles, view, listed_program(view, *workspace),
-                      *workspace);
+    const auto listed = listed_step(view, *workspace);
+    return details_of(evaluator.views().profiles, view, listed.get(), *workspace);
   });
 }
 
@@ -297,7 +309,8 @@ PlanDetails plan_details(const PlanEvaluator& evaluator, const PlanDegrees& plan
                          EvaluationWorkspace& workspace) {
   const auto profile = evaluator.profile(plan);
   return evaluator.views().with_view(*profile, plan, workspace, [&](const PricingInput& view) {
-    return details_of(evaluator.views().profiles, view, listed_program(view, workspace), workspace);
+    const auto listed = evaluator.views().listed(plan, view, workspace);
+    return details_of(evaluator.views().profiles, view, listed.get(), workspace);
   });
 }
 

@@ -187,7 +187,7 @@ void BoundLadder::raise(Rung rung, const PlanDegrees& plan, PlanBound& bound) {
 PlanBound BoundLadder::bound(const ClassProfile& profile, const PlanDegrees& plan) {
   return views_.with_bound_view(profile, plan, workspace_, [&](const PricingInput& view) {
     PlanBound bound;
-    bound.step_time = step_time_bound(view, workspace_);
+    bound.step_time = simulated_bound(view, workspace_);
     bound.memory = least_memory(view, workspace_);
     return bound;
   });

@@ -32,18 +32,17 @@ std::optional<Infeasible> check_batch(const PlanDegrees& plan, const Problem& pr
                                           plan.global_batch(), problem.global_batch)};
 }
 
+/// `listed`: see listed_step, of a plan that is simulated.
 Estimate price(const PlanViews& views, const PricingInput& view, MakespanMethod method,
-               EvaluationWorkspace& workspace) {
+               const ListedStep* listed, EvaluationWorkspace& workspace) {
   Estimate estimate;
-  const bool simulated = method == MakespanMethod::Simulation;
-  const auto program = simulated ? listed_program(view, workspace) : std::nullopt;
-  const StepResult result = step_time(view, method, workspace, program);
+  const StepResult result = step_time(view, method, workspace, listed);
   estimate.step = result.step;
   estimate.imbalance = result.imbalance;
   estimate.busiest_stage = result.busiest;
   estimate.next_step_overlap = result.next_step_overlap;
-  const DeviceMemory worst = program ? listed_device_memory(view, *program, workspace)
-                                     : worst_device_memory(view, workspace);
+  const DeviceMemory worst = listed != nullptr ? listed_device_memory(view, *listed, workspace)
+                                               : worst_device_memory(view, workspace);
   estimate.memory = worst.memory;
   for (const StageClassStates& kind : view.ground.kinds) {
     estimate.host_memory = std::max(estimate.host_memory, kind.offload.memory);
@@ -125,14 +124,15 @@ std::shared_ptr<const ClassProfile> PlanEvaluator::profile(const PlanDegrees& pl
 Estimate PlanEvaluator::estimate(const ClassProfile& profile, const PlanDegrees& plan,
                                  EvaluationWorkspace& workspace) const {
   return views_->with_view(profile, plan, workspace, [&](const PricingInput& view) {
-    return price(*views_, view, MakespanMethod::ClosedForm, workspace);
+    return price(*views_, view, MakespanMethod::ClosedForm, nullptr, workspace);
   });
 }
 
 Estimate PlanEvaluator::simulate(const ClassProfile& profile, const PlanDegrees& plan,
                                  EvaluationWorkspace& workspace) const {
   return views_->with_view(profile, plan, workspace, [&](const PricingInput& view) {
-    return price(*views_, view, MakespanMethod::Simulation, workspace);
+    const auto listed = views_->listed(plan, view, workspace);
+    return price(*views_, view, MakespanMethod::Simulation, listed.get(), workspace);
   });
 }
 
@@ -158,7 +158,9 @@ Evaluation PlanEvaluator::evaluate(const ParallelPlan& plan) const {
   const auto workspace = make_workspace();
   return views_->with_view(plan, [&](const PricingInput& view) -> Evaluation {
     try {
-      return within(price(*views_, view, MakespanMethod::Simulation, *workspace), *this);
+      const auto listed = listed_step(view, *workspace);
+      return within(price(*views_, view, MakespanMethod::Simulation, listed.get(), *workspace),
+                    *this);
     } catch (const SimulationLimit& limit) {
       return InfeasiblePlan{{.obstacle = Obstacle::BeyondSimulation,
                              .detail = fmt::format("{}; {}", limit.what(), limit.hint())},

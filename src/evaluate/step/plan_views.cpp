@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/checked.hpp"
+#include "evaluate/step/priced_program.hpp"
 #include "evaluate/step/step_collectives.hpp"
 #include "plan/placements/ring_placements.hpp"
 #include "plansearch/error.hpp"
@@ -58,6 +59,20 @@ PlanViews::PlanViews(const Problem& asked)
 const std::shared_ptr<const Placements>& PlanViews::placements(const PlanDegrees& plan) const {
   static const std::shared_ptr<const Placements> kNothing;
   return plan.temporal == Temporal::None ? kNothing : rings.at(plan.tensor_out);
+}
+
+std::shared_ptr<const ListedStep> PlanViews::listed(const PlanDegrees& plan,
+                                                    const PricingInput& view,
+                                                    EvaluationWorkspace& workspace) const {
+  if (!is_listed(problem)) return nullptr;
+  {
+    const std::scoped_lock lock(listing_);
+    const auto known = listed_.find(plan);
+    if (known != listed_.end()) return known->second;
+  }
+  auto made = listed_step(view, workspace);
+  const std::scoped_lock lock(listing_);
+  return listed_.emplace(plan, std::move(made)).first->second;
 }
 
 DeviceMesh PlanViews::mesh(const PlanDegrees& plan) const {

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "evaluate/answer/interval.hpp"
@@ -15,6 +16,8 @@
 #include "plansearch/evaluator.hpp"
 
 namespace plansearch {
+
+struct ListedStep;  // evaluate/step/priced_program.hpp
 
 /// Immutable but for thread-safe caches.
 struct PlanViews {
@@ -34,6 +37,11 @@ struct PlanViews {
   [[nodiscard]] const std::shared_ptr<const Placements>& placements(const PlanDegrees& plan) const;
   [[nodiscard]] DeviceMesh mesh(const PlanDegrees& plan) const;
   [[nodiscard]] ModelStatePolicy statics(const PlanDegrees& plan, const DeviceMesh& mesh) const;
+
+  /// listed_step of a plan of these degrees, whose view this is; each is made once.
+  [[nodiscard]] std::shared_ptr<const ListedStep> listed(const PlanDegrees& plan,
+                                                         const PricingInput& view,
+                                                         EvaluationWorkspace& workspace) const;
 
   /// Calls visit(view) of a view that has no messages of the end of a step.
   template <typename Visit>
@@ -59,6 +67,9 @@ struct PlanViews {
   }
 
  private:
+  mutable std::mutex listing_;
+  mutable std::map<PlanDegrees, std::shared_ptr<const ListedStep>> listed_;
+
   /// Invariants of a plan that is priced once, with all they refer to.
   struct OwnInvariants {
     OwnInvariants(const PlanViews& views, const ParallelPlan& plan);

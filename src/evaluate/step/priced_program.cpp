@@ -141,19 +141,20 @@ bool is_listed(const Problem& problem) {
   return problem.passes.has_value() || just_in_time(problem);
 }
 
-std::optional<PricedProgram> listed_program(const PricingInput& view,
-                                            EvaluationWorkspace& workspace) {
-  if (!is_listed(view.problem)) return std::nullopt;
-  return priced_program(view, {}, workspace);
+std::shared_ptr<const ListedStep> listed_step(const PricingInput& view,
+                                              EvaluationWorkspace& workspace) {
+  if (!is_listed(view.problem)) return nullptr;
+  PricedProgram program = priced_program(view, {}, workspace);
+  return std::make_shared<const ListedStep>(ListedStep{
+      program.makespan(), span(program), peak_bytes(program), std::move(program.passes)});
 }
 
-DeviceMemory listed_device_memory(const PricingInput& view, const PricedProgram& program,
+DeviceMemory listed_device_memory(const PricingInput& view, const ListedStep& listed,
                                   EvaluationWorkspace& workspace) {
-  const std::vector<Bytes> peaks = peak_bytes(program);
   DeviceMemory worst;
   for (int p = 0; p < view.assignment().stages(); ++p) {
     DeviceMemory device = device_memory(view, p, workspace);
-    const Bytes messages = peaks[static_cast<std::size_t>(p)] - device.memory.activations;
+    const Bytes messages = listed.peaks[static_cast<std::size_t>(p)] - device.memory.activations;
     device.memory.buffers += std::max(messages, Bytes(0));
     take_worse(device, worst);
   }
@@ -197,11 +198,10 @@ PricedProgram priced_program(const PricingInput& view, const ProgramRequest& req
   result.devices = devices_of(view, workspace);
   if (!view.problem.passes) return result;
   result.slots = slots_of(view, result, result.devices);
-  auto passed =
-      apply_passes(std::move(result.program), *view.problem.passes, durations, {result.slots});
-  auto& kept = std::get<PassedProgram>(passed);  // it ran before any pass
-  static_cast<SimulatedProgram&>(result) = std::move(kept.simulated);
-  result.passes = std::move(kept.outcomes);
+  PassedProgram passed = apply_passes(static_cast<SimulatedProgram&&>(result), *view.problem.passes,
+                                      durations, {result.slots});
+  static_cast<SimulatedProgram&>(result) = std::move(passed.simulated);
+  result.passes = std::move(passed.outcomes);
   return result;
 }
 

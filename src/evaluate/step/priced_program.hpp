@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,12 +61,18 @@ struct PricedProgram : SimulatedProgram {
 [[nodiscard]] PricedProgram priced_program(const PricingInput& view, const ProgramRequest& request,
                                            EvaluationWorkspace& workspace);
 
-/// The program of a plan whose step ends with it, and of no other plan.
-[[nodiscard]] std::optional<PricedProgram> listed_program(const PricingInput& view,
-                                                          EvaluationWorkspace& workspace);
+/// The program that a step ends with, as far as its price reads it.
+struct ListedStep {
+  Ticks makespan = 0;
+  Ticks span = 0;            ///< of the device that takes longest
+  std::vector<Bytes> peaks;  ///< of what the program allocates, by device
+  std::vector<PassOutcome> passes;
+};
+/// Null for a plan whose step does not end with its program.
+[[nodiscard]] std::shared_ptr<const ListedStep> listed_step(const PricingInput& view,
+                                                            EvaluationWorkspace& workspace);
 /// The device that needs most, with the messages that its lists keep.
-[[nodiscard]] DeviceMemory listed_device_memory(const PricingInput& view,
-                                                const PricedProgram& program,
+[[nodiscard]] DeviceMemory listed_device_memory(const PricingInput& view, const ListedStep& listed,
                                                 EvaluationWorkspace& workspace);
 
 }  // namespace plansearch

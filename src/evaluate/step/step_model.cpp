@@ -142,11 +142,11 @@ StepSpan by_window(const PricingInput& view, OptimizerStart start, EvaluationWor
 }
 
 /// The instructions of the plan; only the share of messages in the waiting is that of its order.
-StepSpan by_program(const PricingInput& view, const PricedProgram& program, OptimizerStart start,
+StepSpan by_program(const PricingInput& view, const ListedStep& listed, OptimizerStart start,
                     EvaluationWorkspace& workspace) {
   StepSpan step = by_order(view, MakespanMethod::Simulation, start, workspace);
-  const Seconds makespan = to_seconds(program.makespan());
-  step.total = start == OptimizerStart::PostValidated ? to_seconds(span(program)) : makespan;
+  const Seconds makespan = to_seconds(listed.makespan);
+  step.total = start == OptimizerStart::PostValidated ? to_seconds(listed.span) : makespan;
   step.next_step_overlap = makespan - step.total;
   return step;
 }
@@ -273,14 +273,9 @@ Ticks least_pipeline(const PricingInput& view, OptimizerStart start,
                                                 : order_bound(shape, times);
 }
 
-}  // namespace
-
-Seconds step_time_bound(const PricingInput& view, EvaluationWorkspace& workspace) {
-  fill_durations(view, workspace);
-  const OptimizerStart start = view.optimizer_start();
-  const Seconds pipeline = to_seconds(least_pipeline(view, start, workspace));
-  // Together: the slowest optimizer starts when the last device is through. Apart: the last device
-  // through has an optimizer of its own, whichever that is.
+/// Together: the slowest optimizer starts when the last device is through. Apart: the last device
+/// through has an optimizer of its own, whichever that is.
+Seconds least_after(const PricingInput& view, OptimizerStart start) {
   const bool together = start == OptimizerStart::Together;
   Seconds after;
   bool first = true;
@@ -289,15 +284,35 @@ Seconds step_time_bound(const PricingInput& view, EvaluationWorkspace& workspace
     after = first ? own : together ? std::max(after, own) : std::min(after, own);
     first = false;
   }
-  return pipeline + after;
+  return after;
+}
+
+}  // namespace
+
+Seconds step_time_bound(const PricingInput& view, EvaluationWorkspace& workspace) {
+  fill_durations(view, workspace);
+  const OptimizerStart start = view.optimizer_start();
+  return to_seconds(least_pipeline(view, start, workspace)) + least_after(view, start);
+}
+
+Seconds simulated_bound(const PricingInput& view, EvaluationWorkspace& workspace) {
+  const Seconds bound = step_time_bound(view, workspace);
+  const OptimizerStart start = view.optimizer_start();
+  const bool moved = view.problem.passes && !view.order.window;
+  if (!moved || start == OptimizerStart::PostValidated) return bound;
+  const PipelineTimes times = workspace.durations.view();
+  PipelineShape shape = tuned_to(view.shape(), times);
+  shape.transfers = TransferMode::Asynchronous;
+  const Seconds pipeline = to_seconds(workspace.simulator.run(shape, times).makespan);
+  return std::max(bound, pipeline + least_after(view, start));
 }
 
 StepResult step_time(const PricingInput& view, MakespanMethod method,
-                     EvaluationWorkspace& workspace, const std::optional<PricedProgram>& program) {
+                     EvaluationWorkspace& workspace, const ListedStep* listed) {
   fill_durations(view, workspace);
   fill_work(view, workspace);
   const OptimizerStart start = view.optimizer_start();
-  const StepSpan span = program             ? by_program(view, *program, start, workspace)
+  const StepSpan span = listed != nullptr   ? by_program(view, *listed, start, workspace)
                         : view.order.window ? by_window(view, start, workspace)
                                             : by_order(view, method, start, workspace);
   const BusiestDevice busiest = busiest_device(view, workspace);

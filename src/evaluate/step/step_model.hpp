@@ -2,8 +2,6 @@
 // From block profiles to the time of an optimizer step.
 #pragma once
 
-#include <optional>
-
 #include "evaluate/step/priced_program.hpp"
 #include "plansearch/evaluation.hpp"
 
@@ -20,11 +18,13 @@ struct StepResult {
   Seconds next_step_overlap;  ///< the part of its makespan that runs beside the step after it
 };
 
-/// `program`: see listed_program; the step ends with it.
+/// `listed`: see listed_step.
 [[nodiscard]] StepResult step_time(const PricingInput& view, MakespanMethod method,
                                    EvaluationWorkspace& workspace,
-                                   const std::optional<PricedProgram>& program = std::nullopt);
+                                   const ListedStep* listed = nullptr);
 /// Admissible: the order's bound of the pipeline, optimizer and host, no reduction at all.
 [[nodiscard]] Seconds step_time_bound(const PricingInput& view, EvaluationWorkspace& workspace);
+/// The same; where passes move messages by a simulation in which no device waits to hand one over.
+[[nodiscard]] Seconds simulated_bound(const PricingInput& view, EvaluationWorkspace& workspace);
 
 }  // namespace plansearch

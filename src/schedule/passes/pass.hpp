@@ -59,6 +59,9 @@ struct PassedProgram {
   std::vector<PassOutcome> outcomes;
 };
 
+[[nodiscard]] PassedProgram apply_passes(SimulatedProgram simulated, PassSet passes,
+                                         std::span<const Ticks> durations,
+                                         const PassOptions& options = {});
 /// A fault when the program cannot run before any pass.
 [[nodiscard]] std::variant<PassedProgram, ProgramFault> apply_passes(
     Program program, PassSet passes, std::span<const Ticks> durations,

@@ -81,7 +81,12 @@ std::variant<PassedProgram, ProgramFault> apply_passes(Program program, PassSet 
                                                        const PassOptions& options) {
   auto first = simulate_program(std::move(program), durations);
   if (auto* fault = std::get_if<ProgramFault>(&first)) return std::move(*fault);
-  Rewriting rewriting(std::get<SimulatedProgram>(std::move(first)), durations, options);
+  return apply_passes(std::get<SimulatedProgram>(std::move(first)), passes, durations, options);
+}
+
+PassedProgram apply_passes(SimulatedProgram simulated, PassSet passes,
+                           std::span<const Ticks> durations, const PassOptions& options) {
+  Rewriting rewriting(std::move(simulated), durations, options);
   PassedProgram result;
   std::vector<PassOutcome> given_up;
   for (std::size_t i = 0; i < program_passes().size(); ++i) {

@@ -25,36 +25,57 @@ namespace plansearch {
 
 namespace {
 
-/// Walks Megatron's order run by run: forwards of one chunk that follow each other. The last group
+/// Chunks of a device that follow each other and keep as much.
+struct ChunkRun {
+  int chunks = 0;
+  Bytes bytes;  ///< of each
+};
+
+void find_runs(std::span<const Bytes> bytes_of_chunk, std::vector<ChunkRun>& runs) {
+  runs.clear();
+  for (const Bytes bytes : bytes_of_chunk) {
+    if (runs.empty() || runs.back().bytes != bytes) runs.push_back({0, bytes});
+    ++runs.back().chunks;
+  }
+}
+
+/// Walks Megatron's order run by run: passes that follow each other and keep as much. The last group
 /// of micro-batches may be shorter than the others.
 class RunWalk {
  public:
-  explicit RunWalk(const PipelineShape& shape)
-      : chunks_(shape.chunks),
+  enum class Direction : std::uint8_t { Forward, Backward };
+  RunWalk(const PipelineShape& shape, std::span<const ChunkRun> runs, Direction direction)
+      : runs_(runs),
+        direction_(direction),
         group_(shape.group_size()),
         left_(shape.micro_batches),
         length_(std::min(left_, group_)),
-        end_(length_) {}
+        end_(length_ * run().chunks) {}
 
-  [[nodiscard]] int chunk() const { return chunk_; }
-  /// Position after the last forward of the run.
+  [[nodiscard]] Bytes bytes() const { return run().bytes; }
+  /// Position after the last pass of the run.
   [[nodiscard]] int end() const { return end_; }
 
   void next() {
-    if (++chunk_ == chunks_) {
-      chunk_ = 0;
+    if (++at_ == runs_.size()) {
+      at_ = 0;
       left_ -= length_;
       length_ = std::min(left_, group_);
     }
-    end_ += length_;
+    end_ += length_ * run().chunks;
   }
 
  private:
-  int chunks_;
+  [[nodiscard]] const ChunkRun& run() const {
+    return runs_[direction_ == Direction::Forward ? at_ : runs_.size() - 1 - at_];
+  }
+
+  std::span<const ChunkRun> runs_;
+  Direction direction_;
   int group_;
   int left_;
   int length_;
-  int chunk_ = 0;
+  std::size_t at_ = 0;
   int end_;
 };
 
@@ -62,8 +83,6 @@ class RunWalk {
 Bytes alternating_peak(const PipelineShape& shape, int warm_up,
                        std::span<const Bytes> bytes_of_chunk) {
   const int total = shape.micro_batches * shape.chunks;
-  const int last_chunk = shape.chunks - 1;
-  const auto bytes = [&](int chunk) { return bytes_of_chunk[static_cast<std::size_t>(chunk)]; };
   // The mix of chunks repeats with every group, except that the last group may be shorter.
   const int cycle = shape.group_size() * shape.chunks;
   const int groups_alike = shape.micro_batches / shape.group_size();
@@ -71,15 +90,17 @@ Bytes alternating_peak(const PipelineShape& shape, int warm_up,
   const int ahead = warm_up + 1;
   const int end = ragged || groups_alike < 3 ? total : std::min(total, ahead + cycle);
   // Between two changes of chunk the sum rises or falls steadily: its ends are enough.
-  RunWalk forward(shape);
-  RunWalk backward(shape);
+  thread_local std::vector<ChunkRun> runs;
+  find_runs(bytes_of_chunk, runs);
+  RunWalk forward(shape, runs, RunWalk::Direction::Forward);
+  RunWalk backward(shape, runs, RunWalk::Direction::Backward);
   Bytes kept;
   Bytes peak;
   for (int i = 0; i < end;) {
-    Bytes change = bytes(forward.chunk());
+    Bytes change = forward.bytes();
     int next = std::min(forward.end(), i < ahead ? std::min(ahead, end) : end);
     if (i >= ahead) {
-      change -= bytes(last_chunk - backward.chunk());
+      change -= backward.bytes();
       next = std::min(next, backward.end() + ahead);
     }
     peak = std::max({peak, kept + change, kept + change * static_cast<double>(next - i)});
