@@ -29,10 +29,10 @@ namespace {
 /// of micro-batches may be shorter than the others.
 class RunWalk {
  public:
-  explicit RunWalk(const PipelineShape& shape)
+  RunWalk(const PipelineShape& shape, int micro_batches)
       : chunks_(shape.chunks),
         group_(shape.group_size()),
-        left_(shape.micro_batches),
+        left_(micro_batches),
         length_(std::min(left_, group_)),
         end_(length_) {}
 
@@ -61,18 +61,21 @@ class RunWalk {
 /// Forwards and backwards in turn after `warm_up` forwards, chunks in groups of micro-batches.
 Bytes alternating_peak(const PipelineShape& shape, int warm_up,
                        std::span<const Bytes> bytes_of_chunk) {
-  const int total = shape.micro_batches * shape.chunks;
   const int last_chunk = shape.chunks - 1;
   const auto bytes = [&](int chunk) { return bytes_of_chunk[static_cast<std::size_t>(chunk)]; };
-  // The mix of chunks repeats with every group, except that the last group may be shorter.
-  const int cycle = shape.group_size() * shape.chunks;
-  const int groups_alike = shape.micro_batches / shape.group_size();
-  const bool ragged = shape.micro_batches % shape.group_size() != 0;
+  // The mix of chunks repeats with every group, except that the last group may be shorter. What is
+  // kept is the same a group later, so that those in the middle can be left out.
+  const int group = shape.group_size();
+  const int cycle = group * shape.chunks;
+  const int groups_alike = shape.micro_batches / group;
+  const int rest = shape.micro_batches % group;
   const int ahead = warm_up + 1;
-  const int end = ragged || groups_alike < 3 ? total : std::min(total, ahead + cycle);
+  const int micro_batches = std::min(groups_alike, ahead / cycle + 3) * group + rest;
+  const int total = micro_batches * shape.chunks;
+  const int end = rest != 0 || groups_alike < 3 ? total : std::min(total, ahead + cycle);
   // Between two changes of chunk the sum rises or falls steadily: its ends are enough.
-  RunWalk forward(shape);
-  RunWalk backward(shape);
+  RunWalk forward(shape, micro_batches);
+  RunWalk backward(shape, micro_batches);
   Bytes kept;
   Bytes peak;
   for (int i = 0; i < end;) {
