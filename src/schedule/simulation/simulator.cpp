@@ -70,6 +70,10 @@ Bytes alternating_peak(const PipelineShape& shape, int warm_up,
   const int groups_alike = shape.micro_batches / group;
   const int rest = shape.micro_batches % group;
   const int ahead = warm_up + 1;
+  if (ahead >= shape.micro_batches * shape.chunks) {  // no backward before the last forward
+    return std::accumulate(bytes_of_chunk.begin(), bytes_of_chunk.end(), Bytes(0)) *
+           static_cast<double>(shape.micro_batches);
+  }
   const int micro_batches = std::min(groups_alike, ahead / cycle + 3) * group + rest;
   const int total = micro_batches * shape.chunks;
   const int end = rest != 0 || groups_alike < 3 ? total : std::min(total, ahead + cycle);

@@ -50,6 +50,9 @@ TEST_SUITE("unit") {
         }
       }
     }
+    const std::vector<Bytes> bytes{Bytes(3.0), Bytes(4.0)};
+    for (int i = 0; i < 1000; ++i)  // hours where all micro-batches are walked
+      CHECK(peak_activation_bytes({breadth_first, 2, 100'000'000, 2}, 1, bytes) == Bytes(7e8));
   }
 
   TEST_CASE("chunks of different size count with their size") {
