@@ -6,6 +6,7 @@
 
 #include "plansearch/error.hpp"
 #include "plansearch/model_description.hpp"
+#include "workload/block_builder.hpp"
 #include "workload/network_edges.hpp"
 
 namespace plansearch {
@@ -94,6 +95,30 @@ void check_vision(const VisionDescription& v, Findings& f) {
   }
 }
 
+/// Layers that attend to chosen keys have equally many, and the first of them chooses.
+void check_choices(const ModelDescription& model, Findings& f) {
+  const IndexDescription* first = nullptr;
+  const auto check = [&](const std::string& mixer) {
+    for (const std::string& name : mixers_of(mixer)) {
+      const AttentionDescription* attention = attention_called(model, name);
+      if (attention == nullptr || !attention->index) continue;
+      const IndexDescription& index = *attention->index;
+      if (first == nullptr && index.shared) f.add("the first layer with an index shares a choice");
+      if (first == nullptr) first = &index;
+      if (index.keys == first->keys) continue;
+      f.add(fmt::format("an index chooses {} keys, another {}", first->keys, index.keys));
+      return false;
+    }
+    return true;
+  };
+  if (model.list.layer_mixers.empty()) {
+    check(kAttentionWord);
+    return;
+  }
+  for (const auto* mixers : {&model.list.layer_mixers, &model.list.prediction_mixers})
+    if (!std::ranges::all_of(*mixers, check)) return;
+}
+
 void check_embedding(const ModelDescription& model, Findings& f) {
   const EmbeddingDescription& e = model.embedding;
   f.positive("vocab", e.vocab);
@@ -123,6 +148,7 @@ std::vector<std::string> contradictions(const ModelDescription& model) {
   if (pair != model.decoder.has_value()) f.add("an encoder-decoder needs a decoder, others none");
   if (model.vision.has_value()) check_vision(*model.vision, f);
   if (!vision) check_embedding(model, f);
+  check_choices(model, f);
   if (const auto longest = longest_sequence(model);
       longest.value_or(model.training.seq_len) < model.training.seq_len) {
     f.add(fmt::format("seq_len {} is beyond the {} learned positions", model.training.seq_len,

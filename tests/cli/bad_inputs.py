@@ -76,6 +76,10 @@ CASES = [
     (hybrid("[attention+mamba]", "[null]"), 2, ["layer_mixers[0]: expected a text"]),
     (hybrid("[attention+mamba]", "[mamba+]"), 2, ["there is no part ''", "known: attention, mamba"]),
     (hybrid("[attention+mamba]", "[none+mamba]"), 2, ["there is no part 'none'", "known: attention, mamba"]),
+    (("show model FILE", "models/glm-5.2.yaml", "keys: 2048, shared", "keys: 6144, shared"), 2,
+     ["an index chooses 2048 keys, another 6144"]),
+    (("show model FILE", "models/glm-5.2.yaml", "[attention, attention, attention, shared", "[shared, attention, attention, shared"), 2,
+     ["the first layer with an index shares a choice"]),
     # Frameworks.
     (framework("sigma: 0.", "sigma: 10000000000.  #"), 2, ["above the limit 10000"]),
     (framework("sigma: 0.05", "sigma: 5000"), 2, ["no finite plans[0].step_time_p90_s"]),

@@ -44,11 +44,12 @@ void find_runs(std::span<const Bytes> bytes_of_chunk, std::vector<ChunkRun>& run
 class RunWalk {
  public:
   enum class Direction : std::uint8_t { Forward, Backward };
-  RunWalk(const PipelineShape& shape, std::span<const ChunkRun> runs, Direction direction)
+  RunWalk(const PipelineShape& shape, int micro_batches, std::span<const ChunkRun> runs,
+          Direction direction)
       : runs_(runs),
         direction_(direction),
         group_(shape.group_size()),
-        left_(shape.micro_batches),
+        left_(micro_batches),
         length_(std::min(left_, group_)),
         end_(length_ * run().chunks) {}
 
@@ -82,18 +83,25 @@ class RunWalk {
 /// Forwards and backwards in turn after `warm_up` forwards, chunks in groups of micro-batches.
 Bytes alternating_peak(const PipelineShape& shape, int warm_up,
                        std::span<const Bytes> bytes_of_chunk) {
-  const int total = shape.micro_batches * shape.chunks;
-  // The mix of chunks repeats with every group, except that the last group may be shorter.
-  const int cycle = shape.group_size() * shape.chunks;
-  const int groups_alike = shape.micro_batches / shape.group_size();
-  const bool ragged = shape.micro_batches % shape.group_size() != 0;
+  // The mix of chunks repeats with every group, except that the last group may be shorter. What is
+  // kept is the same a group later, so that those in the middle can be left out.
+  const int group = shape.group_size();
+  const int cycle = group * shape.chunks;
+  const int groups_alike = shape.micro_batches / group;
+  const int rest = shape.micro_batches % group;
   const int ahead = warm_up + 1;
-  const int end = ragged || groups_alike < 3 ? total : std::min(total, ahead + cycle);
+  if (ahead >= shape.micro_batches * shape.chunks) {  // no backward before the last forward
+    return std::accumulate(bytes_of_chunk.begin(), bytes_of_chunk.end(), Bytes(0)) *
+           static_cast<double>(shape.micro_batches);
+  }
+  const int micro_batches = std::min(groups_alike, ahead / cycle + 3) * group + rest;
+  const int total = micro_batches * shape.chunks;
+  const int end = rest != 0 || groups_alike < 3 ? total : std::min(total, ahead + cycle);
   // Between two changes of chunk the sum rises or falls steadily: its ends are enough.
   thread_local std::vector<ChunkRun> runs;
   find_runs(bytes_of_chunk, runs);
-  RunWalk forward(shape, runs, RunWalk::Direction::Forward);
-  RunWalk backward(shape, runs, RunWalk::Direction::Backward);
+  RunWalk forward(shape, micro_batches, runs, RunWalk::Direction::Forward);
+  RunWalk backward(shape, micro_batches, runs, RunWalk::Direction::Backward);
   Bytes kept;
   Bytes peak;
   for (int i = 0; i < end;) {

@@ -50,6 +50,9 @@ TEST_SUITE("unit") {
         }
       }
     }
+    const std::vector<Bytes> bytes{Bytes(3.0), Bytes(4.0)};
+    for (int i = 0; i < 1000; ++i)  // hours where all micro-batches are walked
+      CHECK(peak_activation_bytes({breadth_first, 2, 100'000'000, 2}, 1, bytes) == Bytes(7e8));
   }
 
   TEST_CASE("chunks of different size count with their size") {
@@ -57,6 +60,30 @@ TEST_SUITE("unit") {
     const std::vector<Bytes> bytes{Bytes(100.0), Bytes(1.0)};
     CHECK(peak_activation_bytes(shape, 3, bytes) == Bytes(401.0));
     CHECK(peak_activation_bytes({kDefaultSchedule, 4, 8}, 1, {bytes.data(), 1}) == Bytes(300.0));
+  }
+
+  TEST_CASE("of many groups with a shorter last one those in the middle change no peak") {
+    const std::vector<Bytes> bytes{Bytes(3.0), Bytes(100.0), Bytes(41.0)};
+    int ragged = 0;
+    for (const int stages : {3, 4}) {
+      for (const int group : {stages, stages + 1, stages + 2}) {
+        for (const int rest : {0, 1, 2, 3}) {
+          PipelineShape shape{test::kInterleaved, stages, 20 * group + rest, 3};
+          shape.group = group;
+          if (obstacle_of(shape)) continue;
+          ragged += rest > 0;
+          const auto order = std::get<ComputeOrder>(make_order(shape));
+          PipelineShape long_one = shape;
+          long_one.micro_batches = 10'000'000 / group * group + rest;  // no walk of it ends soon
+          for (int r = 0; r < stages; ++r) {
+            const Bytes peak = peak_activation_bytes(order, r, bytes);
+            CHECK(peak_activation_bytes(shape, r, bytes) == peak);
+            CHECK(peak_activation_bytes(long_one, r, bytes) == peak);
+          }
+        }
+      }
+    }
+    CHECK(ragged > 0);
   }
 }
 
