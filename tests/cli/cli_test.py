@@ -3351,10 +3351,12 @@ class Templates(Case):
                           "b,dgx-b200,megatron,32,FLUX.1-schnell," + flux +
                           "c,dgx-b200,megatron,32,FLUX.1-schnell," + flux.replace("57,", "40,") +
                           "d,dgx-b200,megatron,32,FLUX.2-dev," + flux.replace("57,", "56,") +
-                          "e,dgx-b200,megatron,32,some gpt," + flux)
+                          "e,dgx-b200,megatron,32,some gpt," + flux +
+                          "f,dgx-h100,megatron,16,Qwen3.6-35B-A3B,gated,40,2048,,16,2,256,4096,256,8,512,248320,512,1,16,22.3\n")
         rows = {row["id"]: row for row in json.loads(self.succeed("validate", table, "--format", "json"))["rows"]}
         self.assertEqual({key: row["expressible"] for key, row in rows.items()},
-                         {"a": False, "b": True, "c": False, "d": False, "e": True})
+                         {"a": False, "b": True, "c": False, "d": False, "e": True, "f": True})
+        self.assertIn("network of qwen3.5-35b-a3b", rows["f"]["filled"])  # of its family, by its sizes
         self.assertIn("residuals of attention", rows["a"]["reason"])
         self.assertIn("other sizes than flux.1-schnell", rows["c"]["reason"])
         self.assertIn("network of flux.1-schnell", rows["b"]["filled"])

@@ -29,6 +29,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 CONFIGS = ROOT / "tests" / "data" / "hf"
+FAMILIES = ROOT / "tests" / "data" / "families"
 TOKENS = 2048
 TOLERANCE = 0.02
 # Name of the configuration, attention, layers that repeat as a unit (windows alternate).
@@ -37,7 +38,9 @@ CASES = [("llama-3-8b", "flash", 1), ("llama-3-8b", "unfused", 1), ("mistral-7b-
          ("pythia-70m", "flash", 1), ("gpt-neox-20b", "flash", 1), ("gpt2-xl", "flash", 1), ("opt-30b", "flash", 1),
          ("falcon-7b", "flash", 1), ("falcon-40b", "flash", 1), ("bloom-176b", "unfused", 1), ("mixtral-8x7b", "flash", 1),
          ("qwen3-30b-a3b", "flash", 1), ("gpt-oss-20b", "flash", 2), ("deepseek-v2-lite", "flash", 1),
-         ("deepseek-v3", "flash", 1)]
+         ("deepseek-v3", "flash", 1), ("bamba-9b", "flash", 1), ("qwen3-next-80b-a3b", "flash", 1)]
+# Layers of one kind: recurrences, the second with a dense MLP, whose experts have a case of their own.
+CHANGES = {"bamba-9b": {"attn_layer_indices": [99]}, "qwen3-next-80b-a3b": {"decoder_sparse_step": 99, "num_experts": 16}}
 
 
 class Flash(torch.autograd.Function):
@@ -62,6 +65,46 @@ class Rms(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad):
         return torch.empty_like(ctx.saved_tensors[0]), torch.empty_like(ctx.saved_tensors[1])
+
+
+class Keep(torch.autograd.Function):
+    """A kernel: keeps its inputs and, by shape and format, what it makes for its backward; `result` keeps that too."""
+    @staticmethod
+    def forward(ctx, shape, made, result, *inputs):
+        out = torch.empty(shape, dtype=torch.bfloat16, device="meta")
+        made = [torch.empty(size, dtype=dtype, device="meta") for size, dtype in made]
+        ctx.inputs = len(inputs)
+        ctx.save_for_backward(*inputs, *made, *([out] if result else []))
+        return out
+
+    @staticmethod
+    def backward(ctx, grad):
+        return (None, None, None, *(torch.empty_like(t) for t in ctx.saved_tensors[:ctx.inputs]))
+
+
+def mamba(mixer, hidden, *rest, **more):
+    """mamba_ssm's MambaSplitConv1dScanCombinedFn: the product and its own result; the norm with its gate behind it."""
+    product = mixer.in_proj(hidden)
+    wide = (*product.shape[:2], mixer.intermediate_size)
+    out = Keep.apply(wide, [], True, product)
+    rows = [((*wide[:2], mixer.n_groups), torch.float32)]
+    return mixer.out_proj(Keep.apply(wide, rows, False, out, product[..., :wide[-1]], mixer.norm.weight))
+
+
+def delta(mixer, hidden, *rest, **more):
+    """FLA's chunk_gated_delta_rule: queries, keys and values, decay, step and a matrix of 64 columns a head."""
+    heads, values, keys = mixer.num_v_heads, mixer.value_dim, mixer.key_dim
+    product, steps = mixer.in_proj_qkvz(hidden), mixer.in_proj_ba(hidden)
+    tokens = product.shape[:2]
+    mixed, gate = product[..., :2 * keys + values], product[..., 2 * keys + values:]
+    mixed = Keep.apply((*tokens, 2 * keys + values), [], False, mixed, mixer.conv1d.weight)
+    made = [((*tokens, heads), torch.float32), ((*tokens, heads), torch.bfloat16), ((*tokens, heads, 64), torch.bfloat16)]
+    out = Keep.apply((*tokens, values), made, False, mixed, steps)
+    rows = [((*tokens, heads), torch.float32)]
+    return mixer.out_proj(Keep.apply((*tokens, values), rows, False, out, gate, mixer.norm.weight))
+
+
+MIXERS = {"BambaMixer": mamba, "Qwen3NextGatedDeltaNet": delta}
 
 
 class Drop(torch.autograd.Function):
@@ -92,6 +135,8 @@ def with_kernels(model):
         name = type(module).__name__
         if name.endswith("RMSNorm") and hasattr(module, "weight"):
             module.forward = (lambda m: lambda x: Rms.apply(x, m.weight))(module)
+        if name in MIXERS:
+            module.forward = (lambda m, mixer: lambda x, *a, **b: mixer(m, x, *a, **b))(module, MIXERS[name])
         if "GELU" in name:
             module.forward = lambda x: F.gelu(x)
         if name == "Dropout":
@@ -169,7 +214,8 @@ def main():
     for name, attention, unit in CASES:
         if names and name not in names:
             continue
-        raw = json.loads((CONFIGS / f"{name}.json").read_text())
+        folder = CONFIGS if (CONFIGS / f"{name}.json").exists() else FAMILIES
+        raw = json.loads((folder / f"{name}.json").read_text()) | CHANGES.get(name, {})
         if "first_k_dense_replace" in raw:
             raw["first_k_dense_replace"] = 1
         low = unit if unit > 1 else 1

@@ -249,6 +249,11 @@ std::optional<ModelDescription> ArchitectureTable::named_network(const RunRecord
   } catch (const InputError& error) {
     if (!is_of_row(error)) throw;
   }
+  const std::string family = named.family_of(run.model);
+  for (std::size_t i = 0; i < shipped.size() && !network; ++i) {
+    if (named.family_of(shipped[i]) != family) continue;
+    if (ModelDescription other = find_model(shipped[i]); same_sizes(run, other)) network = other;
+  }
   if (!network) {
     throw refusal(fmt::format("{} is not the network that its columns describe: {}", name, reason));
   }
@@ -286,6 +291,7 @@ ArchitectureTable shipped_architectures(const ShippedData& data) {
       read_architectures(data.directory() / "validation" / "architectures.yaml", find);
   table.named = io::NetworkNames(data.directory() / "models" / "families");
   table.find_model = find;
+  for (const ShippedFile& model : data.models()) table.shipped.push_back(model.name);
   return table;
 }
 

@@ -60,13 +60,6 @@ void take_sizes(const RunRecord& run, const ArchitectureTable& table, ModelDescr
 /// Everything but sizes and training from a published model of the same sizes.
 ModelDescription switches_of(const ModelDescription& like, const ModelDescription& known) {
   ModelDescription model = known;
-  if (!like.list.empty() || like.attention.index) {  // columns cannot say the rest
-    model = like;
-    model.name = known.name;
-    model.source = known.source;
-    model.training = known.training;
-    return model;
-  }
   model.attention = like.attention;
   model.stack = like.stack;
   model.norm = like.norm;
@@ -112,7 +105,8 @@ ModelDescription describe(const RunRecord& run, const ArchitectureTable& table, 
     }
     return model;
   }
-  if (const auto named = table.named_network(run)) {
+  const auto named = table.named_network(run);
+  if (named) {
     const TrainingDefaults training = model.training;
     model = *named;
     model.training.seq_len = training.seq_len;
@@ -120,16 +114,18 @@ ModelDescription describe(const RunRecord& run, const ArchitectureTable& table, 
     // Its operators are those of the file; a fused kernel is among them.
     if (result.question.attention == "flash") result.question.attention.reset();
     result.filled.push_back(fmt::format("network of {}", model.name));
-    return model;
+  } else {
+    model.name = run.model.empty() ? run.id : run.model;
+    model.source = run.cell("source");
+    take_sizes(run, table, model);
+    if (!run.vocab) result.filled.push_back(fmt::format("vocab {}", table.default_vocab));
   }
-  model.name = run.model.empty() ? run.id : run.model;
-  model.source = run.cell("source");
-  take_sizes(run, table, model);
-  if (!run.vocab) result.filled.push_back(fmt::format("vocab {}", table.default_vocab));
   for (const ArchitectureEntry* entry : table.matching(run)) {
+    // Entries without a model are about networks that columns describe.
+    if (named && !(entry->like && entry->like->name == named->name)) continue;
     fill_settings(run, *entry, result);
     if (!entry->inexpressible.empty()) throw refusal(entry->inexpressible);
-    if (entry->like) {
+    if (entry->like && !named) {
       model = switches_of(*entry->like, model);
       take_sizes(run, table, model);
     }

@@ -81,9 +81,11 @@ struct ArchitectureTable {
   ScheduleWords schedules{};
   io::NetworkNames named{};  ///< networks that columns do not describe
   ModelFinder find_model{};  ///< of those, the ones that ship; empty: none does
+  std::vector<std::string> shipped{};
 
-  /// The network that the row's label names, where its columns do not describe it. InputError
-  /// without a place where it does not ship, or has other sizes than the row.
+  /// The network that the row's label names, where its columns do not describe it: the shipped one
+  /// of that name, or the one of its family that has the sizes of the row. InputError without a
+  /// place where none does.
   [[nodiscard]] std::optional<ModelDescription> named_network(const RunRecord& run) const;
 
   /// The worst stage where nothing is known of the framework.

@@ -66,16 +66,26 @@ NetworkNames::NetworkNames(const std::filesystem::path& families) {
         : described ? fmt::format("its config.json describes it (family {})", family.key)
                     : "layers, width and heads are not all that it is made of";
     for (const Node& name : family.value.items()) {
-      entries_.emplace_back(words_of_name(name.text()), reason);
+      entries_.push_back({words_of_name(name.text()), family.key, reason});
     }
   }
 }
 
-std::string NetworkNames::reason_against(std::string_view label) const {
+const NetworkNames::Entry* NetworkNames::find(std::string_view label) const {
   const std::vector<std::string> words = words_of_name(label);
   const auto found = std::ranges::find_if(
-      entries_, [&](const auto& entry) { return mentions(words, entry.first); });
-  return found == entries_.end() ? std::string() : found->second;
+      entries_, [&](const Entry& entry) { return mentions(words, entry.words); });
+  return found == entries_.end() ? nullptr : &*found;
+}
+
+std::string NetworkNames::reason_against(std::string_view label) const {
+  const Entry* entry = find(label);
+  return entry == nullptr ? std::string() : entry->reason;
+}
+
+std::string NetworkNames::family_of(std::string_view label) const {
+  const Entry* entry = find(label);
+  return entry == nullptr ? std::string() : entry->family;
 }
 
 }  // namespace plansearch::io

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace plansearch::io {
@@ -21,9 +20,18 @@ class NetworkNames {
   /// empty where nothing is known of it. A name counts wherever it stands in `label`, as a whole
   /// word; "glm-5" is also "GLM-5.2".
   [[nodiscard]] std::string reason_against(std::string_view label) const;
+  /// The family of the network of that name; empty as above.
+  [[nodiscard]] std::string family_of(std::string_view label) const;
 
  private:
-  std::vector<std::pair<std::vector<std::string>, std::string>> entries_;  ///< words, reason
+  struct Entry {
+    std::vector<std::string> words;  ///< of a name
+    std::string family;
+    std::string reason;
+  };
+  [[nodiscard]] const Entry* find(std::string_view label) const;
+
+  std::vector<Entry> entries_;
 };
 
 }  // namespace plansearch::io

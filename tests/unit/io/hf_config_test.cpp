@@ -165,7 +165,7 @@ TEST_SUITE("unit") {
     const InputError error =
         error_of("{\"time_step_limit\": [0.0, Infinity],\n \"model_type\": \"zamba2\"}");
     CHECK(error.where() == SourceLocation{"config.json", 2, 16});
-    CHECK(std::string(error.what()).find("Mamba") != std::string::npos);
+    CHECK(std::string(error.what()).find("shared by several layers") != std::string::npos);
   }
 
   TEST_CASE("sizes that contradict each other are refused") {

@@ -63,6 +63,41 @@ TEST_SUITE("unit") {
     }
   }
 
+  TEST_CASE("at 131,072 tokens attention alone has grown, by the keys that a token sees") {
+    constexpr double kShort = 4096, kLong = 131072;
+    const auto all = [](double s) { return (s + 1) / 2; };
+    // The first k tokens see fewer than k keys: k - k (k - 1) / (2 s) on average.
+    const auto chosen = [](double s) { return 2048 - 2048 * 2047 / (2 * s); };
+    struct Grown {
+      const char* config;
+      double each_key;     ///< FLOPs per token and visible key, over the layers
+      double each_chosen;  ///< and per key that an indexer chooses
+    };
+    // 2 (d_qk + d_v) a head of attention, 2 d a head of an indexer. Selected keys are of the latent
+    // and its positions, values of the latent: 576 + 512. Of GLM's 78 layers 21 have an indexer.
+    const Grown rows[] = {{"nemotron-3-nano-30b-a3b", 6 * 32 * 2 * (128 + 128), 0},
+                          {"nemotron-h-56b-base-8k", 10 * 64 * 2 * (128 + 128), 0},
+                          {"qwen3.5-27b", 16 * 24 * 2 * (256 + 256), 0},
+                          {"qwen3.5-397b-a17b", 15 * 32 * 2 * (256 + 256), 0},
+                          {"glm-5.2", 21 * 32 * 2 * 128, 78 * 64 * 2 * (576 + 512)},
+                          {"deepseek-v3.2", 61 * 64 * 2 * 128, 61 * 128 * 2 * (576 + 512)}};
+    for (const Grown& row : rows) {
+      CAPTURE(row.config);
+      ModelDescription model =
+          io::read_model(kData / (std::string(row.config) + ".json"), kFamilies).model;
+      model.max_positions.reset();
+      const auto forward = [&](double tokens) {
+        NetworkOptions options;
+        options.seq_len = static_cast<std::int64_t>(tokens);
+        return model_forward_flops(build_network(model, options)).value() / tokens;
+      };
+      CHECK(forward(kLong) - forward(kShort) ==
+            doctest::Approx(row.each_key * (all(kLong) - all(kShort)) +
+                            row.each_chosen * (chosen(kLong) - chosen(kShort)))
+                .epsilon(1e-6));
+    }
+  }
+
   TEST_CASE("a description that is written out is the same network") {
     for (const char* name : {"nemotron-3-nano-30b-a3b", "qwen3.5-27b", "glm-5.2", "deepseek-v4-pro",
                              "llama-3.3-nemotron-super-49b", "jamba-v0.1", "falcon-h1-0.5b"}) {

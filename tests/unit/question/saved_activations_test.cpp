@@ -59,6 +59,7 @@ constexpr Measured kRows[] = {
     {"fsdp", "gpt-oss-20b", "decoder-experts", 249272.1},
     {"fsdp", "deepseek-v2-lite", "decoder-experts", 191396.1},
     {"fsdp", "deepseek-v3", "decoder-experts", 673652.5},
+    {"fsdp", "bamba-9b", "decoder-mamba-mlp", 213772.0},
     {"fsdp", "llama3-8b", "decoder", 573448.0, "unfused"},
     {"fsdp", "bloom-7b1", "decoder", 524304.0, "unfused"},
     {"torchtitan", "llama3-8b", "decoder", 168072.0},
