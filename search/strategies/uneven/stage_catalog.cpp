@@ -383,16 +383,15 @@ const Seconds kNever(std::numeric_limits<double>::infinity());
 
 StageBounds::StageBounds(const StageCatalog& catalog, int devices, int threads)
     : catalog_(catalog), devices_(devices) {
-  from_.assign(index(0, catalog.layers() + 1, 0), kNever);
-  behind_ = from_;
+  behind_.assign(index(0, catalog.layers() + 1, 0), kNever);
   for (int layout = 0; layout < catalog.layouts(); ++layout) {
     behind_[index(layout, catalog.layers(), 0)] = Seconds(0);
   }
   find_starts();
-  for (int first = catalog.layers() - 1; first >= 0; --first) {
+  for (int first = catalog.layers() - 1; first > 0; --first) {
+    from_.assign(index(0, 1, 0), kNever);
     parallel_for(static_cast<std::size_t>(devices), threads,
                  [&](std::size_t d) { fill_from(first, static_cast<int>(d) + 1); });
-    if (first == 0) break;
     parallel_for(static_cast<std::size_t>(devices), threads,
                  [&](std::size_t d) { fill_behind(first, static_cast<int>(d) + 1); });
   }
@@ -402,7 +401,7 @@ StageBounds::StageBounds(const StageCatalog& catalog, int devices, int threads)
 void StageBounds::find_starts() {
   const auto layouts = static_cast<std::size_t>(catalog_.layouts());
   lasts_.resize(static_cast<std::size_t>(catalog_.layers()) * layouts);
-  starts_.assign(from_.size(), 0);
+  starts_.assign(behind_.size(), 0);
   std::ranges::fill_n(starts_.begin() + static_cast<std::ptrdiff_t>(index(0, 0, devices_)),
                       catalog_.layouts(), 1);
   for (int first = 0; first < catalog_.layers(); ++first) {
@@ -434,7 +433,7 @@ void StageBounds::fill_from(int first, int devices) {
   for (int layout = 0; layout < catalog_.layouts(); ++layout) {
     const int left = devices - catalog_.devices_of(layout);
     if (left < 0) continue;
-    Seconds& best = from_[index(layout, first, devices)];
+    Seconds& best = from_[index(layout, 0, devices)];
     for (const int last : lasts_of(layout, first)) {
       const Seconds rest = behind(layout, last + 1, left);
       if (rest == kNever) continue;
@@ -448,7 +447,7 @@ void StageBounds::fill_from(int first, int devices) {
 void StageBounds::fill_behind(int first, int devices) {
   std::vector<std::pair<Seconds, int>> rests;  // of the layouts behind, the least first
   for (int next = 0; next < catalog_.layouts(); ++next) {
-    const Seconds rest = from_[index(next, first, devices)];
+    const Seconds rest = from_[index(next, 0, devices)];
     if (rest != kNever) rests.emplace_back(rest, next);
   }
   std::sort(rests.begin(), rests.end());

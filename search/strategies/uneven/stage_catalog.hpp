@@ -153,7 +153,7 @@ class StageBounds {
   std::vector<std::vector<int>> lasts_;
   /// Whether stages before these layers, the last of this layout, can hold all others.
   std::vector<char> starts_;
-  std::vector<Seconds> from_;    ///< the first stage has this layout
+  std::vector<Seconds> from_;    ///< the stage that begins now has this layout
   std::vector<Seconds> behind_;  ///< a stage of this layout goes before it
 };
 
