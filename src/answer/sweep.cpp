@@ -119,25 +119,26 @@ class RowsInOrder {
   std::function<void(std::size_t)> progress_;
 };
 
-/// Answers what is open. Throws Stopped where it was stopped before the end.
-void answer_open(const std::vector<io::TableQuestion>& questions, const SweepRequest& request,
-                 const std::vector<std::size_t>& open, RowsInOrder& rows) {
-  QuestionFiles files;
-  parallel_for(open.size(), request.threads, [&](std::size_t i) {
-    rows.put(i, json_text(answer_row(questions[open[i] - 1], request.common, open[i], files)));
-  });
-}
-
-void count_outcomes(const AnswerTable& rows, int threads, SweepSummary& summary) {
+struct Outcomes {
   std::atomic<std::size_t> refused = 0;
   std::atomic<std::size_t> without_plan = 0;
-  for_each_row(rows, threads, [&](std::size_t, const Json& row) {
+
+  void add(const Json& row) {
     const std::string& outcome = row.at("outcome").get_ref<const std::string&>();
     if (outcome == "refused") ++refused;
     if (outcome != "plan" && outcome != "refused") ++without_plan;
+  }
+};
+
+/// Answers what is open. Throws Stopped where it was stopped before the end.
+void answer_open(const std::vector<io::TableQuestion>& questions, const SweepRequest& request,
+                 const std::vector<std::size_t>& open, RowsInOrder& rows, Outcomes& outcomes) {
+  QuestionFiles files;
+  parallel_for(open.size(), request.threads, [&](std::size_t i) {
+    const Json row = answer_row(questions[open[i] - 1], request.common, open[i], files);
+    outcomes.add(row);
+    rows.put(i, json_text(row));
   });
-  summary.refused = refused;
-  summary.without_plan = without_plan;
 }
 
 struct Answered {
@@ -258,20 +259,22 @@ SweepSummary sweep(const SweepRequest& request,
   AnswerTable rows;
   for (const auto& file : request.known) read_answers(file, questions, rows);
   Journal journal(request.out, questions, rows);
+  AnswerTable own;
   std::vector<std::size_t> open;
   for (const std::size_t number : numbers) {
-    if (!rows.contains(number)) open.push_back(number);
+    if (!own.insert(rows.extract(number)).inserted) open.push_back(number);
   }
-  summary.known = numbers.size() - open.size();
-  RowsInOrder in_order(open, journal, rows, [&](std::size_t done) {
+  summary.known = own.size();
+  RowsInOrder in_order(open, journal, own, [&](std::size_t done) {
     progress({summary.known + done, numbers.size()});
   });
   summary.journal = journal.path();
-  AnswerTable own;
   try {
-    answer_open(questions, request, open, in_order);
-    for (const std::size_t number : numbers) own.insert(rows.extract(number));
-    count_outcomes(own, request.threads, summary);
+    Outcomes outcomes;
+    for_each_row(own, request.threads, [&](std::size_t, const Json& row) { outcomes.add(row); });
+    answer_open(questions, request, open, in_order, outcomes);
+    summary.refused = outcomes.refused;
+    summary.without_plan = outcomes.without_plan;
     write_answers(request.out, own, request.threads);
   } catch (const Stopped&) {
     summary.stopped = true;
