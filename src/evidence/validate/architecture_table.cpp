@@ -150,7 +150,7 @@ bool holds(const ArchitectureEntry& entry, const RunRecord& run) {
   }
   const auto in_text = [&](const std::string& part) {
     return contains(run.model, part) || contains(run.cell("source"), part) ||
-           contains(run.cell("schedule"), part);
+           contains(run.cell("locator"), part) || contains(run.cell("schedule"), part);
   };
   if (!entry.text_has.empty() &&
       std::none_of(entry.text_has.begin(), entry.text_has.end(), in_text)) {
