@@ -20,6 +20,7 @@ BEGIN, END = "<!-- summary -->\n", "<!-- end of summary -->\n"
 #: Which tables hold the checks a framework file answers for.
 TABLES_OF = {
     "megatron": ["megatron", "transformer_engine"],
+    "megatron-2025": ["megatron", "transformer_engine"],
     "megatron-2026": ["megatron", "transformer_engine"],
     "torchtitan": ["torchtitan", "torch_pipelining"],
     "torchtitan-async-tp": ["torchtitan", "torch_pipelining"],

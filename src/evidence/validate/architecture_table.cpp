@@ -135,9 +135,10 @@ MemoryRank read_memory_figure(const Node& node) {
 struct RowTexts {
   explicit RowTexts(const RunRecord& run)
       : label(canonical_name(run.model)),
-        all{label, canonical_name(run.cell("source")), canonical_name(run.cell("schedule"))} {}
+        all{label, canonical_name(run.cell("source")), canonical_name(run.cell("locator")),
+            canonical_name(run.cell("schedule"))} {}
   std::string label;
-  std::array<std::string, 3> all;
+  std::array<std::string, 4> all;
 };
 
 /// The sizes that both the row and a model file state.
