@@ -83,21 +83,6 @@ Parts primepar(const Question& question) {
   return {sequence_part("primepar", question.request, PartitionSpace::Paper)};
 }
 
-Parts temporal(const Question& question) {
-  if (question.framework().operator_steps == OperatorSteps::None) {
-    refuse_steps(question.framework(),
-                 "--framework primepar (squares) and torchtitan-async-tp (rings) do");
-  }
-  Parts parts;
-  if (question.runs(OperatorSteps::Rings)) {
-    add_degrees(walk_of(question, "framework"), parts);
-  }
-  if (question.runs(OperatorSteps::Squares)) {
-    parts.push_back(sequence_part("temporal", question.request, PartitionSpace::All));
-  }
-  return parts;
-}
-
 /// Pipelines of every depth of a walk, where nothing is said of them.
 SearchRequest with_pipelines(SearchRequest request, const Walk& walk) {
   if (request.is_open(Degree::Pipeline) && walk) {
@@ -105,6 +90,21 @@ SearchRequest with_pipelines(SearchRequest request, const Walk& walk) {
                          walk->space().space().dimension(Degree::Pipeline).values);
   }
   return request;
+}
+
+Parts temporal(const Question& question) {
+  if (question.framework().operator_steps == OperatorSteps::None) {
+    refuse_steps(question.framework(),
+                 "--framework primepar (squares) and torchtitan-async-tp (rings) do");
+  }
+  const Walk walk = walk_of(question, "framework");
+  Parts parts;
+  add_degrees(walk, parts);  // first: no answer is worse, and late groups are seen at once
+  if (question.runs(OperatorSteps::Squares)) {
+    parts.push_back(
+        sequence_part("temporal", with_pipelines(question.request, walk), PartitionSpace::All));
+  }
+  return parts;
 }
 
 Parts full(const Question& question) {

@@ -61,6 +61,19 @@ std::shared_ptr<KnownRoutes> make_known_routes(const Problem& problem, const Pla
   return std::make_shared<KnownRoutes>(mesh, alike_factors(*problem.cluster, mesh), other);
 }
 
+bool share_routes(const Problem& problem, const PlanDegrees& one, const PlanDegrees& other,
+                  const std::vector<int>& factors) {
+  if (one.tensor_out != other.tensor_out) return false;
+  if (one.data == other.data && one.pipeline == other.pipeline) return true;
+  // Experts are spread over replicas, and groups of shards cut the batch in two.
+  const bool spread = std::ranges::any_of(problem.network->dimensions, [](const Dimension& dim) {
+    return dim.role == DimRole::Routed;
+  });
+  return !spread && one.shard_group == 0 && other.shard_group == 0 &&
+         lie_alike(*problem.cluster, factored_mesh(problem, one, factors),
+                   factored_mesh(problem, other, factors));
+}
+
 ChoicePricer::ChoicePricer(const Problem& problem, const PlanDegrees& degrees, std::size_t block,
                            double copies, const std::vector<int>& factors,
                            std::shared_ptr<ReshardingPrices> moves)
@@ -304,7 +317,10 @@ void ChoicePricer::add_moved(TensorId tensor) {
   ReshardedTensor& made = moved_.emplace_back();
   double elements = 1.0;
   for (const DimId dim : moved.dims) {
-    made.extents.push_back(rules_.extents[static_cast<std::size_t>(dim)]);
+    const SliceDigits& cuts = rules_.slice(PlacementVariant::Plain, dim).digits();
+    const bool over_replicas = !cuts.empty() && cuts[0].terms[0].axis == Axis::Data;
+    made.extents.push_back(rules_.extents[static_cast<std::size_t>(dim)] /
+                           (over_replicas ? mesh_[Axis::Data].size : 1));
     elements *= made.extents.back();
   }
   Communication demand;

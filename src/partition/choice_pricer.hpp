@@ -25,7 +25,7 @@ namespace plansearch {
 /// A tensor that moves: messages of equal subjects are priced alike.
 struct ReshardedTensor {
   std::uint32_t subject = 0;  ///< a small number for its elements in all and what one of them costs
-  std::vector<double> extents{};
+  std::vector<double> extents{};  ///< of one replica
   std::function<Seconds(CommunicationKind kind, AxisSet axes, double elements)> price{};
   const StepRates* rates = nullptr;  ///< that paths go by; as DerivationInput has them
 };
@@ -76,6 +76,7 @@ class ReshardingPrices {
   std::vector<std::vector<double>>
       steps_;  ///< by subject; by message and factors, below 0: not yet
   std::map<std::vector<std::uint32_t>, CostsPtr> tables_;
+  std::size_t pairs_ = 0;  ///< in all tables
 };
 
 /// Whether tiles that travel while an operator runs are waited for at once, or only where they take
@@ -113,17 +114,21 @@ struct FusedGroupCost {
   }
 };
 
-/// Routes of the tensor group of these degrees, cut into `factors`; of use for as many replicas.
+/// Routes of the tensor group of these degrees, cut into `factors`; of use for all degrees that
+/// `share_routes` with them.
 [[nodiscard]] std::shared_ptr<KnownRoutes> make_known_routes(const Problem& problem,
                                                              const PlanDegrees& degrees,
                                                              const std::vector<int>& factors,
                                                              const KnownRoutes* other = nullptr);
 
+/// Whether both need the same routes, whose messages cost the same.
+[[nodiscard]] bool share_routes(const Problem& problem, const PlanDegrees& one,
+                                const PlanDegrees& other, const std::vector<int>& factors);
+
 class ChoicePricer {
  public:
   /// `factors`: of the tensor group. `copies` of the block, whose reductions at the end of a step
-  /// go together. `moves`: of another pricer of the same degrees but for sharding and
-  /// recomputation.
+  /// go together. `moves`: of another pricer of as large micro-batches, whose degrees share routes.
   ChoicePricer(const Problem& problem, const PlanDegrees& degrees, std::size_t block, double copies,
                const std::vector<int>& factors, std::shared_ptr<ReshardingPrices> moves = nullptr);
   ChoicePricer(const ChoicePricer&) = delete;

@@ -59,10 +59,32 @@ ChoiceTables::ChoiceTables(const Request& request)
   add_nodes();
 }
 
-void ChoiceTables::price_tensors() {
-  for (std::size_t t = 0; t < block().tensors.size(); ++t) {
-    if (differentiable(block().tensors[t])) add_tensor(static_cast<TensorId>(t));
+namespace {
+
+template <typename T>
+void keep_some(const std::vector<bool>& kept, std::vector<T>& options) {
+  std::size_t next = 0;
+  std::erase_if(options, [&](const T&) { return !kept[next++]; });
+}
+
+}  // namespace
+
+void ChoiceTables::keep(const std::vector<std::vector<bool>>& options) {
+  for (std::size_t n = 0; n < nodes_.size(); ++n) {
+    keep_some(options[n], nodes_[n].costs);
+    keep_some(options[n], nodes_[n].saved);
+    if (n < launches_.size()) keep_some(options[n], launches_[n].options);
   }
+  keep_some(options[entry()], edges_);
+}
+
+bool ChoiceTables::price_tensors(const std::function<bool()>& go_on) {
+  for (std::size_t t = 0; t < block().tensors.size(); ++t) {
+    if (!differentiable(block().tensors[t])) continue;
+    add_tensor(static_cast<TensorId>(t));
+    if (go_on && !go_on()) return false;
+  }
+  return true;
 }
 
 std::size_t ChoiceTables::options_of(std::size_t node) const {

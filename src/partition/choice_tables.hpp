@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -134,8 +135,11 @@ class ChoiceTables {
   };
   /// Nodes get their prices, tensors between them none yet.
   explicit ChoiceTables(const Request& request);
-  /// Once, before anything is asked about tables. Throws Stopped.
-  void price_tensors();
+  /// Leaves other options out, before tensors are priced. `options` by node, both edges alike.
+  void keep(const std::vector<std::vector<bool>>& options);
+  /// Once, before anything is asked about tables. Throws Stopped. Ends with false behind the first
+  /// tensor where `go_on` says no.
+  bool price_tensors(const std::function<bool()>& go_on = nullptr);
 
   [[nodiscard]] const std::vector<FusedGroupOptions>& launches() const { return launches_; }
   [[nodiscard]] const std::vector<std::optional<FactorCuts>>& edges() const { return edges_; }

@@ -13,33 +13,57 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <string_view>
 #include <utility>
 
 #include "base/hash.hpp"
+#include "communication/redistribution/redistribution_search.hpp"
 #include "communication/redistribution/step_rates.hpp"
 #include "cost/collective/place.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
-namespace {
 
-/// A term of a digit: where it stands, and all that the digit is but for its axes.
-void put_place(std::string& text, std::size_t dim, std::size_t place, std::size_t term,
-               const SliceDigit& digit) {
-  put_bytes(text, static_cast<std::uint8_t>(dim));
-  put_bytes(text, static_cast<std::uint8_t>(place));
-  put_bytes(text, static_cast<std::uint8_t>(term));
-  put_bytes(text, static_cast<std::uint8_t>(digit.terms.size()));
-  put_bytes(text, digit.terms[term].coefficient);
-  put_bytes(text, digit.modulus);
-  put_bytes(text, digit.time);
-  put_bytes(text, digit.last);
-  put_bytes(text, digit.offset);
-  put_bytes(text, digit.period);
+std::uint32_t& NumbersByKey::operator[](const std::string& key) {
+  if (2 * ++count_ > places_.size()) grow();
+  const auto hash = static_cast<std::uint32_t>(std::hash<std::string_view>{}(key));
+  Place& place = find(key, hash);
+  if (place.size != 0) {
+    --count_;
+    return place.number;
+  }
+  place = {hash, 0, static_cast<std::uint32_t>(bytes_.size()),
+           static_cast<std::uint32_t>(key.size())};
+  bytes_ += key;
+  return place.number;
 }
 
-}  // namespace
+/// The place of a key, or where it belongs.
+NumbersByKey::Place& NumbersByKey::find(const std::string& key, std::uint32_t hash) {
+  const std::size_t mask = places_.size() - 1;
+  std::size_t at = hash & mask;
+  const auto is_free = [&](const Place& place) {
+    return place.size == 0 ||
+           (place.hash == hash && place.size == key.size() &&
+            std::memcmp(bytes_.data() + place.first, key.data(), key.size()) == 0);
+  };
+  while (!is_free(places_[at])) at = (at + 1) & mask;
+  return places_[at];
+}
+
+void NumbersByKey::grow() {
+  std::vector<Place> old(places_.size() * 4);
+  std::swap(old, places_);
+  const std::size_t mask = places_.size() - 1;
+  for (const Place& place : old) {
+    std::size_t at = place.hash & mask;
+    while (places_[at].size != 0) at = (at + 1) & mask;
+    if (place.size != 0) places_[at] = place;
+  }
+}
 
 KnownRoutes::KnownRoutes(const DeviceMesh& mesh, const AlikeFactors& alike,
                          const KnownRoutes* other)
@@ -53,87 +77,92 @@ KnownRoutes::KnownRoutes(const DeviceMesh& mesh, const AlikeFactors& alike,
     if (own == 1) continue;
     PLANSEARCH_CHECK(size == 1 || own == size);
     size = own;
-    factors_ = f + 1;
   }
-  places_.assign(1U << 12U, {});
   static_cast<void>(number_of({}));
 }
 
-std::size_t KnownRoutes::Key::hash() const {
-  std::uint64_t sum = frames;
-  for (std::size_t i = 0; i < roles.size(); i += 2) {
-    sum ^= static_cast<std::uint64_t>(roles[i]) << 32U | roles[i + 1];
-    sum *= 0x9E3779B97F4A7C15ULL;
-    sum ^= sum >> 29U;
+std::uint16_t KnownRoutes::digit_number(const SliceDigit& digit) {
+  Digit made;
+  std::string shape;
+  std::string whole;
+  for (const SliceTerm& term : digit.terms) {
+    put_bytes(whole, term.axis);
+    const bool factor = kFactorAxes.contains(term.axis);
+    put_bytes(shape, factor ? Axis::Factor0 : term.axis);
+    put_bytes(shape, term.coefficient);
+    if (!factor) continue;
+    made.factors.push_back(static_cast<std::uint8_t>(static_cast<std::size_t>(term.axis) -
+                                                     static_cast<std::size_t>(Axis::Factor0)));
+    made.held |= 1U << made.factors.back();
   }
-  return static_cast<std::size_t>(sum);
-}
-
-std::uint16_t KnownRoutes::role(const std::string& places) {
-  if (places.empty()) return 0;
-  const auto next = static_cast<std::uint16_t>(numbers_.size() + 1);
-  PLANSEARCH_CHECK(next != 0);
-  return numbers_.try_emplace(places, next).first->second;
+  put_bytes(shape, digit.modulus);
+  put_bytes(shape, digit.time);
+  put_bytes(shape, digit.last);
+  put_bytes(shape, digit.offset);
+  put_bytes(shape, digit.period);
+  std::uint32_t& number = shapes_[shape];
+  if (number == 0) number = static_cast<std::uint32_t>(++shape_count_);
+  made.shape = static_cast<std::uint16_t>(number);
+  put_bytes(whole, made.shape);
+  std::uint32_t& known = digit_numbers_[whole];
+  if (known == 0) {
+    known = static_cast<std::uint32_t>(digits_.size());
+    PLANSEARCH_CHECK(known <= std::numeric_limits<std::uint16_t>::max());
+    digits_.push_back(made);
+  }
+  return static_cast<std::uint16_t>(known);
 }
 
 KnownRoutes::Known KnownRoutes::describe(const Layout& layout) {
-  std::array<std::string, kMostFactors> places;
-  std::string frame = "frame";
-  const auto text_of = [&](Axis axis) -> std::string& {
-    if (!kFactorAxes.contains(axis)) {
-      put_bytes(frame, axis);
-      return frame;
-    }
-    return places[static_cast<std::size_t>(axis) - static_cast<std::size_t>(Axis::Factor0)];
-  };
-  for (std::size_t dim = 0; dim < layout.dims.size(); ++dim) {
-    const SliceDigits& digits = layout.dims[dim].digits();
-    for (std::size_t i = 0; i < digits.size(); ++i) {
-      for (std::size_t t = 0; t < digits[i].terms.size(); ++t) {
-        put_place(text_of(digits[i].terms[t].axis), dim, i, t, digits[i]);
-      }
-    }
-  }
-  std::uint8_t rank = 0;
-  for_each_axis(layout.partial, [&](Axis axis) {
-    std::string& text = text_of(axis);
-    text += "part";
-    put_bytes(text, rank++);
-  });
-  for (const Axis axis : layout.flat) put_bytes(text_of(axis), "flat");
   Known known;
-  known.frame = role(frame);
-  for (std::size_t f = 0; f < factors_; ++f) known.roles[f] = role(places[f]);
-  std::iota(known.order.begin(), known.order.end(), std::uint8_t{0});
-  std::sort(known.order.begin(), known.order.begin() + static_cast<std::ptrdiff_t>(factors_),
-            [&](std::uint8_t a, std::uint8_t b) { return known.roles[a] < known.roles[b]; });
+  for (const SliceMap& map : layout.dims) {
+    FixedVector<std::uint16_t, kMaxDigits> digits;
+    for (const SliceDigit& digit : map.digits()) {
+      digits.push_back(digit_number(digit));
+      known.factors |= digits_[digits.back()].held;
+    }
+    known.dims.push_back(digits);
+    known.plain = known.plain && map.plain();
+    known.slices *= map.slices();
+  }
+  std::string frame;
+  for_each_axis(layout.partial - kFactorAxes, [&](Axis axis) { put_bytes(frame, axis); });
+  for (std::size_t f = 0; f < kMostFactors; ++f) {
+    if (layout.partial.contains(factor_axis(f))) known.parts |= 1U << f;
+  }
+  if (!layout.flat.empty()) frame += "flat";
+  for (const Axis axis : layout.flat) {
+    put_bytes(frame, axis);
+    known.slices *= mesh_[axis].size;
+  }
+  if (frame.empty()) return known;
+  std::uint32_t& number = frames_[frame];
+  if (number == 0) number = static_cast<std::uint32_t>(++frame_count_);
+  known.frame = static_cast<std::uint16_t>(number);
   return known;
 }
 
+namespace {
+
+/// Without the cut of a dimension over replicas, where that is outermost.
+Layout of_one_replica(Layout layout) {
+  for (SliceMap& map : layout.dims) {
+    const SliceDigits& digits = map.digits();
+    if (digits.empty() || !digits[0].plain() || digits[0].terms[0].axis != Axis::Data) continue;
+    SliceMap rest;
+    for (std::size_t i = 1; i < digits.size(); ++i) rest.push_back(digits[i]);
+    map = rest;
+  }
+  return layout;
+}
+
+}  // namespace
+
 NumberedLayout KnownRoutes::numbered(Layout layout) {
-  NumberedLayout result{std::move(layout)};
-  result.number = layouts_.number(result.layout);
-  if (result.number == known_.size()) known_.push_back(describe(result.layout));
-  return result;
-}
-
-/// The place of the path of this key, or where it belongs.
-KnownRoutes::Place& KnownRoutes::find(const Key& key, std::size_t hash) {
-  const std::size_t mask = places_.size() - 1;
-  std::size_t at = hash & mask;
-  while (places_[at].path != 0 &&
-         !(places_[at].hash == hash && paths_[places_[at].path - 1].key == key)) {
-    at = (at + 1) & mask;
-  }
-  return places_[at];
-}
-
-void KnownRoutes::grow() {
-  std::vector<Place> old(places_.size() * 4);
-  std::swap(old, places_);
-  for (const Place& place : old) {
-    if (place.path != 0) find(paths_[place.path - 1].key, place.hash) = place;
-  }
+  const Layout own = of_one_replica(layout);
+  const std::uint32_t number = layouts_.number(own);
+  if (number == known_.size()) known_.push_back(describe(own));
+  return {std::move(layout), number};
 }
 
 std::uint32_t& KnownRoutes::pair(std::uint32_t from, std::uint32_t to) {
@@ -149,8 +178,55 @@ std::uint32_t KnownRoutes::route(const std::vector<double>& extents, const Numbe
                                  const NumberedLayout& to, const StepRates* rates) {
   if (from.number == to.number) return 0;
   std::uint32_t& known = pair(from.number, to.number);
-  if (known == 0) known = 1 + find_route(extents, from, to, rates);
+  if (known == 0) known = find_route(extents, from, to, rates);
   return known - 1;
+}
+
+/// The digits of dimensions that differ, but for those that both begin with.
+void KnownRoutes::put_rest(const Known& layout, const Known& other, Names& names) {
+  for (std::size_t dim = 0; dim < layout.dims.size(); ++dim) {
+    const auto& own = layout.dims[dim];
+    const auto& theirs = other.dims[dim];
+    std::size_t i = 0;
+    while (i < own.size() && i < theirs.size() && own[i] == theirs[i]) ++i;
+    if (i == own.size() && i == theirs.size()) continue;
+    for (; i < own.size(); ++i) {
+      const Digit& digit = digits_[own[i]];
+      put_bytes(key_, digit.shape);
+      for (const std::uint8_t factor : digit.factors) put_bytes(key_, names(factor));
+    }
+    put_bytes(key_, std::uint16_t{0});
+  }
+}
+
+void KnownRoutes::put_difference(const Known& from, const Known& to, Names& names) {
+  key_.clear();
+  put_rest(from, to, names);
+  put_rest(to, from, names);
+  for (std::uint32_t rest = from.parts; rest != 0; rest &= rest - 1U) {
+    const auto factor = static_cast<std::uint8_t>(std::countr_zero(rest));
+    put_bytes(key_, names(factor));
+    put_bytes(key_, static_cast<std::uint8_t>(to.parts >> factor & 1U));
+  }
+  put_bytes(key_, from.frame);
+  put_bytes(key_, to.frame);
+  // Few factors have all sequences of steps tried, those that both begin with counted; skewed cuts
+  // are straightened over factors that nothing else holds.
+  const bool plain = from.plain && to.plain;
+  const bool few = std::popcount(from.factors | to.factors | from.parts) <= kFewFactors;
+  put_bytes(key_, static_cast<std::uint8_t>(plain ? (few ? 2 : 1) : 0));
+  if (plain) return;
+  std::uint8_t shared = 0;
+  for (std::size_t dim = 0; dim < from.dims.size(); ++dim) {
+    for (std::size_t i = 0; i < from.dims[dim].size() && i < to.dims[dim].size(); ++i) {
+      if (from.dims[dim][i] != to.dims[dim][i]) break;
+      for (const std::uint8_t factor : digits_[from.dims[dim][i]].factors) {
+        if (names.of_factor[factor] != 0)
+          shared |= static_cast<std::uint8_t>(1U << (names.of_factor[factor] - 1U));
+      }
+    }
+  }
+  put_bytes(key_, shared);
 }
 
 std::uint32_t KnownRoutes::find_route(const std::vector<double>& extents,
@@ -158,59 +234,41 @@ std::uint32_t KnownRoutes::find_route(const std::vector<double>& extents,
                                       const StepRates* rates) {
   const Known& start = known_[from.number];
   const Known& goal = known_[to.number];
-  Key key;
-  key.frames = static_cast<std::uint32_t>(start.frame) << 16U | goal.frame;
-  FactorOrder order = start.order;
-  const auto run = [&](std::uint8_t factor) { return rates == nullptr ? 0 : alike_.first[factor]; };
-  for (std::size_t i = 0; i < factors_; ++i) {
-    const std::uint8_t factor = order[i];
-    const auto roles = static_cast<std::uint32_t>(start.roles[factor]) << 16U | goal.roles[factor];
-    const auto comes_first = [&](std::size_t other) {
-      const auto first = run(factor);
-      const auto second = run(order[other]);
-      return first != second ? first < second : roles < key.roles[other];
-    };
-    std::size_t place = i;
-    for (; place > 0 && comes_first(place - 1); --place) {
-      key.roles[place] = key.roles[place - 1];
-      order[place] = order[place - 1];
-    }
-    key.roles[place] = roles;
-    order[place] = factor;
-  }
-  const std::size_t hash = key.hash();
-  std::uint32_t number = find(key, hash).path;
+  Names names;
+  put_difference(start, goal, names);
+  const std::size_t size = key_.size();
+  for (const std::uint8_t factor : names.factors) put_bytes(key_, alike_.first[factor]);
+  const std::size_t with_runs = key_.size();
+  put_bytes(key_, start.slices);
+  std::uint32_t& route = named_[key_];
+  if (route != 0) return route;
+  key_.resize(rates == nullptr ? size : with_runs);
+  std::uint32_t& number = path_numbers_[key_];
   if (number == 0) {
-    add_path(key, order, {mesh_, extents, from.layout, to.layout, rates});
+    add_path({mesh_, extents, from.layout, to.layout, rates}, names);
     number = static_cast<std::uint32_t>(paths_.size());
-    find(key, hash) = {hash, number};
-    if (2 * paths_.size() > places_.size()) grow();
   }
-  return named_route(paths_[number - 1], order);
+  return route = 1 + number_of(named_route(paths_[number - 1], names, start.slices));
 }
 
-void KnownRoutes::add_path(const Key& key, const FactorOrder& order, const TensorMove& move) {
-  const double elements =
-      std::accumulate(move.extents.begin(), move.extents.end(), 1.0, std::multiplies<>());
+void KnownRoutes::add_path(const TensorMove& move, Names& names) {
   redistribute(move, *scratch_, found_);
   write_path(found_, move, path_);
-  KnownPath path{key, length_of(path_) / elements, static_cast<std::uint32_t>(steps_.size())};
+  const double tile = local_elements(move.from, mesh_, move.extents);
+  KnownPath path{length_of(path_) / tile, static_cast<std::uint32_t>(steps_.size())};
   for (const PathStep& step : path_) {
-    RouteStep made;
-    for (std::size_t i = 0; i < factors_; ++i) {
-      if (step.axes.contains(factor_axis(order[i]))) made.factors |= 1U << i;
+    PathMessage& made = steps_.emplace_back(
+        PathMessage{step.kind, step.axes - kFactorAxes, 0, step.elements / tile});
+    for (std::size_t f = 0; f < kMostFactors; ++f) {
+      if (!step.axes.contains(factor_axis(f))) continue;
+      PLANSEARCH_CHECK(names.of_factor[f] != 0);
+      made.names |= 1U << (names.of_factor[f] - 1U);
     }
-    const RouteMessage message{step.kind, step.axes - kFactorAxes, step.elements / elements};
-    const auto known = std::ranges::find(messages_, message);
-    made.message = static_cast<std::uint32_t>(known - messages_.begin());
-    if (known == messages_.end()) messages_.push_back(message);
-    steps_.push_back(made);
   }
   path.last = path.again = path.again_in_context = static_cast<std::uint32_t>(steps_.size());
   if (move.from.partial.empty()) {
-    const double held = local_elements(move.from, mesh_, move.extents);
     const auto repeated = [&](ReadsAgain reader) {
-      return static_cast<std::uint32_t>(steps_again(reader, held, path_).size());
+      return static_cast<std::uint32_t>(steps_again(reader, tile, path_).size());
     };
     path.again -= repeated(ReadsAgain::Always);
     path.again_in_context -= repeated(ReadsAgain::FromContextRanks);
@@ -218,27 +276,24 @@ void KnownRoutes::add_path(const Key& key, const FactorOrder& order, const Tenso
   paths_.push_back(path);
 }
 
-/// The route of a path whose places are these factors: of alike factors only their number counts.
-std::uint32_t KnownRoutes::named_route(KnownPath& path, const FactorOrder& order) {
-  std::uint32_t runs = 0;
-  for (std::size_t i = 0; i < factors_; ++i) runs = runs << 3U | alike_.first[order[i]];
-  for (std::uint32_t at = path.named; at != 0; at = named_[at - 1].next) {
-    if (named_[at - 1].runs == runs) return named_[at - 1].route;
-  }
-  Route route{{}, path.length, path.again - path.first, path.again_in_context - path.first};
+/// The route of a path between layouts of these names: of alike factors only their number counts.
+KnownRoutes::Route KnownRoutes::named_route(const KnownPath& path, const Names& names, int slices) {
+  Route route{
+      {}, path.length / slices, path.again - path.first, path.again_in_context - path.first};
   for (std::uint32_t i = path.first; i < path.last; ++i) {
-    RouteStep& step = route.steps.emplace_back(RouteStep{0, steps_[i].message});
-    for (std::uint32_t rest = steps_[i].factors; rest != 0; rest &= rest - 1U) {
-      const auto place = static_cast<std::size_t>(std::countr_zero(rest));
-      std::uint32_t factor = alike_.first[order[place]];
+    RouteStep& step = route.steps.emplace_back();
+    for (std::uint32_t rest = steps_[i].names; rest != 0; rest &= rest - 1U) {
+      std::uint32_t factor =
+          alike_.first[names.factors[static_cast<std::size_t>(std::countr_zero(rest))]];
       while ((step.factors >> factor & 1U) != 0) ++factor;
       step.factors |= 1U << factor;
     }
+    const RouteMessage message{steps_[i].kind, steps_[i].axes, steps_[i].tiles / slices};
+    const auto known = std::ranges::find(messages_, message);
+    step.message = static_cast<std::uint32_t>(known - messages_.begin());
+    if (known == messages_.end()) messages_.push_back(message);
   }
-  const std::uint32_t number = number_of(std::move(route));
-  named_.push_back({runs, number, path.named});
-  path.named = static_cast<std::uint32_t>(named_.size());
-  return number;
+  return route;
 }
 
 std::size_t KnownRoutes::RouteHash::operator()(const Route& route) const {
@@ -289,6 +344,15 @@ bool are_alike(const Cluster& cluster, const DeviceMesh& mesh, Axis one, Axis ot
 }
 
 }  // namespace
+
+bool lie_alike(const Cluster& cluster, const DeviceMesh& one, const DeviceMesh& other) {
+  const AxisSet cutting = kFactorAxes | AxisSet{Axis::In, Axis::Depth, Axis::Context};
+  bool alike = alike_factors(cluster, one).first == alike_factors(cluster, other).first;
+  for_each_axis(cutting, [&](Axis axis) { alike = alike && one[axis].size == other[axis].size; });
+  return alike && std::ranges::all_of(subsets(one.active(cutting)), [&](AxisSet group) {
+           return cost_alike(cluster, process_group(one, group), process_group(other, group));
+         });
+}
 
 AlikeFactors alike_factors(const Cluster& cluster, const DeviceMesh& mesh) {
   AxisSet axes = other_roles(mesh);

@@ -8,7 +8,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -19,15 +18,13 @@
 #include "communication/redistribution/redistribution.hpp"
 #include "plansearch/cluster.hpp"
 #include "plansearch/device_mesh.hpp"
+#include "plansearch/fixed_vector.hpp"
 
 namespace plansearch {
 
 /// One value per factor of a tensor group.
 template <typename T>
 using ByFactor = std::array<T, kMostFactors>;
-
-/// Factors in some order.
-using FactorOrder = ByFactor<std::uint8_t>;
 
 /// By factor, the first one of its run of neighbours that are alike.
 struct AlikeFactors {
@@ -38,11 +35,16 @@ struct AlikeFactors {
 /// over the same group with the other in its place, and no role holds one of them alone.
 [[nodiscard]] AlikeFactors alike_factors(const Cluster& cluster, const DeviceMesh& mesh);
 
+/// Whether tensor groups lie so on both meshes that messages over the axes that cut the tensors of one
+/// replica cost the same.
+[[nodiscard]] bool lie_alike(const Cluster& cluster, const DeviceMesh& one,
+                             const DeviceMesh& other);
+
 /// Messages that differ in their factors alone.
 struct RouteMessage {
   CommunicationKind kind = CommunicationKind::Slice;
   AxisSet axes;        ///< other than factors
-  double share = 0.0;  ///< of the tensor
+  double share = 0.0;  ///< of the tensor of one replica
   bool operator==(const RouteMessage&) const = default;
 };
 
@@ -53,14 +55,36 @@ struct RouteStep {
   bool operator==(const RouteStep&) const = default;
 };
 
-/// Known layouts of one mesh and the paths between them, for all blocks,
-/// micro-batches and policies of parameters. Shared by threads; a path does not depend on who asks
+/// Numbers by keys of bytes, in one piece of memory.
+class NumbersByKey {
+ public:
+  /// The number of a key, 0 where it is new. Good until the next call.
+  [[nodiscard]] std::uint32_t& operator[](const std::string& key);
+
+ private:
+  struct Place {
+    std::uint32_t hash = 0;
+    std::uint32_t number = 0;
+    std::uint32_t first = 0;  ///< of `bytes_`
+    std::uint32_t size = 0;   ///< 0: free
+  };
+  [[nodiscard]] Place& find(const std::string& key, std::uint32_t hash);
+  void grow();
+
+  std::vector<Place> places_ = std::vector<Place>(1U << 12U);
+  std::string bytes_;
+  std::size_t count_ = 0;
+};
+
+/// Known layouts of meshes that lie alike and the paths between them, for all blocks, micro-batches,
+/// numbers of replicas and policies of parameters: replicas cut a tensor outermost, wherever it is,
+/// and no path goes between them. Shared by threads; a path does not depend on who asks
 /// for it first. A route says what its messages cost, by number; 0 is the one without messages.
 class KnownRoutes {
  public:
   struct Route {
     std::vector<RouteStep> steps{};    ///< of alike factors the first ones
-    double length = 0.0;               ///< length_of, in shares of the tensor
+    double length = 0.0;               ///< length_of, in shares of the tensor of one replica
     std::size_t again = 0;             ///< first step that readers repeat always,
     std::size_t again_in_context = 0;  ///< and those of other context ranks
     bool operator==(const Route&) const = default;
@@ -74,7 +98,7 @@ class KnownRoutes {
 
   /// Holds off other threads; asked for around everything below.
   [[nodiscard]] std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
-  /// The same layout with its number.
+  /// The same layout with its number, which it shares with those of other numbers of replicas.
   [[nodiscard]] NumberedLayout numbered(Layout layout);
   /// Both layouts have numbers from here; `extents` of the tensor. `rates`: those of every caller,
   /// none where not every sequence of steps is tried.
@@ -89,41 +113,45 @@ class KnownRoutes {
   [[nodiscard]] const RedistributionScratchPtr& scratch() const { return scratch_; }
 
  private:
-  /// Role of one factor in a layout: the places at which it stands, as a number; 0: none.
-  using Roles = ByFactor<std::uint16_t>;
+  /// A digit of layouts: all that it is but for the names of its factors, as a number, and these.
+  struct Digit {
+    std::uint16_t shape = 0;
+    FixedVector<std::uint8_t, kMostTerms> factors;
+    std::uint32_t held = 0;  ///< the factors, one bit each
+  };
   struct Known {
-    Roles roles{};
-    FactorOrder order{};      ///< factors by their roles
-    std::uint16_t frame = 0;  ///< roles of other axes
+    FixedVector<FixedVector<std::uint16_t, kMaxDigits>, kMaxTensorRank> dims;  ///< digits by number
+    std::uint32_t parts = 0;    ///< factors, one bit each
+    std::uint32_t factors = 0;  ///< of cuts
+    std::uint16_t frame = 0;    ///< other parts and flat cuts; 0: none
+    bool plain = true;
+    int slices = 1;
   };
-  /// Roles of the factors at both ends, sorted; where paths go by rates, by runs of alike factors
-  /// first. The order of parts counts: paths of equal length differ by it.
-  struct Key {
-    ByFactor<std::uint32_t> roles{};
-    std::uint32_t frames = 0;
-    bool operator==(const Key&) const = default;
-    [[nodiscard]] std::size_t hash() const;
+  /// Factors in the order that two layouts name them in.
+  struct Names {
+    ByFactor<std::uint8_t> of_factor{};  ///< from 1
+    FixedVector<std::uint8_t, kMostFactors> factors;
+    std::uint8_t operator()(std::uint8_t factor) {
+      if (of_factor[factor] == 0) {
+        factors.push_back(factor);
+        of_factor[factor] = static_cast<std::uint8_t>(factors.size());
+      }
+      return of_factor[factor];
+    }
   };
-  /// Paths by hash of their key.
-  struct Place {
-    std::size_t hash = 0;
-    std::uint32_t path = 0;  ///< from 1; 0: none
+  /// A message of a path, over factors by name, one bit each.
+  struct PathMessage {
+    CommunicationKind kind = CommunicationKind::Slice;
+    AxisSet axes;  ///< other than factors
+    std::uint32_t names = 0;
+    double tiles = 0.0;  ///< elements, as multiples of what one device starts with
   };
-  /// Factors are places in the key.
   struct KnownPath {
-    Key key;
-    double length = 0.0;
+    double length = 0.0;      ///< in such tiles
     std::uint32_t first = 0;  ///< of `steps_`
     std::uint32_t last = 0;
     std::uint32_t again = 0;
     std::uint32_t again_in_context = 0;
-    std::uint32_t named = 0;  ///< the first of `named_`, from 1
-  };
-  /// The route of a path where the places of its key are factors of these runs.
-  struct NamedPath {
-    std::uint32_t runs = 0;
-    std::uint32_t route = 0;
-    std::uint32_t next = 0;  ///< of `named_`, from 1
   };
   /// Routes by layouts, from 1; in pages, as few of all pairs are ever asked for.
   static constexpr std::size_t kPage = 64;
@@ -131,29 +159,35 @@ class KnownRoutes {
   using Pages = std::vector<std::unique_ptr<Page>>;
 
   [[nodiscard]] std::uint32_t& pair(std::uint32_t from, std::uint32_t to);
-  [[nodiscard]] std::uint16_t role(const std::string& places);
+  [[nodiscard]] std::uint16_t digit_number(const SliceDigit& digit);
   [[nodiscard]] Known describe(const Layout& layout);
-  [[nodiscard]] Place& find(const Key& key, std::size_t hash);
-  void grow();
+  /// Writes what a path depends on into `key_`, but for rates.
+  void put_difference(const Known& from, const Known& to, Names& names);
+  void put_rest(const Known& layout, const Known& other, Names& names);
   [[nodiscard]] std::uint32_t find_route(const std::vector<double>& extents,
                                          const NumberedLayout& from, const NumberedLayout& to,
                                          const StepRates* rates);
-  void add_path(const Key& key, const FactorOrder& order, const TensorMove& move);
-  [[nodiscard]] std::uint32_t named_route(KnownPath& path, const FactorOrder& order);
+  void add_path(const TensorMove& move, Names& names);
+  [[nodiscard]] Route named_route(const KnownPath& path, const Names& names, int slices);
   [[nodiscard]] std::uint32_t number_of(Route route);
 
   std::mutex mutex_;
   DeviceMesh mesh_;
   AlikeFactors alike_;
-  std::size_t factors_ = 0;
   LayoutNumbers layouts_;
-  std::map<std::string, std::uint16_t> numbers_;  ///< of roles and frames
-  std::vector<Known> known_{1};                   ///< by number of the layout
-  std::vector<Place> places_;
+  NumbersByKey shapes_;  ///< of digits
+  std::size_t shape_count_ = 0;
+  NumbersByKey digit_numbers_;
+  NumbersByKey frames_;
+  std::size_t frame_count_ = 0;
+  std::vector<Digit> digits_{1};  ///< by number
+  std::vector<Known> known_{1};   ///< by number of the layout
+  std::string key_;
+  NumbersByKey path_numbers_;  ///< from 1
   std::vector<KnownPath> paths_;
-  std::vector<RouteStep> steps_;
+  std::vector<PathMessage> steps_;
+  NumbersByKey named_;  ///< routes from 1, by paths, runs of alike factors and sizes of tiles
   std::vector<RouteMessage> messages_;
-  std::vector<NamedPath> named_;
   std::vector<Pages> pairs_;  ///< by layout
   struct RouteHash {
     [[nodiscard]] std::size_t operator()(const Route& route) const;

@@ -11,6 +11,13 @@
 #include "plansearch/stop_token.hpp"
 
 namespace plansearch {
+namespace {
+
+/// Pairs in tables that are kept: 32 MB.
+constexpr std::size_t kMostPairs = 8'000'000;
+
+}  // namespace
+
 NumberedLayout ReshardingPrices::numbered(Layout layout) {
   const auto lock = routes_->lock();
   return routes_->numbered(std::move(layout));
@@ -61,8 +68,13 @@ ReshardingPrices::CostsPtr ReshardingPrices::price_all(const ReshardedTensor& te
   }
   const auto known = tables_.find(asked);
   if (known != tables_.end()) return known->second;
-  return tables_[asked] =
-             std::make_shared<ReshardingCosts>(priced(tensor, from, to, pairs, reader));
+  if (pairs_ > kMostPairs) {
+    tables_.clear();
+    pairs_ = 0;
+  }
+  const auto made = std::make_shared<ReshardingCosts>(priced(tensor, from, to, pairs, reader));
+  pairs_ += made->pairs.size();
+  return tables_[asked] = made;
 }
 
 ReshardingCosts ReshardingPrices::priced(const ReshardedTensor& tensor, const Layouts& from,

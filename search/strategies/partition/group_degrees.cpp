@@ -13,12 +13,16 @@
 #include "search/strategies/partition/group_degrees.hpp"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 #include <utility>
 
 #include "plan/legality/legality.hpp"
 #include "plan/stages/expand.hpp"
+#include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/plan_stages.hpp"
+#include "schedule/simulation/simulator.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch {
@@ -110,7 +114,45 @@ Seconds work_of(const OperatorGroup& group, const std::vector<Seconds>& kernels)
   return work;
 }
 
+/// Micro-batches that a device keeps activations of at its peak, at least.
+double held_at_peak(const Problem& problem, const ParallelPlan& plan, int position) {
+  const PlanDegrees& degrees = plan.transforms.front().degrees;
+  const bool shared = std::ranges::any_of(
+      plan.assignment->contents,
+      [](const GroupContent& content) { return !content.edges.shared.empty(); });
+  // The gradients of one micro-batch take the place of its activations.
+  if (shared || plan.order.micro_batches == 1) return 0.0;
+  if (plan.order.window || schedule_row(plan.order.schedule).tuned) return 1.0;
+  const PipelineShape shape = pipeline_shape(degrees, *problem.framework, *problem.network);
+  const std::array one{Bytes(1)};
+  const std::array none{Bytes(0)};
+  return peak_activation_bytes(shape, position, one, none).value();
+}
+
 }  // namespace
+
+Bytes StageLoad::memory(const std::vector<double>& bytes) const {
+  return Bytes(std::inner_product(copies.begin(), copies.end(), bytes.begin(), 0.0));
+}
+
+std::vector<StageLoad> stage_loads(const Problem& problem, const ParallelPlan& plan) {
+  const Assignment& assignment = *plan.assignment;
+  const PlanDegrees& degrees = plan.transforms.front().degrees;
+  std::vector<StageLoad> loads;
+  if (degrees.on_host != 0 || problem.framework->paged_states) return loads;
+  StageLoad mean{std::vector<double>(problem.network->blocks.size(), 0.0), 0.0};
+  for (const OperatorGroup& group : assignment.groups) {
+    const std::vector<double>& copies =
+        assignment.contents[static_cast<std::size_t>(group.content)].copies;
+    for (std::size_t b = 0; b < copies.size(); ++b)
+      mean.copies[b] += copies[b] / assignment.stages();
+    if (assignment.held() > 1) continue;
+    StageLoad load{copies, held_at_peak(problem, plan, group.position)};
+    if (std::ranges::find(loads, load) == loads.end()) loads.push_back(std::move(load));
+  }
+  if (loads.empty()) loads.push_back(std::move(mean));
+  return loads;
+}
 
 Seconds least_step(const std::vector<Seconds>& kernels, const ParallelPlan& plan) {
   const Assignment& assignment = *plan.assignment;

@@ -43,6 +43,19 @@ namespace plansearch {
                                                                  const PlanDegrees& degrees,
                                                                  const Placements& placements);
 
+/// Blocks on one device, and micro-batches whose activations it holds at its peak.
+struct StageLoad {
+  std::vector<double> copies{};  ///< by index into Network::blocks
+  double in_flight = 1.0;
+  /// `bytes` of one copy, by block, with so many in flight.
+  [[nodiscard]] Bytes memory(const std::vector<double>& bytes) const;
+  bool operator==(const StageLoad&) const = default;
+};
+
+/// The different loads of the stages of a plan, less than any device holds; none where the host
+/// holds tensors.
+[[nodiscard]] std::vector<StageLoad> stage_loads(const Problem& problem, const ParallelPlan& plan);
+
 /// Lower bound of the step of every plan with the blocks of `plan` in its stages. `kernels`: the
 /// least seconds of one micro-batch through one copy of a block, by index into Network::blocks.
 [[nodiscard]] Seconds least_step(const std::vector<Seconds>& kernels, const ParallelPlan& plan);

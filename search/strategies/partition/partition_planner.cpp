@@ -134,13 +134,13 @@ struct PartitionPlanner::Parts {
   }
 
   /// Once, by whoever asks first.
-  void price_tensors() {
+  bool price_tensors(const std::function<bool()>& go_on = nullptr) {
     const std::scoped_lock lock(pricing_tensors);
-    if (priced || !obstacle.empty()) return;
+    if (priced || !obstacle.empty()) return true;
     for (const auto& layer : tables) {
-      if (layer) layer->price_tensors();
+      if (layer && !layer->price_tensors(go_on)) return false;
     }
-    priced = true;
+    return priced = true;
   }
 
   void note_obstacle(const ChoiceTables& layer) {
@@ -279,28 +279,118 @@ const ChoiceTables* PartitionPlanner::tables(std::size_t block) const {
   return parts_->tables[block].get();
 }
 
-SequenceBound PartitionPlanner::bound(Recompute level) const {
+namespace {
+
+/// One launch or edge of a copy of a block by option, and the least of them.
+struct NodeBounds {
+  std::vector<Seconds> kernels;
+  std::vector<double> bytes;
+  Seconds fastest;
+  double fewest = 0.0;
+
+  NodeBounds(const ChoiceTables& tables, std::size_t node, const Weights& weights) {
+    const ChoiceNodeCosts& own = tables.nodes()[node];
+    const double repeats = repeats_whole(tables.block(), weights.level) ? 1.0 : 0.0;
+    for (std::size_t option = 0; option < own.costs.size(); ++option) {
+      const FusedGroupCost& cost = own.costs[option];
+      kernels.push_back(cost.kernels.total(repeats) +
+                        cost.repeated[static_cast<std::size_t>(weights.level)]);
+      bytes.push_back(bytes_of(own, option, weights));
+    }
+    fastest = *std::ranges::min_element(kernels);
+    fewest = *std::ranges::min_element(bytes);
+  }
+};
+
+}  // namespace
+
+SequenceBound PartitionPlanner::bound(Recompute level, double in_flight) const {
   const Parts& p = *parts_;
-  const Weights one_held{.level = level};
-  SequenceBound bound{p.end_kernels(level).least};
+  SequenceBound bound{p.end_kernels(level).least, std::vector<double>(p.tables.size(), 0.0)};
   for (std::size_t b = 0; b < p.tables.size(); ++b) {
     if (!p.tables[b]) continue;
-    const double copies = copies_of(*p.problem.network, b);
-    const double repeats = repeats_whole(p.tables[b]->block(), level) ? 1.0 : 0.0;
-    for (const ChoiceNodeCosts& node : p.tables[b]->nodes()) {
-      Seconds fastest(std::numeric_limits<double>::infinity());
-      double fewest = std::numeric_limits<double>::infinity();
-      for (std::size_t option = 0; option < node.costs.size(); ++option) {
-        const FusedGroupCost& cost = node.costs[option];
-        fastest = std::min(
-            fastest, cost.kernels.total(repeats) + cost.repeated[static_cast<std::size_t>(level)]);
-        fewest = std::min(fewest, bytes_of(node, option, one_held));
-      }
-      bound.kernels[b] += fastest;
-      bound.bytes += copies * fewest;
+    for (std::size_t n = 0; n < p.tables[b]->nodes().size(); ++n) {
+      const NodeBounds node(*p.tables[b], n, {.level = level, .in_flight = in_flight});
+      bound.kernels[b] += node.fastest;
+      bound.bytes[b] += node.fewest;
     }
   }
   return bound;
+}
+
+bool PartitionPlanner::keep(
+    const std::vector<Held>& levels,
+    const std::function<bool(std::size_t level, const SequenceBound&)>& may_serve) {
+  Parts& p = *parts_;
+  std::vector<bool> edges(p.first_layer().edges().size(), true);
+  std::vector<std::vector<std::vector<bool>>> kept(p.tables.size());
+  for (std::size_t b = 0; b < p.tables.size(); ++b) {
+    if (!p.tables[b]) continue;
+    for (const ChoiceNodeCosts& node : p.tables[b]->nodes()) {
+      kept[b].emplace_back(node.costs.size(), false);
+    }
+  }
+  for (std::size_t l = 0; l < levels.size(); ++l) {
+    const auto [level, in_flight] = levels[l];
+    const SequenceBound least = bound(level, in_flight);
+    if (!may_serve(l, least)) continue;
+    for (std::size_t b = 0; b < p.tables.size(); ++b) {
+      for (std::size_t n = 0; n < kept[b].size(); ++n) {
+        const NodeBounds node(*p.tables[b], n, {.level = level, .in_flight = in_flight});
+        SequenceBound with = least;
+        for (std::size_t option = 0; option < node.bytes.size(); ++option) {
+          if (kept[b][n][option]) continue;
+          with.kernels[b] = least.kernels[b] + (node.kernels[option] - node.fastest);
+          with.bytes[b] = least.bytes[b] + (node.bytes[option] - node.fewest);
+          kept[b][n][option] = may_serve(l, with);
+        }
+      }
+    }
+  }
+  for (const auto& nodes : kept) {
+    for (std::size_t e = 0; !nodes.empty() && e < edges.size(); ++e) {
+      edges[e] = edges[e] && nodes[nodes.size() - 2][e];
+    }
+  }
+  for (std::size_t b = 0; b < p.tables.size(); ++b) {
+    if (!p.tables[b]) continue;
+    kept[b][p.tables[b]->entry()] = kept[b][p.tables[b]->exit()] = edges;
+    for (const std::vector<bool>& node : kept[b]) {
+      if (std::ranges::find(node, true) == node.end()) return false;
+    }
+    p.tables[b]->keep(kept[b]);
+  }
+  p.kernels_of_ends = {};
+  return true;
+}
+
+bool PartitionPlanner::price(
+    const std::vector<Held>& levels, double share,
+    const std::function<bool(std::size_t level, const SequenceBound&)>& may_serve) {
+  const Parts& p = *parts_;
+  std::vector<SequenceBound> kernels;
+  for (const auto [level, in_flight] : levels) kernels.push_back(bound(level, in_flight));
+  const auto serves = [&](std::size_t l) {
+    const Weights passes{.level = levels[l].level,
+                         .micro_batches = std::numeric_limits<double>::infinity()};
+    SequenceBound with = kernels[l];
+    for (std::size_t b = 0; b < p.tables.size(); ++b) {
+      if (!p.tables[b]) continue;
+      const auto options = option_bounds(graph_of(*p.tables[b], passes));
+      const Seconds sum(*std::ranges::min_element(options.front()));
+      with.kernels[b] += std::max(sum - with.kernels[b], Seconds(0.0)) * share;
+    }
+    return may_serve(l, with);
+  };
+  constexpr int kAtOnce = 3;  // a bound takes as long as the prices of a small tensor
+  int priced = 0;
+  return parts_->price_tensors([&] {
+    if (++priced % kAtOnce != 0) return true;
+    for (std::size_t l = 0; l < levels.size(); ++l) {
+      if (serves(l)) return true;
+    }
+    return share == 0.0;
+  });
 }
 
 std::optional<PartitionPlan> PartitionPlanner::best(Recompute level, Rings rings,

@@ -24,10 +24,10 @@ struct PartitionPlan {
   std::string words{};  ///< "qkv N P2x2; ..."
 };
 
-/// Lower bound of every choice.
+/// Lower bound of every choice, of one copy by block of the network.
 struct SequenceBound {
-  std::vector<Seconds> kernels{};  ///< of one micro-batch and copy, by block of the network
-  double bytes = 0.0;              ///< states and what one micro-batch leaves behind in all layers
+  std::vector<Seconds> kernels{};  ///< of one micro-batch
+  std::vector<double> bytes{};     ///< states and what micro-batches leave behind, of layers
 };
 
 /// Questions may be asked from several threads. Resharding costs are computed before the first sum,
@@ -45,9 +45,25 @@ class PartitionPlanner {
 
   /// Why there is no choice at all; empty where there is one.
   [[nodiscard]] const std::string& obstacle() const;
-  /// The fastest kernels and the fewest bytes of every launch; embedding and head by role between
-  /// the edges that suit them best. ReshardingCosts need no price for it.
-  [[nodiscard]] SequenceBound bound(Recompute level) const;
+  /// The fastest kernels and the fewest bytes of every launch where so many micro-batches are held;
+  /// embedding and head by role between the edges that suit them best. ReshardingCosts need no price
+  /// for it.
+  [[nodiscard]] SequenceBound bound(Recompute level, double in_flight = 1.0) const;
+  /// A level, and the micro-batches held at it.
+  struct Held {
+    Recompute level;
+    double in_flight;
+  };
+  /// Leaves options out, before anything but bounds is asked: those with which the bound of no
+  /// level `may_serve`. False where no choice is left.
+  [[nodiscard]] bool keep(
+      const std::vector<Held>& levels,
+      const std::function<bool(std::size_t level, const SequenceBound&)>& may_serve);
+  /// Prices tensors, so long as some level `may_serve` by the bound that adds this share of the
+  /// messages known by then. Where none does, no choice is left: nothing else is asked then.
+  [[nodiscard]] bool price(
+      const std::vector<Held>& levels, double share,
+      const std::function<bool(std::size_t level, const SequenceBound&)>& may_serve);
   /// The cheapest choice where a byte costs so many seconds of a micro-batch.
   [[nodiscard]] std::optional<PartitionPlan> best(Recompute level, Rings rings,
                                                   double seconds_per_byte) const;

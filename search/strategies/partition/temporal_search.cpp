@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,6 +18,7 @@
 #include "base/checked.hpp"
 #include "base/parallel.hpp"
 #include "base/units.hpp"
+#include "communication/redistribution/redistribution.hpp"
 #include "evaluate/step/bound_ladder.hpp"
 #include "plan/stages/expand.hpp"
 #include "plan/stages/pipeline_shape.hpp"
@@ -55,15 +57,20 @@ class TemporalSearch : public Strategy {
     }
     left_out.emplace_back("layers of one kind that are cut differently");
     if (over_bits()) {
-      left_out.push_back(fmt::format("tensor groups of more than {} devices", 1 << kMostBits));
+      left_out.push_back(fmt::format("tensor groups of more than {} devices{}", 1 << most_bits(),
+                                     most_bits() < kMostBits ? " beside stages (--tp)" : ""));
     }
     std::vector<PlanDegrees> groups;
     for (const int tensor : tensor_degrees()) {
+      std::map<int, std::vector<int>> pipelines_of;  // by micro-batch: those share prices of moves
       for (const int pipeline : pipelines()) {
         if (problem_.gpus % (tensor * pipeline) != 0) continue;
         for (const int micro_batch : micro_batches_of(problem_, request_, tensor * pipeline)) {
-          add_groups(tensor, pipeline, micro_batch, groups);
+          pipelines_of[micro_batch].push_back(pipeline);
         }
+      }
+      for (const auto& [micro_batch, found] : pipelines_of) {
+        for (const int pipeline : found) add_groups(tensor, pipeline, micro_batch, groups);
       }
     }
     if (over_bits()) offer_by_role(groups);
@@ -103,6 +110,14 @@ class TemporalSearch : public Strategy {
   /// Whether operators are cut bit by bit.
   [[nodiscard]] bool over_bits() const { return space_ != PartitionSpace::OneDimension; }
 
+  /// Beside stages, larger groups than those whose sequences are all searched are left out unless
+  /// they are asked for.
+  [[nodiscard]] int most_bits() const {
+    const bool asked =
+        request_.pinned.has(Degree::TensorOut) || request_.limits.has(Degree::TensorOut);
+    return asked || pipelines().size() == 1 ? kMostBits : kMostBitsInFull;
+  }
+
   /// One dimension is cut inside a node.
   [[nodiscard]] std::vector<int> tensor_degrees() const {
     std::vector<int> found = values_of(request_, Degree::TensorOut, [&] {
@@ -112,7 +127,9 @@ class TemporalSearch : public Strategy {
       });
       return sizes;
     });
-    std::erase_if(found, [&](int size) { return over_bits() ? !has_sequences(size) : size < 2; });
+    std::erase_if(found, [&](int size) {
+      return over_bits() ? !has_sequences(size) || size > 1 << most_bits() : size < 2;
+    });
     return found;
   }
 
@@ -155,32 +172,28 @@ class TemporalSearch : public Strategy {
     PlanDegrees degrees;
     std::string obstacle{};
     std::vector<Asked> asked{};
-
-    [[nodiscard]] bool shares_moves(const PlanDegrees& other) const {
-      PlanDegrees alike = other;
-      alike.zero = degrees.zero;
-      return alike == degrees;
-    }
   };
 
-  /// Degrees of one mesh and micro-batch, which share the prices of moves.
+  /// Degrees of one tensor group and micro-batch, which share the prices of moves.
   struct Alike {
     std::vector<Group> groups;
     std::shared_ptr<KnownRoutes> routes{};  ///< while they are searched
 
     [[nodiscard]] const PlanDegrees& degrees() const { return groups.front().degrees; }
-    [[nodiscard]] bool lies_as(const Alike& other) const {
-      return degrees().tensor_out == other.degrees().tensor_out &&
-             degrees().data == other.degrees().data;
-    }
   };
+  [[nodiscard]] bool share_routes(const PlanDegrees& one, const PlanDegrees& other) const {
+    return plansearch::share_routes(problem_, one, other,
+                                    factors_of(space_of(one), one.tensor_out));
+  }
 
   /// Groups are searched side by side and offered one after the other, each by what those before
   /// it left of the ranking: the answer is that of one thread.
   void offer_choices(const std::vector<PlanDegrees>& groups) {
     std::vector<Alike> all;
     for (const PlanDegrees& degrees : groups) {
-      if (all.empty() || !all.back().groups.front().shares_moves(degrees)) all.emplace_back();
+      const bool alike = !all.empty() && all.back().degrees().micro_batch == degrees.micro_batch &&
+                         share_routes(degrees, all.back().degrees());
+      if (!alike) all.emplace_back();
       all.back().groups.push_back({degrees});
     }
     const int threads = std::max(task_.options.threads, 1);
@@ -190,7 +203,7 @@ class TemporalSearch : public Strategy {
       const std::size_t most = alone ? 1 : 4 * static_cast<std::size_t>(threads);
       const std::size_t count = std::min(most, all.size() - next);
       const std::span<Alike> batch = std::span(all).subspan(next, count);
-      share_routes(batch, next == 0 ? nullptr : &all[next - 1]);
+      find_routes(batch, next == 0 ? nullptr : &all[next - 1]);
       const StopToken* token = stop_token();
       try {
         parallel_for(count, threads, [&](std::size_t i) { look_at(batch[i]); });
@@ -209,11 +222,11 @@ class TemporalSearch : public Strategy {
     }
   }
 
-  /// Those of one mesh follow each other, and no others use its routes.
-  void share_routes(std::span<Alike> batch, const Alike* before) const {
+  /// Those that share routes follow each other, and no others use them.
+  void find_routes(std::span<Alike> batch, const Alike* before) const {
     std::shared_ptr<KnownRoutes> known = before == nullptr ? nullptr : before->routes;
     for (Alike& alike : batch) {
-      const bool same = before != nullptr && alike.lies_as(*before);
+      const bool same = before != nullptr && share_routes(alike.degrees(), before->degrees());
       alike.routes = same ? known : routes_of(alike.degrees(), known.get());
       known = alike.routes;
       before = &alike;
@@ -233,7 +246,12 @@ class TemporalSearch : public Strategy {
   void look_at(Alike& alike) const {
     const auto moves = std::make_shared<ReshardingPrices>(alike.routes);
     LeastSteps known;
-    for (Group& group : alike.groups) look_at(group, moves, known);
+    for (std::size_t g = 0; g < alike.groups.size(); ++g) {
+      Group& group = alike.groups[g];
+      const bool same = g > 0 && group.degrees.pipeline == alike.groups[g - 1].degrees.pipeline;
+      if (!same) known = {};
+      look_at(group, moves, known);
+    }
   }
 
   /// Least step of degrees that differ in sharding alone, by level, once it is known.
@@ -255,26 +273,84 @@ class TemporalSearch : public Strategy {
     check_stop();
     PlanDegrees degrees = group.degrees;
     if (!has_room(degrees) || !in_time(degrees, known)) return;
-    const PartitionPlanner planner({problem_, degrees, space_of(degrees), moves});
+    PartitionPlanner planner({problem_, degrees, space_of(degrees), moves});
     group.obstacle = planner.obstacle();
     if (!group.obstacle.empty()) return;
     const auto uniform = expand(degrees, *problem_.network, *problem_.framework);
     const auto* stages = std::get_if<ParallelPlan>(&uniform);
     if (stages == nullptr) return;
+    std::vector<FullestStage> asked;
+    const std::vector<StageLoad> loads = stage_loads(problem_, *stages);
     for (const Recompute level : recomputations_of(request_)) {
       degrees.recompute = level;
-      const SequenceBound least = planner.bound(level);
-      const PlanBound bound{least_step(least.kernels, *stages),
-                            Bytes(least.bytes / degrees.pipeline)};
-      known[static_cast<std::size_t>(level)] = bound.step_time;
-      if (!may_rank(degrees, bound)) continue;
-      group.asked.push_back({degrees, Rings::Hidden, bound});
-      if (over_bits()) group.asked.push_back({degrees, Rings::Exposed, bound});
+      const FullestStage stage = fullest(planner, degrees, *stages, loads);
+      known[static_cast<std::size_t>(level)] = stage.bound.step_time;
+      if (!may_rank(degrees, stage.bound)) continue;
+      asked.push_back(stage);
+      group.asked.push_back({degrees, Rings::Hidden, stage.bound});
+      if (over_bits()) group.asked.push_back({degrees, Rings::Exposed, stage.bound});
     }
+    if (!price(planner, *stages, asked)) group.asked.clear();
     for (Asked& asked : group.asked) {
       asked.choice = choice_for(planner, asked);
       asked.exact = planner.exact();
     }
+  }
+
+  /// The stage of a plan that is fullest at a level, and the bounds of all choices.
+  struct FullestStage {
+    PlanDegrees degrees;
+    StageLoad load;
+    PlanBound bound;
+  };
+  [[nodiscard]] static FullestStage fullest(const PartitionPlanner& planner,
+                                            const PlanDegrees& degrees, const ParallelPlan& stages,
+                                            const std::vector<StageLoad>& loads) {
+    FullestStage found{
+        degrees, {}, {least_step(planner.bound(degrees.recompute).kernels, stages), Bytes(0)}};
+    for (const StageLoad& load : loads) {
+      const Bytes memory = load.memory(planner.bound(degrees.recompute, load.in_flight).bytes);
+      if (memory <= found.bound.memory) continue;
+      found.bound.memory = memory;
+      found.load = load;
+    }
+    return found;
+  }
+
+  /// Share of the messages of a sum that every step holds: of those that block. Plans whose factors go
+  /// together have few factors, and few have paths that are not tried for many.
+  [[nodiscard]] double share_waited_for(const PlanDegrees& degrees) const {
+    constexpr double kOfOtherPaths = 0.5;
+    constexpr double kRounding = 1e-9;
+    const OverlapRule& rule =
+        problem_.framework->overlap[static_cast<std::size_t>(Overlap::TensorParallel)];
+    if (rule.share > 0.0 || rule.wait != MessageWait::AtOnce) return 0.0;
+    const bool all = factors_of(space_of(degrees), degrees.tensor_out).size() <= kTriedFactors;
+    return all ? 1.0 - kRounding : kOfOtherPaths;
+  }
+
+  /// Options that need more room than there is, or more time than the plan by role, are left out
+  /// before tensors are priced. False where nothing is left, or messages alone make every level late.
+  [[nodiscard]] bool price(PartitionPlanner& planner, const ParallelPlan& stages,
+                           const std::vector<FullestStage>& asked) const {
+    std::vector<PartitionPlanner::Held> levels;
+    std::vector<std::optional<Seconds>> by_role;
+    for (const FullestStage& stage : asked) {
+      levels.push_back({stage.degrees.recompute, stage.load.in_flight});
+      const auto role = offers_.judge(expand(stage.degrees, *problem_.network, *problem_.framework),
+                                      family_of(stage.degrees));
+      by_role.push_back(role.has_room && over_bits() ? std::optional(role.time) : std::nullopt);
+    }
+    const auto may_be_best = [&](std::size_t level, const SequenceBound& bound) {
+      if (asked[level].load.memory(bound.bytes) > offers_.limit()) return false;
+      return !by_role[level] || least_step(bound.kernels, stages) < *by_role[level];
+    };
+    const auto in_time = [&](std::size_t level, const SequenceBound& bound) {
+      const Bytes memory = asked[level].bound.memory;
+      return may_rank(asked[level].degrees, {least_step(bound.kernels, stages), memory});
+    };
+    return !asked.empty() && planner.keep(levels, may_be_best) &&
+           planner.price(levels, share_waited_for(asked.front().degrees), in_time);
   }
 
   void offer_group(const Group& group) {

@@ -11,9 +11,11 @@
 #include <bit>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "base/hash.hpp"
+#include "base/ranges.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -180,6 +182,7 @@ void LayoutGraph::find_distances(const LayoutState& goal, const UnitRates& rates
 
 void LayoutGraph::find_path(const LayoutState& start, const LayoutState& goal,
                             const UnitRates& rates, const std::vector<double>& distances,
+                            const std::vector<std::uint32_t>& names,
                             std::vector<WayStep>& steps) const {
   const std::uint32_t last = number(goal);
   const std::uint32_t wanted = goal.cut_units();
@@ -188,17 +191,72 @@ void LayoutGraph::find_path(const LayoutState& start, const LayoutState& goal,
     const Step* best = nullptr;
     double least = kNever;
     for (std::uint32_t i = first_[here]; i < first_[here + 1]; ++i) {
-      if (distances[steps_[i].to] >= least) continue;
-      const double left = distances[steps_[i].to] + price(steps_[i].price, wanted, rates);
+      const double behind = distances[names[steps_[i].to]];
+      if (behind >= least) continue;
+      const double left = behind + price(steps_[i].price, wanted, rates);
       if (left < least) {
         least = left;
         best = &steps_[i];
       }
     }
-    PLANSEARCH_CHECK(best != nullptr && distances[best->to] < distances[here]);
+    PLANSEARCH_CHECK(best != nullptr && distances[names[best->to]] < distances[names[here]]);
     here = best->to;
     steps.push_back({best->move, states_[here]});
   }
+}
+
+std::vector<std::uint32_t> LayoutGraph::renamed(const UnitNames& names) const {
+  return transformed(
+      states_, [&](const LayoutState& state) { return number(plansearch::renamed(state, names)); });
+}
+
+LayoutState renamed(const LayoutState& state, const UnitNames& names) {
+  LayoutState made;
+  for (std::size_t dim = 0; dim < state.dims.size(); ++dim) {
+    for (int i = 0; i < state.dims[dim].size(); ++i) {
+      made.dims[dim].push_back(names[static_cast<std::size_t>(state.dims[dim][i])]);
+    }
+  }
+  for (std::uint32_t rest = state.partial; rest != 0; rest &= rest - 1U) {
+    made.partial |= 1U << names[static_cast<std::size_t>(std::countr_zero(rest))];
+  }
+  return made;
+}
+
+UnitNames names_by_goal(const RedistributionPattern& pattern, const UnitRates& rates) {
+  const auto alike = [&](std::size_t a, std::size_t b) {
+    const auto bit = [&](std::uint32_t set) { return (set >> a & 1U) == (set >> b & 1U); };
+    const bool alone = pattern.same_axes[a] == 1U << a && pattern.same_axes[b] == 1U << b;
+    return a == b || (alone && pattern.pieces[a] == pattern.pieces[b] &&
+                      pattern.ranks[a] == pattern.ranks[b] && bit(pattern.full) &&
+                      bit(pattern.factors) && bit(pattern.taken) && bit(pattern.start.partial));
+  };
+  std::vector<std::size_t> order;  // of units: as they cut the goal, the others by their rates
+  for (std::size_t dim = 0; dim < pattern.rank; ++dim) {
+    const LayoutCuts& cuts = pattern.goal.dims[dim];
+    for (int i = 0; i < cuts.size(); ++i) order.push_back(static_cast<std::size_t>(cuts[i]));
+  }
+  const std::size_t cutting = order.size();
+  for (std::size_t unit = 0; unit < pattern.units; ++unit) {
+    if (!contains(order, unit)) order.push_back(unit);
+  }
+  std::stable_sort(order.begin() + static_cast<std::ptrdiff_t>(cutting), order.end(),
+                   [&](std::size_t a, std::size_t b) {
+                     const auto rank = [&](std::size_t unit) {
+                       return std::pair(pattern.goal.partial >> unit & 1U,
+                                        rates(CommunicationKind::AllGather, 1U << unit));
+                     };
+                     return rank(a) < rank(b);
+                   });
+  UnitNames names{};
+  std::uint32_t taken = 0;
+  for (const std::size_t unit : order) {
+    std::size_t name = 0;
+    while ((taken >> name & 1U) != 0 || !alike(unit, name)) ++name;
+    taken |= 1U << name;
+    names[unit] = static_cast<std::uint8_t>(name);
+  }
+  return names;
 }
 
 LayoutGraphs::Known& LayoutGraphs::known(const RedistributionPattern& pattern) {
@@ -222,18 +280,27 @@ void LayoutGraphs::find_path(const RedistributionPattern& pattern, const UnitRat
   Known& shape = known(pattern);
   LayoutGraph& graph = *shape.graph;
   if (remember_ == Remember::No) {
+    std::vector<std::uint32_t> own(graph.layouts());
+    std::iota(own.begin(), own.end(), 0U);
     graph.find_distances(pattern.goal, rates, distances_);
-    return graph.find_path(pattern.start, pattern.goal, rates, distances_, steps);
+    return graph.find_path(pattern.start, pattern.goal, rates, distances_, own, steps);
   }
+  const UnitNames names = names_by_goal(pattern, rates);
+  std::vector<std::uint32_t>& layouts = shape.renamed[names];
+  if (layouts.empty()) {
+    layouts = graph.renamed(names);
+    bytes_ += graph.layouts() * sizeof(std::uint32_t);
+  }
+  const UnitRates named_rates = rates.renamed(names);
   key_.clear();
-  put_bytes(key_, graph.number(pattern.goal));
-  rates.put(key_);
+  put_bytes(key_, layouts[graph.number(pattern.goal)]);
+  named_rates.put(key_);
   const auto [place, is_new] = shape.distances.try_emplace(key_);
   if (is_new) {
-    graph.find_distances(pattern.goal, rates, place->second);
+    graph.find_distances(renamed(pattern.goal, names), named_rates, place->second);
     bytes_ += graph.layouts() * sizeof(double);
   }
-  graph.find_path(pattern.start, pattern.goal, rates, place->second, steps);
+  graph.find_path(pattern.start, pattern.goal, rates, place->second, layouts, steps);
 }
 
 }  // namespace plansearch

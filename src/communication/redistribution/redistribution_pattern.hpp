@@ -89,6 +89,9 @@ struct WayStep {
   LayoutState after;
 };
 
+/// New numbers by unit.
+using UnitNames = std::array<std::uint8_t, 8>;
+
 /// Units are digits, or factors of one tensor group that are side by side at both ends, or what
 /// holds parts.
 struct RedistributionPattern {

@@ -20,7 +20,8 @@ namespace {
 
 /// Breaks ties toward fewer steps; far below one element of any real message.
 constexpr double kStepCharge = 1e-3;
-constexpr int kFewFactors = 2;
+/// Steps of paths that are kept: 40 MB.
+constexpr std::size_t kMostSteps = 400'000;
 
 }  // namespace
 
@@ -55,10 +56,15 @@ void RedistributionSearch::run(const TensorMove& move, WayFactors factors,
     search_.run(units_.pattern(), moves_);
     return write(moves_, steps);
   }
+  if (known_steps_ > kMostSteps) {
+    known_.clear();
+    known_steps_ = 0;
+  }
   const auto [place, is_new] = known_.try_emplace(key_);
   if (is_new) {
     search_.run(units_.pattern(), moves_);
     place->second = moves_;
+    known_steps_ += 1 + moves_.size();
   }
   write(place->second, steps);
 }

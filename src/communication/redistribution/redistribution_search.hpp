@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -21,6 +22,9 @@ namespace plansearch {
 /// Where cuts and parts of a sum go: to where the goal has them, those it begins with stay; or
 /// anywhere.
 enum class Landing : std::uint8_t { AtGoal, Anywhere };
+
+/// So many factors of a tensor group have every sequence of steps tried on any mesh.
+inline constexpr int kFewFactors = 2;
 
 /// Shows every layout that one step makes of another.
 class LayoutMoves {
@@ -77,9 +81,13 @@ class LayoutGraph : private LayoutMoves {
   /// device sends, at their rates, with the charges.
   void find_distances(const LayoutState& goal, const UnitRates& rates,
                       std::vector<double>& distances);
-  /// The cheapest steps by such distances, of equal ones the first.
+  /// The cheapest steps by such distances, of equal ones the first. `names`: the numbers of layouts
+  /// that they have in `distances`.
   void find_path(const LayoutState& start, const LayoutState& goal, const UnitRates& rates,
-                 const std::vector<double>& distances, std::vector<WayStep>& steps) const;
+                 const std::vector<double>& distances, const std::vector<std::uint32_t>& names,
+                 std::vector<WayStep>& steps) const;
+  /// By number of a layout, the one that has other names for units that are alike.
+  [[nodiscard]] std::vector<std::uint32_t> renamed(const UnitNames& names) const;
   /// Roughly what it takes; distances to a goal take a double per layout.
   [[nodiscard]] std::size_t bytes() const {
     return steps_.size() * (sizeof(Step) + sizeof(StepBack)) + states_.size() * kStateBytes;
@@ -124,7 +132,12 @@ class LayoutGraph : private LayoutMoves {
   double local_ = 0.0;
 };
 
-/// Graphs by shape; with `Remember::Yes` distances to goals too. From any thread.
+/// Other names of units by which a goal has them in order, of units that are alike.
+[[nodiscard]] UnitNames names_by_goal(const RedistributionPattern& pattern, const UnitRates& rates);
+[[nodiscard]] LayoutState renamed(const LayoutState& state, const UnitNames& names);
+
+/// Graphs by shape; with `Remember::Yes` distances to goals too, one search for goals that differ in
+/// the names of units alone. From any thread.
 class LayoutGraphs {
  public:
   explicit LayoutGraphs(Remember remember) : remember_(remember) {}
@@ -137,6 +150,7 @@ class LayoutGraphs {
   struct Known {
     std::unique_ptr<LayoutGraph> graph;
     std::unordered_map<std::string, std::vector<double>> distances;  ///< by goal and rates
+    std::map<UnitNames, std::vector<std::uint32_t>> renamed;         ///< layouts
   };
   [[nodiscard]] Known& known(const RedistributionPattern& pattern);
 
@@ -221,6 +235,7 @@ class RedistributionSearch {
   std::shared_ptr<LayoutGraphs> graphs_;
   RedistributionSearcher search_;
   std::unordered_map<std::string, RedistributionSearcher::Moves> known_;  ///< by pattern
+  std::size_t known_steps_ = 0;
   std::string key_;
   RedistributionSearcher::Moves moves_;
 };

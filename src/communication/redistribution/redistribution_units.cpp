@@ -222,6 +222,20 @@ void UnitRates::set(const RedistributionUnits& units, const StepRates* steps) {
   }
 }
 
+UnitRates UnitRates::renamed(const UnitNames& names) const {
+  UnitRates made;
+  made.rates_.resize(rates_.size());
+  for (std::size_t units = 0; units < rates_.size() >> kKindBits; ++units) {
+    std::size_t own = 0;
+    for (std::size_t rest = units; rest != 0; rest &= rest - 1U) {
+      own |= std::size_t{1} << names[static_cast<std::size_t>(std::countr_zero(rest))];
+    }
+    std::copy_n(rates_.begin() + static_cast<std::ptrdiff_t>(units << kKindBits), 1U << kKindBits,
+                made.rates_.begin() + static_cast<std::ptrdiff_t>(own << kKindBits));
+  }
+  return made;
+}
+
 void UnitRates::put(std::string& bytes) const {
   bytes.append(reinterpret_cast<const char*>(rates_.data()), rates_.size() * sizeof(double));
 }

@@ -77,6 +77,8 @@ class UnitRates {
   }
   /// All of them.
   void put(std::string& bytes) const;
+  /// The rates of units by new names.
+  [[nodiscard]] UnitRates renamed(const UnitNames& names) const;
 
  private:
   static constexpr std::size_t kKindBits = 3;

@@ -104,6 +104,43 @@ TEST_SUITE("unit") {
     compare(problem, 16, 16, PartitionSpace::Paper, 60);
   }
 
+  TEST_CASE("choice tables: prices of moves are those of other numbers of replicas and stages") {
+    test::ToyOptions options;
+    options.gpus = 16;
+    const Problem problem = test::toy_problem(options);
+    const std::size_t layer = test::layer_block(*problem.network);
+    const std::vector<int> factors = factors_of(PartitionSpace::All, 4);
+    const PlanDegrees one = test::tensor_groups(problem, 4, 2);
+    PlanDegrees other = one;
+    other.pipeline = 2;
+    other.data = 2;
+    other.micro_batches = 2 * one.micro_batches;
+    REQUIRE(one.data == 4);
+    REQUIRE(share_routes(problem, one, other, factors));
+    PlanDegrees sharded = other;
+    sharded.shard_group = 2;
+    CHECK_FALSE(share_routes(problem, one, sharded, factors));
+    CHECK_FALSE(share_routes(problem, one, test::tensor_groups(problem, 2, 2), factors));
+    const auto moves = std::make_shared<ReshardingPrices>(make_known_routes(problem, one, factors));
+    ChoiceTables first({problem, one, layer, 1.0, PartitionSpace::All, moves});
+    first.price_tensors();
+    ChoiceTables shared({problem, other, layer, 1.0, PartitionSpace::All, moves});
+    shared.price_tensors();
+    ChoiceTables alone({problem, other, layer, 1.0, PartitionSpace::All});
+    alone.price_tensors();
+    REQUIRE(shared.tables().size() == alone.tables().size());
+    double all = 0.0;
+    for (std::size_t t = 0; t < alone.tables().size(); ++t) {
+      const auto& expected = alone.tables()[t].costs;
+      REQUIRE(shared.tables()[t].costs.size() == expected.size());
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        REQUIRE(shared.tables()[t].costs[i] == expected[i]);
+        all += expected[i].rest.value();
+      }
+    }
+    CHECK(all > 0.0);
+  }
+
   TEST_CASE("choice tables: operators along one dimension, over groups of any size") {
     // GPT-2 XL's widths: 25 heads of 64, 6400 features of the FFN.
     test::ToyOptions options;

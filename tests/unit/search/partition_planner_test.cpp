@@ -8,6 +8,7 @@
 #include <map>
 #include <random>
 
+#include "base/ranges.hpp"
 #include "plan/stages/expand.hpp"
 #include "plan/stages/layer_distribution.hpp"
 #include "plansearch/error.hpp"
@@ -134,6 +135,47 @@ Seconds through_all_layers(const SequenceBound& bound, const Network& network) {
   return sum;
 }
 
+double in_all_layers(const std::vector<double>& bytes, const Network& network) {
+  double sum = 0.0;
+  for (const BlockRun& run : network.order) {
+    sum += bytes[run.block] * static_cast<double>(run.count);
+  }
+  return sum;
+}
+
+double bytes_of(const ChoiceTables& tables, std::size_t node, std::size_t option) {
+  return tables.nodes()[node].costs[option].states + tables.nodes()[node].saved[option][0];
+}
+
+/// Bytes of four copies.
+double bytes_of(const ChoiceTables& tables, const std::vector<std::size_t>& chosen) {
+  double bytes = 0.0;
+  for (std::size_t n = 0; n < chosen.size(); ++n) bytes += 4.0 * bytes_of(tables, n, chosen[n]);
+  return bytes;
+}
+
+/// A choice at random, of every launch the option of `tries` that takes the fewest bytes.
+std::vector<std::size_t> drawn(const ChoiceTables& tables, int tries, std::mt19937& random) {
+  std::vector<std::size_t> chosen;
+  for (std::size_t n = 0; n < tables.nodes().size(); ++n) {
+    chosen.push_back(random() % tables.nodes()[n].costs.size());
+    for (int again = 1; again < tries; ++again) {
+      const std::size_t other = random() % tables.nodes()[n].costs.size();
+      if (bytes_of(tables, n, other) < bytes_of(tables, n, chosen[n])) chosen[n] = other;
+    }
+  }
+  chosen[tables.exit()] = chosen[tables.entry()];
+  return chosen;
+}
+
+bool holds(const ChoiceTables& some, const ChoiceTables& all, std::size_t node,
+           std::size_t option) {
+  if (node >= all.launches().size()) return contains(some.edges(), all.edges()[option]);
+  return std::ranges::any_of(some.launches()[node].options, [&](const SequenceOption& other) {
+    return other.operators == all.launches()[node].options[option].operators;
+  });
+}
+
 TEST_SUITE("unit") {
   TEST_CASE("sequences: over one bit the planner's choice is the best of all choices") {
     // Four options for each of four products, three for six other launches: 4^4 x 3^6 = 186,624
@@ -233,7 +275,7 @@ TEST_SUITE("unit") {
                 [](const PartitionPlan& a, const PartitionPlan& b) { return a.sum < b.sum; });
       for (const PartitionPlan& choice : front) {
         CHECK(through_all_layers(bound, *problem.network) < choice.sum);
-        CHECK(bound.bytes <= choice.bytes * (1.0 + 1e-12));
+        CHECK(in_all_layers(bound.bytes, *problem.network) <= choice.bytes * (1.0 + 1e-12));
       }
       for (std::size_t first = 1; first < front.size(); ++first) {
         const double limit = front[first].bytes;
@@ -245,6 +287,67 @@ TEST_SUITE("unit") {
       }
       const auto nothing = [](const PartitionPlan&) { return false; };
       CHECK_FALSE(fastest_with_room(planner, level, Rings::Hidden, front.front(), nothing));
+    }
+  }
+
+  TEST_CASE("sequences: options are left out that no choice with room holds, and no others") {
+    const Problem problem = test::squares_problem();
+    const Network& network = *problem.network;
+    const PlanDegrees degrees = test::tensor_groups(problem, 4, 2);
+    const ChoiceTables all({problem, degrees, test::layer_block(network), 4.0});
+    std::mt19937 random(11);
+    for (const double share : {0.1, 0.3, 0.6}) {
+      PartitionPlanner planner({problem, degrees});
+      const double fewest = in_all_layers(planner.bound(Recompute::None).bytes, network);
+      const double limit = fewest + share * (bytes_of(all, drawn(all, 1, random)) - fewest);
+      REQUIRE(planner.keep({{Recompute::None, 1.0}}, [&](std::size_t, const SequenceBound& bound) {
+        return in_all_layers(bound.bytes, network) <= limit;
+      }));
+      const ChoiceTables& kept = *planner.tables(test::layer_block(network));
+      std::size_t left_out = 0;
+      for (const ChoiceNodeCosts& node : all.nodes()) left_out += node.costs.size();
+      for (const ChoiceNodeCosts& node : kept.nodes()) left_out -= node.costs.size();
+      CHECK(left_out > 0);
+      int with_room = 0;
+      for (int draw = 0; draw < 20'000; ++draw) {
+        const std::vector<std::size_t> chosen = drawn(all, 7, random);
+        if (bytes_of(all, chosen) > limit) continue;
+        ++with_room;
+        for (std::size_t n = 0; n < chosen.size(); ++n) REQUIRE(holds(kept, all, n, chosen[n]));
+      }
+      CHECK(with_room > 0);
+      const auto best = planner.best(Recompute::None, Rings::Hidden, 0.0);
+      REQUIRE(best.has_value());
+      const auto least =
+          PartitionPlanner({problem, degrees}).best(Recompute::None, Rings::Hidden, 0.0);
+      CHECK(best->sum >= least->sum);
+      if (least->bytes <= limit) CHECK(best->sum == least->sum);
+    }
+  }
+
+  TEST_CASE(
+      "sequences: with the messages that are known by then, bounds grow up to the least sum") {
+    const Problem problem = test::squares_problem();
+    const PlanDegrees degrees = test::tensor_groups(problem, 4, 2);
+    for (const Recompute level : {Recompute::None, Recompute::Full}) {
+      PartitionPlanner planner({problem, degrees});
+      const Seconds least =
+          PartitionPlanner({problem, degrees}).best(level, Rings::Hidden, 0.0)->sum;
+      Seconds known = through_all_layers(planner.bound(level), *problem.network);
+      const Seconds kernels = known;
+      REQUIRE(planner.price({{level, 1.0}}, 1.0, [&](std::size_t, const SequenceBound& bound) {
+        const Seconds sum = through_all_layers(bound, *problem.network);
+        CHECK(sum >= known * (1.0 - 1e-12));
+        CHECK(sum <= least);
+        known = sum;
+        return true;
+      }));
+      CHECK(known > kernels);
+      CHECK(planner.best(level, Rings::Hidden, 0.0)->sum == least);
+      PartitionPlanner late({problem, degrees});
+      CHECK_FALSE(late.price({{level, 1.0}}, 1.0, [&](std::size_t, const SequenceBound& bound) {
+        return through_all_layers(bound, *problem.network) < known;
+      }));
     }
   }
 

@@ -52,6 +52,23 @@ TEST_SUITE("unit") {
     }
   }
 
+  TEST_CASE("space temporal: over stages too, and no slower than the plans of the framework") {
+    const Problem problem = test::squares_problem();
+    const PlanEvaluator evaluator(problem);
+    const SearchResult plain = test::search_space("framework", evaluator, {});
+    SearchRequest one_stage;
+    one_stage.pinned.pin(Degree::Pipeline, 1);
+    const SearchResult flat = test::search_space("temporal", evaluator, one_stage);
+    const SearchResult found = test::search_space("temporal", evaluator, {});
+    REQUIRE_FALSE(plain.ranked.empty());
+    REQUIRE_FALSE(flat.ranked.empty());
+    REQUIRE_FALSE(found.ranked.empty());
+    const Seconds best = found.ranked.front().estimate.step.total();
+    CHECK(best <= plain.ranked.front().estimate.step.total());
+    CHECK(best <= flat.ranked.front().estimate.step.total());
+    CHECK(found.counts.space > flat.counts.space);
+  }
+
   TEST_CASE("spaces of single operators: the same answer for any number of threads") {
     const Problem problem = test::squares_problem();
     const PlanEvaluator evaluator(problem);
