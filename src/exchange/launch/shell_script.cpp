@@ -11,7 +11,7 @@ namespace plansearch::importers {
 namespace {
 
 constexpr std::size_t kMostLetters = 1 << 25;  // of all words of the scripts, in letters
-constexpr std::size_t kPart = 16;           // letters that take as much memory as a part of a word
+constexpr std::size_t kPart = 16;  // letters that take as much memory as a part of a word
 
 enum class Runs { Yes, Maybe, No };
 

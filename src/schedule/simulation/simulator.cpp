@@ -63,8 +63,8 @@ Bytes alternating_peak(const PipelineShape& shape, int warm_up,
                        std::span<const Bytes> bytes_of_chunk) {
   const int last_chunk = shape.chunks - 1;
   const auto bytes = [&](int chunk) { return bytes_of_chunk[static_cast<std::size_t>(chunk)]; };
-  // The mix of chunks repeats with every group, except that the last group may be shorter. What is
-  // kept is the same a group later, so that those in the middle can be left out.
+  // The mix of chunks repeats with every group, except that the last group may be shorter. A
+  // group later the same bytes are kept, so that those in the middle can be left out.
   const int group = shape.group_size();
   const int cycle = group * shape.chunks;
   const int groups_alike = shape.micro_batches / group;
