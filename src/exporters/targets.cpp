@@ -123,8 +123,11 @@ std::string_view without_plus(std::string_view name) {
 }
 
 bool Targets::has_key(std::string_view name) const {
-  for (const Exporter* exporter : all()) {
-    for (const Document& document : exporter->documents) {
+  const bool complete =
+      std::ranges::all_of(kRows, [&](const Row& row) { return made_.contains(row.name); });
+  if (!complete) static_cast<void>(all());
+  for (const auto& [target, exporter] : made_) {
+    for (const Document& document : exporter.documents) {
       for (const Key& key : document.keys)
         if (without_plus(key.name) == without_plus(name)) return true;
     }

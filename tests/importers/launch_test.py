@@ -8,6 +8,7 @@ import argparse
 import json
 import pathlib
 import re
+import resource
 import shlex
 import shutil
 import subprocess
@@ -380,6 +381,26 @@ class Refusals(Case):
         result = run("import", self.directory / "run.sh", "--define", "TP")
         self.assertEqual(result.returncode, 2)
         self.assertIn("'TP' is not NAME=VALUE", result.stderr)
+
+    def test_scripts_that_grow(self):
+        start = f"torchrun --nproc-per-node 8 pretrain_gpt.py {LLAMA}\n"
+        self.refuse(self.script("A=x\n" + "A=$A$A\n" * 40 + start), expect=["run.sh: error: a variable of the script grows beyond"])
+        for lines in ("A=(x)\n" + "A=(${A[@]} ${A[@]})\n" * 40, "A=x\n" + "A=$A$A\n" * 18 + "echo $A\n" * 400):
+            self.refuse(self.script(lines + start),
+                        expect=["run.sh: error: the words of the script come to more than 33 million letters", "made of themselves"])
+
+    def test_long_files_take_time_in_proportion(self):
+        # Places of 100,000 keys were each counted from the beginning of the file: a minute.
+        script = self.script(f"torchrun --nproc-per-node 8 pretrain_gpt.py {LLAMA} " + " ".join(f"--flag-{i} {i}" for i in range(100000)) + "\n")
+        toml = self.file("run.toml", "".join(f"[a{i}]\nb = {i}\n" for i in range(100000)) +
+                         "[training]\nlocal_batch_size = 1\nseq_len = 4096\n[parallelism]\ntensor_parallel_degree = 2\n")
+        conditions = self.file("if.sh", "".join(f"if [ $A{i} -gt 1 ]; then X{i}='--lr 1'; fi\n" for i in range(40000)) +
+                               f"torchrun --nproc-per-node 8 pretrain_gpt.py {LLAMA}\n")
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        for arguments in ((script,), (toml, "--model", "llama3-8b", "--gpus", "8"), (conditions,)):
+            self.read(*arguments)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.assertLess(after.ru_utime - before.ru_utime, 12)
 
     def test_odd_input_ends_soon(self):
         for text in ("\0\1\2" * 100, "(" * 5000, "x=" + "${x:-" * 3000, "$((" + "(" * 5000, "if " * 3000, "case " * 2000,

@@ -8,6 +8,7 @@
 #include "base/ranges.hpp"
 #include "exchange/launch/read_configuration.hpp"
 #include "exchange/launch/shell_script.hpp"
+#include "plansearch/stop_token.hpp"
 
 namespace plansearch::importers {
 namespace {
@@ -93,6 +94,7 @@ class FlagReader {
 
   void read(const std::vector<MarkedText>& words, std::size_t from) {
     for (std::size_t i = from; i < words.size(); ++i) {
+      check_stop();
       if (is_arguments_of_call(words[i].text)) continue;
       if (is_flag(words[i].text)) {
         flag(words, i);

@@ -2,6 +2,7 @@
 // Arithmetic and tests of a shell, as far as their operands are known.
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/parse_as.hpp"
 #include "exchange/launch/shell_script.hpp"
@@ -198,33 +199,26 @@ std::optional<std::string> without_unset(std::string_view text) {
 void Script::add(std::string_view text, std::string file) {
   const auto begin = static_cast<std::uint32_t>(text_.text.size());
   files_.push_back({std::move(file), begin});
+  lines_.push_back(begin);
   std::uint32_t offset = begin;
   for (char letter : text) {
     const auto code = static_cast<unsigned char>(letter);
     if ((code < 0x20 && letter != '\n' && letter != '\t') || code == 0x7f) letter = '?';
     if (code == '\r') letter = ' ';
     text_.add(letter, offset++);
+    if (letter == '\n') lines_.push_back(offset);
   }
   text_.add('\n', offset);
 }
 
 SourceLocation Script::place(std::uint32_t offset) const {
-  SourceLocation place;
-  std::uint32_t begin = 0;
-  for (const File& file : files_) {
-    if (file.begin > offset) break;
-    place.file = file.name;
-    begin = file.begin;
-  }
-  place.line = place.column = 1;
-  for (std::uint32_t i = begin; i < offset && i < text_.text.size(); ++i) {
-    ++place.column;
-    if (text_.text[i] == '\n') {
-      ++place.line;
-      place.column = 1;
-    }
-  }
-  return place;
+  if (files_.empty()) return {};
+  const auto file = std::ranges::upper_bound(files_, offset, {}, &File::begin);
+  const File& own = file == files_.begin() ? *file : *std::prev(file);
+  const auto line_at = [&](std::uint32_t at) { return std::ranges::upper_bound(lines_, at); };
+  const auto line = line_at(offset);
+  return {own.name, static_cast<int>(line - line_at(own.begin)) + 1,
+          static_cast<int>(offset - *std::prev(line)) + 1};
 }
 
 }  // namespace plansearch::importers

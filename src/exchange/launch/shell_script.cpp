@@ -5,9 +5,13 @@
 #include <array>
 
 #include "base/ranges.hpp"
+#include "plansearch/stop_token.hpp"
 
 namespace plansearch::importers {
 namespace {
+
+constexpr std::size_t kMostLetters = 1 << 25;  // of all words of the scripts, in letters
+constexpr std::size_t kPart = 16;  // letters that take as much memory as a part of a word
 
 enum class Runs { Yes, Maybe, No };
 
@@ -49,7 +53,10 @@ class ScriptReader {
   }
 
   ReadScript read() {
-    while (!words_.at_end()) statement();
+    while (!words_.at_end()) {
+      check_stop();
+      statement();
+    }
     return std::move(read_);
   }
 
@@ -59,6 +66,17 @@ class ScriptReader {
     const Block& block = blocks_.back();  // `outside` is of all blocks around it
     const Runs all = both(list_, block.outside);
     return block.condition ? all : both(all, block.branch);
+  }
+
+  /// A word with its variables replaced, which are kept in memory from now on.
+  ShellWord expanded(bool whole) {
+    ShellWord word = words_.word(whole);
+    expanded_ += word.letters + kPart * word.parts.size();
+    if (expanded_ > kMostLetters) {
+      throw InputError({}, "the words of the script come to more than 33 million letters",
+                       "are its variables made of themselves?");
+    }
+    return word;
   }
 
   /// One simple command, or what separates two of them.
@@ -159,7 +177,7 @@ class ScriptReader {
           continue;
         }
       }
-      ShellWord word = words_.word(false);
+      ShellWord word = expanded(false);
       const bool number = !word.quoted && word.parts.size() == 1 &&
                           (word.parts[0].text == "1" || word.parts[0].text == "2") &&
                           (words_.peek() == '>' || words_.peek() == '<');
@@ -242,11 +260,11 @@ class ScriptReader {
           words_.skip();
           continue;
         }
-        for (MarkedText& part : words_.word(false).parts) value.values.push_back(std::move(part));
+        for (MarkedText& part : expanded(false).parts) value.values.push_back(std::move(part));
       }
       words_.skip();
     } else {
-      const ShellWord word = words_.at_word() ? words_.word(true) : ShellWord{};
+      const ShellWord word = words_.at_word() ? expanded(true) : ShellWord{};
       MarkedText all;
       for (const MarkedText& part : word.parts) all.add(part);
       value.values.push_back(std::move(all));
@@ -385,6 +403,7 @@ class ScriptReader {
 
   const Variables& defined_;
   ReadScript read_;
+  std::size_t expanded_ = 0;  ///< letters of all words
   ShellWords words_;
   std::vector<Block> blocks_;
   std::vector<std::pair<std::string, bool>> due_;  ///< documents that start with the next line

@@ -69,6 +69,7 @@ class Script {
   };
   MarkedText text_;
   std::vector<File> files_;
+  std::vector<std::uint32_t> lines_;  ///< where each begins
 };
 
 /// An array, or one value.
@@ -81,6 +82,7 @@ using Variables = std::map<std::string, Variable, std::less<>>;
 /// A word before it is split.
 struct ShellWord {
   std::vector<MarkedText> parts;  ///< what it expands to
+  std::size_t letters = 0;        ///< of all parts
   bool quoted = false;            ///< some of it was quoted
 };
 

@@ -38,13 +38,6 @@ MarkedText one_letter(char letter, std::uint32_t offset) {
   return text;
 }
 
-void check_size(const MarkedText& text) {
-  if (text.text.size() > kMostText) {
-    throw InputError({}, "a variable of the script grows beyond a million letters",
-                     "is it made of itself?");
-  }
-}
-
 }  // namespace
 
 std::optional<MarkedText> variable_text(const Variables& variables, std::string_view name) {
@@ -90,9 +83,13 @@ bool ShellWords::at_word() const {
 
 void ShellWords::put(ShellWord& word, const MarkedText& value, bool split) {
   if (word.parts.empty()) word.parts.emplace_back();
+  word.letters += value.text.size();
+  if (word.letters > kMostText) {
+    throw InputError({}, "a variable of the script grows beyond a million letters",
+                     "is it made of itself?");
+  }
   if (!split) {
     word.parts.back().add(value);
-    check_size(word.parts.back());
     return;
   }
   for (std::size_t i = 0; i < value.text.size();) {

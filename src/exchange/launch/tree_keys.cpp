@@ -7,6 +7,7 @@
 #include "exchange/launch/read_configuration.hpp"
 #include "io/document/document.hpp"
 #include "io/document/raw_value.hpp"
+#include "plansearch/stop_token.hpp"
 
 namespace plansearch::importers {
 
@@ -102,6 +103,7 @@ class TomlReader {
 
   std::vector<FoundKey> read() {
     while (skip_to_entry()) {
+      check_stop();
       if (peek() == '[') {
         header();
       } else {
@@ -117,18 +119,17 @@ class TomlReader {
   [[nodiscard]] char peek(std::size_t ahead = 0) const {
     return next_ + ahead < text_.size() ? text_[next_ + ahead] : '\0';
   }
-  [[nodiscard]] SourceLocation here() const {
-    SourceLocation where{file_.name, 1, 1};
-    for (std::size_t i = 0; i < next_ && i < text_.size(); ++i) {
-      ++where.column;
-      if (text_[i] == '\n') {
-        ++where.line;
-        where.column = 1;
+  [[nodiscard]] SourceLocation here() {
+    for (; seen_ < next_ && seen_ < text_.size(); ++seen_) {
+      ++place_.column;
+      if (text_[seen_] == '\n') {
+        ++place_.line;
+        place_.column = 1;
       }
     }
-    return where;
+    return place_;
   }
-  [[noreturn]] void fail(const std::string& message) const {
+  [[noreturn]] void fail(const std::string& message) {
     throw InputError(here(), fmt::format("not TOML: {}", message),
                      "scripts, JSON and YAML are read too");
   }
@@ -269,6 +270,8 @@ class TomlReader {
   const ConfigurationFile& file_;
   const std::string& text_;
   std::size_t next_ = 0;
+  std::size_t seen_ = 0;  ///< place_ is there
+  SourceLocation place_{file_.name, 1, 1};
   int depth_ = 0;
   std::string table_;
   std::vector<FoundKey> keys_;

@@ -83,8 +83,8 @@ class RunWalk {
 /// Forwards and backwards in turn after `warm_up` forwards, chunks in groups of micro-batches.
 Bytes alternating_peak(const PipelineShape& shape, int warm_up,
                        std::span<const Bytes> bytes_of_chunk) {
-  // The mix of chunks repeats with every group, except that the last group may be shorter. What is
-  // kept is the same a group later, so that those in the middle can be left out.
+  // The mix of chunks repeats with every group, except that the last group may be shorter. A
+  // group later the same bytes are kept, so that those in the middle can be left out.
   const int group = shape.group_size();
   const int cycle = group * shape.chunks;
   const int groups_alike = shape.micro_batches / group;
