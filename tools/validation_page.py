@@ -35,7 +35,8 @@ LABELS = (("multi-node", "vTrain, several nodes"), ("single-node", "vTrain, one 
 
 
 #: Titles of the tables of `--also-later`.
-LATER = ("Sources that came later", "Sources that came last")
+LATER = ("Sources that came later", "Sources that came last",
+         "Sources handed over after these, defaults set in view of them")
 
 
 #: Llama 3 405B (arXiv 2407.21783, Table 4): GPUs, sequence length, sequences per step, context ranks,
@@ -182,6 +183,7 @@ def main():
                 kernels=read_if_there(shipped / "results_kernels.json"),
                 left_out=read_if_there(shipped / "leave_one_out.json"),
                 ablation=read_if_there(shipped / "ablation.json"),
+                shipped_sites=sites_of(args, "", shipped / "published_runs.csv", shipped / "published_suspect.csv")["summary"],
                 overlap=validate(args.binary, shipped / "published_overlap.csv"),
                 largest=largest_runs(args.binary),
                 collectives=validate(args.binary, shipped / "published_collectives.csv"))

@@ -14,7 +14,8 @@ GENERATED = ("<!-- Written by tools/validation_page.py from shipped data; edit t
 
 class Page:
     def __init__(self, runs, memory, full, kernels, left_out, ablation, overlap, largest,
-                 collectives):
+                 collectives, shipped_sites):
+        self.shipped_sites = shipped_sites
         self.largest, self.collectives = largest, collectives
         self.runs, self.memory, self.full, self.overlap = runs, memory, full, overlap
         self.kernels, self.left_out, self.ablation = kernels, left_out, ablation
@@ -84,7 +85,8 @@ class Page:
                       f"{percent(left_out['inside'], 0)} %; {percent(left_out['narrow'], 0)} %", "L"]]
         for part in self.later_parts():
             total = groups(part["summary"], "all", "without_suspects")[0]["at_sites"]["left_out"]["sources_alike"]
-            rows.append([f"{part['title'].lower()}, in no fit: mean of sources, bias; inside",
+            fit = "" if "in view" in part["title"] else ", in no fit"
+            rows.append([f"{part['title'].lower()}{fit}: mean of sources, bias; inside",
                          f"{percent(total['mean_absolute_error'])} %, {signed(total['bias'])} %; "
                          f"{percent(total['within_p10_p90'], 0)} %", "V"])
         memory = self.memory_by_source()
@@ -104,8 +106,15 @@ class Page:
             "- L: `tools/leave_one_out.py --binary BINARY --table validation/published_runs.csv --suspect "
             "validation/published_suspect.csv --study laboratories --out left_out.json`\n"
             "- V: `tools/validation_summary.py validation/published_runs.csv --binary BINARY --suspect "
-            "validation/published_suspect.csv --min-mfu 0.02`\n"
+            f"validation/published_suspect.csv --min-mfu 0.02` prints, {self.of_shipped_sites()}\n"
             "- M: `plansearch validate validation/published_memory.csv`, and of the table of V\n\n")
+
+    def of_shipped_sites(self):
+        """The line of command V on the shipped table that weighs sources alike."""
+        at = groups(self.shipped_sites, "all", "without_suspects")[0]["at_sites"]
+        words = [f"{name.replace('_', ' ')} {percent(at[name]['sources_alike']['mean_absolute_error'])} %"
+                 for name in ("own_site", "typical", "left_out")]
+        return "sources weighed alike: " + ", ".join(words)
 
     def later_parts(self):
         return (self.full or {}).get("sites", ())[1:]
