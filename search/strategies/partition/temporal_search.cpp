@@ -186,8 +186,8 @@ class TemporalSearch : public Strategy {
                                     factors_of(space_of(one), one.tensor_out));
   }
 
-  /// Groups are searched side by side and offered one after the other, each by what those before
-  /// it left of the ranking: the answer is that of one thread.
+  /// Groups of a batch are searched side by side, by what the batches before left of the ranking, and
+  /// offered one after the other: the answer is that of one thread.
   void offer_choices(const std::vector<PlanDegrees>& groups) {
     std::vector<Alike> all;
     for (const PlanDegrees& degrees : groups) {
@@ -199,8 +199,8 @@ class TemporalSearch : public Strategy {
     const int threads = std::max(task_.options.threads, 1);
     for (std::size_t next = 0; next < all.size();) {
       // Over very many devices the tables of one sum fill the memory.
-      const bool alone = threads == 1 || is_sorted(all[next]);
-      const std::size_t most = alone ? 1 : 4 * static_cast<std::size_t>(threads);
+      constexpr std::size_t kBatch = 4;
+      const std::size_t most = is_sorted(all[next]) ? 1 : kBatch;
       const std::size_t count = std::min(most, all.size() - next);
       const std::span<Alike> batch = std::span(all).subspan(next, count);
       find_routes(batch, next == 0 ? nullptr : &all[next - 1]);

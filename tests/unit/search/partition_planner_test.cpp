@@ -296,7 +296,7 @@ TEST_SUITE("unit") {
     const PlanDegrees degrees = test::tensor_groups(problem, 4, 2);
     const ChoiceTables all({problem, degrees, test::layer_block(network), 4.0});
     std::mt19937 random(11);
-    for (const double share : {0.1, 0.3, 0.6}) {
+    for (const double share : {0.05, 0.1, 0.3}) {
       PartitionPlanner planner({problem, degrees});
       const double fewest = in_all_layers(planner.bound(Recompute::None).bytes, network);
       const double limit = fewest + share * (bytes_of(all, drawn(all, 1, random)) - fewest);
