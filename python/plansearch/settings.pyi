@@ -85,9 +85,11 @@ class Search(Settings, Degrees, total=False):
     plot: Words  # a picture as SVG: ladder, step, memory, pareto, timeline, held, groups or sweep; several times
     trace: File  # write one step as a trace for Perfetto or chrome://tracing
     force: bool  # write a trace of more than a million events
-    space: Words  # plans to search (default: framework) (framework|megatron|data|axonn|4d|layers|operators|primepar|temporal|full|uneven)
+    space: Words  # plans to search (default: framework) (framework|degrees|megatron|data|grids|axonn|4d|layers|operators|primepar|temporal|full|uneven)
     top: Numbers  # plans to show
     exhaustive: bool  # price every plan, prune nothing
+    beyond: bool  # list plans of every idea that the framework does not run
+    no_beyond: bool  # look for no plan that the framework does not run
     recipes: bool  # list the published plans of this question, priced
     pareto: bool  # show the Pareto front over step time and memory
     all: File  # write every priced plan to a .csv or .jsonl file
