@@ -228,7 +228,7 @@ void settle_layers(Reading& r) {
     settle_delta(r);
   }
   if (!r.knows("layer_pattern")) return;
-  std::string pattern = r.word("layer_pattern");
+  std::string pattern = without_quotes(r.word("layer_pattern"));
   check_letters(pattern);
   const std::size_t end = std::min(pattern.find('/'), pattern.size());
   const std::string modules = pattern.substr(end);

@@ -96,7 +96,7 @@ bool is_everything(const std::vector<std::string>& words) {
 
 /// "([0]*3+[1]*58)", "[0,1,1]", "([1]*3+[0])*12": a list of layers, written out.
 std::vector<bool> listed_layers(std::string text) {
-  std::erase_if(text, [](char c) { return c == ' '; });
+  text = without_quotes(std::move(text));
   std::vector<bool> layers;
   std::size_t group = 0;  // where the open bracket stands in the list
   for (std::size_t i = 0; i < text.size();) {
@@ -153,6 +153,11 @@ std::optional<std::string_view> matrices_of(std::string_view name) {
 }
 
 }  // namespace
+
+std::string without_quotes(std::string text) {
+  std::erase_if(text, [](char c) { return c == ' ' || c == '\'' || c == '"'; });
+  return text;
+}
 
 /// "4095,0" or "(4095, 0)", or two words.
 void read_window(Reading& r, const Value& v) {

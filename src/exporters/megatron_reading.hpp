@@ -12,6 +12,8 @@ namespace plansearch::exporters {
 
 void read_window(Reading& reading, const Value& value);
 void read_expert_layers(Reading& reading, const Value& value);
+/// A word that quotes of an inner shell may still stand around, without blanks.
+[[nodiscard]] std::string without_quotes(std::string text);
 /// "2" (every second is false, counted from 1), "([1]*3+[0])*2", "[0,1,1]": one for each layer.
 [[nodiscard]] std::vector<bool> layer_flags(const Value& value, std::int64_t layers);
 
