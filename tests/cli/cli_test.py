@@ -1321,7 +1321,8 @@ class Spaces(Case):
     """Everything that can be asked of a search holds in every space."""
 
     # A framework that runs the space, and what keeps the question small.
-    SPACES = {"framework": [], "megatron": [], "data": [], "axonn": ["--framework", "axonn"], "4d": ["--framework", "axonn"],
+    SPACES = {"framework": [], "degrees": [], "megatron": [], "data": [], "grids": ["--framework", "axonn"],
+              "axonn": ["--framework", "axonn"], "4d": ["--framework", "axonn"],
               "layers": [], "operators": [], "primepar": ["--framework", "primepar"], "temporal": ["--framework", "primepar"],
               "full": ["--framework", "primepar"], "uneven": ["--pp", "2", "--micro-batch", "1,2", "--cp", "1"]}
 
@@ -1988,15 +1989,15 @@ class Schedules(Case):
             self.assertLess(row["plan"]["step_time_s"], first)
             self.assertNotIn(row["plan"]["config"]["schedule"], ("1f1b", "interleaved"))
             self.assertEqual(row["plan"]["memory_verdict"], "fits")
-        self.assertIn("beyond megatron, faster: orders that it does not run", self.succeed(*question))
-        # The plan is the one that predict prices by name.
-        config = beyond[0]["plan"]["config"]
-        named = run("predict", *question[:-2], "--tp", "1", "--schedule", config["schedule"], "--micro-batch",
-                    str(config["micro_batch"]), "--zero", str(config["zero"]), "--recompute", config["recompute"],
-                    "--vpp", str(config["vpp"]), "--sp", str(int(config["sp"])), "--format", "json")
+        self.assertIn("beyond megatron: ", self.succeed(*question))
+        # The plan is the one that the command prices.
+        named = run(*beyond[0]["command"].split()[1:], "--format", "json")
         self.assertEqual(json.loads(named.stdout)["plans"][0]["step_time_s"], beyond[0]["plan"]["step_time_s"])
+        self.assertAlmostEqual(beyond[0]["gain"], 1 - beyond[0]["plan"]["step_time_s"] / first)
         pinned = json.loads(self.succeed(*question, "--schedule", "1f1b", "--format", "json"))
-        self.assertEqual(pinned["beyond_framework"], [])
+        for row in pinned["beyond_framework"]:
+            self.assertEqual(row["plan"]["config"]["schedule"], "1f1b")
+        self.assertNotIn("beyond", self.succeed(*question, "--no-beyond"))
 
     def test_any_framework(self):
         predict = ["predict", *QUESTION, "--gpus", "4", "--pp", "4", "--batch", "8", "--micro-batch", "1",
@@ -3417,7 +3418,7 @@ class Mixtures(Case):
         self.succeed("predict", "--hw", "dgx-b200", *elsewhere, "--dispatcher", "deepep")
 
     def test_features(self):
-        question = ("--hw", "dgx-h100", "--model", "llama3-70b", "--gpus", "64", "--batch", "128", "--top", "1")
+        question = ("--hw", "frontier", "--model", "llama3-70b", "--gpus", "256", "--top", "1")
         text = self.succeed(*question)
         self.assertIn("zero 2, 3: Megatron-FSDP", text)
         self.assertIn(", by Megatron-FSDP", text)
