@@ -269,9 +269,6 @@ struct FrameworkFeature {
   bool operator==(const FrameworkFeature&) const = default;
 };
 
-/// Ends the name of a framework as if it ran every plan.
-inline constexpr char kWiderSuffix = '+';
-
 struct Framework {
   std::string name;
   std::vector<std::string> aliases;

@@ -58,7 +58,6 @@ class ShippedData {
   [[nodiscard]] Accelerator accelerator(std::string_view name) const;
   /// Our own format or a Hugging Face config.json.
   [[nodiscard]] ShippedModel model(std::string_view name) const;
-  /// "megatron+": the software of megatron with every plan that the framework `any` runs.
   [[nodiscard]] Framework framework(std::string_view name) const;
   /// Laboratories whose published runs were measured (validation/sites.yaml).
   [[nodiscard]] SiteTable sites() const;

@@ -2,7 +2,7 @@
 // Computes: plans that the framework does not run and that beat all it runs, near those it does.
 // Source: ideas of AxoNN (grids), Tensor3D (pieces), PrimePar and async tensor parallelism (rings),
 // and the orders of schedule/table.cpp.
-// Assumes: the framework's own software, as if it ran the plan (ShippedData::framework, NAME+).
+// Assumes: the framework's own software, as if it ran the plan (usual_framework, NAME+).
 // Units: seconds.
 // Checked by: tests/unit/question/beyond_framework_test.cpp
 #include <fmt/format.h>
@@ -24,6 +24,7 @@
 #include "plansearch/degree_table.hpp"
 #include "plansearch/setting_table.hpp"
 #include "plansearch/stop_token.hpp"
+#include "question/usual_software.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch {
@@ -117,19 +118,22 @@ constexpr std::array kIdeas{
 bool keeps(const ProblemRequest& request, const PlanDegrees& plan) {
   return std::ranges::all_of(degree_table(), [&](const DegreeRow& row) {
     const int value = row.get(plan);
-    const std::vector<int>& listed = request.limits.listed(row.degree);
-    return (!request.degrees.has(row.degree) || *request.degrees.get(row.degree) == value) &&
-           (listed.empty() || std::ranges::find(listed, value) != listed.end());
+    return request.degrees.get(row.degree).value_or(value) == value &&
+           request.limits.admits(row.degree, value);
   });
 }
 
-/// The question, asked of the framework as if it ran everything.
+/// The question, asked of its framework as if that ran everything.
 ResolvedQuestion asked_wider(const ResolvedQuestion& asked) {
   ProblemRequest request = asked.request;
-  request.framework = asked.problem.framework->name + kWiderSuffix;
+  const Chosen<std::string> named = framework_name(request);
+  const bool open = named.origin() == "default";
+  request.framework = (open ? asked.files.framework->name : named.value()) + kWiderSuffix;
   request.target.clear();
+  const ShippedData data = shipped_data().changed(request.set.value_or(""));
   ProblemFiles files = asked.files;
-  files.framework = std::make_shared<const Framework>(shipped_data().framework(request.framework));
+  files.framework =
+      std::make_shared<const Framework>(widened(*asked.files.framework, data.framework("any")));
   return resolve_question(request, files);
 }
 

@@ -58,7 +58,7 @@ enum class Beyond : std::uint8_t {
 };
 
 /// Plans near the ranked ones by ideas that the framework does not run, priced as if it did
-/// (ShippedData::framework, NAME+): those that fit, keep what the question decides and beat the
+/// (usual_framework, NAME+): those that fit, keep what the question decides and beat the
 /// first plan by more than a tie. Gains are over `shown`, the step of plan 1 as tables have it.
 [[nodiscard]] BeyondSearch beyond_framework(const ResolvedQuestion& asked,
                                             const PlanEvaluator& evaluator,

@@ -47,29 +47,6 @@ std::array<fs::path, 1> inside(const fs::path& directory, const char* kind) {
   return {directory / kind};
 }
 
-/// The software of a framework with every plan that the widest one runs.
-Framework widened(Framework own, const Framework& widest) {
-  own.name += kWiderSuffix;
-  own.aliases.clear();
-  own.has_program = false;
-  own.space = widest.space;
-  const bool has_all = std::ranges::all_of(widest.rank_order, [&](Axis axis) {
-    return std::ranges::find(own.rank_order, axis) != own.rank_order.end();
-  });
-  if (!has_all) own.rank_order = widest.rank_order;
-  own.layers = widest.layers;
-  own.own_layers = widest.own_layers;
-  own.schedules = widest.schedules;
-  own.operator_steps = widest.operator_steps;
-  own.runs_pieces = widest.runs_pieces;
-  own.shares_devices = widest.shares_devices;
-  own.offloads = widest.offloads;
-  own.rules = widest.rules;
-  own.features.clear();
-  own.content_hash ^= widest.content_hash;
-  return own;
-}
-
 std::vector<ShippedFile> shipped(std::vector<io::NamedFile> files) {
   std::vector<ShippedFile> result;
   for (io::NamedFile& file : files) {
@@ -139,9 +116,6 @@ ShippedModel ShippedData::model(std::string_view name) const {
 }
 
 Framework ShippedData::framework(std::string_view name) const {
-  if (name.size() > 1 && name.ends_with(kWiderSuffix)) {
-    return widened(framework(name.substr(0, name.size() - 1)), framework("any"));
-  }
   return with_page("docs/frameworks.md", [&] {
     return io::load_framework(name, inside(directory_, "frameworks"),
                               overrides_of(set_, OverriddenFile::Framework));

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "question/usual_software.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "io/hardware/chip_software_reader.hpp"
 
 namespace plansearch {
@@ -19,8 +22,33 @@ Framework asked_framework(const ProblemRequest& request, const ShippedData& data
                          [&](std::string_view name) { return data.framework(name); });
 }
 
+Framework widened(Framework own, const Framework& widest) {
+  own.name += kWiderSuffix;
+  own.aliases.clear();
+  own.has_program = false;
+  own.space = widest.space;
+  const bool has_all = std::ranges::all_of(widest.rank_order, [&](Axis axis) {
+    return std::ranges::find(own.rank_order, axis) != own.rank_order.end();
+  });
+  if (!has_all) own.rank_order = widest.rank_order;
+  own.layers = widest.layers;
+  own.own_layers = widest.own_layers;
+  own.schedules = widest.schedules;
+  own.operator_steps = widest.operator_steps;
+  own.runs_pieces = widest.runs_pieces;
+  own.shares_devices = widest.shares_devices;
+  own.offloads = widest.offloads;
+  own.rules = widest.rules;
+  own.features.clear();
+  own.content_hash ^= widest.content_hash;
+  return own;
+}
+
 Framework usual_framework(const std::string& name, const ChipSoftware* chip,
                           const std::function<Framework(std::string_view)>& find) {
+  if (name.size() > 1 && name.back() == kWiderSuffix) {
+    return widened(usual_framework(name.substr(0, name.size() - 1), chip, find), find("any"));
+  }
   Framework framework = find(name);
   if (chip == nullptr) return framework;
   const auto release = chip->releases.find(framework.name);

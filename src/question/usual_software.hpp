@@ -20,7 +20,13 @@ namespace plansearch {
 [[nodiscard]] Framework asked_framework(const ProblemRequest& request, const ShippedData& data,
                                         std::string_view accelerator);
 
-/// The framework of that name: its release for the chip, with the attention kernel that takes the
+/// Ends the name of a framework as if it ran every plan that the framework `any` runs.
+inline constexpr char kWiderSuffix = '+';
+
+/// The software of a framework with every plan that the widest one runs.
+[[nodiscard]] Framework widened(Framework own, const Framework& widest);
+
+/// The framework of that name, or as if it ran every plan (kWiderSuffix): its release for the chip, with the attention kernel that takes the
 /// place of an older one there. `chip` may be absent.
 [[nodiscard]] Framework usual_framework(const std::string& name, const ChipSoftware* chip,
                                         const std::function<Framework(std::string_view)>& find);

@@ -111,8 +111,7 @@ std::string beyond_text(const SearchReport& report) {
     const Estimate& estimate = one.plan.estimate;
     text += fmt::format(
         "beyond {}: {} takes {}, {:.0f} % less than plan 1 ({:.0f} to {:.0f} %), with {}, by {}; "
-        "runs "
-        "in: {}\n  {}\n",
+        "runs in: {}\n  {}\n",
         report.question.framework, short_plan(one.plan.plan), to_text(estimate.step.total()),
         100.0 * one.gain, 100.0 * one.least, 100.0 * one.most,
         memory_of(estimate.memory.total(), report.question.memory_capacity), one.what, one.runs_in,

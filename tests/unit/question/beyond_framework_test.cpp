@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <variant>
 
@@ -70,6 +72,42 @@ TEST_SUITE("problem") {
       CHECK(beyond.plan.plan.degrees.tensor_depth == 1);
       CHECK(beyond.plan.plan.degrees.schedule == kDefaultSchedule);
     }
+  }
+
+  TEST_CASE("a plan beyond the framework keeps bounds of degrees") {
+    ProblemRequest bounded = request();
+    bounded.limits.at_most(Degree::Pipeline, 4);
+    bounded.limits.at_most(Degree::TensorDepth, 4);
+    const SearchReport report = report_of(bounded, Beyond::All);
+    REQUIRE_FALSE(report.beyond.plans.empty());
+    for (const BeyondReport& beyond : report.beyond.plans) {
+      CHECK(beyond.plan.plan.degrees.pipeline <= 4);
+      CHECK(beyond.plan.plan.degrees.tensor_depth <= 4);
+    }
+  }
+
+  TEST_CASE("plans beyond a framework file of one's own are priced by that file and what is set") {
+    const auto file = std::filesystem::temp_directory_path() / "plansearch-beyond-test.yaml";
+    std::ofstream(file) << "schema: plansearch/framework/v1\nname: our-trainer\nlike: nnscaler\n";
+    ProblemRequest own = request();
+    own.framework = file.string();
+    const BeyondReport like = report_of(request(), Beyond::Nearest).beyond.plans.at(0);
+    const BeyondReport same = report_of(own, Beyond::Nearest).beyond.plans.at(0);
+    CHECK(same.plan.plan.degrees == like.plan.plan.degrees);
+    CHECK(same.plan.estimate.step.total() == like.plan.estimate.step.total());
+    CHECK(same.command.find("--framework " + file.string() + "+ ") != std::string::npos);
+    own.set = "framework.constants.host_launch=500us";
+    const BeyondReport slow = report_of(own, Beyond::Nearest).beyond.plans.at(0);
+    CHECK(slow.plan.estimate.step.total() > same.plan.estimate.step.total());
+    ProblemRequest wider = own;
+    wider.framework += "+";
+    const PlanEvaluator as_if(with_gpus(load_problem(wider), 128));
+    const PlanDegrees& plan = slow.plan.plan.degrees;
+    const auto workspace = PlanEvaluator::make_workspace();
+    const Estimate priced = at_factor(as_if.simulate(*as_if.profile(plan), plan, *workspace),
+                                      as_if.problem().site.factor);
+    CHECK(priced.step.total() == slow.plan.estimate.step.total());
+    std::filesystem::remove(file);
   }
 
   TEST_CASE("nothing is looked for where that is asked, and the nearest plan shows alone") {

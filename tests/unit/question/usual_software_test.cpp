@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "plansearch/error.hpp"
 #include "plansearch/shipped_data.hpp"
 
 namespace plansearch {
@@ -30,6 +31,19 @@ TEST_SUITE("unit") {
 
   TEST_CASE("a release that is named is not replaced") {
     CHECK(on("megatron-2024", "b200-sxm-180gb").name == "megatron-2024");
+  }
+
+  TEST_CASE("NAME+ is the software that a chip runs, with every plan of the widest framework") {
+    const Framework wider = on("megatron+", "b200-sxm-180gb");
+    const Framework own = on("megatron", "b200-sxm-180gb");
+    const Framework widest = shipped_data().framework("any");
+    CHECK(wider.name == "megatron-2026+");
+    CHECK(wider.rules == widest.rules);
+    CHECK(wider.schedules == widest.schedules);
+    CHECK_FALSE(wider.has_program);
+    CHECK(wider.attention_kernel == own.attention_kernel);
+    CHECK(wider.overlap == own.overlap);
+    CHECK_THROWS_AS((void)on("no-such-framework+", "h100-sxm5-80gb"), InputError);
   }
 
   TEST_CASE("every entry of the shipped table names chips, frameworks and releases that ship") {
