@@ -72,7 +72,6 @@ class SearchPass {
       const LastMoment moment;
       ranking_.conclude(result_);
     }
-    if (is_proven()) result_.completeness = Completeness::Optimal;
     if (result_.completeness == Completeness::Optimal && !result_.ranked.empty()) {
       result_.bound = result_.ranked.front().estimate.step.total();
       result_.claim = claim(first);
@@ -81,13 +80,6 @@ class SearchPass {
   }
 
  private:
-  /// A strategy ended by its own limits, and nothing that it left out is faster than the first plan.
-  [[nodiscard]] bool is_proven() const {
-    return result_.completeness == Completeness::Stopped && stop_reason() == StopReason::None &&
-           !result_.ranked.empty() && result_.bound > Seconds() &&
-           result_.ranked.front().estimate.step.total() <= result_.bound;
-  }
-
   void run_part(const SearchPart& part) {
     const std::size_t known = result_.left_out.size();
     try {

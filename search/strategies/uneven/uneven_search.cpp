@@ -112,8 +112,9 @@ class UnevenSearch : public Strategy {
                           partials_.size() >= kMostPartials || in_vain_ >= kMostInVain ||
                           stop_reason() != StopReason::None;
       if (enough) {
-        // Those behind the best were only priced for the ranking.
-        if (offers_.best() && next.bound > *offers_.best()) break;
+        // Those behind the fastest of all strategies were only priced for the ranking.
+        const auto fastest = task_.ranking.fastest();
+        if (fastest && next.bound > *fastest) break;
         task_.result.completeness = Completeness::Stopped;
         task_.result.bound = next.bound;
         break;
