@@ -3,7 +3,6 @@
 // there are rows with questions.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <map>
 #include <utility>
 
@@ -135,7 +134,7 @@ void add_measured(const StepTable& steps, Figures& figures) {
                                    {"1.3B, micro-batch 1, p8t8-d1"}, across_nodes.published);
   row.widen(seconds(across_nodes.predicted));
   row.widen(seconds(across_nodes.whole));
-  row.predicted = std::sqrt(*row.least * *row.most);
+  row.take_middle();
   const auto add_ratio = [&](const char* id, const Steps& a, const Steps& b,
                              const std::vector<std::string>& words) {
     figures.add(id, seconds(a.predicted) / seconds(b.predicted), words, a.published / b.published);

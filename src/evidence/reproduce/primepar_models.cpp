@@ -149,10 +149,9 @@ void add_memory(std::string_view id, const Case& found, const PrimeparModel& mod
   }
   const std::vector<double>& possible = fitting.empty() ? all : fitting;
   if (possible.empty()) return;
-  const auto [least, most] = std::ranges::minmax_element(possible);
-  ReproducedRow& row = figures.add(id, std::sqrt(*least * *most));
-  row.least = *least;
-  row.most = *most;
+  ReproducedRow& row = figures.add(id, std::nullopt);
+  for (const double one : possible) row.widen(one);
+  row.take_middle();
 }
 
 /// Speed-ups by size and network, for comparisons of them.
@@ -210,7 +209,7 @@ void add_replication(bool small, const StudyContext& context, Figures& figures) 
       const auto node = held(kPrimeparNode, batch);
       if (all && node) row.widen(*all / *node);
     }
-    if (row.least) row.predicted = std::sqrt(*row.least * *row.most);
+    row.take_middle();
   }
 }
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <functional>
 #include <optional>
 #include <string_view>
@@ -96,7 +95,7 @@ void add_range(std::string_view id, const std::vector<Times>& times,
                Figures& figures) {
   ReproducedRow& row = figures.add(id, std::nullopt, words, published);
   for (const Times& one : times) row.widen(value(one));
-  if (row.least) row.predicted = std::sqrt(*row.least * *row.most);
+  row.take_middle();
 }
 
 /// The figure normalises by Megatron under these degrees: the first that it has.

@@ -289,6 +289,10 @@ void ReproducedRow::widen(const std::optional<double>& under) {
   most = std::max(*under, most.value_or(*under));
 }
 
+void ReproducedRow::take_middle() {
+  if (least) predicted = std::sqrt(*least * *most);
+}
+
 std::optional<bool> ReproducedRow::within() const {
   if (!low && !high) return std::nullopt;
   if (kind == FigureKind::Range) return least && *least <= *published && *published <= *most;

@@ -66,6 +66,8 @@ struct ReproducedRow {
 
   /// Takes a prediction under another setting into the range.
   void widen(const std::optional<double>& under);
+  /// Predicts the middle of the range in ratio; nothing where there is none.
+  void take_middle();
   /// Whether the prediction is within the band; a Range, whether what was published lies between its
   /// ends. Absent where nothing is checked; false where there is nothing to check.
   [[nodiscard]] std::optional<bool> within() const;
