@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/names.hpp"
 #include "base/ranges.hpp"
 #include "exporters/megatron_reading.hpp"
 #include "workload/block_builder.hpp"
@@ -202,11 +203,11 @@ bool has_pattern(const M& m) {
 void respell_layers(M& m) {
   const std::vector<std::string> layers = pattern_of(m);
   if (layers.empty()) return;
+  const std::string letters = fmt::format("{}", fmt::join(layers, ""));
   LayerList list;
   for (MixerDescription& mixer : m.list.mixers) {
     const char letter = mixer.recurrence ? letter_of(*mixer.recurrence) : ' ';
-    if (letter == ' ' || fmt::format("{}", fmt::join(layers, "")).find(letter) == std::string::npos)
-      continue;
+    if (letter == ' ' || letters.find(letter) == std::string::npos) continue;
     mixer.name = letter;
     RecurrenceForm form;
     form.name = mixer.recurrence->form.name;
@@ -233,13 +234,7 @@ void settle_layers(Reading& r) {
   const std::size_t end = std::min(pattern.find('/'), pattern.size());
   const std::string modules = pattern.substr(end);
   pattern.resize(end);
-  std::vector<std::string> stages(1);
-  for (const char letter : pattern) {
-    if (letter == '|')
-      stages.emplace_back();
-    else
-      stages.back() += letter;
-  }
+  const std::vector<std::string> stages = split(pattern, "|");
   const bool pairs = std::ranges::all_of(stages, in_pairs);
   for (const std::string& stage : stages)
     append_layers(r, stage, pairs, {m.list.layer_mixers, m.list.layer_feed_forwards});
