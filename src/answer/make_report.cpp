@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "evaluate/answer/interval.hpp"
 #include "evaluate/answer/open_switches.hpp"
@@ -29,6 +30,27 @@ PlanReport described(const PlanEvaluator& evaluator, const PlanCandidate& candid
   }
 }
 
+/// Axes along which the devices of a plan differ.
+int axes_of(const PlanDegrees& plan) {
+  return static_cast<int>(std::ranges::count_if(degree_table(), [&](const DegreeRow& row) {
+    return kMeshDegrees.contains(row.degree) && row.get(plan) > 1;
+  }));
+}
+
+/// The plan with the fewest axes leads those that take exactly the time and memory of the first.
+void lead_with_simplest(std::vector<PlanGroup>& groups) {
+  constexpr double kSame = 1e-9;  // sums of the same parts in another order
+  const auto same = [](auto a, auto b) { return std::abs(a / b - 1.0) < kSame; };
+  const auto ends = std::ranges::find_if(groups, [&](const PlanGroup& group) {
+    const Estimate &first = groups.front().front().estimate, &other = group.front().estimate;
+    return !same(other.step.total(), first.step.total()) ||
+           !same(other.memory.total(), first.memory.total());
+  });
+  std::stable_sort(groups.begin(), ends, [](const PlanGroup& a, const PlanGroup& b) {
+    return axes_of(a.front().plan) < axes_of(b.front().plan);
+  });
+}
+
 /// The plans that stand for a group first, in ranks 1 and on; their variants behind them.
 std::vector<PlanReport> ranked_reports(const PlanEvaluator& evaluator,
                                        const std::vector<PlanCandidate>& ranked, std::size_t top) {
@@ -38,6 +60,7 @@ std::vector<PlanReport> ranked_reports(const PlanEvaluator& evaluator,
            kTieProbability;
   };
   std::vector<PlanGroup> groups = grouped_variants(ranked, sigma, top);
+  lead_with_simplest(groups);
   std::vector<PlanReport> reports;
   constexpr std::size_t kInAnyTime = 10;  // plans
   const auto is_late = [&] {
