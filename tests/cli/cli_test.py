@@ -180,7 +180,7 @@ class Usage(Case):
         self.assertIn("8192 GPUs are more than the 6144 of perlmutter", answer["evidence"])
 
     def test_numbers_that_are_none(self):
-        for value in ("99999999999999999999", "1e-3", "4.5", "", "0x10", "8 "):
+        for value in ("99999999999999999999", "1e-3", "4.5", "", "0x10", "8 x"):
             self.refuse(*QUESTION, "--gpus", value, expect=["--gpus: ", "hint: --gpus N"])
         self.refuse(*QUESTION, "--gpus", expect=["--gpus: needs a value"])
         self.refuse(*QUESTION, "--gpus", "8", "--gpus", "16", expect=["more than once"])
