@@ -5,7 +5,7 @@
   python3 tests/exporters/ranked_test.py --binary build/check/plansearch [--rounds 60] [--seed 1] [Exports Hints]
 
 A search under --target either has a plan 1 that exports, or says before it ranks what the target cannot express.
-Refused searches are counted by reason; at least half of the draws have to export.
+Refused searches are counted by reason; at least a quarter of the draws has to export.
 """
 
 import argparse
@@ -70,7 +70,7 @@ class Exports(unittest.TestCase):
                 done["exported"] += 1
         for reason, count in done.most_common():
             print(f"  {count:5} {reason}", file=sys.stderr)
-        self.assertGreaterEqual(2 * done["exported"], ROUNDS, done)
+        self.assertGreaterEqual(4 * done["exported"], ROUNDS, done)
 
 
 class Hints(unittest.TestCase):
