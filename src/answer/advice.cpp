@@ -107,6 +107,12 @@ std::vector<std::string> near_gpu_counts(const ResolvedQuestion& asked, int gpus
   };
   session.ask_aside(near, "sizes near this one", [&] {
     for (const std::int64_t other : {gpus / unit * unit, (gpus / unit + 1) * unit}) try_size(other);
+    if (!near.empty()) return;
+    if (const auto least = least_gpus(asked, 0, session)) {
+      near.push_back(fmt::format("the least that will do: on {} GPUs {} takes {} per step",
+                                 grouped(least->gpus), short_plan(least->best.plan),
+                                 to_text(least->best.estimate.step.total())));
+    }
   });
   return near;
 }

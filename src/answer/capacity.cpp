@@ -10,6 +10,7 @@
 #include "answer/compare_questions.hpp"
 #include "answer/search_answer.hpp"
 #include "base/names.hpp"
+#include "base/ranges.hpp"
 #include "base/units.hpp"
 #include "io/hardware/profile_reader.hpp"
 #include "plansearch/error.hpp"
@@ -67,54 +68,26 @@ void read_budget(const std::string& text, CapacityLimits& limits) {
   throw InputError({}, fmt::format("--budget: '{}' is not a budget", text), kBudgets);
 }
 
-/// The number behind a machine's name; 0: none, a file may have a colon in its name.
-int size_of(const std::string& text) {
-  const auto numbers = read_numbers(text);
-  const auto* list = std::get_if<std::vector<std::int64_t>>(&numbers);
-  if (list == nullptr || list->size() != 1 || list->front() > 100'000'000) return 0;
-  return static_cast<int>(list->front());
-}
-
-/// Sizes that no machine takes.
-[[noreturn]] void refuse_idle_sizes(const ProblemRequest& request) {
-  throw InputError({},
-                   fmt::format("{} beside --hw {}: every machine has a size of its own",
-                               request.nodes || !request.node_list.empty() ? "--nodes" : "--gpus",
-                               request.hardware),
-                   "leave one of the two out");
-}
-
-/// "a,b:512": machines, some with their own size; the others have the sizes asked for.
+/// Machines that have no size of their own have the sizes asked for, else those of a ladder.
 std::vector<ProblemRequest> questions_of(const ProblemRequest& request) {
   std::vector<ProblemRequest> questions;
-  const bool sized =
-      request.gpus || request.nodes || !request.gpu_list.empty() || !request.node_list.empty();
-  bool open = false;  // a machine without a size of its own
-  for (const std::string& word : words_of(request.hardware, ",")) {
-    ProblemRequest one = request;
-    const std::size_t colon = word.rfind(':');
-    const int own = colon == std::string::npos ? 0 : size_of(word.substr(colon + 1));
-    one.hardware = own > 0 ? word.substr(0, colon) : word;
-    open = open || own == 0;
-    if (own > 0) {
-      one.gpus = own;
-      one.gpu_list.clear();
-      one.nodes.reset();
-      one.node_list.clear();
-    } else if (!sized) {
-      one.gpu_list = ladder_sizes(*read_problem_files(one).cluster);
-    }
+  for (ProblemRequest& one : machine_questions(request)) {
+    const bool sized = one.gpus || one.nodes || !one.gpu_list.empty() || !one.node_list.empty();
+    if (!sized) one.gpu_list = ladder_sizes(*read_problem_files(one).cluster);
     for (ProblemRequest& question : separate_questions(one)) {
       questions.push_back(std::move(question));
     }
   }
-  if (sized && !open) refuse_idle_sizes(request);
   return questions;
 }
 
 /// How far beyond a limit, in words.
 std::string over(std::string_view what, double value, double limit) {
-  return value <= limit ? std::string() : fmt::format("{:.2g}x the {}", value / limit, what);
+  constexpr double kFew = 100.0;
+  const double times = value / limit;
+  if (times <= 1.0) return {};
+  return times < kFew ? fmt::format("{:.2g}x the {}", times, what)
+                      : fmt::format("{}x the {}", grouped(std::llround(times)), what);
 }
 
 struct Measured {
@@ -206,6 +179,7 @@ Reliability reliability_for(const CapacityQuestion& question) {
   if (!question.storage.empty()) {
     reliability.storage_per_node =
         read_quantity<Bandwidth>("--storage", question.storage, "\"1 GB/s\"");
+    reliability.storage_of_site = Bandwidth(1e30);
   }
   return reliability;
 }
@@ -229,7 +203,10 @@ std::string unmet_step(const CapacityReport& report) {
 CapacityLimits read_limits(const CapacityQuestion& question) {
   CapacityLimits limits;
   if (!question.deadline.empty()) {
-    limits.deadline = read_quantity<Seconds>("--deadline", question.deadline, "60d");
+    // A number by itself counts days.
+    const bool bare = parse_number(question.deadline).has_value();
+    const std::string& text = bare ? question.deadline + "d" : question.deadline;
+    limits.deadline = read_quantity<Seconds>("--deadline", text, "60d");
   }
   if (!question.step_time.empty()) {
     limits.step_time = read_quantity<Seconds>("--step-time", question.step_time, "20s");
@@ -238,38 +215,85 @@ CapacityLimits read_limits(const CapacityQuestion& question) {
   return limits;
 }
 
+namespace {
+
+/// The job on the tokens that the limits allow.
+void solve(CapacityRow& row) {
+  if (!row.affordable_tokens) return;
+  const double share = *row.affordable_tokens / *row.plan.question.tokens;
+  for (Seconds* time : {&row.wall, &row.p10, &row.p90}) *time = *time * share;
+  row.gpu_hours *= share;
+  if (row.energy_joule) *row.energy_joule *= share;
+  if (row.price_usd) *row.price_usd *= share;
+  row.plan.question.tokens = row.affordable_tokens;
+  row.beyond.clear();
+}
+
+bool has_limits(const CapacityLimits& limits) {
+  return limits.deadline || limits.gpu_hours || limits.node_hours || limits.energy_joule ||
+         limits.price_usd;
+}
+
+/// The price of an accelerator of every question's machine.
+std::vector<std::optional<double>> prices_of(const std::vector<ProblemRequest>& questions,
+                                             const std::vector<double>& prices) {
+  std::vector<std::string> machines;
+  std::vector<std::optional<double>> found;
+  for (const ProblemRequest& question : questions) {
+    if (!contains(machines, question.hardware)) machines.push_back(question.hardware);
+    const std::size_t machine = prices.size() == 1 ? 0 : machines.size() - 1;
+    found.push_back(machine < prices.size() ? std::optional(prices[machine]) : std::nullopt);
+  }
+  if (prices.size() > 1 && prices.size() != machines.size()) {
+    throw InputError(
+        {}, fmt::format("--price: {} prices for {} machines", prices.size(), machines.size()),
+        "give one for all of them, or one for each");
+  }
+  return found;
+}
+
+}  // namespace
+
 CapacityReport plan_capacity(const ProblemRequest& request, const CapacityQuestion& question,
                              SearchSession& session) {
-  if (!request.tokens) {
-    throw InputError({}, "capacity: --tokens is missing", "tokens to train on, such as 15.6T");
-  }
   CapacityReport report;
   report.limits = read_limits(question);
-  report.own_price = question.price.has_value();
+  report.solved = !request.tokens && has_limits(report.limits);
+  if (!request.tokens && !report.solved) {
+    throw InputError({}, "capacity: --tokens is missing",
+                     "tokens to train on, such as 15.6T; or --budget or --deadline, for as many "
+                     "as they allow");
+  }
+  ProblemRequest asked = request;
+  if (report.solved) asked.tokens = "1T";
+  report.own_price = !question.prices.empty();
   report.host_power = question.host_power;
   report.pue = question.pue;
   report.tokens_per_parameter = question.tokens_per_parameter;
   report.reliability = reliability_for(question);
-  const std::vector<ProblemRequest> questions = questions_of(request);
+  const std::vector<ProblemRequest> questions = questions_of(asked);
+  const auto prices = prices_of(questions, question.prices);
   ComparisonReport compared = compare_questions(questions, session, &report.reliability);
   report.evidence = std::move(compared.evidence);
   report.notes = std::move(compared.notes);
-  for (ComparedRow& plan : compared.rows) {
+  for (std::size_t i = 0; i < compared.rows.size(); ++i) {
     CapacityRow row;
-    row.plan = std::move(plan);
+    row.plan = std::move(compared.rows[i]);
     row.accelerators_per_node = row.plan.accelerators_per_node;
-    if (question.price) row.plan.question.gpu_price_usd_per_hour = question.price;
+    if (prices[i]) row.plan.question.gpu_price_usd_per_hour = prices[i];
     if (row.runs()) add_job(report, row);
     report.rows.push_back(std::move(row));
   }
   // Sizes that the user did not name need not be shown.
-  const bool asked =
+  const bool sized =
       request.gpus || request.nodes || !request.gpu_list.empty() || !request.node_list.empty();
   const auto runs = [](const CapacityRow& row) { return row.runs(); };
-  if (!asked && std::ranges::any_of(report.rows, runs)) {
+  if (!sized && std::ranges::any_of(report.rows, runs)) {
     std::erase_if(report.rows, [&](const CapacityRow& row) { return !runs(row); });
   }
+  report.all_sizes = sized || question.all_sizes;
   fill_efficiency(report.rows);
+  if (report.solved) std::ranges::for_each(report.rows, solve);
   return report;
 }
 

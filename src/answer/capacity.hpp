@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "answer/search_session.hpp"
 #include "report/capacity.hpp"
@@ -18,9 +19,11 @@ struct CapacityQuestion {
   std::string mtbf;       ///< of one accelerator
   std::string restart;
   std::string checkpoint_interval;
-  std::string storage;          ///< of one node
-  std::optional<double> price;  ///< $ an hour of an accelerator; absent: that of the profile
-  double host_power = 0.0;      ///< watt of a node beside its accelerators
+  std::string storage;  ///< of one node
+  std::vector<double>
+      prices;  ///< $ an hour of an accelerator, of all machines or of each; none: of the profile
+  bool all_sizes = false;   ///< in tables, not only those that the limits choose
+  double host_power = 0.0;  ///< watt of a node beside its accelerators
   double pue = 1.0;
   double tokens_per_parameter = 20.0;
 };
@@ -29,7 +32,8 @@ struct CapacityQuestion {
 [[nodiscard]] CapacityLimits read_limits(const CapacityQuestion& question);
 
 /// The best plan on every size of every machine (`hardware`: "a,b:512"; sizes: --gpus, --nodes,
-/// else powers of two of whole nodes), with what its job takes. InputError without tokens.
+/// else powers of two of whole nodes), with what its job takes. Without tokens every size trains on
+/// as many as the limits allow; InputError where there are neither.
 [[nodiscard]] CapacityReport plan_capacity(const ProblemRequest& request,
                                            const CapacityQuestion& question,
                                            SearchSession& session);

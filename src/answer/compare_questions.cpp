@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <utility>
@@ -19,8 +20,10 @@
 #include "evaluate/answer/interval.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/search.hpp"
+#include "plansearch/setting_table.hpp"
 #include "plansearch/shipped_data.hpp"
 #include "plansearch/stop_token.hpp"
+#include "question/gpu_count.hpp"
 #include "question/resolve_plan.hpp"
 #include "report/plan_cells.hpp"
 #include "schedule/table.hpp"
@@ -36,6 +39,11 @@ std::vector<std::string> names_of(const std::string& text) {
   return words_of(text, ",");
 }
 
+[[noreturn]] void refuse_more() {
+  throw InputError({}, fmt::format("more than {} questions to compare", kMostQuestions),
+                   "shorten the lists");
+}
+
 /// Every question so far, once for each value of a member.
 template <typename T, typename Member>
 void vary(std::vector<ProblemRequest>& questions, const std::vector<T>& values, Member member) {
@@ -44,9 +52,27 @@ void vary(std::vector<ProblemRequest>& questions, const std::vector<T>& values, 
   for (const ProblemRequest& question : questions) {
     for (const T& value : values) varied.emplace_back(question).*member = value;
   }
-  if (varied.size() > kMostQuestions) {
-    throw InputError({}, fmt::format("more than {} questions to compare", kMostQuestions),
-                     "shorten the lists");
+  if (varied.size() > kMostQuestions) refuse_more();
+  questions = std::move(varied);
+}
+
+/// Settings of words that a comparison takes several of.
+constexpr std::array kVaried{Setting::Precision, Setting::Task, Setting::BasePrecision,
+                             Setting::MainGradients};
+
+std::vector<std::string> values_of(const ProblemRequest& request, Setting setting) {
+  const auto text = row_of(setting).get(request);
+  return text ? names_of(*text) : std::vector<std::string>();
+}
+
+/// Every question so far, once for each value of a setting.
+void vary(std::vector<ProblemRequest>& questions, const ProblemRequest& asked, Setting setting) {
+  const std::vector<std::string> values = values_of(asked, setting);
+  if (values.size() < 2) return;
+  std::vector<ProblemRequest> varied;
+  for (const ProblemRequest& question : questions) {
+    for (const std::string& value : values)
+      row_of(setting).set(varied.emplace_back(question), value);
   }
   questions = std::move(varied);
 }
@@ -240,17 +266,52 @@ QuestionReport unsettled(const ProblemRequest& question, const ProblemFiles& fil
 bool asks_several(const ProblemRequest& request) {
   const auto is_list = [](const std::string& text) { return names_of(text).size() > 1; };
   return is_list(request.hardware) || is_list(request.model) || is_list(request.framework) ||
-         is_list(request.precision.value_or("")) || !request.batch_list.empty() ||
-         !request.seq_len_list.empty() ||
+         std::ranges::any_of(kVaried,
+                             [&](Setting s) { return values_of(request, s).size() > 1; }) ||
+         !request.batch_list.empty() || !request.seq_len_list.empty() ||
          override_combinations(request.set.value_or("")).size() > 1;
 }
 
-std::vector<ProblemRequest> separate_questions(const ProblemRequest& request) {
-  const bool sized =
-      request.gpus || request.nodes || !request.gpu_list.empty() || !request.node_list.empty();
-  if (!sized) {
+namespace {
+
+bool is_sized(const ProblemRequest& request) {
+  return request.gpus || request.nodes || !request.gpu_list.empty() || !request.node_list.empty();
+}
+
+/// A machine with a size of its own has no other; those asked for are the other machines'.
+ProblemRequest of_machine(const ProblemRequest& request, const std::string& name) {
+  ProblemRequest plain;
+  plain.hardware = name;
+  plain = with_own_size(std::move(plain));
+  ProblemRequest one = request;
+  one.hardware = plain.hardware;
+  if (!plain.gpus) return one;
+  one.gpus = plain.gpus;
+  one.nodes.reset();
+  one.gpu_list.clear();
+  one.node_list.clear();
+  return one;
+}
+
+}  // namespace
+
+std::vector<ProblemRequest> machine_questions(const ProblemRequest& request) {
+  std::vector<ProblemRequest> questions;
+  bool idle = is_sized(request);
+  for (const std::string& name : names_of(request.hardware)) {
+    questions.push_back(of_machine(request, name));
+    idle = idle && questions.back().hardware != name;
+  }
+  if (idle) static_cast<void>(with_own_size(request));
+  return questions;
+}
+
+namespace {
+
+std::vector<ProblemRequest> questions_of_machine(const ProblemRequest& request) {
+  if (!is_sized(request)) {
     throw InputError({}, "a comparison needs a number of GPUs",
-                     "give --gpus N or --nodes N, or lists of them");
+                     "give --gpus N or --nodes N, lists of them, or --hw h100:8,l40s:4");
   }
   ProblemRequest one = request;
   one.gpu_list.clear();
@@ -259,10 +320,9 @@ std::vector<ProblemRequest> separate_questions(const ProblemRequest& request) {
   one.seq_len_list.clear();
   std::vector<ProblemRequest> questions{one};
   using R = ProblemRequest;
-  vary(questions, names_of(request.hardware), &R::hardware);
   vary(questions, names_of(request.model), &R::model);
   vary(questions, names_of(request.framework), &R::framework);
-  if (request.precision) vary(questions, names_of(*request.precision), &R::precision);
+  for (const Setting setting : kVaried) vary(questions, request, setting);
   if (request.set) vary(questions, override_combinations(*request.set), &R::set);
   vary(questions, request.seq_len_list, &R::seq_len);
   vary(questions, request.gpu_list, &R::gpus);
@@ -276,6 +336,17 @@ std::vector<ProblemRequest> separate_questions(const ProblemRequest& request) {
   if (!orders.empty()) {
     for (R& question : questions) question.limits.release(Degree::Schedule);
   }
+  return questions;
+}
+
+}  // namespace
+
+std::vector<ProblemRequest> separate_questions(const ProblemRequest& request) {
+  std::vector<ProblemRequest> questions;
+  for (const ProblemRequest& machine : machine_questions(request)) {
+    for (ProblemRequest& one : questions_of_machine(machine)) questions.push_back(std::move(one));
+  }
+  if (questions.size() > kMostQuestions) refuse_more();
   return questions;
 }
 

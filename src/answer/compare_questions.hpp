@@ -15,6 +15,10 @@ namespace plansearch {
 /// precisions, batches or sequences. A list of sizes alone is a ladder.
 [[nodiscard]] bool asks_several(const ProblemRequest& request);
 
+/// The question about each machine of `hardware`, of which some may have a size of their own
+/// ("h100:8,l40s:4"). InputError for a size that none takes.
+[[nodiscard]] std::vector<ProblemRequest> machine_questions(const ProblemRequest& request);
+
 /// One question for every combination of the lists, the first list outermost. InputError for too
 /// many of them, and when nothing says how many GPUs.
 [[nodiscard]] std::vector<ProblemRequest> separate_questions(const ProblemRequest& request);

@@ -11,12 +11,21 @@
 // Checked by: tests/unit/question/diagnose_test.cpp, tools/diagnosis.py
 #include "answer/diagnose.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
+#include <string_view>
+#include <variant>
 
 #include "answer/make_report.hpp"
+#include "base/names.hpp"
+#include "base/units.hpp"
 #include "evaluate/answer/interval.hpp"
 #include "plansearch/error.hpp"
+#include "question/gpu_count.hpp"
 
 namespace plansearch {
 namespace {
@@ -123,18 +132,70 @@ class ProfileEvidence {
   double steps_ = 1.0;
 };
 
+/// How trainers print how fast they are.
+struct Pace {
+  std::string_view unit;
+  enum class Counts : std::uint8_t { Tokens, StepsPerSecond, SecondsPerStep } counts;
+};
+constexpr std::array kPaces{
+    Pace{"tokens/s", Pace::Counts::Tokens},      Pace{"tokens/sec", Pace::Counts::Tokens},
+    Pace{"tokens/second", Pace::Counts::Tokens}, Pace{"tok/s", Pace::Counts::Tokens},
+    Pace{"tok/sec", Pace::Counts::Tokens},       Pace{"tps", Pace::Counts::Tokens},
+    Pace{"it/s", Pace::Counts::StepsPerSecond},  Pace{"steps/s", Pace::Counts::StepsPerSecond},
+    Pace{"s/it", Pace::Counts::SecondsPerStep},  Pace{"s/step", Pace::Counts::SecondsPerStep}};
+constexpr std::array<std::string_view, 5> kEachGpu{"/gpu", "-per-gpu", "/device", "-per-device",
+                                                   "/chip"};
+
+std::optional<Seconds> step_of_pace(const Measurement& measured, const QuestionReport& question) {
+  if (!measured.tokens_per_s) return std::nullopt;
+  const double gpus = measured.of_each_gpu ? question.gpus : 1;
+  return Seconds(static_cast<double>(question.global_batch * question.seq_len) /
+                 (*measured.tokens_per_s * gpus));
+}
+
 }  // namespace
+
+void read_pace(const std::string& text, Measurement& measured) {
+  const auto time = parse_quantity<Seconds>(text);
+  if (time && *time > Seconds(0)) {
+    measured.step = time;
+    return;
+  }
+  std::string words = canonical_name(text);
+  for (const std::string_view each : kEachGpu) {
+    if (!words.ends_with(each)) continue;
+    words.resize(words.size() - each.size());
+    measured.of_each_gpu = true;
+    break;
+  }
+  for (const Pace& pace : kPaces) {
+    if (!words.ends_with(pace.unit)) continue;
+    std::string number = words.substr(0, words.size() - pace.unit.size());
+    std::erase(number, '-');
+    const auto value = read_large_count(number);
+    if (!std::holds_alternative<double>(value)) break;
+    const double count = std::get<double>(value);
+    if (pace.counts == Pace::Counts::Tokens) measured.tokens_per_s = count;
+    if (pace.counts == Pace::Counts::StepsPerSecond) measured.step = Seconds(1.0 / count);
+    if (pace.counts == Pace::Counts::SecondsPerStep) measured.step = Seconds(count);
+    return;
+  }
+  throw InputError({},
+                   fmt::format("--measured: '{}' is neither a time above zero nor a pace", text),
+                   "such as 18.9s, \"8500 tokens/s\", \"1060 tokens/s/GPU\" or \"1.9 s/it\"");
+}
 
 DiagnosisReport diagnose(const PlanRequest& asked, const Measurement& measured) {
   const ProfileEvidence profile(measured);
-  const std::optional<Seconds> step = measured.step ? measured.step : profile.step();
-  if (!step) {
+  std::optional<Seconds> step = measured.step ? measured.step : profile.step();
+  if (!step && !measured.tokens_per_s) {
     throw InputError({measured.profile, 0, 0}, "nothing says how long a step takes",
                      "--measured TIME: step time of the run, such as 18.9s");
   }
   const ResolvedPlan given = resolve_plan(asked);
   if (given.inexpressible) throw InputError({}, *given.inexpressible);
   const SearchReport base = make_prediction(given);
+  if (const auto paced = step_of_pace(measured, base.question)) step = paced;
   const Network& network = *given.problem.network;
   DiagnosisReport report{base.question, base.plans.front(), *step, 0.0, 0.0, 0.0, {}, {}};
   const Spread usual = spread_of(report.plan);

@@ -17,10 +17,16 @@ namespace plansearch {
 
 /// A measured step, a profile of some steps, or both.
 struct Measurement {
-  std::optional<Seconds> step{};     ///< nothing: as the profile says
+  std::optional<Seconds> step{};         ///< nothing: as the pace or the profile says
+  std::optional<double> tokens_per_s{};  ///< of all GPUs, or of each
+  bool of_each_gpu = false;
   std::string profile{};             ///< file of a profiler; empty: none
   std::optional<double> profiled{};  ///< steps that it covers; nothing: as it says itself, else one
 };
+
+/// Reads "18.9s", "8500 tokens/s", "1060 tok/s per GPU", "1.9 s/it" or "0.5 it/s" as trainers print
+/// them. InputError for other texts.
+void read_pace(const std::string& text, Measurement& measured);
 
 /// Prices the plan as asked and with every cause of causes.cpp. InputError as resolve_plan, and
 /// where nothing says how long a step takes.

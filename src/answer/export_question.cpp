@@ -4,10 +4,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "answer/make_report.hpp"
 #include "answer/write_execution_traces.hpp"
+#include "base/names.hpp"
 #include "exporters/export_plan.hpp"
 #include "plan/stages/expand.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/shipped_data.hpp"
@@ -51,6 +55,7 @@ std::string setting(const ResolvedQuestion& asked, std::string_view key) {
 /// target's own.
 ProblemRequest chosen_settings(const ResolvedPlan& given) {
   ProblemRequest chosen = with_plain_optimizer(given.asked.request);
+  if (chosen.task == "lora") chosen.task = "sft";  // adapters are said by themselves
   if (const auto& lora = given.problem.model->training.lora) {
     chosen.lora_rank = lora->rank;
     chosen.lora_targets = setting(given.asked, "lora_targets");
@@ -120,14 +125,26 @@ Targets known_targets() {
 /// Whether another plan of the same network would do.
 enum class Remedy { OtherPlan, OtherTarget };
 
+/// The word of --target that finds plans for it; empty where none does.
+std::string searched_as(const Exporter& exporter) {
+  if (!exporter.framework.empty()) return exporter.framework;
+  try {
+    static_cast<void>(shipped_data().framework(exporter.name));
+    return exporter.name;
+  } catch (const InputError&) {
+    return {};
+  }
+}
+
 RefusedPlan refuse(const Exporter& exporter, const std::vector<std::string>& reasons,
                    const std::vector<std::string>& others, Remedy remedy = Remedy::OtherPlan) {
   std::vector<std::string> hints;
   if (remedy == Remedy::OtherPlan) {
+    const std::string framework = searched_as(exporter);
     hints.push_back(
-        exporter.framework.empty()
+        framework.empty()
             ? std::string("change the plan")
-            : fmt::format("plansearch --target {} finds plans that it runs", exporter.framework));
+            : fmt::format("plansearch --target {} finds plans that it runs", framework));
   }
   if (!others.empty()) {
     hints.push_back(fmt::format("--to {} can express this one", fmt::join(others, " or --to ")));
@@ -155,74 +172,128 @@ std::vector<std::string> launcher_names() {
   return exporters::launcher_names();
 }
 
-std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& given,
-                                                        const ExportOptions& options,
-                                                        const std::string& version) {
-  const Targets targets(shipped_data().directory());
-  const Exporter& exporter = exporter_of(targets, options.target);
-  check_launcher(exporter, options);
+namespace {
+
+/// A plan as a target would be asked for it: the request without its prediction, or what refuses it.
+struct AskedTarget {
+  std::optional<ExportRequest> request;
+  std::vector<std::string> reasons{};
+  Remedy remedy = Remedy::OtherPlan;
+};
+
+AskedTarget ask_target(const Exporter& exporter, const ResolvedPlan& given,
+                       const ExportOptions& options, const std::string& version) {
   if (given.plan.transforms.front().is_placed()) {
-    return refuse(exporter, {"operators are placed one by one (placements)"}, {});
+    return {{}, {"operators are placed one by one (placements)"}};
   }
-  if (given.plan.order.window) {
-    return refuse(exporter, {"its order is found for the plan, and no schedule"}, {});
-  }
+  if (given.plan.order.window) return {{}, {"its order is found for the plan, and no schedule"}};
   const auto found =
       exporters::plan_stages(given.plan, *given.problem.network, *given.problem.framework);
-  if (const auto* elsewhere = std::get_if<std::string>(&found))
-    return refuse(exporter, {*elsewhere}, {});
+  if (const auto* elsewhere = std::get_if<std::string>(&found)) return {{}, {*elsewhere}};
   const auto& stages = std::get<exporters::PlanStages>(found);
-  ExportRequest request{given.problem,
-                        stages.degrees,
-                        stages.stages,
-                        {},
-                        setting(given.asked, "optimizer"),
-                        setting(given.asked, "attention"),
-                        chosen_settings(given),
-                        predict(given),
-                        plan_identity(given),
-                        version,
-                        {options.sbatch, options.image, options.checkpoints, options.save_every},
-                        stages.positions,
-                        stages.differ,
-                        stages.difference};
+  AskedTarget asked;
+  ExportRequest& request = asked.request.emplace(
+      ExportRequest{given.problem,
+                    stages.degrees,
+                    stages.stages,
+                    {},
+                    setting(given.asked, "optimizer"),
+                    setting(given.asked, "attention"),
+                    chosen_settings(given),
+                    {},
+                    plan_identity(given),
+                    version,
+                    {options.sbatch, options.image, options.checkpoints, options.save_every},
+                    stages.positions,
+                    stages.differ,
+                    stages.difference});
   std::optional<std::string> rule;
   if (!exporter.framework.empty()) {
     const Framework rules = shipped_data().framework(exporter.framework);
     rule = broken_rule(given, rules);
     if (!rule) request.own_stages = own_stages(request, rules);
   }
-  std::vector<std::string> reasons;
-  Remedy remedy = Remedy::OtherPlan;
   for (const Refusal& refusal : exporters::refusals(exporter, request)) {
-    reasons.push_back(text_of(refusal));
-    if (refusal.of_network) remedy = Remedy::OtherTarget;
+    asked.reasons.push_back(text_of(refusal));
+    if (refusal.of_network) asked.remedy = Remedy::OtherTarget;
   }
-  if (rule) reasons.push_back(std::move(*rule));
+  if (rule) asked.reasons.push_back(std::move(*rule));
   if (exporter.traces && !given.plan.assignment->direct.empty())
-    reasons.emplace_back("tensors pass over stages on their way to another one");
-  if (!reasons.empty()) {
-    return refuse(exporter, reasons, alternatives(targets, exporter, request, given), remedy);
+    asked.reasons.emplace_back("tensors pass over stages on their way to another one");
+  return asked;
+}
+
+/// The target of a framework; a variant's is that of its base (torchtitan-async-tp is torchtitan).
+const Exporter* target_of(const Targets& targets, const std::string& framework) {
+  if (const Exporter* own = targets.find(framework)) return own;
+  for (const Exporter* exporter : targets.all()) {
+    if (!exporter->framework.empty() && framework.starts_with(exporter->framework)) return exporter;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& given,
+                                                        const ExportOptions& options,
+                                                        const std::string& version) {
+  const Targets targets(shipped_data().directory());
+  const Exporter& exporter = exporter_of(targets, options.target);
+  check_launcher(exporter, options);
+  AskedTarget asked = ask_target(exporter, given, options, version);
+  if (!asked.request) return refuse(exporter, asked.reasons, {});
+  if (!asked.reasons.empty()) {
+    return refuse(exporter, asked.reasons, alternatives(targets, exporter, *asked.request, given),
+                  asked.remedy);
   }
   if (exporter.traces)
     return write_execution_traces(given.problem, given.plan, options.out, version);
+  asked.request->prediction = predict(given);
   exporters::Exported exported =
-      exporters::export_plan(exporter, request, exporters::find_launcher(options.launcher));
+      exporters::export_plan(exporter, *asked.request, exporters::find_launcher(options.launcher));
   return ExportResult{std::move(exported.text), std::move(exported.notes)};
+}
+
+TargetFilter::TargetFilter(const std::string& target, const std::string& framework)
+    : targets_(std::make_shared<const Targets>(shipped_data().directory())),
+      target_(targets_->find(canonical_name(target))) {
+  if (target_ == nullptr) target_ = target_of(*targets_, framework);
+}
+
+std::string TargetFilter::name() const {
+  return target_ == nullptr ? std::string() : target_->name;
+}
+
+DegreeLimits TargetFilter::within(DegreeLimits limits, const PinnedDegrees& pinned) const {
+  if (target_ == nullptr || target_->traces) return limits;
+  for (const DegreeRow& row : degree_table()) {
+    const exporters::Setting setting = exporters::setting_of(row.degree);
+    if (pinned.has(row.degree) || limits.has(row.degree)) continue;
+    const exporters::Accepts* accepts = exporters::find_accepts(*target_, setting);
+    if (accepts != nullptr && accepts->values.empty()) continue;
+    // A degree that decides nothing in a plan has its neutral value.
+    std::vector<int> values{degree_value(PlanDegrees{}, row.degree)};
+    for (const std::string& word :
+         accepts != nullptr ? accepts->values : std::vector<std::string>{}) {
+      if (const auto value = parse_value(row.degree, word)) values.push_back(*value);
+    }
+    std::ranges::sort(values);
+    const auto same = std::ranges::unique(values);
+    values.erase(same.begin(), same.end());
+    limits.allow(row.degree, std::move(values));
+  }
+  return limits;
+}
+
+std::vector<std::string> TargetFilter::reasons(const ResolvedPlan& given) const {
+  return target_ == nullptr ? std::vector<std::string>{}
+                            : ask_target(*target_, given, {}, {}).reasons;
 }
 
 std::optional<std::string> command_to_run(const ResolvedQuestion& asked, const PricedPlan& first,
                                           const std::string& version) {
-  const std::string& own = asked.problem.framework->name;
   const Targets targets(shipped_data().directory());
-  const Exporter* target = targets.find(own);
-  if (target == nullptr) {  // a variant: torchtitan-async-tp is torchtitan
-    for (const Exporter* exporter : targets.all()) {
-      if (exporter->framework.empty() || !own.starts_with(exporter->framework)) continue;
-      target = exporter;
-      break;
-    }
-  }
+  const Exporter* target = target_of(targets, asked.problem.framework->name);
   if (target == nullptr || first.plan.transforms.empty()) return std::nullopt;
   ResolvedPlan given{asked, first.problem, first.plan, {}, {}, {}, {}};
   const auto exported = export_question(given, {target->name, {}}, version);

@@ -2,6 +2,7 @@
 // From a given plan to the configuration of another program.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -11,6 +12,11 @@
 #include "question/resolve_plan.hpp"
 
 namespace plansearch {
+
+namespace exporters {
+class Targets;
+struct Exporter;
+}  // namespace exporters
 
 /// The text of an export, and what its user must add.
 struct ExportResult {
@@ -44,6 +50,24 @@ struct RefusedPlan {
 [[nodiscard]] std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& given,
                                                                       const ExportOptions& options,
                                                                       const std::string& version);
+
+/// Plans that a target of `export` takes, for searches under --target.
+class TargetFilter {
+ public:
+  /// The target of that name, else the one that hands plans to the framework; where there is none,
+  /// every plan passes.
+  TargetFilter(const std::string& target, const std::string& framework);
+  /// The name of the target; empty: none.
+  [[nodiscard]] std::string name() const;
+  /// `limits`, without values of open degrees that no key of the target says.
+  [[nodiscard]] DegreeLimits within(DegreeLimits limits, const PinnedDegrees& pinned) const;
+  /// Why the target cannot express the plan; empty where it can.
+  [[nodiscard]] std::vector<std::string> reasons(const ResolvedPlan& given) const;
+
+ private:
+  std::shared_ptr<const exporters::Targets> targets_;
+  const exporters::Exporter* target_ = nullptr;
+};
 
 /// The command that hands plan 1 of an answer to the program it was priced as; nothing where no
 /// target is that program or it cannot express the plan.

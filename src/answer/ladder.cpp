@@ -2,18 +2,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "answer/search_answer.hpp"
+#include "base/units.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/search.hpp"
 #include "question/gpu_count.hpp"
+#include "question/training_task.hpp"
 #include "report/plan_cells.hpp"
 
 namespace plansearch {
 namespace {
 
-/// Throughput per GPU, over that of the smallest size that runs, below which a size is not chosen.
+/// Throughput per GPU, over that of the best size, below which a size is not chosen.
 constexpr double kWorthwhileEfficiency = 0.7;
 
 Seconds step_of(const LadderRung& rung) {
@@ -22,12 +27,15 @@ Seconds step_of(const LadderRung& rung) {
 
 void fill_speedups(std::vector<LadderRung>& rungs) {
   const LadderRung* first = nullptr;
+  double most = 0.0;  // work of a GPU
   for (LadderRung& rung : rungs) {
     if (rung.report.plans.empty()) continue;
     if (first == nullptr) first = &rung;
     rung.speedup = step_of(*first) / step_of(rung);
     rung.efficiency = rung.speedup * first->report.question.gpus / rung.report.question.gpus;
+    most = std::max(most, rung.efficiency);
   }
+  for (LadderRung& rung : rungs) rung.efficiency /= std::max(most, 1e-300);
 }
 
 /// A ladder that was cut short knows nothing of the sizes it did not come to.
@@ -42,7 +50,7 @@ void choose(LadderReport& ladder, bool cut_short) {
     ladder.chosen = i;
     ladder.choice = fmt::format(
         "best plans on {} GPUs, the largest size{} that keeps {:.0f} % of the throughput per GPU "
-        "of the smallest that runs (--gpus N for another):",
+        "of the best size (--gpus N for another):",
         rung.report.question.gpus, cut_short ? " of those there was time for" : "",
         kWorthwhileEfficiency * 100.0);
   }
@@ -75,12 +83,101 @@ std::vector<int> ladder_sizes(const Cluster& cluster) {
   return sizes;
 }
 
+namespace {
+
+/// The GPUs that pinned degrees take together, by which every size is divisible.
+std::int64_t pinned_unit(const PinnedDegrees& pinned) {
+  constexpr std::array kCut{Degree::TensorIn, Degree::TensorOut, Degree::TensorDepth,
+                            Degree::Context, Degree::Data};
+  const auto ranks = [&](Degree degree) -> std::int64_t { return pinned.get(degree).value_or(1); };
+  std::int64_t stage = 1;
+  for (const Degree degree : kCut) stage *= ranks(degree);
+  const std::int64_t experts = ranks(Degree::Expert) * ranks(Degree::ExpertTensor);
+  return ranks(Degree::Pipeline) * std::lcm(stage, experts);
+}
+
+/// Every size that the machine can give and the degrees divide, ascending.
+std::vector<int> possible_sizes(const ResolvedQuestion& asked, int above) {
+  const Cluster& cluster = *asked.problem.cluster;
+  const std::int64_t unit = pinned_unit(asked.request.degrees);
+  std::vector<int> sizes;
+  for (std::int64_t size = unit; size <= cluster.accelerators(); size += unit) {
+    if (size > above && !bad_gpu_count(cluster, size)) sizes.push_back(static_cast<int>(size));
+  }
+  return sizes;
+}
+
+}  // namespace
+
+std::vector<int> ladder_sizes(const ResolvedQuestion& asked) {
+  const Cluster& cluster = *asked.problem.cluster;
+  const std::int64_t pinned = pinned_unit(asked.request.degrees);
+  if (!is_tuning(asked.request) && pinned == 1) return ladder_sizes(cluster);
+  const std::int64_t most = is_tuning(asked.request)
+                                ? std::max<std::int64_t>(asked.problem.global_batch, pinned)
+                                : cluster.accelerators();
+  std::vector<int> sizes;
+  const std::vector<int> possible = possible_sizes(asked, 0);
+  for (const int size : possible) {
+    const bool next = sizes.empty() || size >= 2 * static_cast<std::int64_t>(sizes.back());
+    if (next && (size <= most || sizes.empty())) sizes.push_back(size);
+  }
+  return sizes.empty() ? ladder_sizes(cluster) : sizes;
+}
+
+std::optional<LeastSize> least_gpus(const ResolvedQuestion& asked, int above,
+                                    SearchSession& session) {
+  const std::vector<int> sizes = possible_sizes(asked, above);
+  std::optional<LeastSize> least;
+  const auto fits = [&](std::size_t at) {
+    const int gpus = sizes[at];
+    const auto best = session.best(asked, gpus, fmt::format("{} GPUs", gpus));
+    if (!best || best->admitted != MemoryFit::Fits) return false;
+    least = {gpus, *best};
+    return true;
+  };
+  std::size_t low = 0, high = 1;  // sizes before `low` do not fit, the one before `high` is next
+  while (high <= sizes.size() && !fits(high - 1)) {
+    low = high;
+    high = high == sizes.size() ? high + 1 : std::min(2 * high, sizes.size());
+  }
+  if (!least) return std::nullopt;
+  --high;  // fits
+  while (low < high) {
+    const std::size_t middle = low + (high - low) / 2;
+    if (fits(middle)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return least;
+}
+
+namespace {
+
+/// The line that says how few GPUs will do.
+void add_least(const ResolvedQuestion& asked, SearchSession& session, SearchReport& report) {
+  std::vector<std::string> lines;
+  session.ask_aside(lines, "sizes for the least number of GPUs", [&] {
+    const auto least = least_gpus(asked, 0, session);
+    if (!least) return;
+    lines.push_back(fmt::format("least: {} GPU{} train{} this model: {} takes {} per step",
+                                grouped(least->gpus), least->gpus == 1 ? "" : "s",
+                                least->gpus == 1 ? "s" : "", short_plan(least->best.plan),
+                                to_text(least->best.estimate.step.total())));
+  });
+  report.advice.insert(report.advice.end(), lines.begin(), lines.end());
+}
+
+}  // namespace
+
 std::variant<LadderReport, Infeasible> climb_ladder(const ResolvedQuestion& asked,
                                                     SearchSession& session) {
   LadderReport ladder;
   std::optional<Infeasible> refusal;  // pinned degrees need not divide every size
   std::vector<int> sizes = asked_sizes(asked.request, *asked.problem.cluster);
-  if (sizes.empty()) sizes = ladder_sizes(*asked.problem.cluster);
+  if (sizes.empty()) sizes = ladder_sizes(asked);
   for (const int gpus : sizes) {
     if (session.stopped()) break;
     auto found = session.report(asked, gpus, fmt::format("{} GPUs", gpus), SideQuestions::OfPlans);
@@ -95,6 +192,7 @@ std::variant<LadderReport, Infeasible> climb_ladder(const ResolvedQuestion& aske
   choose(ladder, session.stopped());
   if (!session.stopped()) note_ceiling(asked, ladder);
   SearchReport& chosen = ladder.rungs[ladder.chosen].report;
+  if (!session.stopped()) add_least(asked, session, chosen);
   if (chosen.plans.empty() && !session.stopped()) {
     const int gpus = chosen.question.gpus;
     chosen =

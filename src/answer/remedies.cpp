@@ -117,9 +117,16 @@ std::vector<Change> possible_changes(const ResolvedQuestion& asked) {
   return changes;
 }
 
+/// A change of the question, and the best plan that it leads to.
+struct FoundRemedy {
+  std::string how;
+  BestPlan best;
+  [[nodiscard]] bool fits() const { return best.admitted == MemoryFit::Fits; }
+};
+
 /// The best plan after a change; none where operators can no longer be placed as the plan says.
-std::optional<PlanCandidate> best_after(const ResolvedQuestion& asked, const Change& change,
-                                        int gpus, SearchSession& session) {
+std::optional<BestPlan> best_after(const ResolvedQuestion& asked, const Change& change, int gpus,
+                                   SearchSession& session) {
   try {
     return session.best(asked_again(asked, change.request), gpus, change.words);
   } catch (const InputError&) {
@@ -128,35 +135,14 @@ std::optional<PlanCandidate> best_after(const ResolvedQuestion& asked, const Cha
   }
 }
 
-std::string fits(const std::string& how, const PlanCandidate& best) {
-  return fmt::format("{} it fits: {} takes {} per step", how, short_plan(best.plan),
-                     to_text(best.estimate.step.total()));
-}
-
-std::optional<PlanCandidate> best_on(const ResolvedQuestion& asked, int gpus,
-                                     SearchSession& session) {
-  return session.best(asked, gpus, fmt::format("{} GPUs", gpus));
-}
-
-/// The smallest size on which something fits, of the ladder and the size half-way below it.
-std::optional<std::string> more_gpus(const ResolvedQuestion& asked, int gpus,
-                                     const std::string& words, SearchSession& session) {
-  const Cluster& cluster = *asked.problem.cluster;
-  int smaller = gpus;
-  for (const int count : ladder_sizes(cluster)) {
-    if (count <= gpus) continue;
-    const auto best = best_on(asked, count, session);
-    if (!best) {
-      smaller = count;
-      continue;
-    }
-    const int between = (smaller + count) / 2;
-    const bool whole = between > smaller && between % cluster.accelerators_per_node == 0;
-    const auto fewer = whole ? best_on(asked, between, session) : std::nullopt;
-    return fits(fmt::format("on {} GPUs{}", fewer ? between : count, words),
-                fewer ? *fewer : *best);
-  }
-  return std::nullopt;
+/// A plan fits for readers where it does for searches; of others the risk is said.
+std::string text_of(const FoundRemedy& remedy) {
+  const std::string fits = remedy.fits()
+                               ? std::string("it fits")
+                               : fmt::format("it is tight ({:.0f} % to run out of memory)",
+                                             100.0 * remedy.best.memory_risk);
+  return fmt::format("{} {}: {} takes {} per step", remedy.how, fits, short_plan(remedy.best.plan),
+                     to_text(remedy.best.estimate.step.total()));
 }
 
 /// Every degree free again; nothing when none was pinned or limited.
@@ -170,16 +156,21 @@ std::optional<ResolvedQuestion> unpinned(const ResolvedQuestion& asked) {
 
 /// More GPUs, with the degrees asked for or, failing that, with any.
 std::string remedy_by_gpus(const ResolvedQuestion& asked, int gpus, SearchSession& session) {
-  if (auto found = more_gpus(asked, gpus, "", session)) return *std::move(found);
+  const auto at = [](const LeastSize& least, const std::string& words) {
+    return text_of(
+        FoundRemedy{fmt::format("on {} GPUs{}", grouped(least.gpus), words), least.best});
+  };
+  if (const auto least = least_gpus(asked, gpus, session)) return at(*least, "");
   if (const auto free = unpinned(asked)) {
-    if (auto found = more_gpus(*free, gpus, " and with other degrees", session)) {
-      return *std::move(found);
+    if (const auto least = least_gpus(*free, gpus, session)) {
+      return at(*least, " and with other degrees");
     }
   }
   const Cluster& cluster = *asked.problem.cluster;
   if (gpus >= cluster.accelerators()) return {};
-  return fmt::format("more GPUs of {} do not help: tried up to all {}", cluster.name,
-                     cluster.accelerators());
+  return fmt::format("more GPUs of {} do not help with a batch of {}: tried up to all {}",
+                     cluster.name, grouped(asked.problem.global_batch),
+                     grouped(cluster.accelerators()));
 }
 
 }  // namespace
@@ -187,12 +178,13 @@ std::string remedy_by_gpus(const ResolvedQuestion& asked, int gpus, SearchSessio
 std::vector<std::string> find_remedies(const ResolvedQuestion& asked, int gpus,
                                        SearchSession& session) {
   constexpr std::size_t kEnough = 4;
-  std::vector<std::string> remedies;
+  std::vector<std::string> remedies, tight;
   const auto attempt = [&](const Change& change) {
     if (remedies.size() + 1 >= kEnough) return;
-    if (const auto best = best_after(asked, change, gpus, session)) {
-      remedies.push_back(fits(change.words, *best));
-    }
+    const auto best = best_after(asked, change, gpus, session);
+    if (!best) return;
+    const FoundRemedy remedy{change.words, *best};
+    (remedy.fits() ? remedies : tight).push_back(text_of(remedy));
   };
   session.ask_aside(remedies, "changes that may help", [&] {
     bool has_room = false;  // with tensors on the host: the fewest will do
@@ -208,6 +200,9 @@ std::vector<std::string> find_remedies(const ResolvedQuestion& asked, int gpus,
     if (remedies.empty() && free) attempt({"with other degrees", free->request});
     if (std::string more = remedy_by_gpus(asked, gpus, session); !more.empty()) {
       remedies.push_back(std::move(more));
+    }
+    for (std::string& one : tight) {
+      if (remedies.size() < kEnough) remedies.push_back(std::move(one));
     }
   });
   return remedies;

@@ -19,6 +19,7 @@
 #include "plansearch/evaluator.hpp"
 #include "plansearch/setting_table.hpp"
 #include "plansearch/space.hpp"
+#include "question/training_task.hpp"
 #include "report/plan_cells.hpp"
 
 namespace plansearch {
@@ -112,6 +113,12 @@ void decorate(SearchAnswer& answer, SearchSession& session, const std::string& v
   if (!session.stopped() && !asked.decides_plans() && !is_staged(asked.request.space)) {
     session.ask_aside(report.advice, "plans without features of the framework",
                       [&] { report.without = without_features(asked, report, session); });
+  }
+  const ProblemRequest& request = asked.request;
+  if (found && is_tuning(request) && !request.packing && request.task != "dpo") {
+    report.advice.emplace_back(
+        "sequences are taken as full, as packing makes them; --packing says how long documents "
+        "are");
   }
   if (!session.stopped()) {
     const std::vector<std::string> names{asked.problem.model->name, asked.problem.cluster->name};

@@ -38,6 +38,19 @@ struct SearchAnswer {
 /// Powers of two of whole nodes and the full machine; powers of two of accelerators where the
 /// machine is one node.
 [[nodiscard]] std::vector<int> ladder_sizes(const Cluster& cluster);
+/// The same, of the number of GPUs that the pinned degrees of the question take together; of single
+/// accelerators where a trained network is tuned, and no more of them than its batch has use for.
+[[nodiscard]] std::vector<int> ladder_sizes(const ResolvedQuestion& asked);
+
+/// The smallest size on which a plan fits, and that plan.
+struct LeastSize {
+  int gpus = 0;
+  BestPlan best;
+};
+/// Among the sizes that the machine can give and the pinned degrees divide, above `above`. Sizes
+/// are halved: where a larger one that was tried does not fit, a smaller one is taken not to.
+[[nodiscard]] std::optional<LeastSize> least_gpus(const ResolvedQuestion& asked, int above,
+                                                  SearchSession& session);
 
 /// Climbs the ladder, or the sizes asked for. The chosen rung is the largest that keeps most of the
 /// throughput per GPU of the smallest that runs: one who pays per GPU-hour stops there. Infeasible

@@ -2,6 +2,7 @@
 #include "answer/search_session.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -31,14 +32,6 @@ bool is_open(const ProblemRequest& request, Degree degree) {
   return !request.degrees.has(degree) && !request.limits.has(degree);
 }
 
-SearchRequest request_of(const ResolvedQuestion& asked) {
-  SearchRequest made{asked.request.degrees, asked.request.limits};
-  made.placements = asked.placements;
-  made.shared_blocks = asked.shared_blocks;
-  made.square = square_side(asked.request.square);
-  return made;
-}
-
 Format format_by_ending(const std::filesystem::path& path) {
   if (path.extension() == ".csv") return Format::Csv;
   if (path.extension() == ".jsonl") return Format::JsonLines;
@@ -64,6 +57,45 @@ void SearchSession::ask_aside(std::vector<std::string>& findings, std::string_vi
     findings.push_back(fmt::format("there was no time to try all {}", what));
   }
   if (stop_reason() != StopReason::None) stopped_ = true;
+}
+
+const TargetFilter& SearchSession::filter_of(const ResolvedQuestion& asked) {
+  const std::string& framework = asked.problem.framework->name;
+  const std::string key = asked.request.target + " " + framework;
+  const auto found = filters_.find(key);
+  if (found != filters_.end()) return found->second;
+  return filters_.try_emplace(key, asked.request.target, framework).first->second;
+}
+
+SearchRequest SearchSession::request_of(const ResolvedQuestion& asked) {
+  SearchRequest made{asked.request.degrees, asked.request.limits};
+  if (!asked.request.target.empty()) {
+    made.limits = filter_of(asked).within(std::move(made.limits), made.pinned);
+  }
+  made.placements = asked.placements;
+  made.shared_blocks = asked.shared_blocks;
+  made.square = square_side(asked.request.square);
+  return made;
+}
+
+std::optional<Infeasible> SearchSession::keep_expressible(const ResolvedQuestion& asked,
+                                                          const PlanEvaluator& evaluator,
+                                                          SearchResult& result) {
+  if (asked.request.target.empty() || result.ranked.empty()) return std::nullopt;
+  const TargetFilter& filter = filter_of(asked);
+  std::vector<std::string> first;  // reasons
+  const auto refused = [&](const PlanCandidate& candidate) {
+    std::vector<std::string> reasons = filter.reasons(
+        {asked, evaluator.problem(), whole_plan(evaluator, candidate), candidate.plan, {}, {}, {}});
+    if (first.empty()) first = reasons;
+    return !reasons.empty();
+  };
+  const std::size_t found = std::erase_if(result.ranked, refused);
+  if (!result.ranked.empty() || found == 0) return std::nullopt;
+  Infeasible none;
+  none.detail = fmt::format("{} can express none of the best plans: {}", filter.name(),
+                            fmt::join(first, "; "));
+  return none;
 }
 
 std::variant<SearchResult, Infeasible> SearchSession::run(const PlanEvaluator& evaluator,
@@ -107,6 +139,7 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
   if (auto* infeasible = std::get_if<Infeasible>(&found)) return std::move(*infeasible);
   auto& result = std::get<SearchResult>(found);
   if (result.completeness == Completeness::Stopped) stopped_ = true;
+  if (auto none = keep_expressible(asked, evaluator, result)) return *std::move(none);
   if (all_ != nullptr) all_->add(result.counts);
   const bool fewest = layers_open && add_fewest_layers(evaluator, result) > 0;
   SearchReport report = make_report(asked, evaluator, result, options_.top, front_);
@@ -132,8 +165,8 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
   return report;
 }
 
-std::optional<PlanCandidate> SearchSession::best(const ResolvedQuestion& asked, int gpus,
-                                                 const std::string& label, OfVariants which) {
+std::optional<BestPlan> SearchSession::best(const ResolvedQuestion& asked, int gpus,
+                                            const std::string& label, OfVariants which) {
   SearchOptions wanted = options_;
   wanted.top = 1;
   wanted.misses = 0;
@@ -147,11 +180,12 @@ std::optional<PlanCandidate> SearchSession::best(const ResolvedQuestion& asked, 
   check_stop();
   check_work();
   if (result == nullptr || result->ranked.empty()) return std::nullopt;
-  PlanCandidate best = result->ranked.front();
+  BestPlan best{result->ranked.front(), 0.0, result->admitted};
   if (which == OfVariants::Shown) {
     const double sigma = evaluator.problem().framework->constants.paired_sigma;
-    best = grouped_variants(result->ranked, sigma, 1).front().front();
+    static_cast<PlanCandidate&>(best) = grouped_variants(result->ranked, sigma, 1).front().front();
   }
+  best.memory_risk = rate_plan(evaluator, whole_plan(evaluator, best), best.estimate).memory_risk;
   best.estimate = at_factor(best.estimate, evaluator.problem().site.factor);
   return best;
 }

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "answer/export_question.hpp"
 #include "answer/make_report.hpp"
 #include "io/document/file.hpp"
 #include "plansearch/evaluator.hpp"
@@ -23,6 +25,12 @@ namespace plansearch {
 /// The member of a group of plans that are too close to call and differ in chunks and order only:
 /// the fastest, or the one that tables show for all of them.
 enum class OfVariants { Fastest, Shown };
+
+/// The best plan of a search, and whether it is sure enough to fit.
+struct BestPlan : PlanCandidate {
+  double memory_risk = 0.0;              ///< of running out of memory
+  MemoryFit admitted = MemoryFit::Fits;  ///< Tight where nothing fits
+};
 
 /// Questions that a report answers beside its own.
 enum class SideQuestions {
@@ -45,9 +53,9 @@ class SearchSession {
                                                               SideQuestions beside);
   /// The best plan only, at the site asked about, without a report; nothing when none fits or there
   /// is none. Throws Stopped where there is no time to find it.
-  [[nodiscard]] std::optional<PlanCandidate> best(const ResolvedQuestion& asked, int gpus,
-                                                  const std::string& label,
-                                                  OfVariants which = OfVariants::Fastest);
+  [[nodiscard]] std::optional<BestPlan> best(const ResolvedQuestion& asked, int gpus,
+                                             const std::string& label,
+                                             OfVariants which = OfVariants::Fastest);
   /// Reports from here on hold the Pareto front too.
   void show_front() { front_ = FrontShown::Yes; }
   /// How far reports look for plans that the framework does not run.
@@ -65,6 +73,14 @@ class SearchSession {
                  const std::function<void()>& question);
 
  private:
+  /// The request of a search; under --target, of the degrees that the target takes.
+  [[nodiscard]] SearchRequest request_of(const ResolvedQuestion& asked);
+  /// Under --target: leaves ranked plans out that it cannot express; why, where none is left.
+  [[nodiscard]] std::optional<Infeasible> keep_expressible(const ResolvedQuestion& asked,
+                                                           const PlanEvaluator& evaluator,
+                                                           SearchResult& result);
+  const TargetFilter& filter_of(const ResolvedQuestion& asked);
+
   [[nodiscard]] std::variant<SearchResult, Infeasible> run(const PlanEvaluator& evaluator,
                                                            const SearchRequest& request,
                                                            std::string_view space,
@@ -77,6 +93,7 @@ class SearchSession {
   FrontShown front_ = FrontShown::No;
   Beyond beyond_ = Beyond::Nearest;
   PlanFile* all_ = nullptr;
+  std::map<std::string, TargetFilter> filters_{};  ///< by target and framework
 };
 
 /// One flat row per plan, CSV or JSON lines by the ending of the name. Rows come in the order of

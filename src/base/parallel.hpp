@@ -2,6 +2,7 @@
 // Work over threads, and what its tasks borrow one at a time.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <mutex>
@@ -20,6 +21,25 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
 
 /// Cores this process may use; at least 1.
 [[nodiscard]] int available_threads();
+
+/// Thread-safe. Runs a function the first time it is asked to, and again where that threw.
+/// std::call_once has a frame of the C library, which aborts where an exception passes it without
+/// memory to unwind.
+class Once {
+ public:
+  template <typename Function>
+  void run(const Function& function) {
+    if (done_.load(std::memory_order_acquire)) return;
+    const std::scoped_lock lock(mutex_);
+    if (done_.load(std::memory_order_relaxed)) return;
+    function();
+    done_.store(true, std::memory_order_release);
+  }
+
+ private:
+  std::atomic<bool> done_ = false;
+  std::mutex mutex_;
+};
 
 /// Thread-safe. Holds as many things as were ever borrowed at the same time; which one a task gets
 /// must not matter for what it computes.

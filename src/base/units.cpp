@@ -6,8 +6,11 @@
 #include <charconv>
 #include <cmath>
 #include <span>
+#include <utility>
 
+#include "base/counts.hpp"
 #include "base/names.hpp"
+#include "base/parse_as.hpp"
 
 namespace plansearch {
 namespace {
@@ -19,8 +22,10 @@ struct Unit {
 
 constexpr double kKi = 1024.0;
 
-constexpr Unit kTimes[] = {{"s", 1.0},   {"ms", 1e-3},  {"us", 1e-6},  {"\xC2\xB5s", 1e-6},
-                           {"ns", 1e-9}, {"min", 60.0}, {"h", 3600.0}, {"d", 86400.0}};
+constexpr Unit kTimes[] = {{"s", 1.0},          {"ms", 1e-3},       {"us", 1e-6},
+                           {"\xC2\xB5s", 1e-6}, {"ns", 1e-9},       {"min", 60.0},
+                           {"h", 3600.0},       {"d", 86400.0},     {"hours", 3600.0},
+                           {"days", 86400.0},   {"weeks", 604800.0}};
 constexpr Unit kSizes[] = {{"kB", 1e3},
                            {"MB", 1e6},
                            {"GB", 1e9},
@@ -180,6 +185,45 @@ std::string to_text(Bandwidth value) {
 
 std::string to_text(FlopRate value) {
   return with_prefix(value.value(), kShownFlopRates, 1000.0);
+}
+
+std::string without_grouping(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789";
+  constexpr std::size_t kGroup = 3;
+  const std::size_t first = text.find(',');
+  if (first == 0 || first > kGroup || first == std::string_view::npos) return std::string(text);
+  std::string joined(text.substr(0, first));
+  std::size_t at = first;
+  while (at < text.size() && text[at] == ',') {
+    const std::string_view group = text.substr(at + 1, kGroup);
+    const bool digits = group.find_first_not_of(kDigits) == std::string_view::npos;
+    if (group.size() < kGroup || !digits) return std::string(text);
+    joined += group;
+    at += kGroup + 1;
+  }
+  const bool goes_on = at < text.size() && kDigits.find(text[at]) != std::string_view::npos;
+  return goes_on ? std::string(text) : joined + std::string(text.substr(at));
+}
+
+std::optional<std::int64_t> parse_count(std::string_view text) {
+  constexpr std::pair<char, int> kSuffixes[] = {{'k', 10}, {'K', 10}, {'M', 20}};
+  constexpr double kMost = 0x1p63;
+  const std::string plain = without_grouping(text);
+  std::string_view digits = plain;
+  int power = 0;
+  for (const auto& [suffix, bits] : kSuffixes) {
+    if (digits.size() < 2 || digits.back() != suffix) continue;
+    digits.remove_suffix(1);
+    power = bits;
+  }
+  if (power == 0) {
+    if (const auto whole = parse_as<std::int64_t>(digits)) return whole;
+  }
+  const auto number = parse_number(digits);
+  if (!number) return std::nullopt;
+  const double value = std::ldexp(*number, power);
+  if (value != std::floor(value) || std::abs(value) >= kMost) return std::nullopt;
+  return static_cast<std::int64_t>(value);
 }
 
 }  // namespace plansearch

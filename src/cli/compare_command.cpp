@@ -7,6 +7,7 @@
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
+#include "io/document/file.hpp"
 #include "plansearch/error.hpp"
 #include "question/degrees.hpp"
 
@@ -38,6 +39,7 @@ int run_capacity(const Options& options) {
   const CapacityReport report = plan_capacity(options, options.capacity, run.session());
   for (const std::string& note : report.notes) print_note(note, options);
   run.conclude_all(options);
+  if (!options.page.empty()) io::write_file(options.page, capacity_page(report));
   output.write(render_capacity(report, format_of(options), columns_of(options)));
   const std::string missed = unmet(report);
   if (!missed.empty() && !run.stopped()) print_note(missed, options);

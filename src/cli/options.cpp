@@ -244,7 +244,8 @@ CLI::Option* add_time(CLI::App& app, const char* name, std::string& field, const
 
 void add_capacity(CLI::App& app, Options& o) {
   CapacityQuestion& q = o.capacity;
-  add_typed(app, "TIME", "--deadline", q.deadline, "the job may take so long, such as 60d");
+  add_typed(app, "TIME", "--deadline", q.deadline,
+            "the job may take so long, such as 60d (a number by itself: days)");
   add_time(app, "--step-time", q.step_time, "a step may take so long: the fewest GPUs for it");
   add_typed(app, "AMOUNT", "--budget", q.budget,
             "it may cost so much: \"20000 node-hours\", \"2M GPU-hours\", \"5M$\", \"3 GWh\"");
@@ -257,9 +258,12 @@ void add_capacity(CLI::App& app, Options& o) {
   add_typed(app, "TIME", "--checkpoint-interval", q.checkpoint_interval,
             "of training between two checkpoints (default: the one that loses least)");
   add_typed(app, "RATE", "--storage", q.storage,
-            "to shared storage, of every node at once (default: 1 GB/s)");
-  positive_number(add_typed(app, "NUMBER", "--price", q.price,
-                            "$ an hour of an accelerator (default: of the profile)"));
+            "to shared storage, of every node at once (default: 1 GB/s, 2 TB/s of the site)");
+  CLI::Option* price = add_typed(app, "NUMBER[,NUMBER...]", "--price", q.prices,
+                                 "$ an hour of an accelerator, of all machines or of each "
+                                 "(default: of the profile)");
+  positive_number(price->delimiter(',')->allow_extra_args(false));
+  app.add_flag("--sizes", q.all_sizes, "every size, not one or two of each machine");
   positive_number(add_typed(app, "WATT", "--host-power", q.host_power,
                             "watt of a node beside its accelerators: processors, cards, its "
                             "share of switches (default: none)"));
@@ -275,8 +279,9 @@ void add_diagnose(CLI::App& app, Options& o) {
   positive_number(add_typed(app, "NUMBER", "--profile-steps", o.profile_steps,
                             "steps that the profile covers, below 1 of a part of one "
                             "(default: as it says, else 1)"));
-  add_time(app, "--measured", o.measured,
-           "step time of the run, such as 18.9s (default: as the profile says)");
+  add_typed(app, "AMOUNT", "--measured", o.measured,
+            "step time of the run, such as 18.9s, or its pace: \"8500 tokens/s\", \"1060 "
+            "tokens/s/GPU\", \"1.9 s/it\" (default: as the profile says)");
   add_typed(app, "PLAN", "--plan", o.plan, "plan document or result.json#RANK");
 }
 

@@ -133,7 +133,10 @@ Output::Output(const Options& options)
       caller_(options.caller),
       emphasis_(options.format == "table" && options.out.empty() &&
                 wants_colour(options, STDOUT_FILENO)) {
-  if (!file_.empty()) check_writable(file_);
+  // Before anything is searched or measured.
+  for (const std::string& file : {file_, options.page, options.trace}) {
+    if (!file.empty()) check_writable(file);
+  }
 }
 
 void Output::write(std::string_view text) const {

@@ -85,6 +85,8 @@ std::string commands_with(const CLI::App& app, const std::string& option) {
   }
   std::string hint = did_you_mean(name, known_words(app));
   const bool option = name.starts_with('-');
+  if (hint.empty() && !option)
+    hint = "HARDWARE MODEL by themselves are --hw HARDWARE --model MODEL";
   throw InputError({}, fmt::format("unknown {} '{}'", option ? "option" : "argument", name),
                    hint.empty() ? kSeeHelp : hint);
 }
@@ -153,7 +155,7 @@ void refuse_elsewhere(const CLI::App& app, const Options& options) {
   }
   const std::string_view command = options.row->name;
   if (command == "search") return;
-  refuse("--report");
+  if (command != "capacity") refuse("--report");
   // The count of the option that stands before every command; some commands have their own.
   for (const char* flag : {"--trace", "--plot", "--plan", "--constraints"}) {
     if (app.get_option(flag)->count() > 0) refuse(flag);
@@ -231,12 +233,43 @@ void refuse_one_dash(int argc, char** argv) {
   }
 }
 
+/// Words as the arguments of a program.
+class Arguments {
+ public:
+  explicit Arguments(std::vector<std::string> words) : words_(std::move(words)) {
+    words_.insert(words_.begin(), "plansearch");
+    for (std::string& word : words_) pointers_.push_back(word.data());
+  }
+  [[nodiscard]] int count() const { return static_cast<int>(pointers_.size()); }
+  [[nodiscard]] char** words() { return pointers_.data(); }
+
+ private:
+  std::vector<std::string> words_;
+  std::vector<char*> pointers_;
+};
+
+/// "h100 llama3-8b" as --hw and --model, "help search" as "search --help".
+std::vector<std::string> spelled_out(std::vector<std::string> words, const CLI::App& app) {
+  if (words.front() == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+    return words;
+  }
+  std::vector<std::string> commands;
+  for (const CLI::App* sub : app.get_subcommands({})) commands.push_back(sub->get_name());
+  const auto is_name = [](const std::string& word) { return !word.starts_with('-'); };
+  const bool names = words.size() > 1 && is_name(words[0]) && is_name(words[1]);
+  if (!names || contains(commands, words[0]) || !did_you_mean(words[0], commands).empty()) {
+    return words;
+  }
+  words.insert(words.begin() + 1, "--model");
+  words.insert(words.begin(), "--hw");
+  return words;
+}
+
 std::variant<Options, Help> parse(std::vector<std::string> words) {
-  words.insert(words.begin(), "plansearch");
-  std::vector<char*> arguments;
-  arguments.reserve(words.size());
-  for (std::string& word : words) arguments.push_back(word.data());
-  return parse_command_line(static_cast<int>(arguments.size()), arguments.data());
+  Arguments arguments(std::move(words));
+  return parse_command_line(arguments.count(), arguments.words());
 }
 
 }  // namespace
@@ -248,11 +281,14 @@ std::variant<Options, Help> parse_command_line(int argc, char** argv) {
   CLI::App app(kAbout, "plansearch");
   build_command_line(app, options);
   try {
-    app.parse(argc, argv);
+    Arguments arguments(spelled_out({argv + 1, argv + argc}, app));
+    app.parse(arguments.count(), arguments.words());
     refuse_repeated(app);
     refuse_two_spellings(app);
     refuse_elsewhere(app, options);
     refuse_shared_files(app);
+    const bool one_machine = options.hardware.find(',') == std::string::npos;
+    if (one_machine) static_cast<ProblemRequest&>(options) = with_own_size(options);
   } catch (const CLI::CallForHelp&) {
     return Help{app.help()};  // of the command, when one was named
   } catch (const CLI::CallForVersion&) {

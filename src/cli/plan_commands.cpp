@@ -122,10 +122,10 @@ int run_diagnose(const Options& options) {
   const Output output(options);
   const PlanRequest asked = complete_from_plan(options, options.plan);
   Measurement measured;
-  if (!options.measured.empty()) measured.step = parse_quantity<Seconds>(options.measured).value();
+  if (!options.measured.empty()) read_pace(options.measured, measured);
   measured.profile = options.profile;
   measured.profiled = options.profile_steps;
-  if (!measured.step && measured.profile.empty()) {
+  if (options.measured.empty() && measured.profile.empty()) {
     throw InputError({}, "--measured or --profile is needed",
                      "--measured TIME: step time of the run, such as 18.9s; --profile FILE: what a "
                      "profiler saw of it");

@@ -60,6 +60,8 @@ std::vector<std::string> left_to_script(const Exporter& exporter, const ExportRe
   for (const Accepts& accepts : exporter.accepts) {
     if (accepts.by != By::Script || !matters(accepts.setting, request)) continue;
     if (said.test(static_cast<std::size_t>(accepts.setting))) continue;
+    const bool chosen = accepts.setting >= Setting::FirstChosen;
+    if (chosen && value_of(accepts.setting, request) == neutral_value(accepts.setting)) continue;
     words.push_back(text_of(accepts.setting, request));
   }
   return words;

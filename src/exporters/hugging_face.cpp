@@ -163,6 +163,9 @@ namespace {
 
 using C = plansearch::Setting;
 
+/// The word of --kernels for logits that are made and used in pieces.
+constexpr const char* kFusedLoss = "fused-linear-loss";
+
 /// LLaMA-Factory's finetuning_args.py: RLHFArguments.
 void read_stage(R r, V v) {
   const std::string word = text_in(v);
@@ -228,6 +231,13 @@ Facts trainer_formats() {
       {"muon", {}, {}, [](R r, V v) { if (is_on(v)) r.asked.optimizer = "muon"; }},
       {"training_stage", {chosen(C::Task)},
        [](H h) { return Value(h.chosen.task == "pretrain" || h.chosen.task == "dpo" ? *h.chosen.task : "sft"); }, read_stage},
+      {"learns_preferences", {chosen(C::Task)}, [](H h) { return where(h.chosen.task == "dpo", true); },
+       [](R r, V v) { if (is_on(v)) r.asked.task = "dpo"; }},
+      {"fused_linear_loss", {chosen(C::Kernels)},
+       [](H h) { return where(h.chosen.kernels.value_or("").find(kFusedLoss) != std::string::npos, true); },
+       [](R r, V v) { if (is_on(v)) r.asked.kernels = kFusedLoss; }},
+      {"kernels_beside_loss", {},
+       [](H h) { return Value(h.chosen.kernels && *h.chosen.kernels != kFusedLoss); }},
       {"output_folder", {S::Checkpoints},
        [](H h) { return Value(h.job.checkpoints.empty() ? fmt::format("./plan-{}", h.identity) : h.job.checkpoints); }},
   };
@@ -273,6 +283,7 @@ Facts trainer_conditions() {
       {"packed_by_rings", {},
        [](H h) { return Value(h.chosen.packing && h.degrees.context > 1 && h.degrees.context_kind == ContextKind::Ring); }},
       {"unfused_context", {}, [](H h) { return Value(h.degrees.context > 1 && h.attention == "unfused"); }},
+      {"packed_pairs", {}, [](H h) { return Value(h.chosen.packing && h.chosen.task == "dpo"); }},
       {"packed_unsupervised", {},
        [](H h) { return Value(h.chosen.packing && (h.chosen.task == "pretrain" || h.chosen.task == "dpo")); }},
       {"packed_several", {}, [](H h) { return Value(h.chosen.packing && h.degrees.micro_batch > 1); }},

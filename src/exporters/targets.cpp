@@ -44,6 +44,14 @@ void take_what_keys_say(Exporter& exporter) {
   }
 }
 
+/// Data and script decide between the text as it comes and examples of a task: the step is the
+/// same. Adapters are settings of their own.
+void leave_task_to_script(Exporter& exporter) {
+  const Setting task = setting_of(plansearch::Setting::Task);
+  if (find_accepts(exporter, task) != nullptr || exporter.traces) return;
+  exporter.accepts.push_back({task, {"pretrain", "sft"}, By::Script});
+}
+
 struct Row {
   std::string_view name;
   bool reads;                    ///< whether its files are read
@@ -111,6 +119,7 @@ const Exporter* Targets::find(std::string_view name) const {
                       : read_target(folder_ / (std::string(name) + ".yaml"));
   made.name = name;
   take_what_keys_say(made);
+  leave_task_to_script(made);
   return &made_.emplace(name, std::move(made)).first->second;
 }
 

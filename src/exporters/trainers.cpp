@@ -84,6 +84,7 @@ void start_trainer(Reading& r) {
 void settle_axolotl(Reading& r) {
   PlanDegrees& d = r.degrees;
   refuse_deepspeed(r);
+  if (r.asked.task == "dpo") d.micro_batch *= 2;
   const auto begins = [](const auto& pair) { return pair.first.starts_with("fsdp_config."); };
   settle_sharding(r, r.knows("fsdp_words") || std::ranges::any_of(r.said, begins),
                   r.fact("fsdp_words").dump() + r.fact("fsdp_strategy").dump());

@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "evaluate/answer/site_population.hpp"
 #include "plansearch/error.hpp"
+#include "question/training_task.hpp"
 
 namespace plansearch {
 namespace {
@@ -98,7 +99,7 @@ Chosen<std::string> framework_name(const ProblemRequest& request) {
   const std::string& given = request.target.empty() ? request.framework : request.target;
   Chosen<std::string> name;
   if (!given.empty()) name.or_else(given, request.origin("framework"));
-  name.or_else("megatron", "default");
+  name.or_else(is_tuning(request) ? std::string(kTuningFramework) : "megatron", "default");
   return name;
 }
 

@@ -4,13 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <cmath>
+#include <filesystem>
 #include <initializer_list>
 #include <limits>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "base/checked.hpp"
+#include "base/counts.hpp"
 #include "base/names.hpp"
 #include "base/units.hpp"
 
@@ -26,16 +29,12 @@ constexpr std::size_t kMost = 64;
 
 /// A number that an int holds; the commands judge it themselves, with the question at hand.
 std::variant<std::int64_t, std::string> read_number(std::string_view text) {
-  std::int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc::invalid_argument || stop != end) {
-    return fmt::format("'{}' is not a whole number", text);
-  }
-  const bool fits = error == std::errc() && value >= std::numeric_limits<int>::min() &&
-                    value <= std::numeric_limits<int>::max();
-  if (!fits) return fmt::format("{} is far too large", text);
-  return value;
+  constexpr double kLargest = std::numeric_limits<int>::max();
+  const auto value = parse_count(text);
+  const auto number = value ? static_cast<double>(*value) : parse_number(text).value_or(0.0);
+  if (std::abs(number) > kLargest) return fmt::format("{} is far too large", text);
+  if (!value) return fmt::format("'{}' is not a whole number", text);
+  return *value;
 }
 
 std::vector<std::int64_t> powers_of_two(std::int64_t low, std::int64_t high) {
@@ -47,6 +46,30 @@ std::vector<std::int64_t> powers_of_two(std::int64_t low, std::int64_t high) {
 }
 
 enum class CountedIn { Gpus, Nodes };
+
+struct SizedMachine {
+  std::string name;
+  int gpus = 0;  ///< 0: the name has no size
+};
+
+/// "8xH100", "h100:8"; a file may have a colon in its name.
+SizedMachine sized_machine(const std::string& text) {
+  constexpr std::int64_t kMostInAName = 100'000'000;
+  const std::size_t times = text.find_first_of("xX");
+  const std::size_t colon = text.rfind(':');
+  const auto number = [](const std::string& digits) {
+    const auto count = parse_count(digits).value_or(0);
+    return count > 0 && count <= kMostInAName ? static_cast<int>(count) : 0;
+  };
+  std::error_code error;
+  if (std::filesystem::exists(text, error)) return {text};
+  if (colon != std::string::npos) {
+    if (const int gpus = number(text.substr(colon + 1))) return {text.substr(0, colon), gpus};
+  }
+  const bool before = times != std::string::npos && times > 0 && times + 1 < text.size();
+  const int gpus = before ? number(text.substr(0, times)) : 0;
+  return gpus > 0 ? SizedMachine{text.substr(times + 1), gpus} : SizedMachine{text};
+}
 
 int checked_count(std::int64_t count, CountedIn unit, const Cluster& cluster) {
   const bool by_node = unit == CountedIn::Nodes;
@@ -108,6 +131,22 @@ std::optional<int> asked_gpus(const ProblemRequest& request, const Cluster& clus
   return std::nullopt;
 }
 
+ProblemRequest with_own_size(ProblemRequest request) {
+  const SizedMachine machine = sized_machine(request.hardware);
+  if (machine.gpus == 0) return request;
+  const bool sized = request.nodes || !request.gpu_list.empty() || !request.node_list.empty();
+  if (sized || request.gpus.value_or(machine.gpus) != machine.gpus) {
+    throw InputError({},
+                     fmt::format("{} beside --hw {}: every machine has a size of its own",
+                                 request.nodes || !request.node_list.empty() ? "--nodes" : "--gpus",
+                                 request.hardware),
+                     "leave one of the two out");
+  }
+  request.hardware = machine.name;
+  request.gpus = machine.gpus;
+  return request;
+}
+
 std::vector<int> asked_sizes(const ProblemRequest& request, const Cluster& cluster) {
   std::vector<int> sizes;
   for (const int nodes : request.node_list) {
@@ -143,12 +182,13 @@ std::variant<std::vector<std::int64_t>, std::string> read_numbers(std::string_vi
 
 std::variant<double, std::string> read_large_count(std::string_view text) {
   constexpr double kLargest = 1e18;
-  std::string_view digits = text;
+  const std::string plain = without_grouping(text);
+  std::string_view digits = plain;
   double factor = 1.0;
   constexpr std::pair<char, double> kSuffixes[] = {{'k', 1e3}, {'K', 1e3}, {'M', 1e6},
                                                    {'B', 1e9}, {'G', 1e9}, {'T', 1e12}};
   for (const auto& [suffix, value] : kSuffixes) {
-    if (text.empty() || text.back() != suffix) continue;
+    if (!plain.ends_with(suffix)) continue;
     digits.remove_suffix(1);
     factor = value;
   }

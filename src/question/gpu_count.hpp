@@ -35,6 +35,10 @@ void check_devices(const ResolvedQuestion& asked, int devices, const SourceLocat
 /// The sizes of a list of --gpus or --nodes; empty when there is none.
 [[nodiscard]] std::vector<int> asked_sizes(const ProblemRequest& request, const Cluster& cluster);
 
+/// The same question about "8xH100" or "h100:8" as one about so many GPUs of h100; other names stay.
+/// InputError where the question says another number.
+[[nodiscard]] ProblemRequest with_own_size(ProblemRequest request);
+
 /// Ascending, each once; a range is the powers of two in it. Otherwise what is wrong with the text.
 [[nodiscard]] std::variant<std::vector<std::int64_t>, std::string> read_numbers(
     std::string_view text);

@@ -258,6 +258,9 @@ class QuestionResolver {
       }
       seq_len.or_else(tokens, "model");
     } else {
+      if (is_tuning(request_)) {
+        seq_len.or_else(std::min(model_.training.seq_len, kTuningLength), "default");
+      }
       seq_len.or_else(model_.training.seq_len, training_origin());
       network_options.seq_len = seq_len.value();
     }
@@ -322,6 +325,11 @@ class QuestionResolver {
   void settle_batch() {
     Chosen<std::int64_t> batch;
     batch.or_else(request_.batch, request_.origin("batch"));
+    if (is_tuning(request_)) {
+      const std::int64_t pair = request_.task == "dpo" ? 2 : 1;
+      batch.or_else(std::max<std::int64_t>(kTuningBatch, pair * settled_.gpus.value_or(1)),
+                    "default");
+    }
     if (model_.training.global_batch > 0)
       batch.or_else(model_.training.global_batch, training_origin());
     const std::int64_t sequences =
@@ -452,7 +460,8 @@ ProblemFiles read_problem_files(const ProblemRequest& request, const ShippedData
   }
   files.model = std::make_shared<const ShippedModel>(std::move(model));
   const std::string& chip = files.cluster->accelerator.name;
-  files.framework = std::make_shared<const Framework>(asked_framework(request, data, chip));
+  files.framework = std::make_shared<const Framework>(
+      asked_framework(request, data, chip, files.model->description.stack));
   files.sites = std::make_shared<const SiteTable>(data.sites());
   return files;
 }

@@ -143,6 +143,10 @@ Documents documents_of(const std::string& text) {
 
 }  // namespace
 
+bool is_tuning(const ProblemRequest& request) {
+  return request.task && *request.task != "pretrain";
+}
+
 ProblemRequest with_plain_optimizer(ProblemRequest asked) {
   const auto named = std::ranges::find_if(
       kNamed, [&](const NamedOptimizer& one) { return asked.optimizer == one.word; });

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "plansearch/framework.hpp"
 #include "plansearch/model_description.hpp"
@@ -12,6 +13,15 @@
 #include "plansearch/transformer_builder.hpp"
 
 namespace plansearch {
+
+/// Whether a network that is trained already goes on from there: its tasks have defaults of their
+/// own, which are those of trainers.
+[[nodiscard]] bool is_tuning(const ProblemRequest& request);
+inline constexpr std::string_view kTuningFramework = "hf-trainer";
+inline constexpr std::int64_t kTuningLength =
+    4096;  ///< longer networks are tuned on so many tokens
+inline constexpr std::int64_t kTuningBatch =
+    32;  ///< sequences; as many as GPUs where those are more
 
 /// Default rank of the adapters of `--task lora`.
 inline constexpr std::int64_t kUsualAdapterRank = 16;

@@ -13,13 +13,18 @@ ChipSoftwareTable chip_software(const ShippedData& data) {
 }
 
 Framework asked_framework(const ProblemRequest& request, const ShippedData& data,
-                          std::string_view accelerator) {
+                          std::string_view accelerator, StackKind stack) {
   const ChipSoftwareTable chips = chip_software(data);
   const ChipSoftware* chip = software_of(chips, accelerator);
   const Chosen<std::string> named = framework_name(request);
-  const bool own = named.origin() == "default" && chip != nullptr && chip->framework;
-  return usual_framework(own ? *chip->framework : named.value(), chip,
-                         [&](std::string_view name) { return data.framework(name); });
+  const auto find = [&](std::string_view name) { return data.framework(name); };
+  const bool open = named.origin() == "default";
+  if (open && chip != nullptr && chip->framework) {
+    return usual_framework(*chip->framework, chip, find);
+  }
+  // Programs for decoders of text have no layers of other networks.
+  const bool text = stack != StackKind::Vision && stack != StackKind::Graph;
+  return usual_framework(open && !text ? "fsdp2" : named.value(), chip, find);
 }
 
 Framework widened(Framework own, const Framework& widest) {

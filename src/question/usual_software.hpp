@@ -8,6 +8,7 @@
 
 #include "plansearch/chip_software.hpp"
 #include "plansearch/framework.hpp"
+#include "plansearch/model_description.hpp"
 #include "plansearch/problem_request.hpp"
 #include "plansearch/shipped_data.hpp"
 #include "question/chosen.hpp"
@@ -16,9 +17,10 @@ namespace plansearch {
 
 [[nodiscard]] ChipSoftwareTable chip_software(const ShippedData& data);
 
-/// The framework of a question: as it is named, else the chip's own, else the default.
+/// The framework of a question: as it is named, else the chip's own, else the one that networks of
+/// images and graphs are trained with, else the default.
 [[nodiscard]] Framework asked_framework(const ProblemRequest& request, const ShippedData& data,
-                                        std::string_view accelerator);
+                                        std::string_view accelerator, StackKind stack);
 
 /// Ends the name of a framework as if it ran every plan that the framework `any` runs.
 inline constexpr char kWiderSuffix = '+';

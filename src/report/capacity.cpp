@@ -10,8 +10,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/ranges.hpp"
 #include "base/units.hpp"
 #include "report/columns.hpp"
+#include "report/page/page.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_fields.hpp"
 #include "report/text_table.hpp"
@@ -221,40 +223,125 @@ std::string goodput_line(SizeRow row) {
       goodput.spare_nodes == 1 ? "" : "s");
 }
 
-/// The last row with a plan of every machine, in the order of the rows.
-std::vector<const CapacityRow*> largest_of_machines(const CapacityReport& report) {
-  std::vector<const CapacityRow*> largest;
-  for (auto row = report.rows.begin(); row != report.rows.end(); ++row) {
-    const bool last = std::none_of(row + 1, report.rows.end(), [&](SizeRow later) {
-      return later.runs() && later.plan.question.hardware == row->plan.question.hardware;
-    });
-    if (row->runs() && last) largest.push_back(&*row);
-  }
-  return largest;
+std::optional<double> job_cost(SizeRow row) {
+  return row.price_usd ? row.price_usd : std::optional(row.gpu_hours);
 }
 
-std::string goodput_lines(const CapacityReport& report) {
-  std::string text;
-  for (const CapacityRow* row : largest_of_machines(report)) text += goodput_line(*row);
-  return text;
+/// The rows of one machine that its limits choose: the smallest within them and the cheapest; where
+/// none is within them, the one that comes nearest. Without limits the largest that uses its GPUs
+/// well, and the fastest.
+class ChosenRows {
+ public:
+  explicit ChosenRows(const CapacityReport& report) : report_(report) {}
+
+  void take(SizeRow row) {
+    if (!row.runs()) return;
+    const bool within = row.beyond.empty();
+    const auto better = [&](const CapacityRow*& held, auto measure) {
+      if (held == nullptr || measure(row) < measure(*held)) held = &row;
+    };
+    const auto tokens = [](SizeRow r) { return -r.affordable_tokens.value_or(0.0); };
+    const auto step = [](SizeRow r) { return r.plan.plan->estimate.step.total(); };
+    if (report_.solved || !within) {
+      if (row.affordable_tokens) better(nearest_, tokens);
+      if (!row.affordable_tokens) better(fastest_, step);
+    } else if (has_limits()) {
+      better(smallest_, [](SizeRow r) { return r.plan.question.gpus; });
+      better(cheapest_, [](SizeRow r) { return job_cost(r); });
+    } else {
+      if (row.efficiency >= kKneeEfficiency) smallest_ = &row;
+      better(fastest_, [](SizeRow r) { return r.wall; });
+    }
+  }
+  [[nodiscard]] bool has(SizeRow row) const {
+    const bool within = smallest_ != nullptr || cheapest_ != nullptr;
+    const bool other = within && has_limits() && !report_.solved;
+    return &row == smallest_ || &row == cheapest_ ||
+           (!other && (&row == nearest_ || (nearest_ == nullptr && &row == fastest_)));
+  }
+
+ private:
+  [[nodiscard]] bool has_limits() const {
+    const CapacityLimits& l = report_.limits;
+    return l.deadline || l.step_time || l.gpu_hours || l.node_hours || l.energy_joule ||
+           l.price_usd;
+  }
+
+  const CapacityReport& report_;
+  const CapacityRow* smallest_ = nullptr;
+  const CapacityRow* cheapest_ = nullptr;
+  const CapacityRow* nearest_ = nullptr;
+  const CapacityRow* fastest_ = nullptr;
+};
+
+std::vector<CapacityRow> shown_rows(const CapacityReport& report) {
+  if (report.all_sizes) return report.rows;
+  std::map<std::string, ChosenRows> chosen;
+  for (const CapacityRow& row : report.rows) {
+    chosen.try_emplace(row.plan.question.hardware, report).first->second.take(row);
+  }
+  std::vector<CapacityRow> shown;
+  for (const CapacityRow& row : report.rows) {
+    if (!row.runs() || chosen.at(row.plan.question.hardware).has(row)) shown.push_back(row);
+  }
+  return shown;
+}
+
+/// The row that a reader in a hurry asks for: the cheapest within the limits, else the nearest.
+const CapacityRow* leading_row(const CapacityReport& report) {
+  if (report.solved) return most_affordable(report);
+  if (const CapacityRow* best = report.least(job_cost)) return best;
+  if (const CapacityRow* nearest = most_affordable(report)) return nearest;
+  const auto runs = std::ranges::find_if(report.rows, &CapacityRow::runs);
+  return runs == report.rows.end() ? nullptr : &*runs;
+}
+
+std::string limits_text(const CapacityLimits& limits) {
+  std::vector<std::string> words;
+  if (limits.deadline) words.push_back(duration_text(*limits.deadline));
+  if (limits.step_time) words.push_back(to_text(*limits.step_time) + " a step");
+  if (limits.gpu_hours) words.push_back(count_text(*limits.gpu_hours) + " GPU-hours");
+  if (limits.node_hours) words.push_back(count_text(*limits.node_hours) + " node-hours");
+  if (limits.energy_joule) {
+    words.push_back(fmt::format("{:.3g} MWh", *limits.energy_joule / 3.6e9));
+  }
+  if (limits.price_usd) words.push_back(fmt::format("$ {}", count_text(*limits.price_usd)));
+  return fmt::format("{}", fmt::join(words, " and "));
+}
+
+/// "llama3-70b on 2 T tokens: 1,024 x dgx-h100 for 21.1 days, 519 k GPU-hours, within 30 days"
+std::string sentence(const CapacityReport& report) {
+  const CapacityRow* row = leading_row(report);
+  if (row == nullptr) return "no plan fits on any of these machines";
+  const QuestionReport& q = row->plan.question;
+  std::string text =
+      fmt::format("{} on {} tokens: {} for {} ({} - {}), {} GPU-hours{}", q.model,
+                  count_text(*q.tokens), size_text(*row), duration_text(row->wall),
+                  duration_text(row->p10), duration_text(row->p90), count_text(row->gpu_hours),
+                  row->price_usd ? fmt::format(", $ {}", count_text(*row->price_usd)) : "");
+  const std::string limits = limits_text(report.limits);
+  if (limits.empty()) return text + "; fewest of all sizes";
+  return text + (row->beyond.empty() ? ", within " : ", not within ") + limits;
 }
 
 /// Power and price of an accelerator of every machine: "a GPU of aws-p5: 700 W, $ 12.29 an hour".
-std::string rate_lines(const CapacityReport& report) {
-  std::string text;
-  for (const CapacityRow* row : largest_of_machines(report)) {
-    const QuestionReport& q = row->plan.question;
+std::string rate_line(const CapacityReport& report, const std::vector<CapacityRow>& rows) {
+  std::vector<std::string> machines, texts;
+  for (const CapacityRow& row : rows) {
+    const QuestionReport& q = row.plan.question;
+    if (!row.runs() || contains(machines, q.hardware)) continue;
+    machines.push_back(q.hardware);
     std::vector<std::string> rates;
     if (q.gpu_power_watt) rates.push_back(fmt::format("{} W", *q.gpu_power_watt));
-    if (q.gpu_price_usd_per_hour) {
-      rates.push_back(fmt::format("$ {} an hour", *q.gpu_price_usd_per_hour));
-    }
-    if (rates.empty()) continue;
-    text += fmt::format(
-        "a GPU of {}: {} ({})\n", q.hardware, fmt::join(rates, ", "),
-        report.own_price && q.gpu_price_usd_per_hour ? "price as given" : "its profile");
+    rates.push_back(q.gpu_price_usd_per_hour
+                        ? fmt::format("$ {} an hour", *q.gpu_price_usd_per_hour)
+                        : "no price (--price)");
+    texts.push_back(fmt::format("{} {}", q.hardware, fmt::join(rates, ", ")));
   }
-  return text;
+  return texts.empty() ? std::string()
+                       : fmt::format("a GPU ({}): {}\n",
+                                     report.own_price ? "prices as given" : "of the profiles",
+                                     fmt::join(texts, "; "));
 }
 
 std::string energy_line(const CapacityReport& report) {
@@ -271,20 +358,25 @@ std::string energy_line(const CapacityReport& report) {
   return text + "\n";
 }
 
-std::string table_text(const CapacityReport& report, int columns) {
+std::string question_text(const CapacityReport& report) {
   const QuestionReport& q = report.rows.front().plan.question;
-  std::string text =
-      fmt::format("{} on {} tokens, batch {} x {}, {}, {}\n\n", q.model, count_text(*q.tokens),
-                  q.global_batch, q.seq_len, q.precision, framework_text(q));
-  const TextTable table = table_of(columns_of_rows(), report.rows);
-  text += table.text(columns);
-  text += fmt::format("time: with failures, checkpoints and restarts{}\n",
-                      table.shows("p10 - p90", columns) ? "; p10 - p90: 80 % of outcomes" : "");
-  if (table.shows("trains on", columns)) text += "trains on: tokens within the limits\n";
+  return fmt::format("{}, batch {} x {}, {}, {}", q.model, q.global_batch, q.seq_len, q.precision,
+                     framework_text(q));
+}
+
+std::string table_text(const CapacityReport& report, int columns) {
+  const std::vector<CapacityRow> rows = shown_rows(report);
+  const TextTable table = table_of(columns_of_rows(), rows);
+  std::string text = sentence(report) + "\n\n" + question_text(report) + "\n" + table.text(columns);
+  text +=
+      fmt::format("time: with failures, checkpoints and restarts{}{}{}\n",
+                  table.shows("p10 - p90", columns) ? "; p10 - p90: 80 % of outcomes" : "",
+                  table.shows("trains on", columns) ? "; trains on: tokens within the limits" : "",
+                  rows.size() < report.rows.size() ? "; --sizes shows every size" : "");
   if (table.shows("energy", columns)) text += energy_line(report);
-  if (table.shows("energy", columns) || table.shows("price", columns)) text += rate_lines(report);
-  text += "\n" + choice_lines(report) + knee_line(report) + affordable_line(report) +
-          goodput_lines(report);
+  text += rate_line(report, rows) + "\n" + choice_lines(report) + knee_line(report) +
+          affordable_line(report);
+  if (const CapacityRow* row = leading_row(report)) text += goodput_line(*row);
   return wrapped(text + "\n" + evidence_text(report.evidence) + "\n", columns);
 }
 
@@ -334,6 +426,37 @@ const CapacityRow* CapacityReport::least(
     if (best == nullptr || *measure(row) < *measure(*best)) best = &row;
   }
   return best;
+}
+
+std::string capacity_page(const CapacityReport& report) {
+  page::TablesPage made;
+  made.title = sentence(report);
+  made.line = question_text(report);
+  if (const CapacityRow* row = leading_row(report)) {
+    made.facts.emplace_back(
+        duration_text(row->wall),
+        fmt::format("{} - {}", duration_text(row->p10), duration_text(row->p90)));
+    if (row->price_usd)
+      made.facts.emplace_back(fmt::format("$ {}", count_text(*row->price_usd)), "");
+    made.facts.emplace_back(size_text(*row), short_plan(row->plan.plan->plan));
+    made.facts.emplace_back(count_text(row->gpu_hours), "GPU-hours");
+    made.facts.emplace_back(risk_text(*row->plan.plan), "risk of running out of memory");
+    made.facts.emplace_back(share_text(row->plan.goodput->share),
+                            "of the time it trains (goodput)");
+    made.lines.push_back(goodput_line(*row));
+  }
+  const auto add = [&](const std::string& title, const std::vector<CapacityRow>& rows) {
+    made.tables.push_back({title, table_of(columns_of_rows(), rows)});
+  };
+  const std::vector<CapacityRow> rows = shown_rows(report);
+  add("Machines", rows);
+  if (rows.size() < report.rows.size()) add("Every size", report.rows);
+  for (std::string text : {choice_lines(report), knee_line(report), affordable_line(report),
+                           energy_line(report), rate_line(report, rows)}) {
+    if (!text.empty()) made.lines.push_back(std::move(text));
+  }
+  made.evidence = report.evidence;
+  return page::tables_page(made);
 }
 
 std::string render_capacity(const CapacityReport& report, Format format, int columns) {

@@ -44,6 +44,8 @@ struct CapacityReport {
   double host_power = 0.0;             ///< watt of a node beside its accelerators
   double pue = 1.0;                    ///< power usage effectiveness
   bool own_price = false;              ///< prices were given, not those of profiles
+  bool all_sizes = false;              ///< tables show every row
+  bool solved = false;                 ///< rows train on as many tokens as the limits allow
   double tokens_per_parameter = 20.0;  ///< of a model that fits the compute
   std::vector<std::string> evidence, notes;
 
@@ -55,6 +57,9 @@ struct CapacityReport {
 
 /// "65.7 days"
 [[nodiscard]] std::string duration_text(Seconds time);
+
+/// The same as a page for a browser.
+[[nodiscard]] std::string capacity_page(const CapacityReport& report);
 
 [[nodiscard]] std::string render_capacity(const CapacityReport& report, Format format,
                                           int columns = 0);

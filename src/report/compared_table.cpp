@@ -29,6 +29,14 @@ Column<ComparedRow> column(TextColumn title, std::function<Cell(Entry)> cell) {
   return {.key = {}, .title = std::move(title), .cell = std::move(cell)};
 }
 
+/// A setting that the user chose; empty where it was left open.
+Column<ComparedRow> setting_column(const char* title, std::string_view key) {
+  return column({title, Align::Left}, [key](Entry r) {
+    const auto found = std::ranges::find(r.question.settings, key, &SettingReport::key);
+    return found == r.question.settings.end() ? std::string() : found->value;
+  });
+}
+
 /// Traits in which questions may differ.
 const Columns<ComparedRow>& traits() {
   static const Columns<ComparedRow> kTraits{
@@ -37,6 +45,9 @@ const Columns<ComparedRow>& traits() {
       column({"model", Align::Left}, [](Entry r) { return r.question.model; }),
       column({"framework", Align::Left}, [](Entry r) { return framework_text(r.question); }),
       column({"precision", Align::Left}, [](Entry r) { return r.question.precision; }),
+      setting_column("task", "task"),
+      setting_column("other weights", "base_precision"),
+      setting_column("main gradients", "main_grads"),
       column({"sequence"}, [](Entry r) { return fmt::format("{}", r.question.seq_len); }),
       column({"batch"}, [](Entry r) { return fmt::format("{}", r.question.global_batch); }),
       column({"GPUs"}, [](Entry r) { return grouped(r.question.gpus); }),

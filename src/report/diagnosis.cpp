@@ -162,12 +162,24 @@ std::string conclusion(const DiagnosisReport& report) {
       likelihood_text(report.unknown));
 }
 
+/// The line about a plan that memory forbids, whose step can be no measurement of it.
+std::string memory_line(const DiagnosisReport& report) {
+  const PlanReport& plan = report.plan;
+  if (plan.memory_fit == MemoryFit::Fits) return {};
+  return fmt::format(
+      "this plan {} in memory: {} of {}, {} to run out; check that it is the plan that ran "
+      "(degrees, micro-batch, recomputation, number formats)\n",
+      plan.memory_fit == MemoryFit::Tight ? "may not fit" : "does not fit",
+      to_text(plan.estimate.memory.total()), to_text(report.question.memory_capacity),
+      risk_text(plan));
+}
+
 std::string table_text(const DiagnosisReport& report, int columns) {
   const QuestionReport& q = report.question;
   std::string text = fmt::format("{} on {}: {} x {}, batch {}, {}, {}\nplan: {}\n\n", q.model,
                                  q.hardware, q.gpus, q.accelerator, q.global_batch, q.precision,
                                  q.framework, short_plan(report.plan.plan));
-  text += verdict(report) + conclusion(report);
+  text += verdict(report) + memory_line(report) + conclusion(report);
   if (report.profile) text += "\n" + profile_text(*report.profile);
   if (!report.causes.empty()) {
     text += "\n" + table_of(cause_columns(report.measured), report.causes).text(columns);

@@ -164,8 +164,10 @@ std::string count_text(double count) {
   };
   static constexpr std::array<Prefix, 4> kPrefixes{
       {{1e12, " T"}, {1e9, " B"}, {1e6, " M"}, {1e3, " k"}}};
+  constexpr double kAlmost = 0.9995;  // three digits would round to the next prefix
   for (const Prefix& prefix : kPrefixes) {
-    if (count >= prefix.factor) return fmt::format("{:.3g}{}", count / prefix.factor, prefix.name);
+    if (count < kAlmost * prefix.factor) continue;
+    return fmt::format("{:.3g}{}", count / prefix.factor, prefix.name);
   }
   return fmt::format("{:.3g}", count);
 }

@@ -150,7 +150,7 @@ std::string ladder_table(const std::vector<LadderRung>& ladder, int columns) {
   if (table.shows("speed-up", columns)) {
     legend += "; speed-up: of the step over the smallest size that runs";
   }
-  legend += "; efficiency: speed-up over the growth in GPUs";
+  legend += "; efficiency: work of a GPU over that at the best size";
   if (table.shows("p10 - p90", columns)) legend += "; p10 - p90: 80 % of outcomes";
   return table.text(columns) + legend + "\n";
 }

@@ -161,7 +161,7 @@ CASES = [
     (("show hw",), 2, ["its argument is missing"]),
     (("capacity " + QUESTION,), 2, ["--tokens is missing", "15.6T"]),
     (("capacity " + QUESTION + " --tokens 1T --budget 5",), 2, ["is not a budget", "node-hours"]),
-    (("capacity " + QUESTION + " --tokens 1T --deadline 60",), 2, ["--deadline", "60d"]),
+    (("capacity " + QUESTION + " --tokens 1T --deadline soon",), 2, ["--deadline", "60d"]),
     (("capacity " + QUESTION + " --tokens 1T --mtbf never",), 2, ["--mtbf", "50000h"]),
     (("capacity " + QUESTION + " --tokens 1T --checkpoint-interval 0h",), 2, ["--checkpoint-interval", "30min"]),
     (("capacity " + QUESTION + " --tokens 1T --host-power -5",), 2, ["--host-power"]),

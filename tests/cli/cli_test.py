@@ -180,7 +180,7 @@ class Usage(Case):
         self.assertIn("8192 GPUs are more than the 6144 of perlmutter", answer["evidence"])
 
     def test_numbers_that_are_none(self):
-        for value in ("99999999999999999999", "1e3", "4.5", "", "0x10", "8 "):
+        for value in ("99999999999999999999", "1e-3", "4.5", "", "0x10", "8 x"):
             self.refuse(*QUESTION, "--gpus", value, expect=["--gpus: ", "hint: --gpus N"])
         self.refuse(*QUESTION, "--gpus", expect=["--gpus: needs a value"])
         self.refuse(*QUESTION, "--gpus", "8", "--gpus", "16", expect=["more than once"])
@@ -963,7 +963,7 @@ class Answers(Case):
             self.assertIn(text, table)
         self.assertEqual("+sp:" in table, re.search(r"\d\+sp ", table) is not None)
         ladder = self.succeed(*QUESTION, "--top", "1")
-        self.assertIn("efficiency: speed-up over the growth in GPUs", ladder)
+        self.assertIn("efficiency: work of a GPU over that at the best size", ladder)
 
     def test_settings_say_who_decided(self):
         answer = self.answer(*QUESTION, "--gpus", "8", "--batch", "64", "--overlap", "none")
@@ -1452,7 +1452,8 @@ class Infeasible(Case):
         """The number of GPUs and the change a remedy names do lead to a plan."""
         result = run("--hw", "perlmutter", "--model", "llama3-8b", "--gpus", "4", "--recompute", "none")
         self.assertEqual(result.returncode, 3, result.stdout)
-        self.assertIn("hint: with another --recompute it fits", result.stdout)
+        self.assertIn("hint: with --offload optimizer it fits", result.stdout)
+        self.assertRegex(result.stdout, r"hint: with another --recompute it is tight \(4\d % to run out of memory\)")
         gpus = re.search(r"hint: on (\d+) GPUs", result.stdout).group(1)
         self.succeed("--hw", "perlmutter", "--model", "llama3-8b", "--gpus", gpus, "--recompute", "none")
         result = run("predict", "--hw", "dgx-h100", "--model", "llama3-70b", "--gpus", "8")
@@ -2622,6 +2623,77 @@ class Plots(Case):
                     expect=["about one question"])
 
 
+class AsPeopleWrite(Case):
+    """Names of hubs and cards, counts with suffixes, words without flags."""
+
+    def test_hub_names_are_the_architecture(self):
+        for name, own in (("meta-llama/Llama-3.1-8B-Instruct", "llama3.1-8b"), ("meta-llama/Meta-Llama-3-8B", "llama3-8b"),
+                          ("Qwen/Qwen2.5-7B-Instruct", "qwen2-7b"), ("mistralai/Mistral-7B-Instruct-v0.3", "mistral-7b-v0.3"),
+                          ("mistralai/Mixtral-8x7B-Instruct-v0.1", "mixtral-8x7b"), ("google/gemma-3-12b-it", "gemma-3-12b"),
+                          ("microsoft/phi-4", "phi-4"), ("Qwen/Qwen3-30B-A3B-Instruct-2507", "qwen3-30b-a3b"),
+                          ("deepseek-ai/DeepSeek-V3-0324", "deepseek-v3"), ("deepseek-ai/DeepSeek-R1-0528", "deepseek-v3"),
+                          ("deepseek-ai/DeepSeek-R1-Distill-Llama-8B", "llama3.1-8b"), ("Qwen/QwQ-32B", "qwen2.5-32b"),
+                          ("moonshotai/Kimi-K2-Instruct-0905", "kimi-k2"), ("unsloth/Llama-3.2-1B-bnb-4bit", "llama3.2-1b"),
+                          ("allenai/OLMo-2-1124-7B-Instruct", "olmo-2-7b"), ("HuggingFaceTB/SmolLM3-3B-Base", "smollm3-3b")):
+            with self.subTest(name=name):
+                self.assertEqual(self.answer("show", "model", name)["name"], own)
+
+    def test_unknown_names_lead_to_the_configuration(self):
+        self.refuse("show", "model", "acme/Frobnicator-9T", expect=["unknown model", "config.json"])
+
+    def test_cards(self):
+        for name, own in (("rtx4090", "rtx-4090-box"), ("mi355x", "mi355x-8"), ("RTX 4090", "rtx-4090-box"), ("H100", "dgx-h100")):
+            with self.subTest(name=name):
+                self.assertEqual(self.answer("show", "hw", name)["name"], own)
+        answer = self.answer("--hw", "8xH100", "--model", "llama3-8b", "--top", "1")
+        self.assertEqual((answer["question"]["gpus"], answer["question"]["hardware"]), (8, "dgx-h100"))
+        self.refuse("--hw", "8xH100", "--model", "llama3-8b", "--gpus", "16", expect=["size of its own"])
+        rows = self.answer("compare", "--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "8", "--task", "sft,lora,qlora")["rows"]
+        _, lora, qlora = (row["plan"]["peak_memory_bytes"] for row in rows)
+        self.assertLess(qlora, lora)
+        rows = self.answer("compare", "--hw", "h100:8,l40s:4", "--model", "llama3-8b", "--batch", "64")["rows"]
+        self.assertEqual([row["question"]["gpus"] for row in rows], [8, 4])
+
+    def test_counts(self):
+        answer = self.answer("--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "64", "--seq-len", "128k", "--batch", "1e2", "--top", "1")
+        self.assertEqual((answer["question"]["seq_len"], answer["question"]["global_batch"]), (131072, 100))
+        answer = self.answer("capacity", "--hw", "dgx-h100:64", "--model", "llama3-8b", "--tokens", "1,000B", "--deadline", "300")
+        self.assertEqual((answer["tokens"], answer["limits"]["deadline_s"]), (1e12, 300 * 86400))
+
+    def test_words_without_flags(self):
+        question = self.answer("h100", "llama3-8b", "--gpus", "8", "--top", "1")["question"]
+        self.assertEqual((question["hardware"], question["model"]), ("dgx-h100", "llama3-8b"))
+        self.assertEqual(self.succeed("help"), self.succeed("--help"))
+        self.assertEqual(self.succeed("help", "capacity"), self.succeed("capacity", "--help"))
+        self.refuse("exprt", "plan.yaml", expect=["unknown argument 'exprt'", "export"])
+
+    def test_tuning_has_defaults_of_its_own(self):
+        answer = self.answer("--hw", "rtx4090", "--model", "llama3.1-8b", "--gpus", "1", "--task", "qlora", "--top", "1")
+        question, settings = answer["question"], {s["key"]: s["value"] for s in answer["question"]["settings"]}
+        self.assertEqual((question["framework"], question["seq_len"], question["global_batch"]), ("hf-trainer", 4096, 32))
+        self.assertEqual((settings["task"], settings["base_precision"]), ("lora", "nf4"))
+        self.assertIn("--packing says", json.dumps(answer))
+        self.assertEqual(self.answer("--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "64", "--task", "sft",
+                                     "--top", "1")["question"]["global_batch"], 64)
+        self.assertEqual(self.answer("--hw", "dgx-h100", "--model", "sdxl-unet", "--gpus", "8", "--top", "1")["question"]["framework"],
+                         "fsdp2")
+
+    def test_a_pace_is_diagnosed(self):
+        plan = ["--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "8", "--dp", "8", "--zero", "1", "--micro-batch", "1", "--batch", "128"]
+        paced = self.answer("diagnose", *plan, "--measured", "131072 tokens/s")
+        self.assertAlmostEqual(paced["measured_step_time_s"], 128 * 8192 / 131072)
+        each = self.answer("diagnose", *plan, "--measured", "16384 tokens/s/GPU")
+        self.assertEqual(paced["measured_step_time_s"], each["measured_step_time_s"])
+        text = self.succeed("diagnose", "--hw", "dgx-h100", "--model", "llama3-70b", "--gpus", "8", "--tp", "8", "--dp", "1",
+                            "--batch", "16", "--micro-batch", "1", "--measured", "20s")
+        self.assertIn("this plan does not fit in memory", text)
+
+    def test_the_least_number_of_gpus(self):
+        self.assertRegex(self.succeed("--hw", "dgx-h100", "--model", "qwen3-30b-a3b", "--pp", "6", "--ep", "8", "--tp", "1", "--etp", "1",
+                                      "--batch", "96", "--seq-len", "4096"), r"least: 48 GPUs train")
+        self.assertRegex(self.succeed("--hw", "rtx4090", "--model", "llama3.1-8b", "--task", "qlora"), r"least: 1 GPU trains")
+
+
 class Capacity(Case):
     QUESTION = ("capacity", "--model", "gpt2-xl", "--tokens", "300B", "--hw", "perlmutter:64,dgx-h100:32")
 
@@ -2636,7 +2708,23 @@ class Capacity(Case):
         self.assertLess(slow["affordable_tokens"], 300e9)
         self.assertGreater(fast["wall_s"], fast["plan"]["training"]["time_s"])
         text = self.succeed(*self.QUESTION, "--deadline", "3d")
+        self.assertRegex(text.splitlines()[0], r"^gpt2-xl on 300 B tokens: 32 x dgx-h100 for .* days .*, within 3\.00 days")
         self.assertIn("fastest, fewest GPU-hours, least energy: 32 x dgx-h100", text)
+
+    def test_a_row_or_two_of_each_machine(self):
+        question = ["capacity", "--hw", "dgx-h100,dgx-b200,mi355x-8", "--model", "llama3.1-8b", "--tokens", "1T", "--deadline", "60d"]
+        text = self.succeed(*question)
+        self.assertLessEqual(len(text.splitlines()), 20, text)
+        self.assertGreater(len(self.succeed(*question, "--sizes").splitlines()), 25)
+        self.assertNotRegex(text, r"\de\+0")
+        page = self.directory / "c.html"
+        self.succeed("capacity", "--hw", "dgx-h100:64", "--model", "llama3-8b", "--tokens", "1T", "--report", page)
+        self.assertRegex(page.read_text(), r"(?s)<h1>llama3-8b on 1 T tokens: 64 x dgx-h100.*<b>[\d.]+ days</b>.*Machines")
+
+    def test_a_budget_by_itself(self):
+        answer = self.answer("capacity", "--hw", "perlmutter:64", "--model", "gpt2-xl", "--budget", "100 node-hours")
+        self.assertAlmostEqual(answer["rows"][0]["gpu_hours"], 400, places=3)
+        self.assertTrue(answer["rows"][0]["within_limits"])
 
     def test_limits_that_nothing_meets(self):
         done = run(*self.QUESTION, "--deadline", "1h")

@@ -99,7 +99,9 @@ Goodput goodput_of(const Problem& problem, const Reliability& published) {
   const int per_node = problem.cluster->accelerators_per_node;
   const int nodes = (problem.gpus + per_node - 1) / per_node;
   goodput.checkpoint = checkpoint_bytes(problem);
-  goodput.write = goodput.checkpoint / (reliability.storage_per_node * static_cast<double>(nodes));
+  goodput.write =
+      goodput.checkpoint / std::min(reliability.storage_of_site,
+                                    reliability.storage_per_node * static_cast<double>(nodes));
   goodput.mtbf = reliability.gpu_mtbf / static_cast<double>(problem.gpus);
   goodput.interval =
       reliability.interval.value_or(checkpoint_interval(goodput.write, goodput.mtbf));

@@ -32,6 +32,7 @@ struct Reliability {
   std::optional<Seconds> interval;  ///< of training between checkpoints; absent: the best one
   Seconds repair;                   ///< until a node that failed is back
   Bandwidth storage_per_node;       ///< to and from shared storage, of every node at once
+  Bandwidth storage_of_site{1e30};  ///< of all nodes together
   std::vector<ReliabilityRecord> records;  ///< its evidence
 };
 

@@ -320,6 +320,8 @@ void ProfileMaker::fill_memory(const PlanDegrees& plan,
 }
 
 void ProfileMaker::make_module_sets(const PlacedNetwork& placed) const {
+  returned_.clear();
+  set_shares_.clear();
   const Network& network = *context_.problem.network;
   module_sets_ =
       sets_of_modules(network, context_.problem.framework->recompute_modules & modules_of(network));
@@ -341,7 +343,7 @@ void ProfileMaker::make_module_sets(const PlacedNetwork& placed) const {
 
 std::shared_ptr<const ModuleChoices> ProfileMaker::module_choices(
     const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const {
-  std::call_once(sets_made_, [&] { make_module_sets(*placed); });
+  sets_made_.run([&] { make_module_sets(*placed); });
   const ChoiceKey key{
       {placed->sizes, micro_batch}, placed->shared->plan.dispatcher, placed->shared->plan.on_host};
   return choices_.get(key, [&] {

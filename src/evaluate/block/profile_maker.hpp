@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/parallel.hpp"
 #include "evaluate/block/block_program.hpp"
 #include "evaluate/block/class_profile.hpp"
 #include "evaluate/block/module_choices.hpp"
@@ -224,7 +225,7 @@ class ProfileMaker {
     double share;
   };
   mutable std::vector<std::vector<std::vector<SharedOperator>>> set_shares_;
-  mutable std::once_flag sets_made_;
+  mutable Once sets_made_;
   SharedCache<TimesKey, PassTimes, 256> times_;
   SharedCache<ProfileKey, ClassProfile, 1024> profiles_;
 };

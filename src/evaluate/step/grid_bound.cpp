@@ -96,7 +96,7 @@ GridBound::GridBound(const PricingContext& context)
       problem_(context.problem) {}
 
 const NetworkWork& GridBound::sequence() const {
-  std::call_once(priced_, [this] { price_sequence(); });
+  priced_.run([this] { price_sequence(); });
   return sequence_;
 }
 

@@ -2,8 +2,7 @@
 // Least memory and step time of a plan by its degrees alone: no placement, kernel or communication.
 #pragma once
 
-#include <mutex>
-
+#include "base/parallel.hpp"
 #include "evaluate/block/class_profile.hpp"
 #include "evaluate/block/phase_message.hpp"
 
@@ -42,7 +41,7 @@ class GridBound {
   Bytes reserve_;
   ParameterCount parameters_;  ///< of the network; shared ones once
   const Problem& problem_;
-  mutable std::once_flag priced_;
+  mutable Once priced_;
   /// Work of one sequence, its share of many on one device that has all; priced on demand.
   mutable NetworkWork sequence_;
 };

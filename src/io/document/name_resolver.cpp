@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "base/names.hpp"
 #include "base/ranges.hpp"
@@ -106,41 +109,106 @@ std::string_view without_organisation(std::string_view text) {
   return one && slash + 1 < text.size() ? text.substr(slash + 1) : text;
 }
 
-fs::path resolve_file(std::string_view text, const NamedFiles& kind, const SourceLocation& where) {
-  if (text.empty()) throw InputError(where, fmt::format("no {} named", kind.what));
-  if (is_path(text, kind)) return at_base(text, kind);
-  const std::string wanted = canonical_name(without_extension(text, kind));
-  const std::string bare = canonical_name(without_extension(without_organisation(text), kind));
+namespace {
+
+using Files = std::map<std::string, fs::path>;
+
+/// The file that ships under one of the names or aliases: the first name that any has.
+class ShippedNames {
+ public:
+  explicit ShippedNames(Files files) : files_(std::move(files)) {}
+
+  std::optional<fs::path> find(const std::string& name) {
+    if (const auto found = files_.find(name); found != files_.end()) return found->second;
+    auto found = aliases_.find(name);
+    while (found == aliases_.end() && read_next()) found = aliases_.find(name);
+    return found == aliases_.end() ? std::nullopt : std::optional(found->second);
+  }
+  /// The one whose letters and digits are these, hyphens left out.
+  std::optional<fs::path> find_unhyphenated(const std::string& name) const {
+    const std::string wanted = unhyphenated(name);
+    for (const Files* names : {&files_, &aliases_}) {
+      const auto found = std::ranges::find_if(
+          *names, [&](const auto& entry) { return unhyphenated(entry.first) == wanted; });
+      if (found != names->end()) return found->second;
+    }
+    return std::nullopt;
+  }
+  [[nodiscard]] std::vector<std::string> known() const {
+    std::vector<std::string> names;
+    for (const auto& [name, path] : files_) names.push_back(name);
+    for (const auto& [name, path] : aliases_) names.push_back(name);
+    return names;
+  }
+  [[nodiscard]] std::size_t count() const { return files_.size(); }
+
+ private:
+  static std::string unhyphenated(std::string name) {
+    std::erase(name, '-');
+    return name;
+  }
+  /// Reading files takes longer than all else: only until one has the name.
+  bool read_next() {
+    if (next_ == files_.end()) return false;
+    for (const std::string& alias : aliases_of(next_->second)) {
+      aliases_.emplace(canonical_name(alias), next_->second);
+    }
+    ++next_;
+    return true;
+  }
+
+  Files files_, aliases_;
+  Files::const_iterator next_ = files_.begin();  ///< the first whose aliases are not read
+};
+
+std::optional<fs::path> find_beside(const std::string& name, const NamedFiles& kind) {
   for (const fs::path& directory : kind.beside) {
-    std::map<std::string, fs::path> own;
+    Files own;
     add_files(directory, kind, own);
-    const auto found = own.find(bare);
+    const auto found = own.find(name);
     if (found != own.end() && says_kind(found->second, kind)) return found->second;
   }
-  std::map<std::string, fs::path> files;
-  for (const fs::path& directory : kind.directories) add_files(directory, kind, files);
-  if (const auto found = files.find(bare); found != files.end()) return found->second;
-  std::vector<std::string> known;
-  for (const auto& [name, path] : files) known.push_back(name);
-  for (const auto& [name, path] : files) {
-    for (const std::string& alias : aliases_of(path)) {
-      const std::string other = canonical_name(alias);
-      if (other == wanted || other == bare) return path;
-      known.push_back(alias);
-    }
-  }
-  std::error_code error;
-  if (fs::exists(at_base(text, kind), error)) return at_base(text, kind);
-  std::string hint = did_you_mean(bare, known);
-  if (files.empty()) hint = "no such files in the search directories";
+  return std::nullopt;
+}
+
+[[noreturn]] void refuse_name(std::string_view text, const std::string& bare,
+                              const NamedFiles& kind, const ShippedNames& names,
+                              const SourceLocation& where) {
+  std::string hint = did_you_mean(bare, names.known());
+  if (names.count() == 0) hint = "no such files in the search directories";
   if (hint.empty() && !kind.listing.empty()) {
-    hint = fmt::format("plansearch list {} shows the {} that ship", kind.listing, files.size());
+    hint = fmt::format("plansearch list {} shows the {} that ship", kind.listing, names.count());
   }
+  if (!kind.otherwise.empty()) hint += "; " + kind.otherwise;
   const bool names_file = has_extension(at_base(text, kind), kind);
   throw InputError(where,
                    fmt::format("unknown {} '{}'{}", kind.what, text,
                                names_file ? ": no such file here, and none that ships" : ""),
                    hint);
+}
+
+}  // namespace
+
+fs::path resolve_file(std::string_view text, const NamedFiles& kind, const SourceLocation& where) {
+  if (text.empty()) throw InputError(where, fmt::format("no {} named", kind.what));
+  if (is_path(text, kind)) return at_base(text, kind);
+  const std::string bare = canonical_name(without_extension(without_organisation(text), kind));
+  if (const auto own = find_beside(bare, kind)) return *own;
+  Files files;
+  for (const fs::path& directory : kind.directories) add_files(directory, kind, files);
+  ShippedNames names(std::move(files));
+  if (const auto found = names.find(bare)) return *found;
+  // An alias may have a slash.
+  if (const auto found = names.find(canonical_name(without_extension(text, kind)))) return *found;
+  std::error_code error;
+  if (fs::exists(at_base(text, kind), error)) return at_base(text, kind);
+  if (const auto found = names.find_unhyphenated(bare)) return *found;
+  if (kind.plainer) {
+    for (const std::string& plainer : kind.plainer(bare)) {
+      if (const auto found = names.find(plainer)) return *found;
+    }
+  }
+  refuse_name(text, bare, kind, names, where);
 }
 
 }  // namespace plansearch::io

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,9 @@ struct NamedFiles {
   /// `schema` says that it is of the kind.
   std::vector<std::filesystem::path> beside = {};
   std::string schema = {};
+  /// Shorter forms of a name that nothing has, the longest first; may be absent.
+  std::function<std::vector<std::string>(const std::string& name)> plainer = {};
+  std::string otherwise = {};  ///< the way out where no name will do, for messages
 };
 
 /// A file that can be named, with its aliases.
@@ -39,8 +43,8 @@ struct NamedFile {
 [[nodiscard]] std::vector<NamedFile> list_files(const NamedFiles& kind);
 
 /// The file meant by `text`: an existing path, else a name ("dgx-h100", "DGX_H100",
-/// "dgx-h100.yaml", "organisation/dgx-h100"), else an alias. Otherwise an InputError at `where`
-/// with the nearest names.
+/// "dgx-h100.yaml", "organisation/dgx-h100"), else an alias, else either of them without hyphens
+/// or in a plainer form. Otherwise an InputError at `where` with the nearest names.
 [[nodiscard]] std::filesystem::path resolve_file(std::string_view text, const NamedFiles& kind,
                                                  const SourceLocation& where = {});
 

@@ -197,6 +197,7 @@ Reliability read_reliability(const std::filesystem::path& path) {
   Reliability rest;
   rest.restart = sourced<Seconds>(root.at("restart"), "time");
   rest.repair = sourced<Seconds>(root.at("repair"), "time");
+  rest.storage_of_site = root.at("storage").at("site").positive<Bandwidth>();
   rest.storage_per_node = sourced<Bandwidth>(root.at("storage"), "per_node");
   root.finish();
   return with_rate_of(std::move(records), rest);

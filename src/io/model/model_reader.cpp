@@ -79,6 +79,12 @@ NamedFiles model_files(std::span<const std::filesystem::path> directories) {
   kind.directories = {directories.begin(), directories.end()};
   kind.extensions = {".yaml", ".json"};
   kind.listing = "models";
+  kind.otherwise = "any other network by its Hugging Face config.json or the folder that holds it";
+  if (!directories.empty()) {
+    kind.plainer = [families = directories.front() / "families"](const std::string& name) {
+      return plainer_names(name, families);
+    };
+  }
   return kind;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <system_error>
 
+#include "base/ranges.hpp"
 #include "io/document/document.hpp"
 #include "io/model/family_file.hpp"
 
@@ -46,7 +47,39 @@ bool mentions(const std::vector<std::string>& label, const std::vector<std::stri
   return false;
 }
 
+bool are_digits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+/// "v0.3", "2507", "20250115": when it was published.
+bool is_issue(std::string_view word) {
+  constexpr std::size_t kShortest = 4;  // month and day, or year and month
+  if (word.starts_with('v')) return are_digits(word.substr(1));
+  return word.size() >= kShortest && are_digits(word) && !contains(word, '.');
+}
+
 }  // namespace
+
+std::vector<std::string> plainer_names(const std::string& name,
+                                       const std::filesystem::path& families) {
+  const Document document = Document::read(families / "_variants.yaml");
+  const Node root = document.root();
+  const std::vector<std::string> before = root.at("before").texts();
+  const std::vector<std::string> behind = root.at("behind").texts();
+  std::vector<std::string> plainer;
+  std::string left = name;
+  const auto take = [&](std::string shorter) { plainer.push_back(left = std::move(shorter)); };
+  for (std::size_t dash = left.find('-'); dash != std::string::npos; dash = left.find('-')) {
+    if (!contains(before, left.substr(0, dash))) break;
+    take(left.substr(dash + 1));
+  }
+  for (std::size_t dash = left.rfind('-'); dash != std::string::npos; dash = left.rfind('-')) {
+    const std::string last = left.substr(dash + 1);
+    if (!contains(behind, last) && !is_issue(last)) break;
+    take(left.substr(0, dash));
+  }
+  return plainer;
+}
 
 NetworkNames::NetworkNames(const std::filesystem::path& families) {
   const std::filesystem::path path = families / "_unsupported.yaml";

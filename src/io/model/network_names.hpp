@@ -34,4 +34,9 @@ class NetworkNames {
   std::vector<Entry> entries_;
 };
 
+/// Shorter forms of the name of a network, without the words of _variants.yaml, versions and dates
+/// around it: "llama-3.1-8b" of "meta-llama-3.1-8b-instruct". The longest first, the name left out.
+[[nodiscard]] std::vector<std::string> plainer_names(const std::string& name,
+                                                     const std::filesystem::path& families);
+
 }  // namespace plansearch::io

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plansearch/setting_table.hpp"
-#include "base/parse_as.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,6 +8,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "base/counts.hpp"
 #include "base/names.hpp"
 #include "base/units.hpp"
 #include "plansearch/data_type.hpp"
@@ -44,7 +44,7 @@ void set_field(R& request, const std::string& text) {
   } else if constexpr (std::is_same_v<Field, std::optional<double>>) {
     field = parse_number(text);
   } else {
-    field = static_cast<typename Field::value_type>(parse_as<std::int64_t>(text).value());
+    field = static_cast<typename Field::value_type>(parse_count(text).value());
   }
 }
 
@@ -105,6 +105,16 @@ constexpr SettingRow changes(SettingRow result, SettingEffect effect) {
   return result;
 }
 
+/// "qlora" is short for adapters beside weights in nf4.
+constexpr SettingRow task(SettingRow result) {
+  result.set = [](R& request, const std::string& text) {
+    const bool quantized = text == "qlora";
+    request.task = quantized ? "lora" : text;
+    if (quantized && !request.base_precision) request.base_precision = "nf4";
+  };
+  return result;
+}
+
 using S = Setting;
 using K = SettingKind;
 
@@ -125,10 +135,10 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
            "global_batch"),
     listed<&R::seq_len_list>(always(
         row<&R::seq_len>(S::SequenceLength, "seq_len", K::Count, "N", "tokens per sequence"))),
-    row<&R::task>(
-        S::Task, "task", K::Word, "pretrain|sft|lora|dpo",
-        "training task; lora: adapters (of rank 16 unless said); dpo: pairs of sequences, "
-        "and a forward pass of a frozen reference"),
+    task(listed(row<&R::task>(
+        S::Task, "task", K::Word, "pretrain|sft|lora|qlora|dpo",
+        "training task; lora: adapters (of rank 16 unless said); qlora: the same, other weights "
+        "in nf4; dpo: pairs of sequences, and a forward pass of a frozen reference"))),
     row<&R::packing>(S::Packing, "packing", K::Text, "LENGTHS",
                      "documents that share a sequence and see themselves alone: 512, "
                      "512x3+2048x1, exponential:512, lognormal:512:1.2, or a file of lengths"),
@@ -151,8 +161,8 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
     row<&R::kernels>(
         S::Kernels, "kernels", K::Text, "LIST",
         "fused kernels, such as \"flash2 fused-norm\"; what is not named runs eagerly"),
-    row<&R::main_grads>(S::MainGradients, "main_grads", K::Format, "bf16|fp16|fp32",
-                        "format in which gradients are added up and reduced"),
+    listed(row<&R::main_grads>(S::MainGradients, "main_grads", K::Format, "bf16|fp16|fp32",
+                               "format in which gradients are added up and reduced")),
     row<&R::fp8_recipe>(S::Fp8Recipe, "fp8_recipe", K::Word,
                         "tensorwise|rowwise|delayed|block|mxfp8",
                         "scaling recipe of the inputs of fp8 products"),
@@ -178,9 +188,9 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
           1 << 16),
     row<&R::lora_targets>(S::LoraTargets, "lora_targets", K::Text, "LIST",
                           "modules with an adapter, such as q,v or all-linear (default: q,v)"),
-    row<&R::base_precision>(S::BasePrecision, "base_precision", K::Format,
-                            "fp32|bf16|fp16|fp8|int8|nf4|int4",
-                            "format in which weights beside adapters are kept"),
+    listed(row<&R::base_precision>(S::BasePrecision, "base_precision", K::Format,
+                                   "fp32|bf16|fp16|fp8|int8|nf4|int4",
+                                   "format in which weights beside adapters are kept")),
     row<&R::optimizer_states>(S::OptimizerStates, "optimizer_states", K::Format,
                               "fp32|bf16|fp16|fp8|int8", "format of the optimizer's moments"),
     changes(row<&R::tokens>(S::Tokens, "tokens", K::Text, "COUNT",
@@ -262,7 +272,7 @@ std::vector<std::string> words_of(const SettingRow& row) {
 std::string setting_problem(const SettingRow& row, std::string_view text) {
   switch (row.kind) {
     case SettingKind::Count: {
-      const auto value = parse_as<std::int64_t>(text);
+      const auto value = parse_count(text);
       if (!value) return fmt::format("'{}' is not a whole number", text);
       if (*value >= row.low && *value <= row.high) return {};
       return row.high == kAny ? fmt::format("{} is not at least {}", text, row.low)

@@ -237,4 +237,18 @@ std::string search_page(const PageContent& content) {
   return Filler(page).filled(kPage);
 }
 
+std::string tables_page(const TablesPage& content) {
+  Json page{{"title", content.title}, {"question_line", content.line},
+            {"lines", content.lines}, {"evidence", content.evidence},
+            {"facts", Json::array()}, {"tables", Json::array()}};
+  for (const auto& [value, name] : content.facts) {
+    page["facts"].push_back({{"value", value}, {"name", name}});
+  }
+  for (const auto& [title, table] : content.tables) {
+    Json& one = page["tables"].emplace_back(table_json(table));
+    one["heading"] = title;
+  }
+  return Filler(page).filled(kPage);
+}
+
 }  // namespace plansearch::page

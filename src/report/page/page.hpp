@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "evaluate/step/priced_program.hpp"
@@ -95,6 +96,17 @@ struct PageContent {
 
 /// HTML of less than two megabytes that needs nothing else: the same bytes for the same answer.
 [[nodiscard]] std::string search_page(const PageContent& content);
+
+/// An answer of tables alone.
+struct TablesPage {
+  std::string title;
+  std::string line;                                          ///< the question
+  std::vector<std::pair<std::string, std::string>> facts{};  ///< a value, and what it is
+  std::vector<std::pair<std::string, TextTable>> tables{};   ///< each under its title
+  std::vector<std::string> lines{};
+  std::vector<std::string> evidence{};
+};
+[[nodiscard]] std::string tables_page(const TablesPage& content);
 
 struct PlotRow {
   std::string_view name;

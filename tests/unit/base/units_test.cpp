@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include "base/counts.hpp"
 #include "base/units.hpp"
 
 namespace plansearch::units_test {
@@ -27,6 +28,24 @@ TEST_SUITE("unit") {
     CHECK(parse_quantity<FlopRate>("1.2 EFLOP/s") == FlopRate(1.2e18));
     CHECK(parse_quantity<Watts>("400 W") == Watts{400});
     CHECK(parse_quantity<UsdPerHour>("4.10 $/h") == UsdPerHour{4.10});
+  }
+
+  TEST_CASE("counts: as people write them") {
+    CHECK(parse_count("4096") == 4096);
+    CHECK(parse_count("-2") == -2);
+    CHECK(parse_count("1e6") == 1'000'000);
+    CHECK(parse_count("8,192") == 8192);
+    CHECK(parse_count("128k") == 131'072);
+    CHECK(parse_count("4M") == 4'194'304);
+    CHECK(parse_count("0.5k") == 512);
+    for (const char* text :
+         {"", "k", "1.5", "8k ", "1,00", "1,0000", ",100", "1e30", "eight", "8kk"}) {
+      CAPTURE(text);
+      CHECK_FALSE(parse_count(text).has_value());
+    }
+    CHECK(without_grouping("1,000B") == "1000B");
+    CHECK(without_grouping("1,000,000") == "1000000");
+    CHECK(without_grouping("1,24") == "1,24");
   }
 
   TEST_CASE("units: what is malformed, without unit or not finite is refused") {

@@ -70,7 +70,8 @@ TEST_SUITE("unit") {
     };
     CHECK(problem(Setting::Batch, "0") == "0 is not at least 1");
     CHECK(problem(Setting::LoraRank, "65537") == "65537 is not from 1 to 65536");
-    CHECK(problem(Setting::Batch, "8k") == "'8k' is not a whole number");
+    CHECK(problem(Setting::Batch, "8kB") == "'8kB' is not a whole number");
+    CHECK(problem(Setting::Batch, "8k").empty());
     CHECK(problem(Setting::MemoryRisk, "1") ==
           "'1' is not a probability between 0 and 1, such as 0.25");
     CHECK(problem(Setting::MainGradients, "fp31").find("did you mean fp3") != std::string::npos);

@@ -51,7 +51,11 @@ TEST_SUITE("unit") {
     CapacityQuestion late;
     late.deadline = "60d";
     CHECK(read_limits(late).deadline == Seconds(60.0 * 86400.0));
-    late.deadline = "60";
+    late.deadline = "60";  // a number by itself counts days
+    CHECK(read_limits(late).deadline == Seconds(60.0 * 86400.0));
+    late.deadline = "2 weeks";
+    CHECK(read_limits(late).deadline == Seconds(14.0 * 86400.0));
+    late.deadline = "soon";
     CHECK_THROWS_AS(static_cast<void>(read_limits(late)), InputError);
   }
 
@@ -161,10 +165,42 @@ TEST_SUITE("unit") {
     SearchSession searches = session();
     CapacityQuestion question;
     CHECK_FALSE(plan_capacity(perlmutter(), question, searches).rows[0].price_usd.has_value());
-    question.price = 2.5;
+    question.prices = {2.5};
     const CapacityReport report = plan_capacity(perlmutter(), question, searches);
     for (const CapacityRow& row : report.rows) {
       CHECK(*row.price_usd == doctest::Approx(2.5 * row.gpu_hours));
+    }
+  }
+
+  TEST_CASE("capacity: each machine has its own price") {
+    SearchSession searches = session();
+    ProblemRequest request = perlmutter();
+    request.hardware = "perlmutter:64,dgx-h100:32";
+    request.gpus.reset();
+    request.gpu_list.clear();
+    CapacityQuestion question;
+    question.prices = {1.5, 4.0};
+    const CapacityReport report = plan_capacity(request, question, searches);
+    REQUIRE(report.rows.size() == 2);
+    CHECK(*report.rows[0].price_usd == doctest::Approx(1.5 * report.rows[0].gpu_hours));
+    CHECK(*report.rows[1].price_usd == doctest::Approx(4.0 * report.rows[1].gpu_hours));
+    question.prices = {1.5, 4.0, 1.0};
+    CHECK_THROWS_AS(static_cast<void>(plan_capacity(request, question, searches)), InputError);
+  }
+
+  TEST_CASE("capacity: a budget without tokens is solved for them") {
+    SearchSession searches = session();
+    ProblemRequest request = perlmutter();
+    request.tokens.reset();
+    CapacityQuestion question;
+    CHECK_THROWS_AS(static_cast<void>(plan_capacity(request, question, searches)), InputError);
+    question.budget = "1000 node-hours";
+    const CapacityReport report = plan_capacity(request, question, searches);
+    for (const CapacityRow& row : report.rows) {
+      if (!row.runs()) continue;
+      CHECK(row.gpu_hours / row.accelerators_per_node == doctest::Approx(1000.0));
+      CHECK(row.beyond.empty());
+      CHECK(*row.plan.question.tokens == *row.affordable_tokens);
     }
   }
 
@@ -179,7 +215,7 @@ TEST_SUITE("unit") {
     const std::string text = render_capacity(report, Format::Table);
     CHECK(text.find("fewest GPU-hours, least energy: 16 x aws-p5") != std::string::npos);
     CHECK(text.find("cheapest") == std::string::npos);
-    CHECK(text.find("a GPU of aws-p5: 700 W, $ ") != std::string::npos);
+    CHECK(text.find("aws-p5 700 W, $ ") != std::string::npos);
   }
 
   TEST_CASE("capacity: what ran on a machine decides how often it is interrupted") {

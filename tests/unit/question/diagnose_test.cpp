@@ -33,6 +33,33 @@ bool suspects(const DiagnosisReport& report, const std::string& words) {
 }  // namespace
 
 TEST_SUITE("unit") {
+  TEST_CASE("a pace is a step: tokens, iterations, of all GPUs or of each") {
+    const auto read = [](const char* text) {
+      Measurement measured;
+      read_pace(text, measured);
+      return measured;
+    };
+    CHECK(read("18.9s").step == Seconds(18.9));
+    CHECK(read("1.9 s/it").step == Seconds(1.9));
+    CHECK(read("0.5 it/s").step == Seconds(2.0));
+    CHECK(read("8500 tokens/s").tokens_per_s == 8500.0);
+    CHECK(read("8.5k tok/s").tokens_per_s == 8500.0);
+    CHECK_FALSE(read("8500 tokens/s").of_each_gpu);
+    CHECK(read("1,060 tokens/s/GPU").of_each_gpu);
+    CHECK(read("1060 tokens/s per GPU").tokens_per_s == 1060.0);
+    for (const char* text : {"fast", "0 tokens/s", "tokens/s", "-1s", "8500", "12 samples"}) {
+      CAPTURE(text);
+      CHECK_THROWS_AS(static_cast<void>(read(text)), InputError);
+    }
+    const PlanRequest asked = test::llama_on_sixteen();
+    const SearchReport report = make_prediction(resolve_plan(asked));
+    const QuestionReport& q = report.question;
+    Measurement paced;
+    paced.tokens_per_s = static_cast<double>(q.global_batch * q.seq_len) / 40.0 / q.gpus;
+    paced.of_each_gpu = true;
+    CHECK(diagnose(asked, paced).measured.value() == doctest::Approx(40.0));
+  }
+
   TEST_CASE("the predicted step is normal, and half of all runs are faster") {
     const DiagnosisReport report =
         diagnose(test::llama_on_sixteen(), {price(test::llama_on_sixteen())});

@@ -22,6 +22,29 @@ TEST_SUITE("unit") {
     CHECK(std::get<Numbers>(read_numbers("64,8,64,-2")) == Numbers{-2, 8, 64});
     CHECK(std::get<Numbers>(read_numbers("512..4096")) == Numbers{512, 1024, 2048, 4096});
     CHECK(std::get<Numbers>(read_numbers("6..40")) == Numbers{8, 16, 32});
+    CHECK(std::get<Numbers>(read_numbers("1k,1e3,128k")) == Numbers{1000, 1024, 131072});
+  }
+
+  TEST_CASE("machines: a size before or behind the name") {
+    const auto sized = [](const char* hardware) {
+      ProblemRequest request;
+      request.hardware = hardware;
+      request = with_own_size(request);
+      return std::pair(request.hardware, request.gpus.value_or(0));
+    };
+    CHECK(sized("8xH100") == std::pair(std::string("H100"), 8));
+    CHECK(sized("h100:16") == std::pair(std::string("h100"), 16));
+    for (const char* name :
+         {"h100", "xH100", "8x", "h100:", "h100:many", "0xh100", "a100-4x100g-roce"}) {
+      CAPTURE(name);
+      CHECK(sized(name) == std::pair(std::string(name), 0));
+    }
+    ProblemRequest twice;
+    twice.hardware = "8xH100";
+    twice.gpus = 16;
+    CHECK_THROWS_AS(static_cast<void>(with_own_size(twice)), InputError);
+    twice.gpus = 8;
+    CHECK(with_own_size(twice).gpus == 8);
   }
 
   TEST_CASE("numbers: what is wrong is said") {
