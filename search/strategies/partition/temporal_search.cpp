@@ -31,14 +31,19 @@
 namespace plansearch {
 namespace {
 
-/// Above it only sequences that are sorted inside every tier are searched.
-constexpr int kMostBitsInFull = 5;
-constexpr int kMostBits = 8;
+/// Bits of the tensor groups that are searched; above `in_full` only by sequences that are sorted
+/// inside every tier.
+struct MostBits {
+  int in_full;
+  int at_all;
+};
+constexpr MostBits kAlone{5, 8};
+constexpr MostBits kBesideStages{4, 5};  ///< groups of every size cross with pipelines
 
 /// Whether tensor groups of so many devices are cut bit by bit.
 bool has_sequences(int tensor) {
   const auto bits = bits_of(tensor);
-  return bits && *bits >= 1 && *bits <= kMostBits;
+  return bits && *bits >= 1 && *bits <= kAlone.at_all;
 }
 
 class TemporalSearch : public Strategy {
@@ -57,8 +62,12 @@ class TemporalSearch : public Strategy {
     }
     left_out.emplace_back("layers of one kind that are cut differently");
     if (over_bits()) {
-      left_out.push_back(fmt::format("tensor groups of more than {} devices{}", 1 << most_bits(),
-                                     most_bits() < kMostBits ? " beside stages (--tp)" : ""));
+      const auto [in_full, at_all] = most_bits();
+      const char* where = at_all < kAlone.at_all ? " beside stages (--tp)" : "";
+      left_out.push_back(fmt::format("tensor groups of more than {} devices{}", 1 << at_all, where));
+      left_out.push_back(fmt::format(
+          "sequences over more than {} devices that are not sorted inside every tier{}",
+          1 << in_full, where));
     }
     std::vector<PlanDegrees> groups;
     for (const int tensor : tensor_degrees()) {
@@ -110,12 +119,11 @@ class TemporalSearch : public Strategy {
   /// Whether operators are cut bit by bit.
   [[nodiscard]] bool over_bits() const { return space_ != PartitionSpace::OneDimension; }
 
-  /// Beside stages, larger groups than those whose sequences are all searched are left out unless
-  /// they are asked for.
-  [[nodiscard]] int most_bits() const {
+  /// Groups that are asked for are searched as far as those without stages.
+  [[nodiscard]] MostBits most_bits() const {
     const bool asked =
         request_.pinned.has(Degree::TensorOut) || request_.limits.has(Degree::TensorOut);
-    return asked || pipelines().size() == 1 ? kMostBits : kMostBitsInFull;
+    return asked || pipelines().size() == 1 ? kAlone : kBesideStages;
   }
 
   /// One dimension is cut inside a node.
@@ -128,7 +136,7 @@ class TemporalSearch : public Strategy {
       return sizes;
     });
     std::erase_if(found, [&](int size) {
-      return over_bits() ? !has_sequences(size) || size > 1 << most_bits() : size < 2;
+      return over_bits() ? !has_sequences(size) || size > 1 << most_bits().at_all : size < 2;
     });
     return found;
   }
@@ -243,48 +251,47 @@ class TemporalSearch : public Strategy {
     return space_of(alike.degrees()) == PartitionSpace::Sorted;
   }
 
+  /// Least seconds of one micro-batch by block, once they are known, by level: those of all degrees
+  /// that are alike.
+  using LeastKernels = ByRecompute<std::optional<std::vector<Seconds>>>;
+
   void look_at(Alike& alike) const {
     const auto moves = std::make_shared<ReshardingPrices>(alike.routes);
-    LeastSteps known;
-    for (std::size_t g = 0; g < alike.groups.size(); ++g) {
-      Group& group = alike.groups[g];
-      const bool same = g > 0 && group.degrees.pipeline == alike.groups[g - 1].degrees.pipeline;
-      if (!same) known = {};
-      look_at(group, moves, known);
-    }
+    LeastKernels known;
+    for (Group& group : alike.groups) look_at(group, moves, known);
   }
 
-  /// Least step of degrees that differ in sharding alone, by level, once it is known.
-  using LeastSteps = ByRecompute<std::optional<Seconds>>;
-
   /// Told before any option has a price.
-  [[nodiscard]] bool in_time(PlanDegrees degrees, const LeastSteps& known) const {
+  [[nodiscard]] bool in_time(PlanDegrees degrees, const ParallelPlan& stages,
+                             const LeastKernels& known) const {
     const std::vector<Recompute> levels = recomputations_of(request_);
     return std::any_of(levels.begin(), levels.end(), [&](Recompute level) {
       degrees.recompute = level;
-      const auto& least = known[static_cast<std::size_t>(level)];
+      const auto& kernels = known[static_cast<std::size_t>(level)];
       return offers_.may_rank(family_of(degrees),
-                              least ? *least : degree_bound(task_.evaluator, degrees).step_time);
+                              kernels ? least_step(*kernels, stages)
+                                      : degree_bound(task_.evaluator, degrees).step_time);
     });
   }
 
   void look_at(Group& group, const std::shared_ptr<ReshardingPrices>& moves,
-               LeastSteps& known) const {
+               LeastKernels& known) const {
     check_stop();
     PlanDegrees degrees = group.degrees;
-    if (!has_room(degrees) || !in_time(degrees, known)) return;
-    PartitionPlanner planner({problem_, degrees, space_of(degrees), moves});
-    group.obstacle = planner.obstacle();
-    if (!group.obstacle.empty()) return;
+    if (!has_room(degrees)) return;
     const auto uniform = expand(degrees, *problem_.network, *problem_.framework);
     const auto* stages = std::get_if<ParallelPlan>(&uniform);
-    if (stages == nullptr) return;
+    if (stages != nullptr && !in_time(degrees, *stages, known)) return;
+    PartitionPlanner planner({problem_, degrees, space_of(degrees), moves});
+    group.obstacle = planner.obstacle();
+    if (!group.obstacle.empty() || stages == nullptr) return;
     std::vector<FullestStage> asked;
     const std::vector<StageLoad> loads = stage_loads(problem_, *stages);
     for (const Recompute level : recomputations_of(request_)) {
       degrees.recompute = level;
-      const FullestStage stage = fullest(planner, degrees, *stages, loads);
-      known[static_cast<std::size_t>(level)] = stage.bound.step_time;
+      std::vector<Seconds> kernels = planner.bound(level).kernels;
+      const FullestStage stage = fullest(planner, degrees, least_step(kernels, *stages), loads);
+      known[static_cast<std::size_t>(level)] = std::move(kernels);
       if (!may_rank(degrees, stage.bound)) continue;
       asked.push_back(stage);
       group.asked.push_back({degrees, Rings::Hidden, stage.bound});
@@ -304,10 +311,9 @@ class TemporalSearch : public Strategy {
     PlanBound bound;
   };
   [[nodiscard]] static FullestStage fullest(const PartitionPlanner& planner,
-                                            const PlanDegrees& degrees, const ParallelPlan& stages,
+                                            const PlanDegrees& degrees, Seconds least,
                                             const std::vector<StageLoad>& loads) {
-    FullestStage found{
-        degrees, {}, {least_step(planner.bound(degrees.recompute).kernels, stages), Bytes(0)}};
+    FullestStage found{degrees, {}, {least, Bytes(0)}};
     for (const StageLoad& load : loads) {
       const Bytes memory = load.memory(planner.bound(degrees.recompute, load.in_flight).bytes);
       if (memory <= found.bound.memory) continue;
@@ -436,7 +442,7 @@ class TemporalSearch : public Strategy {
   }
 
   [[nodiscard]] PartitionSpace space_of(const PlanDegrees& degrees) const {
-    const bool sorted = over_bits() && *bits_of(degrees.tensor_out) > kMostBitsInFull;
+    const bool sorted = over_bits() && *bits_of(degrees.tensor_out) > most_bits().in_full;
     return sorted ? PartitionSpace::Sorted : space_;
   }
 
