@@ -38,7 +38,7 @@ struct MostBits {
   int at_all;
 };
 constexpr MostBits kAlone{5, 8};
-constexpr MostBits kBesideStages{4, 5};  ///< groups of every size cross with pipelines
+constexpr MostBits kBesideStages{3, 5};  ///< groups of every size cross with pipelines
 
 /// Whether tensor groups of so many devices are cut bit by bit.
 bool has_sequences(int tensor) {
