@@ -5,10 +5,12 @@
 #include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "base/parallel.hpp"
+#include "evaluate/block/profile_maker.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/plan_report.hpp"
 #include "plansearch/stop_token.hpp"
@@ -44,6 +46,16 @@ Format format_by_ending(const std::filesystem::path& path) {
 SearchSession::SearchSession(SearchOptions options,
                              std::function<void(const std::string&)> announce)
     : options_(std::move(options)), announce_(std::move(announce)) {}
+
+PlanEvaluator SearchSession::evaluator_of(const ResolvedQuestion& asked, int gpus) {
+  const Problem problem = with_gpus(asked, gpus);
+  const auto decisive = [](const Problem& of) {
+    return std::tie(of.network, of.cluster, of.framework, of.precision);
+  };
+  if (decisive(problem) != decisive(last_)) sized_ = std::make_shared<SizedParts>();
+  last_ = problem;
+  return PlanEvaluator(problem, sized_);
+}
 
 void SearchSession::ask_aside(std::vector<std::string>& findings, std::string_view what,
                               const std::function<void()>& question) {
@@ -120,7 +132,7 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
                                                              SideQuestions beside) {
   const ProblemRequest& request = asked.request;
   if (!asked.decides_plans()) check_degrees_fit(request, asked.problem);
-  const PlanEvaluator evaluator(with_gpus(asked, gpus));
+  const PlanEvaluator evaluator = evaluator_of(asked, gpus);
   SearchOptions wanted = options_;
   if (beside != SideQuestions::All) wanted.misses = 0;
   const bool layers_open = is_open(request, Degree::Recompute) &&
@@ -171,7 +183,7 @@ std::optional<BestPlan> SearchSession::best(const ResolvedQuestion& asked, int g
   wanted.top = 1;
   wanted.misses = 0;
   wanted.front = false;
-  const PlanEvaluator evaluator(with_gpus(asked, gpus));
+  const PlanEvaluator evaluator = evaluator_of(asked, gpus);
   // Beside a question about stages, plans of degrees are tried: they take milliseconds.
   const std::string_view space = space_of(asked.request, *evaluator.problem().framework);
   auto found =

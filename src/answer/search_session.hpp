@@ -80,6 +80,8 @@ class SearchSession {
                                                            const PlanEvaluator& evaluator,
                                                            SearchResult& result);
   const TargetFilter& filter_of(const ResolvedQuestion& asked);
+  /// Of the question on so many GPUs; evaluators that follow each other share what they can.
+  [[nodiscard]] PlanEvaluator evaluator_of(const ResolvedQuestion& asked, int gpus);
 
   [[nodiscard]] std::variant<SearchResult, Infeasible> run(const PlanEvaluator& evaluator,
                                                            const SearchRequest& request,
@@ -94,6 +96,8 @@ class SearchSession {
   Beyond beyond_ = Beyond::Nearest;
   PlanFile* all_ = nullptr;
   std::map<std::string, TargetFilter> filters_{};  ///< by target and framework
+  Problem last_;                                   ///< that `sized_` are of
+  std::shared_ptr<SizedParts> sized_{};
 };
 
 /// One flat row per plan, CSV or JSON lines by the ending of the name. Rows come in the order of

@@ -38,7 +38,7 @@ std::size_t ProfileMaker::LocalKey::hash() const noexcept {
                                                                      << 32U);
 }
 
-std::size_t ProfileMaker::KernelKey::hash() const noexcept {
+std::size_t KernelKey::hash() const noexcept {
   return mixed(nullptr,
                static_cast<std::uint64_t>(sizes) << 20U ^ static_cast<std::uint64_t>(micro_batch));
 }
@@ -58,12 +58,13 @@ std::size_t ProfileMaker::TimesKey::hash() const noexcept {
   return mixed(work, static_cast<std::uint64_t>(pieces) << 4U ^ form.number() << 16U);
 }
 
-ProfileMaker::ProfileMaker(const PricingContext& context)
+ProfileMaker::ProfileMaker(const PricingContext& context, std::shared_ptr<SizedParts> sized)
     : context_(context),
       rates_(concurrency_rates(context.problem.cluster->accelerator.concurrency)),
       splits_backward_(some_order_splits(*context.problem.framework)),
       joins_(exchange_is_joined(*context.problem.framework, *context.problem.network)),
-      index_(index_network(*context.problem.network)) {
+      index_(index_network(*context.problem.network)),
+      sized_(std::move(sized)) {
   find_tried();
 }
 
@@ -91,14 +92,14 @@ bool ProfileMaker::joins(ScheduleId schedule) const {
   return joins_ && schedule_row(schedule).joins;
 }
 
-std::uint32_t ProfileMaker::number_of(const std::shared_ptr<const Placements>& placements) const {
+std::uint32_t SizedParts::number(const std::shared_ptr<const Placements>& placements) {
   if (!placements) return 0;
   const std::lock_guard lock(mutex_);
-  const auto known = std::find_if(numbered_.begin(), numbered_.end(), [&](const auto& other) {
+  const auto known = std::find_if(placements_.begin(), placements_.end(), [&](const auto& other) {
     return other == placements || *other == *placements;
   });
-  const auto number = static_cast<std::uint32_t>(known - numbered_.begin()) + 1U;
-  if (known == numbered_.end()) numbered_.push_back(placements);
+  const auto number = static_cast<std::uint32_t>(known - placements_.begin()) + 1U;
+  if (known == placements_.end()) placements_.push_back(placements);
   return number;
 }
 
@@ -111,35 +112,35 @@ std::shared_ptr<const PlacedNetwork> ProfileMaker::placed(const StatesKey& key,
     StatesKey sizes = own;
     sizes.axes = {};
     // Between cuts of single operators tensors take paths by the links where the ranks lie.
-    auto blocks = blocks_.get(placements == nullptr ? sizes : own, [&] {
+    auto blocks = sized_->blocks.get(placements == nullptr ? sizes : own, [&] {
       return std::make_shared<const PlacedBlocks>(
           place_blocks(context_, index_, plan, mesh, placements));
     });
     return std::make_shared<const PlacedNetwork>(
-        PlacedNetwork{mesh, std::move(blocks), number_of_sizes(sizes)});
+        PlacedNetwork{mesh, std::move(blocks), sized_->number(sizes)});
   });
 }
 
 std::shared_ptr<const PlacedNetwork> ProfileMaker::placed(
     const PlanDegrees& plan, const DeviceMesh& mesh,
     const std::shared_ptr<const Placements>& placements) const {
-  const auto key = states_key(plan, mesh, *context_.problem.framework, number_of(placements));
+  const auto key = states_key(plan, mesh, *context_.problem.framework, sized_->number(placements));
   return placed(key, plan, mesh, placements.get());
 }
 
 /// Cuts follow from degrees, wherever the ranks of an axis lie.
-std::uint32_t ProfileMaker::number_of_sizes(const StatesKey& key) const {
+std::uint32_t SizedParts::number(const StatesKey& key) {
   StatesKey sizes = key;
   sizes.plan.dispatcher = kOwnDispatcher;
   sizes.plan.on_host = 0;
   const std::lock_guard lock(mutex_);
-  return sizes_.emplace(sizes, static_cast<std::uint32_t>(sizes_.size())).first->second;
+  return numbers_.emplace(sizes, static_cast<std::uint32_t>(numbers_.size())).first->second;
 }
 
 std::shared_ptr<const ShardedStates> ProfileMaker::states(
     const PlanDegrees& plan, const DeviceMesh& mesh,
     const std::shared_ptr<const Placements>& placements) const {
-  const StatesKey key = states_key(plan, mesh, *context_.problem.framework, number_of(placements));
+  const StatesKey key = states_key(plan, mesh, *context_.problem.framework, sized_->number(placements));
   return states_.get(key, [&] {
     const Problem& problem = context_.problem;
     const TensorPolicies policies =
@@ -182,7 +183,7 @@ void ProfileMaker::for_each_local_block(const PlacedBlocks& placed, int micro_ba
 
 std::shared_ptr<const LocalKernels> ProfileMaker::kernels(const PlacedNetwork& placed,
                                                           int micro_batch) const {
-  return kernels_.get(KernelKey{placed.sizes, micro_batch}, [&] {
+  return sized_->kernels.get(KernelKey{placed.sizes, micro_batch}, [&] {
     auto kernels = std::make_shared<LocalKernels>();
     std::size_t operators = 0;
     for (const Block& block : context_.problem.network->blocks) operators += block.operators.size();

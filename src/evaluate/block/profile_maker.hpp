@@ -21,11 +21,41 @@
 
 namespace plansearch {
 
+struct KernelKey {
+  std::uint32_t sizes;  ///< number of PlacedNetwork
+  int micro_batch;
+  [[nodiscard]] std::size_t hash() const noexcept;
+  bool operator==(const KernelKey&) const = default;
+};
+
+/// Parts of profiles that follow from the sizes of groups alone: the same on any number of GPUs.
+/// Thread-safe.
+class SizedParts {
+ public:
+  /// A number of its own for all placements that cut everything alike.
+  [[nodiscard]] std::uint32_t number(const StatesKey& key);
+  /// A number of its own for everything that plans say of single operators; 0: nothing.
+  [[nodiscard]] std::uint32_t number(const std::shared_ptr<const Placements>& placements);
+
+  SharedCache<StatesKey, PlacedBlocks, 64> blocks;  ///< wherever ranks lie
+  SharedCache<KernelKey, LocalKernels, 512> kernels;
+  SharedCache<KernelKey, NetworkWork, 2048> network_work;
+
+ private:
+  struct HashStates {
+    std::size_t operator()(const StatesKey& key) const noexcept { return key.hash(); }
+  };
+  std::mutex mutex_;
+  std::unordered_map<StatesKey, std::uint32_t, HashStates> numbers_;
+  std::vector<std::shared_ptr<const Placements>> placements_;  ///< by number - 1
+};
+
 /// Thread-safe: parts are values: two threads may make the same one. The problem, constants and
-/// precision of the context must outlive it.
+/// precision of the context must outlive it. `sized`: of problems that differ in their GPUs alone.
 class ProfileMaker {
  public:
-  explicit ProfileMaker(const PricingContext& context);
+  explicit ProfileMaker(const PricingContext& context,
+                        std::shared_ptr<SizedParts> sized = std::make_shared<SizedParts>());
 
   [[nodiscard]] std::shared_ptr<const ClassProfile> profile(
       const PlanDegrees& plan, const DeviceMesh& mesh,
@@ -81,12 +111,6 @@ class ProfileMaker {
     [[nodiscard]] std::size_t hash() const noexcept;
     bool operator==(const LocalKey&) const = default;
   };
-  struct KernelKey {
-    std::uint32_t sizes;  ///< number of PlacedNetwork
-    int micro_batch;
-    [[nodiscard]] std::size_t hash() const noexcept;
-    bool operator==(const KernelKey&) const = default;
-  };
   /// The time and memory of sets of modules depend on the sizes of kept tensors, not on ranks.
   struct ChoiceKey {
     KernelKey local;
@@ -115,10 +139,6 @@ class ProfileMaker {
     bool operator==(const ProfileKey&) const = default;
   };
 
-  struct HashStates {
-    std::size_t operator()(const StatesKey& key) const noexcept { return key.hash(); }
-  };
-
   struct TimesKey {
     const LocalWork* work;
     int pieces;
@@ -144,9 +164,6 @@ class ProfileMaker {
     }
   };
 
-  [[nodiscard]] std::uint32_t number_of_sizes(const StatesKey& key) const;
-  /// A number of its own for everything that plans say of single operators; 0: nothing.
-  [[nodiscard]] std::uint32_t number_of(const std::shared_ptr<const Placements>& placements) const;
   [[nodiscard]] std::shared_ptr<const PlacedNetwork> placed(const StatesKey& key,
                                                             const PlanDegrees& plan,
                                                             const DeviceMesh& mesh,
@@ -205,13 +222,9 @@ class ProfileMaker {
   mutable std::array<std::atomic<const std::vector<RepeatedShares>*>, kFewestModules> repeated_{};
   mutable std::vector<std::unique_ptr<const std::vector<RepeatedShares>>> kept_shares_;
   mutable std::mutex mutex_;
-  mutable std::vector<std::shared_ptr<const Placements>> numbered_;  ///< by number - 1
-  mutable std::unordered_map<StatesKey, std::uint32_t, HashStates> sizes_;
-  SharedCache<StatesKey, PlacedBlocks, 64> blocks_;  ///< wherever ranks lie
+  std::shared_ptr<SizedParts> sized_;
   SharedCache<StatesKey, PlacedNetwork, 64> placed_;
   SharedCache<StatesKey, ShardedStates, 128> states_;
-  SharedCache<KernelKey, LocalKernels, 512> kernels_;
-  SharedCache<KernelKey, NetworkWork, 2048> network_work_;
   SharedCache<LocalKey, LocalWork, 128> work_;
   SharedCache<LocalKey, LocalMemory, 1024> memory_;
   SharedCache<LocalKey, NetworkWaits, 512> waits_;

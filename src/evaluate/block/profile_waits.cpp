@@ -82,7 +82,7 @@ BlockWaits ProfileMaker::least_waits(const std::shared_ptr<const PlacedNetwork>&
 
 std::shared_ptr<const NetworkWork> ProfileMaker::network_work(
     const std::shared_ptr<const PlacedNetwork>& placed, int sequences) const {
-  return network_work_.get(KernelKey{placed->sizes, sequences}, [&] {
+  return sized_->network_work.get(KernelKey{placed->sizes, sequences}, [&] {
     const auto local = kernels(*placed, sequences);
     auto sum = std::make_shared<NetworkWork>();
     for (const BlockRun& run : context_.problem.network->order) {

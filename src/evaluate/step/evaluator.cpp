@@ -102,8 +102,10 @@ EvaluationWorkspacePtr PlanEvaluator::make_workspace() {
   return EvaluationWorkspacePtr(new EvaluationWorkspace);
 }
 
-PlanEvaluator::PlanEvaluator(Problem problem)
-    : problem_(std::move(problem)), views_(std::make_unique<const PlanViews>(problem_)) {}
+PlanEvaluator::PlanEvaluator(Problem problem, std::shared_ptr<SizedParts> sized)
+    : problem_(std::move(problem)),
+      views_(std::make_unique<const PlanViews>(
+          problem_, sized ? std::move(sized) : std::make_shared<SizedParts>())) {}
 
 PlanEvaluator::~PlanEvaluator() = default;
 

@@ -38,13 +38,13 @@ PlanDegrees invariant_degrees(PlanDegrees plan) {
 
 }  // namespace
 
-PlanViews::PlanViews(const Problem& asked)
+PlanViews::PlanViews(const Problem& asked, std::shared_ptr<SizedParts> sized)
     : problem(asked),
       context(pricing_context(problem)),
       errors(error_model(problem)),
       grid(context),
       assignments(problem),
-      profiles(context) {
+      profiles(context, std::move(sized)) {
   for (LegalityCondition& condition :
        legality_conditions(*problem.network, *problem.framework, problem.gpus, problem.precision)) {
     if (!condition.reads.contains(Degree::RecomputeModules)) continue;

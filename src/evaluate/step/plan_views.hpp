@@ -21,7 +21,7 @@ struct ListedStep;  // evaluate/step/priced_program.hpp
 
 /// Immutable but for thread-safe caches.
 struct PlanViews {
-  explicit PlanViews(const Problem& asked);
+  PlanViews(const Problem& asked, std::shared_ptr<SizedParts> sized);
 
   Problem problem;
   PricingContext context;
