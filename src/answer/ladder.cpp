@@ -126,8 +126,12 @@ std::vector<int> ladder_sizes(const ResolvedQuestion& asked) {
 }
 
 std::optional<LeastSize> least_gpus(const ResolvedQuestion& asked, int above,
-                                    SearchSession& session) {
-  const std::vector<int> sizes = possible_sizes(asked, above);
+                                    SearchSession& session, int enough) {
+  std::vector<int> sizes = possible_sizes(asked, above);
+  if (enough > 0) {
+    std::erase_if(sizes, [&](int size) { return size >= enough; });
+    sizes.push_back(enough);
+  }
   std::optional<LeastSize> least;
   const auto fits = [&](std::size_t at) {
     const int gpus = sizes[at];
@@ -136,13 +140,14 @@ std::optional<LeastSize> least_gpus(const ResolvedQuestion& asked, int above,
     least = {gpus, *best};
     return true;
   };
-  std::size_t low = 0, high = 1;  // sizes before `low` do not fit, the one before `high` is next
-  while (high <= sizes.size() && !fits(high - 1)) {
+  // Sizes before `low` do not fit, the one before `high` is next, or known to.
+  std::size_t low = 0, high = enough > 0 ? sizes.size() : 1;
+  while (enough == 0 && high <= sizes.size() && !fits(high - 1)) {
     low = high;
     high = high == sizes.size() ? high + 1 : std::min(2 * high, sizes.size());
   }
-  if (!least) return std::nullopt;
-  --high;  // fits
+  if (high == 0 || high > sizes.size()) return std::nullopt;
+  --high;
   while (low < high) {
     const std::size_t middle = low + (high - low) / 2;
     if (fits(middle)) {
@@ -151,23 +156,32 @@ std::optional<LeastSize> least_gpus(const ResolvedQuestion& asked, int above,
       low = middle + 1;
     }
   }
+  if (!least && !fits(high)) return std::nullopt;
   return least;
 }
 
 namespace {
 
-/// The line that says how few GPUs will do.
-void add_least(const ResolvedQuestion& asked, SearchSession& session, SearchReport& report) {
+/// The line that says how few GPUs will do, between rungs that do not and the first that does.
+void add_least(const ResolvedQuestion& asked, SearchSession& session, LadderReport& ladder) {
+  int above = 0;
+  int enough = 0;
+  for (const LadderRung& rung : ladder.rungs) {
+    const bool does = !rung.report.plans.empty() && rung.report.admitted == MemoryFit::Fits;
+    (does ? enough : above) = rung.report.question.gpus;
+    if (does) break;
+  }
   std::vector<std::string> lines;
   session.ask_aside(lines, "sizes for the least number of GPUs", [&] {
-    const auto least = least_gpus(asked, 0, session);
+    const auto least = least_gpus(asked, above, session, enough);
     if (!least) return;
     lines.push_back(fmt::format("least: {} GPU{} train{} this model: {} takes {} per step",
                                 grouped(least->gpus), least->gpus == 1 ? "" : "s",
                                 least->gpus == 1 ? "s" : "", short_plan(least->best.plan),
                                 to_text(least->best.estimate.step.total())));
   });
-  report.advice.insert(report.advice.end(), lines.begin(), lines.end());
+  std::vector<std::string>& advice = ladder.rungs[ladder.chosen].report.advice;
+  advice.insert(advice.end(), lines.begin(), lines.end());
 }
 
 }  // namespace
@@ -192,7 +206,7 @@ std::variant<LadderReport, Infeasible> climb_ladder(const ResolvedQuestion& aske
   choose(ladder, session.stopped());
   if (!session.stopped()) note_ceiling(asked, ladder);
   SearchReport& chosen = ladder.rungs[ladder.chosen].report;
-  if (!session.stopped()) add_least(asked, session, chosen);
+  if (!session.stopped()) add_least(asked, session, ladder);
   if (chosen.plans.empty() && !session.stopped()) {
     const int gpus = chosen.question.gpus;
     chosen =

@@ -49,8 +49,9 @@ struct LeastSize {
 };
 /// Among the sizes that the machine can give and the pinned degrees divide, above `above`. Sizes
 /// are halved: where a larger one that was tried does not fit, a smaller one is taken not to.
+/// `enough`: a size that will do; 0: none is known.
 [[nodiscard]] std::optional<LeastSize> least_gpus(const ResolvedQuestion& asked, int above,
-                                                  SearchSession& session);
+                                                  SearchSession& session, int enough = 0);
 
 /// Climbs the ladder, or the sizes asked for. The chosen rung is the largest that keeps most of the
 /// throughput per GPU of the smallest that runs: one who pays per GPU-hour stops there. Infeasible

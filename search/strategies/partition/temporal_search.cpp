@@ -64,10 +64,11 @@ class TemporalSearch : public Strategy {
     if (over_bits()) {
       const auto [in_full, at_all] = most_bits();
       const char* where = at_all < kAlone.at_all ? " beside stages (--tp)" : "";
-      left_out.push_back(fmt::format("tensor groups of more than {} devices{}", 1 << at_all, where));
-      left_out.push_back(fmt::format(
-          "sequences over more than {} devices that are not sorted inside every tier{}",
-          1 << in_full, where));
+      left_out.push_back(
+          fmt::format("tensor groups of more than {} devices{}", 1 << at_all, where));
+      left_out.push_back(
+          fmt::format("sequences over more than {} devices that are not sorted inside every tier{}",
+                      1 << in_full, where));
     }
     std::vector<PlanDegrees> groups;
     for (const int tensor : tensor_degrees()) {

@@ -140,7 +140,8 @@ std::uint32_t SizedParts::number(const StatesKey& key) {
 std::shared_ptr<const ShardedStates> ProfileMaker::states(
     const PlanDegrees& plan, const DeviceMesh& mesh,
     const std::shared_ptr<const Placements>& placements) const {
-  const StatesKey key = states_key(plan, mesh, *context_.problem.framework, sized_->number(placements));
+  const StatesKey key =
+      states_key(plan, mesh, *context_.problem.framework, sized_->number(placements));
   return states_.get(key, [&] {
     const Problem& problem = context_.problem;
     const TensorPolicies policies =
