@@ -175,9 +175,9 @@ void add_least(const ResolvedQuestion& asked, SearchSession& session, LadderRepo
   session.ask_aside(lines, "sizes for the least number of GPUs", [&] {
     const auto least = least_gpus(asked, above, session, enough);
     if (!least) return;
-    lines.push_back(fmt::format("least: {} GPU{} train{} this model: {} takes {} per step",
+    lines.push_back(fmt::format("the least that trains this model: {} GPU{}; {} takes {} per step",
                                 grouped(least->gpus), least->gpus == 1 ? "" : "s",
-                                least->gpus == 1 ? "s" : "", short_plan(least->best.plan),
+                                short_plan(least->best.plan),
                                 to_text(least->best.estimate.step.total())));
   });
   std::vector<std::string>& advice = ladder.rungs[ladder.chosen].report.advice;

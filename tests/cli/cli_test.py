@@ -2690,8 +2690,8 @@ class AsPeopleWrite(Case):
 
     def test_the_least_number_of_gpus(self):
         self.assertRegex(self.succeed("--hw", "dgx-h100", "--model", "qwen3-30b-a3b", "--pp", "6", "--ep", "8", "--tp", "1", "--etp", "1",
-                                      "--batch", "96", "--seq-len", "4096"), r"least: 48 GPUs train")
-        self.assertRegex(self.succeed("--hw", "rtx4090", "--model", "llama3.1-8b", "--task", "qlora"), r"least: 1 GPU trains")
+                                      "--batch", "96", "--seq-len", "4096"), r"trains this model: 48 GPUs")
+        self.assertRegex(self.succeed("--hw", "rtx4090", "--model", "llama3.1-8b", "--task", "qlora"), r"trains this model: 1 GPU")
 
 
 class Capacity(Case):
