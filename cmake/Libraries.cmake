@@ -95,6 +95,8 @@ if(PLANSEARCH_WITH_SQLITE)
   target_link_libraries(plansearch_answer PRIVATE SQLite::SQLite3)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/answer/sweep_files.cpp PROPERTIES COMPILE_DEFINITIONS PLANSEARCH_SQLITE)
 endif()
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/measure/tune_command.cpp PROPERTIES
+                            COMPILE_DEFINITIONS PLANSEARCH_VERSION="${PROJECT_VERSION}")
 # Loops that are measured must not be bound by their instructions, in debug builds neither.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/measure/calibrate/backends/cpu_loops.cpp PROPERTIES
                             COMPILE_OPTIONS "-O3;-fno-math-errno" SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)

@@ -17,7 +17,8 @@ std::span<const CommandRow> measure_commands() {
   static constexpr std::array kRows{
       CommandRow{"fit", "a profile of your own machine: not in this build", Shares::Output,
                  left_out},
-      CommandRow{"calibrate", "measure this machine: not in this build", Shares::Output, left_out}};
+      CommandRow{"calibrate", "measure this machine: not in this build", Shares::Output, left_out},
+      CommandRow{"tune", "trials of plans: not in this build", Shares::Output, left_out}};
   return kRows;
 }
 

@@ -146,14 +146,14 @@ constexpr std::array kPaces{
 constexpr std::array<std::string_view, 5> kEachGpu{"/gpu", "-per-gpu", "/device", "-per-device",
                                                    "/chip"};
 
-std::optional<Seconds> step_of_pace(const Measurement& measured, const QuestionReport& question) {
-  if (!measured.tokens_per_s) return std::nullopt;
+}  // namespace
+
+std::optional<Seconds> step_of(const Measurement& measured, const QuestionReport& question) {
+  if (!measured.tokens_per_s) return measured.step;
   const double gpus = measured.of_each_gpu ? question.gpus : 1;
   return Seconds(static_cast<double>(question.global_batch * question.seq_len) /
                  (*measured.tokens_per_s * gpus));
 }
-
-}  // namespace
 
 void read_pace(const std::string& text, Measurement& measured) {
   const auto time = parse_quantity<Seconds>(text);
@@ -195,7 +195,7 @@ DiagnosisReport diagnose(const PlanRequest& asked, const Measurement& measured) 
   const ResolvedPlan given = resolve_plan(asked);
   if (given.inexpressible) throw InputError({}, *given.inexpressible);
   const SearchReport base = make_prediction(given);
-  if (const auto paced = step_of_pace(measured, base.question)) step = paced;
+  if (const auto told = step_of(measured, base.question)) step = told;
   const Network& network = *given.problem.network;
   DiagnosisReport report{base.question, base.plans.front(), *step, 0.0, 0.0, 0.0, {}, {}};
   const Spread usual = spread_of(report.plan);

@@ -28,6 +28,10 @@ struct Measurement {
 /// them. InputError for other texts.
 void read_pace(const std::string& text, Measurement& measured);
 
+/// Seconds of a step of the question; nothing where no time and no pace is known.
+[[nodiscard]] std::optional<Seconds> step_of(const Measurement& measured,
+                                             const QuestionReport& question);
+
 /// Prices the plan as asked and with every cause of causes.cpp. InputError as resolve_plan, and
 /// where nothing says how long a step takes.
 [[nodiscard]] DiagnosisReport diagnose(const PlanRequest& asked, const Measurement& measured);

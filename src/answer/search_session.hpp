@@ -80,7 +80,7 @@ class SearchSession {
                                                            const PlanEvaluator& evaluator,
                                                            SearchResult& result);
   const TargetFilter& filter_of(const ResolvedQuestion& asked);
-  /// Of the question on so many GPUs; evaluators that follow each other share what they can.
+  /// The evaluator of so many GPUs; those that follow each other share what they can.
   [[nodiscard]] PlanEvaluator evaluator_of(const ResolvedQuestion& asked, int gpus);
 
   [[nodiscard]] std::variant<SearchResult, Infeasible> run(const PlanEvaluator& evaluator,

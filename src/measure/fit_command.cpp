@@ -57,6 +57,7 @@ void add_fit(CLI::App& app, Options& /*shared*/, FitOptions& o) {
 }  // namespace
 
 Command bind_calibrate(CLI::App& app, Options& options);
+Command bind_tune(CLI::App& app, Options& options);
 
 std::span<const CommandRow> measure_commands() {
   static constexpr std::array kRows{
@@ -64,7 +65,9 @@ std::span<const CommandRow> measure_commands() {
                  "a profile of your own machine, from measured runs, kernels and collectives",
                  Shares::Output, bind_own<FitOptions, run_fit, add_fit>},
       CommandRow{"calibrate", "measure this machine: products, memory, messages; for fit",
-                 Shares::Output, bind_calibrate}};
+                 Shares::Output, bind_calibrate},
+      CommandRow{"tune", "which plans to try on the machine itself, and what the trials say",
+                 Shares::Search, bind_tune}};
   return kRows;
 }
 

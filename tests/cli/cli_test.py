@@ -2796,6 +2796,75 @@ class Markdown(Case):
         self.assertRegex(text, r"(?m)^```\n(.*\n)*?.*stage +0")
 
 
+class Trials(Case):
+    """tune: trials are chosen, written, read back and judged."""
+
+    QUESTION = ["--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "8"]
+
+    def begin(self, *arguments):
+        folder = str(self.directory / "trials")
+        text = self.succeed("tune", *self.QUESTION, "--to", "megatron", "--trials", "3", "--out", folder, *arguments)
+        return pathlib.Path(folder), text
+
+    def fill(self, folder, *measured):
+        path = folder / "trials.csv"
+        rows = list(csv.DictReader(path.read_text().splitlines()))
+        for row, text in zip(rows, measured):
+            row["measured"] = text
+        with path.open("w") as file:
+            writer = csv.DictWriter(file, rows[0].keys())
+            writer.writeheader()
+            writer.writerows(rows)
+
+    def go_on(self, folder, *arguments):
+        return json.loads(self.succeed("tune", "--continue", str(folder), "--format", "json", *arguments))
+
+    def test_trials_are_scripts_of_different_plans(self):
+        folder, text = self.begin()
+        self.assertIn("trial-3.sh", text)
+        scripts = [(folder / f"trial-{n}.sh").read_text() for n in (1, 2, 3)]
+        for script in scripts:
+            self.assertIn("--tensor-model-parallel-size", script)
+            self.assertIn("--train-iters 20", script)
+        self.assertEqual(len({re.search(r"(?m)^# dp .*", script).group(0) for script in scripts}), 3)
+        self.refuse("tune", *self.QUESTION, "--out", str(folder), expect=["there are trials in it"])
+
+    def test_results_move_the_leader(self):
+        folder, _ = self.begin()
+        before = self.go_on(folder)
+        self.assertEqual(before["new_trials"], 0)  # none has a result yet
+        self.fill(folder, "90 s", "50 s", "oom")
+        after = self.go_on(folder, "--trials", "2")
+        trials = after["trials"]
+        self.assertEqual([t["measured"] for t in trials[:3]], ["90 s", "50 s", "oom"])
+        self.assertEqual(after["leader"]["rank"], trials[1]["rank"])
+        self.assertAlmostEqual(after["leader"]["step_time_s"], 50.0)
+        self.assertEqual(after["new_trials"], 2)
+        for trial in trials[3:]:  # less memory than the one that ran out
+            self.assertLess(trial["expected_memory_gib"], trials[2]["expected_memory_gib"])
+            self.assertTrue((folder / trial["script"]).is_file())
+        self.assertEqual(len({t["rank"] for t in trials}), 5)
+
+    def test_a_pace_is_a_step(self):
+        folder, _ = self.begin()
+        self.fill(folder, "83886 tokens/s")  # 512 x 8192 tokens in 50 s
+        self.assertIn("50.0 s", self.succeed("tune", "--continue", str(folder)))
+
+    def test_wrong_folders_and_cells_are_named(self):
+        self.refuse("tune", *self.QUESTION, expect=["--out is missing"])
+        self.refuse("tune", *self.QUESTION[:4], "--out", str(self.directory / "none"), expect=["--gpus is missing"])
+        self.refuse("tune", "--continue", str(self.directory / "nowhere"), expect=["plans.json"])
+        folder, _ = self.begin()
+        self.fill(folder, "fast")
+        self.refuse("tune", "--continue", str(folder), expect=["trials.csv:2"])
+        self.fill(folder, "", "oom", "oom")
+        table = (folder / "trials.csv").read_text()
+        (folder / "trials.csv").write_text(re.sub(r"(?m)^1,\d+,", "1,99999,", table))
+        self.refuse("tune", "--continue", str(folder), expect=["has ranks 1 to"])
+        (folder / "plans.json").write_text("{}")
+        self.refuse("tune", "--continue", str(folder), expect=["no plans are in it"])
+
+
 class WhatIf(Case):
     """--set: other values in the files of a question."""
 

@@ -31,8 +31,7 @@
 namespace plansearch {
 namespace {
 
-/// Bits of the tensor groups that are searched; above `in_full` only by sequences that are sorted
-/// inside every tier.
+/// Bits of tensor groups; above `in_full` only sequences sorted inside every tier are searched.
 struct MostBits {
   int in_full;
   int at_all;
@@ -99,7 +98,6 @@ class TemporalSearch : public Strategy {
     bool exact = true;
   };
 
-  /// A way to add up sums, and what is best by it.
   struct Asked {
     PlanDegrees degrees;
     Rings rings;
@@ -209,7 +207,8 @@ class TemporalSearch : public Strategy {
     for (std::size_t next = 0; next < all.size();) {
       // Over very many devices the tables of one sum fill the memory.
       constexpr std::size_t kBatch = 4;
-      const std::size_t most = is_sorted(all[next]) ? 1 : kBatch;
+      const bool sorted = space_of(all[next].degrees()) == PartitionSpace::Sorted;
+      const std::size_t most = sorted ? 1 : kBatch;
       const std::size_t count = std::min(most, all.size() - next);
       const std::span<Alike> batch = std::span(all).subspan(next, count);
       find_routes(batch, next == 0 ? nullptr : &all[next - 1]);
@@ -248,12 +247,7 @@ class TemporalSearch : public Strategy {
                              other);
   }
 
-  [[nodiscard]] bool is_sorted(const Alike& alike) const {
-    return space_of(alike.degrees()) == PartitionSpace::Sorted;
-  }
-
-  /// Least seconds of one micro-batch by block, once they are known, by level: those of all degrees
-  /// that are alike.
+  /// Least seconds of one micro-batch by block, of all degrees that are alike, once known.
   using LeastKernels = ByRecompute<std::optional<std::vector<Seconds>>>;
 
   void look_at(Alike& alike) const {
@@ -290,9 +284,8 @@ class TemporalSearch : public Strategy {
     const std::vector<StageLoad> loads = stage_loads(problem_, *stages);
     for (const Recompute level : recomputations_of(request_)) {
       degrees.recompute = level;
-      std::vector<Seconds> kernels = planner.bound(level).kernels;
+      auto& kernels = known[static_cast<std::size_t>(level)].emplace(planner.bound(level).kernels);
       const FullestStage stage = fullest(planner, degrees, least_step(kernels, *stages), loads);
-      known[static_cast<std::size_t>(level)] = std::move(kernels);
       if (!may_rank(degrees, stage.bound)) continue;
       asked.push_back(stage);
       group.asked.push_back({degrees, Rings::Hidden, stage.bound});
@@ -353,8 +346,8 @@ class TemporalSearch : public Strategy {
       return !by_role[level] || least_step(bound.kernels, stages) < *by_role[level];
     };
     const auto in_time = [&](std::size_t level, const SequenceBound& bound) {
-      const Bytes memory = asked[level].bound.memory;
-      return may_rank(asked[level].degrees, {least_step(bound.kernels, stages), memory});
+      return may_rank(asked[level].degrees,
+                      {least_step(bound.kernels, stages), asked[level].bound.memory});
     };
     return !asked.empty() && planner.keep(levels, may_be_best) &&
            planner.price(levels, share_waited_for(asked.front().degrees), in_time);
@@ -443,8 +436,8 @@ class TemporalSearch : public Strategy {
   }
 
   [[nodiscard]] PartitionSpace space_of(const PlanDegrees& degrees) const {
-    const bool sorted = over_bits() && *bits_of(degrees.tensor_out) > most_bits().in_full;
-    return sorted ? PartitionSpace::Sorted : space_;
+    if (!over_bits() || *bits_of(degrees.tensor_out) <= most_bits().in_full) return space_;
+    return PartitionSpace::Sorted;
   }
 
   [[nodiscard]] std::string claim(const PlanCandidate& first) const override {

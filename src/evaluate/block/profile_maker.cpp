@@ -92,17 +92,6 @@ bool ProfileMaker::joins(ScheduleId schedule) const {
   return joins_ && schedule_row(schedule).joins;
 }
 
-std::uint32_t SizedParts::number(const std::shared_ptr<const Placements>& placements) {
-  if (!placements) return 0;
-  const std::lock_guard lock(mutex_);
-  const auto known = std::find_if(placements_.begin(), placements_.end(), [&](const auto& other) {
-    return other == placements || *other == *placements;
-  });
-  const auto number = static_cast<std::uint32_t>(known - placements_.begin()) + 1U;
-  if (known == placements_.end()) placements_.push_back(placements);
-  return number;
-}
-
 std::shared_ptr<const PlacedNetwork> ProfileMaker::placed(const StatesKey& key,
                                                           const PlanDegrees& plan,
                                                           const DeviceMesh& mesh,

@@ -80,6 +80,17 @@ BlockWaits ProfileMaker::least_waits(const std::shared_ptr<const PlacedNetwork>&
   return sum;
 }
 
+std::uint32_t SizedParts::number(const std::shared_ptr<const Placements>& placements) {
+  if (!placements) return 0;
+  const std::lock_guard lock(mutex_);
+  const auto known = std::find_if(placements_.begin(), placements_.end(), [&](const auto& other) {
+    return other == placements || *other == *placements;
+  });
+  const auto number = static_cast<std::uint32_t>(known - placements_.begin()) + 1U;
+  if (known == placements_.end()) placements_.push_back(placements);
+  return number;
+}
+
 std::shared_ptr<const NetworkWork> ProfileMaker::network_work(
     const std::shared_ptr<const PlacedNetwork>& placed, int sequences) const {
   return sized_->network_work.get(KernelKey{placed->sizes, sequences}, [&] {

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: the posterior of the step times of plans behind trials of some; the trial of most value.
+// Source: normal regression on shares of the step; the knowledge gradient for correlated beliefs
+//         (Frazier, Powell, Dayanik 2009, algorithm 1); deviations by part as the errors of sweeps in
+//         docs/tune.md have them.
+// Assumes: to first order ln(step) moves by the error of each part times its share; errors of parts
+//          are the same in all plans of one machine; beside them every plan has an error that plans
+//          share the more, the fewer degrees they differ in. A trial that is far off has an error of
+//          its own: it says less about others.
+// Units: logarithms of seconds.
+// Checked by: tests/unit/measure/tune/trial_choice_test.cpp (closed forms, sampled beliefs)
+#include "measure/tune/trial_choice.hpp"
+
+#include <Eigen/Cholesky>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <random>
+
+#include "plansearch/degree_table.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Deviations of ln(measured / predicted) of a part of a step.
+constexpr double kCompute = 0.05, kRecompute = 0.075, kExposed = 0.20, kBubble = 0.15,
+                 kOptimizer = 0.25, kHost = 0.15;
+/// Deviation of what degrees decide, its correlation for each degree that differs, deviation of a
+/// plan by itself.
+constexpr double kOfDegrees = 0.05;
+constexpr double kPerDegree = 0.5;
+constexpr double kOwn = 0.02;
+/// Deviation of a mean over a few steps.
+constexpr double kNoise = 0.01;
+/// Deviations beyond which a trial is far off.
+constexpr double kFarOff = 3.0;
+
+struct Part {
+  Seconds time;
+  double deviation;
+};
+
+std::array<Part, 6> parts_of_step(const StepTimeBreakdown& step) {
+  return {{{step.compute, kCompute},
+           {step.recompute, kRecompute},
+           {step.exposed_total(), kExposed},
+           {step.bubble, kBubble},
+           {step.optimizer, kOptimizer},
+           {step.host, kHost}}};
+}
+
+double square(double x) {
+  return x * x;
+}
+
+double density(double x) {
+  return std::isfinite(x) ? std::exp(-0.5 * x * x) / std::sqrt(2.0 * std::numbers::pi) : 0.0;
+}
+
+double below(double x) {
+  return 0.5 * std::erfc(-x / std::numbers::sqrt2);
+}
+
+/// A plan whose mean moves by `slope` for each deviation of a trial's result.
+struct Line {
+  double mean;
+  double slope;
+};
+
+/// The expected least of lines over a standard normal abscissa.
+double expected_least(std::vector<Line> lines) {
+  // The lower envelope, from the left: slopes fall.
+  std::ranges::sort(lines, [](const Line& a, const Line& b) {
+    return a.slope != b.slope ? a.slope > b.slope : a.mean < b.mean;
+  });
+  std::vector<Line> envelope;
+  std::vector<double> from;  // where each begins to be least
+  for (const Line& line : lines) {
+    if (!envelope.empty() && envelope.back().slope == line.slope) continue;
+    double begin = -std::numeric_limits<double>::infinity();
+    while (!envelope.empty()) {
+      begin = (line.mean - envelope.back().mean) / (envelope.back().slope - line.slope);
+      if (begin > from.back()) break;
+      envelope.pop_back();
+      from.pop_back();
+      begin = -std::numeric_limits<double>::infinity();
+    }
+    envelope.push_back(line);
+    from.push_back(begin);
+  }
+  from.push_back(std::numeric_limits<double>::infinity());
+  double sum = 0.0;
+  for (std::size_t i = 0; i < envelope.size(); ++i) {
+    sum += envelope[i].mean * (below(from[i + 1]) - below(from[i])) +
+           envelope[i].slope * (density(from[i]) - density(from[i + 1]));
+  }
+  return sum;
+}
+
+}  // namespace
+
+TrialBeliefs::TrialBeliefs(const std::vector<TrialPlan>& plans, double level)
+    : covariance_(plans.size() * plans.size(), square(level)) {
+  for (const TrialPlan& plan : plans) mean_.push_back(std::log(plan.step.total().value()));
+  for (std::size_t a = 0; a < plans.size(); ++a) {
+    for (std::size_t b = 0; b < plans.size(); ++b) {
+      const auto own = parts_of_step(plans[a].step);
+      const auto other = parts_of_step(plans[b].step);
+      for (std::size_t part = 0; part < own.size(); ++part) {
+        covariance(a, b) += square(own[part].deviation) * (own[part].time / plans[a].step.total()) *
+                            (other[part].time / plans[b].step.total());
+      }
+      const auto apart = std::ranges::count_if(degree_table(), [&](const DegreeRow& row) {
+        return row.get(plans[a].degrees) != row.get(plans[b].degrees);
+      });
+      covariance(a, b) += square(kOfDegrees) * std::pow(kPerDegree, apart);
+    }
+    covariance(a, a) += square(kOwn);
+  }
+}
+
+/// Takes a result in, of this variance, its noise included.
+void TrialBeliefs::condition(std::size_t plan, double surprise, double variance) {
+  std::vector<double> with(size());
+  for (std::size_t i = 0; i < size(); ++i) with[i] = covariance(i, plan);
+  for (std::size_t a = 0; a < size(); ++a) {
+    mean_[a] += with[a] * surprise / variance;
+    for (std::size_t b = 0; b < size(); ++b) covariance(a, b) -= with[a] * with[b] / variance;
+  }
+}
+
+void TrialBeliefs::see(std::size_t plan, Seconds measured) {
+  const double seen = std::log(measured.value());
+  const double surprise = seen - mean_[plan];
+  const double variance = covariance(plan, plan) + square(kNoise);
+  condition(plan, surprise, std::max(variance, square(surprise / kFarOff)));
+  mean_[plan] = seen;  // far off or not, its own step is known
+  for (std::size_t i = 0; i < size(); ++i) covariance(i, plan) = covariance(plan, i) = 0.0;
+}
+
+void TrialBeliefs::await(std::size_t plan) {
+  condition(plan, 0.0, covariance(plan, plan) + square(kNoise));
+}
+
+Seconds TrialBeliefs::expected(std::size_t plan) const {
+  return Seconds(std::exp(mean_[plan]));
+}
+
+double TrialBeliefs::deviation(std::size_t plan) const {
+  return std::sqrt(std::max(covariance(plan, plan), 0.0));
+}
+
+std::size_t TrialBeliefs::leader() const {
+  return static_cast<std::size_t>(std::ranges::min_element(mean_) - mean_.begin());
+}
+
+double TrialBeliefs::is_best(std::size_t plan, double within) const {
+  constexpr int kDraws = 4000;
+  const auto n = static_cast<Eigen::Index>(size());
+  Eigen::MatrixXd matrix =
+      Eigen::Map<const Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>(
+          covariance_.data(), n, n);
+  matrix.diagonal().array() += 1e-12;  // plans that were tried have none
+  const Eigen::LDLT<Eigen::MatrixXd> factors(matrix);
+  const Eigen::MatrixXd root = factors.matrixL();
+  const Eigen::VectorXd scale = factors.vectorD().cwiseMax(0.0).cwiseSqrt();
+  const Eigen::VectorXd mean = Eigen::Map<const Eigen::VectorXd>(mean_.data(), n);
+  std::mt19937_64 random(1);
+  const auto uniform = [&] { return (static_cast<double>(random() >> 11U) + 0.5) * 0x1p-53; };
+  int best = 0;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    Eigen::VectorXd normal(n);
+    for (double& value : normal) {
+      value = std::sqrt(-2.0 * std::log(uniform())) * std::cos(2.0 * std::numbers::pi * uniform());
+    }
+    const Eigen::VectorXd drawn =
+        mean + factors.transpositionsP().transpose() * (root * scale.cwiseProduct(normal));
+    const double excess = drawn[static_cast<Eigen::Index>(plan)] - drawn.minCoeff();
+    best += excess <= std::log1p(within) ? 1 : 0;
+  }
+  return static_cast<double>(best) / kDraws;
+}
+
+double TrialBeliefs::gain(std::size_t plan) const {
+  const double deviation = std::sqrt(covariance(plan, plan) + square(kNoise));
+  std::vector<Line> lines;
+  for (std::size_t i = 0; i < size(); ++i) {
+    lines.push_back({mean_[i], covariance(i, plan) / deviation});
+  }
+  return std::max(mean_[leader()] - expected_least(std::move(lines)), 0.0);
+}
+
+std::vector<std::size_t> choose_trials(TrialBeliefs beliefs, std::vector<bool> open,
+                                       std::size_t count) {
+  std::vector<std::size_t> chosen;
+  while (chosen.size() < count) {
+    std::size_t best = beliefs.leader();
+    for (std::size_t plan = 0; !open[beliefs.leader()] && plan < open.size(); ++plan) {
+      if (open[plan] && (!open[best] || beliefs.gain(plan) > beliefs.gain(best))) best = plan;
+    }
+    if (!open[best]) break;
+    chosen.push_back(best);
+    open[best] = false;
+    beliefs.await(best);
+  }
+  return chosen;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Beliefs about the step times of some plans on one machine, what trials teach about all of them, and
+// which trial teaches most.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "plansearch/degrees.hpp"
+#include "plansearch/evaluation.hpp"
+
+namespace plansearch {
+
+/// A plan that may be tried, as it was priced.
+struct TrialPlan {
+  StepTimeBreakdown step;
+  PlanDegrees degrees;
+};
+
+/// Joint normal beliefs about ln(step time) of plans.
+class TrialBeliefs {
+ public:
+  /// `level`: deviation of an error that all plans share, of the logarithm.
+  TrialBeliefs(const std::vector<TrialPlan>& plans, double level);
+
+  /// A trial of the plan took so long: every other plan that depends on the same parts moves.
+  void see(std::size_t plan, Seconds measured);
+  /// A trial of the plan is under way: nothing moves, what it will teach is known.
+  void await(std::size_t plan);
+
+  [[nodiscard]] std::size_t size() const { return mean_.size(); }
+  [[nodiscard]] Seconds expected(std::size_t plan) const;
+  /// Deviation of ln(step time).
+  [[nodiscard]] double deviation(std::size_t plan) const;
+  /// The plan that is expected to be fastest.
+  [[nodiscard]] std::size_t leader() const;
+  /// Probability that no plan is faster by more than `within`, a share of its step.
+  [[nodiscard]] double is_best(std::size_t plan, double within) const;
+  /// Expected share of the leader's step that is saved by a trial of the plan and going by its
+  /// result: the knowledge gradient.
+  [[nodiscard]] double gain(std::size_t plan) const;
+
+ private:
+  [[nodiscard]] double& covariance(std::size_t a, std::size_t b) {
+    return covariance_[a * mean_.size() + b];
+  }
+  [[nodiscard]] double covariance(std::size_t a, std::size_t b) const {
+    return covariance_[a * mean_.size() + b];
+  }
+  void condition(std::size_t plan, double surprise, double variance);
+
+  std::vector<double> mean_;
+  std::vector<double> covariance_;
+};
+
+/// Up to `count` plans for trials side by side, of those that are `open`: the leader, then those
+/// that teach most beside the others.
+[[nodiscard]] std::vector<std::size_t> choose_trials(TrialBeliefs beliefs, std::vector<bool> open,
+                                                     std::size_t count);
+
+}  // namespace plansearch

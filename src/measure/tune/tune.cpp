@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/tune/tune.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "answer/diagnose.hpp"
+#include "answer/make_report.hpp"
+#include "base/names.hpp"
+#include "base/units.hpp"
+#include "evaluate/answer/interval.hpp"
+#include "io/document/file.hpp"
+#include "io/tables/csv.hpp"
+#include "measure/tune/trial_choice.hpp"
+#include "plansearch/error.hpp"
+#include "report/columns.hpp"
+#include "report/plan_cells.hpp"
+
+namespace plansearch {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Share of a step below which a trial is not worth its time.
+constexpr double kWorthwhile = 0.003;
+/// Share of a step by which a plan may be faster than the one that is called best.
+constexpr double kAsGood = 0.01;
+constexpr const char* kOutOfMemory = "oom";
+
+/// A plan that may be tried.
+struct Candidate {
+  ResolvedPlan given;
+  PlanReport plan;
+
+  [[nodiscard]] Seconds step() const { return plan.estimate.step.total(); }
+  [[nodiscard]] Bytes memory() const { return plan.estimate.memory.total(); }
+};
+
+struct Trial {
+  std::size_t number = 0;
+  std::size_t rank = 0;  ///< of the plan in plans.json, from 1
+  std::string target{};
+  std::string measured{};
+  std::optional<Seconds> step{};
+  bool out_of_memory = false;
+};
+
+/// A trial beside its plan, as it is shown and written.
+struct TrialRow {
+  Trial trial;
+  const Candidate* candidate;
+};
+
+const Columns<TrialRow>& trial_columns() {
+  using Row = const TrialRow&;
+  static const Columns<TrialRow> kColumns{
+      {"trial",
+       [](Row r) { return Json(r.trial.number); },
+       {"trial"},
+       [](Row r) { return fmt::format("{}", r.trial.number); }},
+      {"rank",
+       [](Row r) { return Json(r.trial.rank); },
+       {"rank"},
+       [](Row r) { return fmt::format("{}", r.trial.rank); }},
+      {"plan",
+       [](Row r) { return Json(short_plan(r.candidate->plan.plan)); },
+       {"plan", Align::Left}},
+      {"target", [](Row r) { return Json(r.trial.target); }},
+      {"script",
+       [](Row r) { return Json(fmt::format("trial-{}.sh", r.trial.number)); },
+       {"script", Align::Left}},
+      {"expected_s",
+       [](Row r) { return Json(r.candidate->step().value()); },
+       {"expected"},
+       [](Row r) { return r.candidate->step(); }},
+      {"expected_memory_gib",
+       [](Row r) { return Json(r.candidate->memory().value() / 0x1p30); },
+       {"memory"},
+       [](Row r) { return r.candidate->memory(); }},
+      {"measured",
+       [](Row r) { return Json(r.trial.measured); },
+       {"measured"},
+       [](Row r) {
+         return r.trial.step ? Cell(*r.trial.step)
+                             : Cell(r.trial.out_of_memory ? "out of memory" : "-");
+       }},
+      {"", {}, {"measured / expected"}, [](Row r) {
+         return r.trial.step ? fmt::format("{:.3f}", *r.trial.step / r.candidate->step()) : "-";
+       }}};
+  return kColumns;
+}
+
+class TrialFolder {
+ public:
+  explicit TrialFolder(const TuneRequest& request) : request_(request) {
+    read_plans();
+    read_trials();
+  }
+
+  [[nodiscard]] std::string advance() {
+    believe();
+    const std::size_t before = trials_.size();
+    add_trials();
+    write();
+    return request_.format == Format::Json ? json_text(json(before)) + "\n" : text(before);
+  }
+
+ private:
+  [[nodiscard]] std::string file(const std::string& name) const {
+    return (request_.folder / name).string();
+  }
+
+  void read_plans() {
+    const std::string plans = file("plans.json");
+    std::optional<ProblemFiles> files;
+    const auto count =
+        Json::parse(io::read_file(plans), nullptr, false).value("plans", Json()).size();
+    if (count == 0) {
+      throw InputError({plans, 0, 0}, "no plans are in it",
+                       "plansearch tune ... --out FOLDER writes it");
+    }
+    for (std::size_t rank = 1; rank <= count; ++rank) {
+      const PlanRequest asked = complete_from_plan({}, fmt::format("{}#{}", plans, rank));
+      ResolvedPlan given = files ? resolve_plan(asked, *files) : resolve_plan(asked);
+      if (!files) files = given.asked.files;
+      SearchReport price = make_prediction(given);
+      if (rank == 1) question_ = price.question;
+      candidates_.push_back({std::move(given), std::move(price.plans.front())});
+    }
+  }
+
+  void read_trials() {
+    std::error_code error;
+    if (!std::filesystem::exists(file("trials.csv"), error)) return;
+    const io::CsvTable table = io::CsvTable::read(file("trials.csv"));
+    for (const io::CsvRow& row : table.rows()) {
+      Trial trial{trials_.size() + 1};
+      const auto rank = table.integer(row, "rank", 1);
+      if (!rank || *rank > static_cast<std::int64_t>(candidates_.size())) {
+        table.fail(row, "rank", fmt::format("plans.json has ranks 1 to {}", candidates_.size()),
+                   "rows belong to the plans.json beside them");
+      }
+      trial.rank = static_cast<std::size_t>(*rank);
+      trial.target = table.text(row, "target");
+      trial.measured = table.text(row, "measured");
+      trial.out_of_memory = canonical_name(trial.measured) == kOutOfMemory;
+      if (!trial.measured.empty() && !trial.out_of_memory) {
+        try {
+          Measurement measured;
+          read_pace(trial.measured, measured);
+          trial.step = step_of(measured, question_);
+        } catch (const InputError& wrong) {
+          table.fail(row, "measured",
+                     fmt::format("'{}' is neither a step time, a pace nor oom", trial.measured),
+                     wrong.hint());
+        }
+      }
+      trials_.push_back(std::move(trial));
+    }
+  }
+
+  /// Plans that need as much memory as one that ran out of it are left out, but for those that ran.
+  void believe() {
+    Bytes enough(std::numeric_limits<double>::infinity());
+    for (const Trial& trial : trials_) {
+      if (trial.out_of_memory) enough = std::min(enough, candidates_[trial.rank - 1].memory());
+    }
+    std::vector<TrialPlan> plans;
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      const bool ran = std::ranges::any_of(
+          trials_, [&](const Trial& trial) { return trial.rank == i + 1 && trial.step; });
+      if (candidates_[i].memory() >= enough && !ran) continue;
+      alive_.push_back(i);
+      plans.push_back({candidates_[i].plan.estimate.step, candidates_[i].plan.plan.degrees});
+    }
+    if (alive_.empty()) {
+      throw InputError({file("trials.csv"), 0, 0},
+                       "every plan needs as much memory as one that ran out",
+                       "search again with a larger --mem-reserve, into another folder");
+    }
+    const ErrorModel errors = error_model(candidates_.front().given.problem);
+    beliefs_.emplace(plans, std::hypot(errors.site, errors.framework));
+    for (const Trial& trial : trials_) {
+      const auto place = std::ranges::find(alive_, trial.rank - 1);
+      if (place == alive_.end()) continue;
+      const auto plan = static_cast<std::size_t>(place - alive_.begin());
+      if (trial.step) beliefs_->see(plan, *trial.step);
+      if (!trial.step) beliefs_->await(plan);
+    }
+  }
+
+  [[nodiscard]] std::vector<bool> open() const {
+    std::vector<bool> open;
+    for (const std::size_t i : alive_) {
+      open.push_back(
+          std::ranges::none_of(trials_, [&](const Trial& trial) { return trial.rank == i + 1; }));
+    }
+    return open;
+  }
+
+  /// The target of all trials; where none is named, the program that the plans are priced as.
+  [[nodiscard]] std::string target() const {
+    if (!request_.scripts.target.empty()) return request_.scripts.target;
+    if (!trials_.empty()) return trials_.front().target;
+    return TargetFilter({}, question_.framework).name();
+  }
+
+  [[nodiscard]] std::size_t pending() const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        trials_, [](const Trial& trial) { return !trial.step && !trial.out_of_memory; }));
+  }
+
+  void add_trials() {
+    if (request_.if_worthwhile && pending() > 0) return;
+    for (const std::size_t plan : choose_trials(*beliefs_, open(), request_.trials)) {
+      gain_ = std::max(gain_, beliefs_->gain(plan));
+      if (request_.if_worthwhile && gain_ < kWorthwhile) return;
+      trials_.push_back({trials_.size() + 1, alive_[plan] + 1, target()});
+    }
+  }
+
+  void write() const {
+    std::string table;
+    for (const TrialRow& row : rows()) {
+      const Json cells = object_of(trial_columns(), row);
+      if (table.empty()) table = csv_header(cells);
+      table += csv_line(cells);
+      const std::string script = file(fmt::format("trial-{}.sh", row.trial.number));
+      std::error_code error;
+      if (std::filesystem::exists(script, error)) continue;
+      ExportOptions options = request_.scripts;
+      options.target = row.trial.target;
+      const auto exported = export_question(row.candidate->given, options, request_.version);
+      if (const auto* refused = std::get_if<RefusedPlan>(&exported)) {
+        throw InputError({}, refused->message);
+      }
+      io::write_file(script, std::get<ExportResult>(exported).text);
+    }
+    io::write_file(file("trials.csv"), table);
+  }
+
+  [[nodiscard]] std::vector<TrialRow> rows() const {
+    std::vector<TrialRow> rows;
+    for (const Trial& trial : trials_) rows.push_back({trial, &candidates_[trial.rank - 1]});
+    return rows;
+  }
+
+  [[nodiscard]] Json json(std::size_t before) const {
+    const std::size_t leader = beliefs_->leader();
+    return {{"schema", "plansearch/tune/v1"},
+            {"trials", objects_of(trial_columns(), rows())},
+            {"new_trials", trials_.size() - before},
+            {"leader",
+             {{"rank", alive_[leader] + 1},
+              {"step_time_s", beliefs_->expected(leader).value()},
+              {"deviation", beliefs_->deviation(leader)},
+              {"probability_best", beliefs_->is_best(leader, kAsGood)}}},
+            {"gain_of_a_trial", gain_}};
+  }
+
+  [[nodiscard]] std::string text(std::size_t before) const {
+    std::string text = table_of(trial_columns(), rows()).text(request_.columns) + "\n";
+    const auto line = [&](const std::string& words) {
+      text += wrapped(words, request_.columns) + "\n";
+    };
+    const std::size_t leader = beliefs_->leader();
+    const std::size_t rank = alive_[leader] + 1;
+    const bool tried =
+        std::ranges::any_of(trials_, [&](const Trial& t) { return t.rank == rank && t.step; });
+    line(fmt::format(
+        "leader: rank {}, {}, {} {}; none of {} plans is more than {:.0f} % faster with a "
+        "probability of {:.0f} %",
+        rank, short_plan(candidates_[rank - 1].plan.plan), to_text(beliefs_->expected(leader)),
+        tried ? "measured" : "expected", alive_.size(), 100.0 * kAsGood,
+        100.0 * beliefs_->is_best(leader, kAsGood)));
+    if (pending() == 0) {
+      line(fmt::format("one more trial saves {:.2g} % of a step on average: not worth its time",
+                       100.0 * gain_));
+      return text;
+    }
+    std::vector<std::string> scripts;
+    for (std::size_t i = before; i < trials_.size(); ++i) {
+      scripts.push_back(fmt::format("trial-{}.sh", i + 1));
+    }
+    if (!scripts.empty()) {
+      line(fmt::format("new: {}; such a trial saves {:.2g} % of a step on average",
+                       fmt::join(scripts, ", "), 100.0 * gain_));
+    }
+    line(fmt::format(
+        "write into column measured of {} what a step takes (18.9s, \"8500 tokens/s\") or "
+        "oom, then: plansearch tune --continue {}",
+        file("trials.csv"), request_.folder.string()));
+    return text;
+  }
+
+  const TuneRequest& request_;
+  QuestionReport question_;
+  std::vector<Candidate> candidates_;
+  std::vector<Trial> trials_;
+  std::vector<std::size_t> alive_;  ///< candidates that may have room
+  std::optional<TrialBeliefs> beliefs_;
+  double gain_ = 0.0;  ///< of the best new trial, a share of a step
+};
+
+}  // namespace
+
+std::string advance_trials(const TuneRequest& request) {
+  return TrialFolder(request).advance();
+}
+
+}  // namespace plansearch
