@@ -320,11 +320,25 @@ TEST_CASE("exporters: a setting that somebody chose is claimed or refused by nam
                                                                         : "word");
       const bool refused = mentions(refusals(exporter, request), row.key);
       const Accepts* accepts = find_accepts(exporter, setting_of(row.setting));
-      const bool script = accepts != nullptr && accepts->by == By::Script;
+      const bool any = accepts != nullptr && accepts->values.empty();
+      const bool script = any && accepts->by == By::Script;
       // No key says "word", but that documents are packed, however long they are.
       const bool packs = accepts != nullptr && row.setting == plansearch::Setting::Packing;
       CHECK(refused != (script || packs || exporter.traces));
     }
+  }
+}
+
+TEST_CASE("exporters: scripts train on texts and on examples, and on pairs where a key says it") {
+  PlanDegrees d;
+  d.data = 4;
+  for (const std::string_view name : {"megatron", "torchtitan", "axolotl"}) {
+    CAPTURE(name);
+    ExportRequest request = request_of(d);
+    request.chosen.task = "sft";
+    CHECK_FALSE(mentions(refusals(*targets().find(name), request), "task"));
+    request.chosen.task = "dpo";
+    CHECK(mentions(refusals(*targets().find(name), request), "task") == (name != "axolotl"));
   }
 }
 
