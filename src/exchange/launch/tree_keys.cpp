@@ -80,12 +80,8 @@ std::string without_escapes(const std::string& text) {
 
 /// The first of `command: [bash, -c]` with `args: [SCRIPT]`, wherever it stands in a job.
 std::string script_in(const io::RawValue& value) {
-  const io::RawValue* command = nullptr;
-  const io::RawValue* arguments = nullptr;
-  for (const io::RawEntry& entry : value.entries) {
-    if (entry.key == "command") command = &entry.value;
-    if (entry.key == "args") arguments = &entry.value;
-  }
+  const io::RawValue* command = value_under(value, "command");
+  const io::RawValue* arguments = value_under(value, "args");
   if (command != nullptr && arguments != nullptr && arguments->items.size() == 1 &&
       !command->items.empty() && command->items.back().text == "-c")
     return without_escapes(arguments->items.front().text);

@@ -62,10 +62,8 @@ class ProgramReader {
   }
 
   static const RawValue* find(const RawValue& map, std::string_view key) {
-    for (const RawEntry& entry : map.entries) {
-      if (entry.key == key) return entry.value.kind == RawKind::Null ? nullptr : &entry.value;
-    }
-    return nullptr;
+    const RawValue* value = value_under(map, key);
+    return value == nullptr || value->kind == RawKind::Null ? nullptr : value;
   }
   [[nodiscard]] const RawValue& child(const RawValue& map, std::string_view key) const {
     const RawValue* found = find(map, key);

@@ -11,7 +11,6 @@
 #include "base/ranges.hpp"
 #include "exchange/networks/graph_text.hpp"
 #include "exchange/networks/lowering.hpp"
-#include "io/document/raw_value.hpp"
 #include "io/model/model_reader.hpp"
 
 namespace plansearch::io {
@@ -154,11 +153,7 @@ Document graph_document(const ImportedGraph& graph, const ImportedStubs& stubs) 
 
 ImportedStubs read_stubs(const Document& document) {
   return document.collect([](const Node& root) {
-    const Node schema = root.at("schema");
-    if (schema.text() != kStubSchema) {
-      schema.fail(fmt::format("'{}' is not a file of stubs", schema.text()),
-                  fmt::format("write schema: {}", kStubSchema));
-    }
+    require_schema(root, kStubSchema, "a file of stubs");
     ImportedStubs stubs;
     for (const Node::Entry& entry : root.at("operators").entries()) {
       const Node like = entry.value.at("like");

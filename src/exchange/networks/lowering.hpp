@@ -109,12 +109,12 @@ class Lowering {
 inline constexpr std::string_view kOnnx = "onnx.";  ///< prefix of the kinds of ONNX operators
 
 struct ImportedRow;
-using LowerNode = void (*)(Lowering&, const ImportedNode&, const ImportedRow&);
+using LowerNode = void(Lowering& l, const ImportedNode& node, const ImportedRow& row);
 
 /// How an operator of one name is read.
 struct ImportedRow {
   std::string_view name;  ///< without overload, and without the underscore of what runs in place
-  LowerNode lower;
+  LowerNode* lower;
   Keeps keeps = Keeps::Nothing;  ///< element-wise ones
   MemoryBound passes = MemoryBound::Plain;
   std::string_view inputs{};  ///< names of inputs that stand by their place: "input,weight,bias"
@@ -131,41 +131,17 @@ struct ImportedRow {
 [[nodiscard]] ImportedNode named_arguments(const ImportedNode& node, const ImportedRow& row);
 
 // Views: the same elements under other dimensions.
-void lower_alias(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_contiguous(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_reshape(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_transpose(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_permute(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_expand(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_split(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_slice(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_copy(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_nothing(Lowering& l, const ImportedNode& node, const ImportedRow& row);
+LowerNode lower_alias, lower_contiguous, lower_reshape, lower_transpose, lower_permute,
+    lower_expand, lower_split, lower_slice, lower_copy, lower_nothing;
 
 // Products.
-void lower_linear(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_addmm(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_matmul(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_convolution(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_attention(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_embedding(Lowering& l, const ImportedNode& node, const ImportedRow& row);
+LowerNode lower_linear, lower_addmm, lower_matmul, lower_convolution, lower_attention,
+    lower_embedding;
 
 // Passes over memory.
-void lower_elementwise(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_add(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_compare(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_counting(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_triangle(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_index(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_dropout(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_softmax(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_norm(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_channel_norm(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_pool(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_reduction(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_concatenation(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_enlarge(Lowering& l, const ImportedNode& node, const ImportedRow& row);
-void lower_loss(Lowering& l, const ImportedNode& node, const ImportedRow& row);
+LowerNode lower_elementwise, lower_add, lower_compare, lower_counting, lower_triangle, lower_index,
+    lower_dropout, lower_softmax, lower_norm, lower_channel_norm, lower_pool, lower_reduction,
+    lower_concatenation, lower_enlarge, lower_loss;
 
 /// The parts of several axes, one after another.
 [[nodiscard]] ImportedAxis joined(const ImportedAxes& axes);

@@ -155,11 +155,7 @@ class OnnxReader {
     if (tensor.type != kInt64 || tensor.shape.size() > 1) return tensor;
     if (raw.size() % 8 == 0 && raw.size() <= 8 * kLongestList) {
       for (std::size_t at = 0; at < raw.size(); at += 8) {
-        std::uint64_t value = 0;
-        for (std::size_t i = 8; i-- > 0;) {
-          value = value << 8U | static_cast<unsigned char>(raw[at + i]);
-        }
-        numbers.push_back(static_cast<std::int64_t>(value));
+        numbers.push_back(static_cast<std::int64_t>(little_endian(raw.substr(at, 8))));
       }
     }
     const std::size_t count =

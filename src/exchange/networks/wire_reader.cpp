@@ -2,18 +2,14 @@
 #include "exchange/networks/wire_reader.hpp"
 
 namespace plansearch::io {
-namespace {
 
-/// Little-endian numbers of fixed width.
-std::uint64_t fixed(std::string_view bytes) {
+std::uint64_t little_endian(std::string_view bytes) {
   std::uint64_t value = 0;
   for (std::size_t i = bytes.size(); i-- > 0;) {
     value = value << 8U | static_cast<unsigned char>(bytes[i]);
   }
   return value;
 }
-
-}  // namespace
 
 std::optional<std::uint64_t> WireReader::varint() {
   constexpr std::size_t kLongest = 10;
@@ -51,7 +47,7 @@ std::optional<WireField> WireReader::next() {
   field.bytes = rest_.substr(0, *length);
   rest_.remove_prefix(*length);
   field.is_bytes = type == 2;
-  if (!field.is_bytes) field.value = fixed(field.bytes);
+  if (!field.is_bytes) field.value = little_endian(field.bytes);
   return field;
 }
 
@@ -61,18 +57,11 @@ bool append_numbers(const WireField& field, std::vector<std::int64_t>& list) {
     return true;
   }
   // Packed numbers are written like the values of fields: each behind the key of a field 1.
-  std::string_view rest = field.bytes;
-  while (!rest.empty()) {
-    std::uint64_t value = 0;
-    std::size_t i = 0;
-    for (; i < rest.size() && i < 10; ++i) {
-      const auto byte = static_cast<unsigned char>(rest[i]);
-      value |= static_cast<std::uint64_t>(byte & 0x7fU) << (7 * i);
-      if ((byte & 0x80U) == 0) break;
-    }
-    if (i == rest.size() || i == 10) return false;
-    rest.remove_prefix(i + 1);
-    list.push_back(static_cast<std::int64_t>(value));
+  WireReader packed(field.bytes);
+  while (!packed.at_end()) {
+    const auto value = packed.varint();
+    if (!value) return false;
+    list.push_back(static_cast<std::int64_t>(*value));
   }
   return true;
 }

@@ -17,6 +17,9 @@ struct WireField {
   std::string_view bytes;
 };
 
+/// A number of fixed width.
+[[nodiscard]] std::uint64_t little_endian(std::string_view bytes);
+
 /// Walks a message; what is not asked for is skipped without being copied.
 class WireReader {
  public:
@@ -24,11 +27,12 @@ class WireReader {
 
   /// The next field; nothing at the end, or where the message is damaged.
   [[nodiscard]] std::optional<WireField> next();
+  /// The next number without a field; nothing where the message is damaged.
+  [[nodiscard]] std::optional<std::uint64_t> varint();
+  [[nodiscard]] bool at_end() const { return rest_.empty(); }
   [[nodiscard]] bool damaged() const { return damaged_; }
 
  private:
-  [[nodiscard]] std::optional<std::uint64_t> varint();
-
   std::string_view rest_;
   bool damaged_ = false;
 };

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "exchange/networks/wire_reader.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch::io {
@@ -26,13 +27,9 @@ constexpr std::uint64_t kMostEntries = 200'000;
 constexpr std::uint64_t kLargestDirectory = std::uint64_t{64} << 20U;
 constexpr std::uint32_t kIn64 = 0xffffffff;
 
-/// Little-endian, at a place that is known to be inside.
+/// At a place that is known to be inside.
 std::uint64_t number(std::string_view bytes, std::size_t at, std::size_t width) {
-  std::uint64_t value = 0;
-  for (std::size_t i = width; i-- > 0;) {
-    value = value << 8U | static_cast<unsigned char>(bytes[at + i]);
-  }
-  return value;
+  return little_endian(bytes.substr(at, width));
 }
 
 std::uint32_t word(std::string_view bytes, std::size_t at) {

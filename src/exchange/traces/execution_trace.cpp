@@ -2,7 +2,6 @@
 #include "exchange/traces/execution_trace.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

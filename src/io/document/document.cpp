@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "base/hash.hpp"
 #include "base/names.hpp"
 #include "base/parse_as.hpp"
@@ -71,23 +69,17 @@ RawValue parse_value(const Override& one, const File& file) {
 RawValue map_at(const File& file) {
   RawValue map;
   map.kind = RawKind::Map;
-  map.line = map.column = 0;
-  map.file = file;
+  move_to(map, file);
   return map;
-}
-
-RawEntry* entry_of(RawValue& map, const std::string& key) {
-  const auto found = std::ranges::find(map.entries, key, &RawEntry::key);
-  return found == map.entries.end() ? nullptr : &*found;
 }
 
 RawValue& item_of(RawValue& list, const std::string& key, const Override& one) {
   std::vector<std::string> names;
   for (RawValue& item : list.items) {
-    const RawEntry* name = entry_of(item, "name");
+    const RawValue* name = value_under(item, "name");
     if (name == nullptr) continue;
-    if (canonical_name(name->value.text) == canonical_name(key)) return item;
-    names.push_back(name->value.text);
+    if (canonical_name(name->text) == canonical_name(key)) return item;
+    names.push_back(name->text);
   }
   const auto index = parse_as<std::size_t>(key);
   if (index && *index < list.items.size()) return list.items[*index];
@@ -107,7 +99,7 @@ RawValue& step_into(RawValue& value, const std::string& key, const Override& one
     map.entries.push_back({"like", 0, 0, std::move(value)});
     value = std::move(map);
   }
-  if (RawEntry* known = entry_of(value, key)) return known->value;
+  if (RawValue* known = value_under(value, key)) return *known;
   RawValue none;
   none.file = file;
   value.entries.push_back({key, 0, 0, std::move(none)});

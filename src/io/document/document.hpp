@@ -239,6 +239,10 @@ Q Node::non_negative() const {
   return found.value_or(Q{});
 }
 
+/// Refuses a file of another schema; `what` says what the file is not.
+void require_schema(const Node& root, std::string_view schema,
+                    std::string_view what = "the schema expected here");
+
 // Values of `--set` laid over a parsed file before anybody reads it: units, checks and messages are
 // those of the reader of that file.
 

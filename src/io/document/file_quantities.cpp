@@ -34,10 +34,8 @@ std::string joined(const std::string& path, std::string_view key) {
 }
 
 std::string name_of(const RawValue& item, std::size_t index) {
-  for (const RawEntry& entry : item.entries) {
-    if (entry.key == "name") return entry.value.text;
-  }
-  return fmt::format("{}", index);
+  const RawValue* name = value_under(item, "name");
+  return name != nullptr ? name->text : fmt::format("{}", index);
 }
 
 /// Leaves of trees laid over each other: the last value of a path holds.
@@ -70,17 +68,8 @@ class Leaves {
 };
 
 std::optional<std::string> text_of(const RawValue& map, std::string_view key) {
-  for (const RawEntry& entry : map.entries) {
-    if (entry.key == key && entry.value.entries.empty()) return entry.value.text;
-  }
-  return std::nullopt;
-}
-
-const RawValue* find(const RawValue& map, std::string_view key) {
-  for (const RawEntry& entry : map.entries) {
-    if (entry.key == key) return &entry.value;
-  }
-  return nullptr;
+  const RawValue* value = value_under(map, key);
+  return value != nullptr && value->entries.empty() ? std::optional(value->text) : std::nullopt;
 }
 
 /// The tree of a file on top of those it is `like`, each added at `path`.
@@ -166,7 +155,7 @@ std::vector<FileQuantity> cluster_quantities(std::string_view name_or_path,
   Chain chips(
       [&](const fs::path& beside) { return library.files("accelerator", "accelerators", beside); },
       leaves);
-  if (const RawValue* chip = find(profile.raw(), "accelerator")) {
+  if (const RawValue* chip = value_under(profile.raw(), "accelerator")) {
     const fs::path beside = chip->file ? fs::path(*chip->file).parent_path() : fs::path();
     if (chip->kind == RawKind::Map) {
       chips.add(*chip, beside, "accelerator", 0);
@@ -178,7 +167,7 @@ std::vector<FileQuantity> cluster_quantities(std::string_view name_or_path,
   std::vector<FileQuantity> found = leaves.take();
   std::erase_if(found, [](const FileQuantity& one) { return is_curve(one.key); });
   for (const LinkTier& tier : cluster.tiers) {
-    const RawValue* tiers = find(profile.raw(), "tiers");
+    const RawValue* tiers = value_under(profile.raw(), "tiers");
     const bool there =
         tiers != nullptr && std::ranges::any_of(tiers->items, [&](const RawValue& item) {
           return text_of(item, "name") == tier.name;

@@ -90,26 +90,12 @@ bool is_path(std::string_view text, const NamedFiles& kind) {
   return written.has_parent_path() && has_extension(path, kind);
 }
 
-}  // namespace
-
-std::vector<NamedFile> list_files(const NamedFiles& kind) {
-  std::map<std::string, fs::path> found;
-  for (const fs::path& directory : kind.directories) add_files(directory, kind, found);
-  std::vector<NamedFile> files;
-  for (const auto& [name, path] : found) {
-    files.push_back({path.stem().string(), aliases_of(path), path});
-  }
-  return files;
-}
-
 /// Hubs write "organisation/Name".
 std::string_view without_organisation(std::string_view text) {
   const std::size_t slash = text.find('/');
   const bool one = slash != std::string_view::npos && text.rfind('/') == slash;
   return one && slash + 1 < text.size() ? text.substr(slash + 1) : text;
 }
-
-namespace {
 
 using Files = std::map<std::string, fs::path>;
 
@@ -188,6 +174,16 @@ std::optional<fs::path> find_beside(const std::string& name, const NamedFiles& k
 }
 
 }  // namespace
+
+std::vector<NamedFile> list_files(const NamedFiles& kind) {
+  std::map<std::string, fs::path> found;
+  for (const fs::path& directory : kind.directories) add_files(directory, kind, found);
+  std::vector<NamedFile> files;
+  for (const auto& [name, path] : found) {
+    files.push_back({path.stem().string(), aliases_of(path), path});
+  }
+  return files;
+}
 
 fs::path resolve_file(std::string_view text, const NamedFiles& kind, const SourceLocation& where) {
   if (text.empty()) throw InputError(where, fmt::format("no {} named", kind.what));

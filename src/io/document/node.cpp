@@ -37,13 +37,6 @@ std::string join_path(const std::string& path, std::string_view key) {
   return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
 }
 
-const RawEntry* find_entry(const RawValue& map, std::string_view key) {
-  for (const RawEntry& entry : map.entries) {
-    if (entry.key == key) return &entry;
-  }
-  return nullptr;
-}
-
 void note_asked(const RawValue& map, std::string_view key) {
   if (!contains(map.asked, key)) map.asked.emplace_back(key);
 }
@@ -156,9 +149,9 @@ void Node::report(const std::string& message, std::string hint) const {
 Node Node::at(std::string_view key) const {
   const std::optional<Node> found = find(key);
   if (found) return *found;
-  const RawEntry* entry = find_entry(*value_, key);
-  if (entry != nullptr) {
-    child(entry->value, join_path(path_, key)).report("has no value");
+  const RawValue* value = value_under(*value_, key);
+  if (value != nullptr) {
+    child(*value, join_path(path_, key)).report("has no value");
   } else if (is_map()) {
     report(fmt::format("key '{}' is missing", key), misspelled_hint(*value_, key));
   }
@@ -171,9 +164,9 @@ std::optional<Node> Node::find(std::string_view key) const {
     return std::nullopt;
   }
   note_asked(*value_, key);
-  const RawEntry* entry = find_entry(*value_, key);
-  if (entry == nullptr || entry->value.kind == RawKind::Null) return std::nullopt;
-  return child(entry->value, join_path(path_, key));
+  const RawValue* value = value_under(*value_, key);
+  if (value == nullptr || value->kind == RawKind::Null) return std::nullopt;
+  return child(*value, join_path(path_, key));
 }
 
 std::vector<Node::Entry> Node::entries() const {
@@ -323,6 +316,13 @@ void Node::report_choice(const std::vector<std::string>& names) const {
   std::string hint = did_you_mean(value_->text, names);
   if (hint.empty()) hint = fmt::format("one of {}", fmt::join(names, ", "));
   report(fmt::format("unknown value '{}'", excerpt(value_->text)), hint);
+}
+
+void require_schema(const Node& root, std::string_view schema, std::string_view what) {
+  const Node key = root.at("schema");
+  if (key.text() == schema) return;
+  key.fail(fmt::format("'{}' is not {}", key.text(), what),
+           fmt::format("write schema: {}", schema));
 }
 
 Document::Collecting::Collecting(const RawValue& root, std::vector<InputError>& errors)

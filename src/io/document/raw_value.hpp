@@ -2,6 +2,7 @@
 // The tree that both parsers build: values with their places. Private to io.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -41,6 +42,24 @@ struct RawEntry {
   int column = 1;
   RawValue value;
 };
+
+/// A value that stands where another does.
+[[nodiscard]] inline RawValue value_at(const RawValue& place, RawKind kind, std::string text = {}) {
+  RawValue value;
+  value.kind = kind;
+  value.line = place.line;
+  value.column = place.column;
+  value.file = place.file;
+  value.text = std::move(text);
+  return value;
+}
+
+/// The value of a key of a map; null where it has none.
+template <typename Map>
+[[nodiscard]] auto* value_under(Map& map, std::string_view key) {
+  const auto found = std::ranges::find(map.entries, key, &RawEntry::key);
+  return found == map.entries.end() ? nullptr : &found->value;
+}
 
 /// Builds a tree from a flat sequence of events, keeping within the limits. Used by both parsers.
 class TreeBuilder {

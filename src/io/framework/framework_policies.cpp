@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/names.hpp"
+#include "base/ranges.hpp"
 #include "io/document/fields.hpp"
 #include "io/framework/framework_reader.hpp"
 #include "plan/legality/legality.hpp"
@@ -146,8 +147,7 @@ FrameworkRule read_rule(const Node& node) {
   const auto& known = framework_rules();
   const auto found = std::ranges::find(known, rule.name, &RuleDescription::name);
   if (found == known.end()) {
-    std::vector<std::string> names;
-    for (const RuleDescription& d : known) names.emplace_back(d.name);
+    const auto names = transformed<std::string>(known, &RuleDescription::name);
     std::string hint = did_you_mean(rule.name, names);
     if (hint.empty()) hint = fmt::format("the rules are {}", fmt::join(names, ", "));
     name.fail(fmt::format("unknown rule '{}'", rule.name), hint);

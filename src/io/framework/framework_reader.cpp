@@ -71,8 +71,8 @@ void read_degrees(const Node& map, std::map<std::string, int>& degrees) {
     const auto found = std::ranges::find_if(
         kWithDefaults, [&](Degree degree) { return row_of(degree).key == entry.key; });
     if (found == kWithDefaults.end()) {
-      std::vector<std::string_view> keys;
-      for (const Degree degree : kWithDefaults) keys.push_back(row_of(degree).key);
+      const auto keys =
+          transformed(kWithDefaults, [](Degree degree) { return row_of(degree).key; });
       throw InputError(entry.where, fmt::format("'{}' has no default of a framework", entry.key),
                        fmt::format("defaults are of {}", fmt::join(keys, ", ")));
     }
@@ -240,7 +240,7 @@ class Reader {
     OptimizerOffload offload;
     offload.gradients = node.at("gradients").choice<GradientsToHost>(kGradientsToHost);
     offload.extra_bytes = number_or(node, "extra_bytes", nullptr, 0.0, 1000.0);
-    if (const auto sums = node.find("sums")) offload.sums_in_fp32 = sums->choice<bool>(kSums);
+    Fields(node).take("sums", offload.sums_in_fp32, kSums);
     return offload;
   }
 
@@ -280,18 +280,9 @@ class Reader {
       framework.provenance.erase("matrix_updates");
       if (framework.matrix_updates) log.given("matrix_updates");
     });
-    unlogged.with("optimizer_in_backward", [&](const Node& node) {
-      framework.has_optimizer_in_backward = node.choice<bool>(kBooleans);
-      log.given("optimizer_in_backward");
-    });
-    unlogged.with("paged_states", [&](const Node& node) {
-      framework.has_paged_states = node.choice<bool>(kBooleans);
-      log.given("paged_states");
-    });
-    unlogged.with("trains_on_pairs", [&](const Node& node) {
-      framework.trains_on_pairs = node.choice<bool>(kBooleans);
-      log.given("trains_on_pairs");
-    });
+    fields.take("optimizer_in_backward", framework.has_optimizer_in_backward, kBooleans);
+    fields.take("paged_states", framework.has_paged_states, kBooleans);
+    fields.take("trains_on_pairs", framework.trains_on_pairs, kBooleans);
     fields.take("optimizer_start", framework.optimizer_start, choices_of<OptimizerStart, 3>());
   }
 

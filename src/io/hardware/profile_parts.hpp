@@ -140,8 +140,6 @@ struct CurveAndSource {
 [[nodiscard]] double number_or(const Node& node, std::string_view key, const double* base,
                                double low, double high);
 
-void require_schema(const Node& root, std::string_view schema);
-
 /// The profile `own` says, and where it says nothing what `base` does, except its name, aliases and
 /// description. Tiers go by name: keys of a tier of the same name replace those of the base, other
 /// tiers are added behind it. The provenance of both is kept, that of `own` first; every statement

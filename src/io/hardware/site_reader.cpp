@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/names.hpp"
+#include "base/ranges.hpp"
 #include "io/document/fields.hpp"
 #include "io/hardware/profile_parts.hpp"
 #include "io/hardware/profile_reader.hpp"
@@ -96,26 +97,22 @@ Quantity sourced(const Node& node, std::string_view key) {
 }
 
 std::vector<TierRule> read_tier_rules(const Node& list) {
-  std::vector<TierRule> rules;
-  for (const Node& item : list.items()) {
+  return transformed(list.items(), [](const Node& item) {
     TierRule rule;
     Fields(item).take("kind", rule.kind, read_tier_kind);
     Fields(item).take("min_bandwidth", rule.min_bandwidth, &Node::positive<Bandwidth>);
     rule.curve = item.at("curve").text();
-    rules.push_back(std::move(rule));
-  }
-  return rules;
+    return rule;
+  });
 }
 
 std::vector<KernelRule> read_kernel_rules(const Node& list) {
-  std::vector<KernelRule> rules;
-  for (const Node& item : list.items()) {
+  return transformed(list.items(), [](const Node& item) {
     KernelRule rule;
     Fields(item).take("min_peak", rule.min_peak, &Node::positive<FlopRate>);
     rule.like = item.at("like").text();
-    rules.push_back(std::move(rule));
-  }
-  return rules;
+    return rule;
+  });
 }
 
 DataType data_type(const Node& node, const std::string& text) {
@@ -191,8 +188,7 @@ Reliability read_reliability(const std::filesystem::path& path) {
   const Document document = Document::read(path);
   const Node root = document.root();
   require_schema(root, "plansearch/reliability/v1");
-  std::vector<ReliabilityRecord> records;
-  for (const Node& node : root.at("records").items()) records.push_back(read_record(node));
+  std::vector<ReliabilityRecord> records = transformed(root.at("records").items(), read_record);
   if (records.empty()) root.at("records").fail("at least one record");
   Reliability rest;
   rest.restart = sourced<Seconds>(root.at("restart"), "time");

@@ -31,7 +31,7 @@ RawValue merged(RawValue base, const RawValue& over, std::string_view name) {
   const bool sections = base.kind == RawKind::Map && over.kind == RawKind::Map;
   if (!sections || is_rule(base) || is_rule(over)) return over;
   for (const RawEntry& entry : over.entries) {
-    if (RawValue* inherited = entry_of(base, entry.key)) {
+    if (RawValue* inherited = value_under(base, entry.key)) {
       *inherited = merged(std::move(*inherited), entry.value, entry.key);
     } else {
       base.entries.push_back(entry);
@@ -56,10 +56,7 @@ fs::path file_of(const fs::path& directory, std::string_view name) {
 RawValue read_chain(const fs::path& directory, const fs::path& path, int depth) {
   const Document document = Document::read(path);
   const Node root = document.root();
-  if (root.at("schema").text() != kFamilySchema) {
-    root.at("schema").fail("this is not a family file",
-                           fmt::format("write schema: {}", kFamilySchema));
-  }
+  require_schema(root, kFamilySchema, "a family file");
   for (const Node::Entry& entry : root.entries()) {
     if (contains(kKeys, entry.key)) continue;
     throw InputError(entry.where, fmt::format("unknown key '{}'", entry.key),
@@ -67,7 +64,7 @@ RawValue read_chain(const fs::path& directory, const fs::path& path, int depth) 
   }
   RawValue own = root.raw();
   // A graph lies beside the file that names it, whichever is like it.
-  if (RawValue* graph = entry_of(own, "graph")) {
+  if (RawValue* graph = value_under(own, "graph")) {
     graph->text = (path.parent_path() / root.at("graph").text()).lexically_normal().string();
   }
   const auto like = root.find("like");
@@ -126,11 +123,6 @@ std::optional<Node> unless_null(const Node& node) {
 }
 
 }  // namespace
-
-RawValue* entry_of(RawValue& map, std::string_view key) {
-  const auto found = std::ranges::find(map.entries, key, &RawEntry::key);
-  return found == map.entries.end() ? nullptr : &found->value;
-}
 
 std::string require_described(const Node& classes, const Node& rules, const fs::path& directory) {
   const auto described = rules.find("architectures");

@@ -60,9 +60,6 @@ inline constexpr std::string_view kOwnFamily = "family";
 [[nodiscard]] std::string require_described(const Node& classes, const Node& rules,
                                             const std::filesystem::path& directory);
 
-/// The value of a key of a map; null where it has none.
-[[nodiscard]] RawValue* entry_of(RawValue& map, std::string_view key);
-
 /// Whether a map of a family file says where a value comes from; otherwise it is a section.
 [[nodiscard]] bool is_rule(const RawValue& map);
 

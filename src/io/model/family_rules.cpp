@@ -59,13 +59,7 @@ bool matches(const std::optional<Node>& value, const Node& expected) {
 }
 
 RawValue whole_number(std::int64_t number, const RawValue& place) {
-  RawValue value;
-  value.kind = RawKind::Plain;
-  value.line = place.line;
-  value.column = place.column;
-  value.file = place.file;
-  value.text = fmt::format("{}", number);
-  return value;
+  return value_at(place, RawKind::Plain, fmt::format("{}", number));
 }
 
 double number_of(const RawValue& value) {
@@ -86,11 +80,7 @@ class Application {
       : model_(outer.model_), keys_(outer.keys_), family_(outer.family_), item_(item) {}
 
   [[nodiscard]] RawValue section(const Node& rules) const {
-    RawValue out;
-    out.kind = RawKind::Map;
-    out.line = keys_.root().where().line;
-    out.column = keys_.root().where().column;
-    out.file = keys_.root().raw().file;
+    RawValue out = value_at(keys_.root().raw(), RawKind::Map);
     for (const Node::Entry& entry : rules.entries()) {
       const bool nested = entry.value.is_map() && !is_rule(entry.value.raw());
       std::optional<RawValue> made =
@@ -204,19 +194,10 @@ class Application {
   }
 
   [[nodiscard]] static RawValue list_at(const Node& place) {
-    RawValue list;
-    list.kind = RawKind::List;
-    list.line = place.where().line;
-    list.column = place.where().column;
-    list.file = place.raw().file;
-    return list;
+    return value_at(place.raw(), RawKind::List);
   }
-
   [[nodiscard]] static RawValue word_at(const Node& place, std::string text) {
-    RawValue word = list_at(place);
-    word.kind = RawKind::Plain;
-    word.text = std::move(text);
-    return word;
+    return value_at(place.raw(), RawKind::Plain, std::move(text));
   }
 
   /// The letters of a text, one item each.

@@ -3,8 +3,6 @@
 // which dimensions and copies of blocks the keys of a configuration are.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/names.hpp"
 #include "io/document/raw_value.hpp"
 #include "io/model/family_file.hpp"
@@ -21,21 +19,21 @@ namespace {
 }
 
 void set_extent(RawValue& dims, const RawEntry& size) {
-  RawValue* dim = entry_of(dims, size.key);
+  RawValue* dim = value_under(dims, size.key);
   if (dim == nullptr) {
     std::vector<std::string> known;
     for (const RawEntry& entry : dims.entries) known.push_back(entry.key);
     refuse(size, "dimension", known);
   }
-  RawValue* extent = dim->kind == RawKind::Map ? entry_of(*dim, "extent") : nullptr;
+  RawValue* extent = dim->kind == RawKind::Map ? value_under(*dim, "extent") : nullptr;
   (extent != nullptr ? *extent : *dim) = size.value;
 }
 
 void set_copies(RawValue& order, const RawEntry& copies) {
   std::vector<std::string> known;
   for (RawValue& item : order.items) {
-    RawValue* block = entry_of(item, "block");
-    RawValue* count = entry_of(item, "copies");
+    RawValue* block = value_under(item, "block");
+    RawValue* count = value_under(item, "copies");
     if (block == nullptr || count == nullptr) continue;
     known.push_back(block->text);
     if (known.back() != copies.key) continue;
@@ -50,17 +48,14 @@ void set_copies(RawValue& order, const RawEntry& copies) {
 RawValue filled_template(const Node& rules, const HfKeys& keys, const std::string& family) {
   const Node path = rules.at("graph");
   const Document document = Document::read(path.text());
-  if (document.root().at("schema").text() != kGraphSchema) {
-    document.root().at("schema").fail("this is not a graph file",
-                                      fmt::format("write schema: {}", kGraphSchema));
-  }
+  require_schema(document.root(), kGraphSchema, "a graph file");
   RawValue graph = document.raw();
   std::erase_if(graph.entries, [](const RawEntry& entry) {
     return entry.key == "schema" || entry.key == "name" || entry.key == "source" ||
            entry.key == "aliases" || entry.key == "parameters";
   });
-  RawValue* dims = entry_of(graph, "dims");
-  RawValue* order = entry_of(graph, "order");
+  RawValue* dims = value_under(graph, "dims");
+  RawValue* order = value_under(graph, "order");
   if (dims == nullptr || order == nullptr) path.fail("the graph has no dims, or no order");
   for (const RawEntry& size : apply_family(rules, keys, family, "dims").entries) {
     set_extent(*dims, size);

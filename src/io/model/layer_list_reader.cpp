@@ -22,10 +22,9 @@ constexpr Choice<MixerSize> kSizes[] = {{"heads", MixerSize::Heads},
                                         {"rank", MixerSize::Rank}};
 
 std::vector<MixerSize> read_sizes(const Node& list) {
-  std::vector<MixerSize> sizes;
-  for (const Node& item : list.items())
-    sizes.push_back(item.choice(std::span<const Choice<MixerSize>>(kSizes)));
-  return sizes;
+  return transformed(list.items(), [](const Node& item) {
+    return item.choice(std::span<const Choice<MixerSize>>(kSizes));
+  });
 }
 
 /// Sizes alone, or a map with more.
@@ -250,8 +249,7 @@ RecurrenceForm read_form(const Node& name, const std::filesystem::path& families
     name.fail("there is no table of recurrences beside this model", "models/families");
   const Document document = Document::read(path);
   const Node root = document.root();
-  if (root.at("schema").text() != kFormSchema)
-    root.at("schema").fail("this is not a table of recurrences");
+  require_schema(root, kFormSchema, "a table of recurrences");
   std::vector<std::string> known;
   for (const Node::Entry& entry : root.at("forms").entries()) {
     known.push_back(entry.key);

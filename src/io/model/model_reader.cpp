@@ -120,37 +120,6 @@ ModelFile read_imported(const std::filesystem::path& path, const std::string& na
   }
 }
 
-}  // namespace
-
-bool is_import(const std::filesystem::path& path) {
-  return path.extension() == ".pt2" || path.extension() == ".onnx";
-}
-
-ModelFile read_model(const Document& document, const std::string& fallback_name,
-                     const std::filesystem::path& families) {
-  const Node root = document.root();
-  if (!root.is_map()) {
-    root.fail("expected a model file: a map with the key 'schema'",
-              "or a Hugging Face config.json with 'model_type'; see docs/models.md");
-  }
-  ModelFile file;
-  if (!root.find("schema") && (root.find("model_type") || root.find(kClassName))) {
-    file.format = ModelFormat::HuggingFace;
-    HfModel read = read_hf_config(root, fallback_name, families);
-    file.model = std::move(read.model);
-    file.left_out = std::move(read.left_out);
-    file.passed_over = std::move(read.passed_over);
-    check_sizes(root, file.model);
-    static_cast<void>(checked_parameter_count(root, file.model));
-  } else {
-    file = document.collect([&](const Node& own) { return read_own(own, families); });
-  }
-  file.hash = document.hash();
-  return file;
-}
-
-namespace {
-
 /// A network with other sizes has other parameters than those that were published.
 Document changed(const Document& document, std::span<const Override> overrides) {
   if (overrides.empty() || !document.root().is_map()) return document;
@@ -181,14 +150,6 @@ ModelFile read_changed(const std::filesystem::path& path, const std::filesystem:
                     families.empty() ? beside : families);
 }
 
-}  // namespace
-
-ModelFile read_model(const std::filesystem::path& path, const std::filesystem::path& families) {
-  return read_changed(path, families, {}, {});
-}
-
-namespace {
-
 /// The file of a name; one that is known, and that no file describes, is refused with the reason.
 std::filesystem::path file_named(std::string_view name,
                                  std::span<const std::filesystem::path> directories,
@@ -203,33 +164,6 @@ std::filesystem::path file_named(std::string_view name,
   }
 }
 
-}  // namespace
-
-ModelFile load_model(std::string_view name_or_path,
-                     std::span<const std::filesystem::path> directories,
-                     std::span<const Override> overrides, const std::filesystem::path& stubs) {
-  const std::filesystem::path families =
-      directories.empty() ? std::filesystem::path() : directories.front() / "families";
-  std::filesystem::path path = file_named(name_or_path, directories, families);
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
-    const std::filesystem::path config = path / "config.json";
-    if (!std::filesystem::exists(config, error)) {
-      throw InputError({path.string(), 0, 0}, "this directory has no config.json",
-                       "name a model file, or the folder of a Hugging Face model (of a pipeline of "
-                       "diffusers, that of its transformer)");
-    }
-    path = config;
-  }
-  return read_changed(path, families, overrides, stubs);
-}
-
-std::vector<NamedFile> list_models(std::span<const std::filesystem::path> directories) {
-  return list_files(model_files(directories));
-}
-
-namespace {
-
 std::string name_of(const Node& root, const std::string& fallback) {
   const std::optional<Node> named = root.find("_name_or_path");
   if (!named.has_value() || !named->is_scalar()) return fallback;
@@ -239,12 +173,7 @@ std::string name_of(const Node& root, const std::string& fallback) {
 }
 
 void add_text(RawValue& map, std::string key, std::string text) {
-  RawValue value;
-  value.kind = RawKind::Quoted;
-  value.line = map.line;
-  value.column = map.column;
-  value.file = map.file;
-  value.text = std::move(text);
+  RawValue value = value_at(map, RawKind::Quoted, std::move(text));
   map.entries.push_back({std::move(key), map.line, map.column, std::move(value)});
 }
 
@@ -270,6 +199,60 @@ Document family_document(const Node& root, const std::string& family,
 }
 
 }  // namespace
+
+bool is_import(const std::filesystem::path& path) {
+  return path.extension() == ".pt2" || path.extension() == ".onnx";
+}
+
+ModelFile read_model(const Document& document, const std::string& fallback_name,
+                     const std::filesystem::path& families) {
+  const Node root = document.root();
+  if (!root.is_map()) {
+    root.fail("expected a model file: a map with the key 'schema'",
+              "or a Hugging Face config.json with 'model_type'; see docs/models.md");
+  }
+  ModelFile file;
+  if (!root.find("schema") && (root.find("model_type") || root.find(kClassName))) {
+    file.format = ModelFormat::HuggingFace;
+    HfModel read = read_hf_config(root, fallback_name, families);
+    file.model = std::move(read.model);
+    file.left_out = std::move(read.left_out);
+    file.passed_over = std::move(read.passed_over);
+    check_sizes(root, file.model);
+    static_cast<void>(checked_parameter_count(root, file.model));
+  } else {
+    file = document.collect([&](const Node& own) { return read_own(own, families); });
+  }
+  file.hash = document.hash();
+  return file;
+}
+
+ModelFile read_model(const std::filesystem::path& path, const std::filesystem::path& families) {
+  return read_changed(path, families, {}, {});
+}
+
+ModelFile load_model(std::string_view name_or_path,
+                     std::span<const std::filesystem::path> directories,
+                     std::span<const Override> overrides, const std::filesystem::path& stubs) {
+  const std::filesystem::path families =
+      directories.empty() ? std::filesystem::path() : directories.front() / "families";
+  std::filesystem::path path = file_named(name_or_path, directories, families);
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    const std::filesystem::path config = path / "config.json";
+    if (!std::filesystem::exists(config, error)) {
+      throw InputError({path.string(), 0, 0}, "this directory has no config.json",
+                       "name a model file, or the folder of a Hugging Face model (of a pipeline of "
+                       "diffusers, that of its transformer)");
+    }
+    path = config;
+  }
+  return read_changed(path, families, overrides, stubs);
+}
+
+std::vector<NamedFile> list_models(std::span<const std::filesystem::path> directories) {
+  return list_files(model_files(directories));
+}
 
 HfModel read_hf_config(const Node& root, const std::string& name,
                        const std::filesystem::path& families) {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ranges.hpp"
 #include "io/document/fields.hpp"
 
 namespace plansearch::io {
@@ -18,17 +19,13 @@ std::vector<Node> short_list(const Node& node) {
 }
 
 std::vector<std::int64_t> read_layers(const Node& list) {
-  std::vector<std::int64_t> layers;
-  for (const Node& item : short_list(list)) layers.push_back(item.integer(kLayerCount));
-  return layers;
+  return transformed(short_list(list), [](const Node& item) { return item.integer(kLayerCount); });
 }
 
 std::vector<bool> read_pattern(const Node& list) {
-  std::vector<bool> full;
-  for (const Node& item : short_list(list)) {
-    full.push_back(item.choice(std::span<const Choice<bool>>(kSpans)));
-  }
-  return full;
+  return transformed(short_list(list), [](const Node& item) {
+    return item.choice(std::span<const Choice<bool>>(kSpans));
+  });
 }
 
 /// Reads a number of at least 0 and below 1.
@@ -59,74 +56,6 @@ PoolDescription read_pool(const Node& node) {
   Fields(node).take("overlap", pool.overlap, kSizeRange);
   return pool;
 }
-
-}  // namespace
-
-AttentionDescription read_attention(const Node& node, std::int64_t hidden,
-                                    const AttentionDescription* base) {
-  AttentionDescription a = base != nullptr ? *base : AttentionDescription{};
-  const Fields fields(node);
-  if (base == nullptr) {
-    a.heads = node.at("heads").integer(kSizeRange);
-    a.kv_heads = a.heads;
-  } else {
-    fields.take("heads", a.heads, kSizeRange);
-  }
-  fields.take("kv_heads", a.kv_heads, kSizeRange);
-  fields.take("latent", a.latent, read_latent);
-  std::optional<std::int64_t> size;
-  fields.take("head_size", size, kSizeRange);
-  if (a.latent.has_value()) {
-    a.head_size = a.latent->nope_size + a.latent->rope_size;
-    if (size.has_value()) node.at("head_size").fail("latent attention has its own head sizes");
-  } else if (size.has_value()) {
-    a.head_size = *size;
-  } else if (base == nullptr) {
-    a.head_size = default_head_size(node, hidden, a.heads);
-  }
-  fields.take("value_size", a.value_size, kSizeRange);
-  fields.take("query_rank", a.query_rank, kSizeRange);
-  fields.take("output_groups", a.output_groups, kZeroOrSize);
-  fields.take("output_rank", a.output_rank, kZeroOrSize);
-  fields.take("value_is_key", a.value_is_key, &Node::boolean);
-  fields.take("gate", a.gate, kGates);
-  fields.take("index", a.index, read_index);
-  fields.take("pool", a.pool, read_pool);
-  fields.with("bias", [&](const Node& places) {
-    const auto bias = places.choice(std::span<const Choice<BiasPlaces>>(kBiases));
-    a.query_key_value_bias = bias == BiasPlaces::Qkv || bias == BiasPlaces::All;
-    a.output_bias = bias == BiasPlaces::Output || bias == BiasPlaces::All;
-  });
-  fields.take("repeats_heads", a.repeats_heads, &Node::boolean);
-  fields.take("fused_projection", a.fused_projection, &Node::boolean);
-  if (base == nullptr) static_cast<void>(node.at("positions"));
-  fields.take("positions", a.positions, kPositions);
-  fields.take("relative_buckets", a.relative_buckets, kZeroOrSize);
-  fields.take("qk_norm", a.qk_norm, kQkNorms);
-  fields.take("sinks", a.sinks, &Node::boolean);
-  fields.take("window", a.window, kLengthRange);
-  fields.take("window_kind", a.window_kind, kWindows);
-  fields.take("full_attention_every", a.full_attention_every, kSmallRange);
-  fields.take("leading_full", a.leading_full, kLayerCount);
-  fields.take("layer_pattern", a.full_layers, read_pattern);
-  return a;
-}
-
-MlpDescription read_mlp(const Node& node, std::int64_t hidden, const MlpDescription* base) {
-  MlpDescription mlp = base != nullptr ? *base : MlpDescription{};
-  const Fields fields(node);
-  if (base == nullptr) {
-    mlp.width = 4 * hidden;
-    static_cast<void>(node.at("activation"));
-  }
-  fields.take("width", mlp.width, kSizeRange);
-  fields.take("activation", mlp.activation, kActivations);
-  fields.take("gated", mlp.gated, &Node::boolean);
-  fields.take("bias", mlp.bias, &Node::boolean);
-  return mlp;
-}
-
-namespace {
 
 NormDescription read_norm(const Node& node) {
   NormDescription norm;
@@ -209,6 +138,70 @@ VisionDescription read_vision(const Node& node) {
 }
 
 }  // namespace
+
+AttentionDescription read_attention(const Node& node, std::int64_t hidden,
+                                    const AttentionDescription* base) {
+  AttentionDescription a = base != nullptr ? *base : AttentionDescription{};
+  const Fields fields(node);
+  if (base == nullptr) {
+    a.heads = node.at("heads").integer(kSizeRange);
+    a.kv_heads = a.heads;
+  } else {
+    fields.take("heads", a.heads, kSizeRange);
+  }
+  fields.take("kv_heads", a.kv_heads, kSizeRange);
+  fields.take("latent", a.latent, read_latent);
+  std::optional<std::int64_t> size;
+  fields.take("head_size", size, kSizeRange);
+  if (a.latent.has_value()) {
+    a.head_size = a.latent->nope_size + a.latent->rope_size;
+    if (size.has_value()) node.at("head_size").fail("latent attention has its own head sizes");
+  } else if (size.has_value()) {
+    a.head_size = *size;
+  } else if (base == nullptr) {
+    a.head_size = default_head_size(node, hidden, a.heads);
+  }
+  fields.take("value_size", a.value_size, kSizeRange);
+  fields.take("query_rank", a.query_rank, kSizeRange);
+  fields.take("output_groups", a.output_groups, kZeroOrSize);
+  fields.take("output_rank", a.output_rank, kZeroOrSize);
+  fields.take("value_is_key", a.value_is_key, &Node::boolean);
+  fields.take("gate", a.gate, kGates);
+  fields.take("index", a.index, read_index);
+  fields.take("pool", a.pool, read_pool);
+  fields.with("bias", [&](const Node& places) {
+    const auto bias = places.choice(std::span<const Choice<BiasPlaces>>(kBiases));
+    a.query_key_value_bias = bias == BiasPlaces::Qkv || bias == BiasPlaces::All;
+    a.output_bias = bias == BiasPlaces::Output || bias == BiasPlaces::All;
+  });
+  fields.take("repeats_heads", a.repeats_heads, &Node::boolean);
+  fields.take("fused_projection", a.fused_projection, &Node::boolean);
+  if (base == nullptr) static_cast<void>(node.at("positions"));
+  fields.take("positions", a.positions, kPositions);
+  fields.take("relative_buckets", a.relative_buckets, kZeroOrSize);
+  fields.take("qk_norm", a.qk_norm, kQkNorms);
+  fields.take("sinks", a.sinks, &Node::boolean);
+  fields.take("window", a.window, kLengthRange);
+  fields.take("window_kind", a.window_kind, kWindows);
+  fields.take("full_attention_every", a.full_attention_every, kSmallRange);
+  fields.take("leading_full", a.leading_full, kLayerCount);
+  fields.take("layer_pattern", a.full_layers, read_pattern);
+  return a;
+}
+
+MlpDescription read_mlp(const Node& node, std::int64_t hidden, const MlpDescription* base) {
+  MlpDescription mlp = base != nullptr ? *base : MlpDescription{};
+  const Fields fields(node);
+  if (base == nullptr) {
+    mlp.width = 4 * hidden;
+    static_cast<void>(node.at("activation"));
+  }
+  fields.take("width", mlp.width, kSizeRange);
+  fields.take("activation", mlp.activation, kActivations);
+  fields.take("gated", mlp.gated, &Node::boolean);
+  fields.take("bias", mlp.bias, &Node::boolean);
+  return mlp;
+}
 
 double read_predicted(const Node& node) {
   const double share = node.number();

@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "base/ranges.hpp"
 #include "io/model/model_sections.hpp"
 #include "io/plan/plan_document.hpp"
 
@@ -86,9 +87,8 @@ std::string attention_yaml(const AttentionDescription& a, std::string_view name,
     section.line("window_kind", word_of(kWindows, a.window_kind));
   section.number("full_attention_every", a.full_attention_every, std::int64_t{0});
   section.number("leading_full", a.leading_full, std::int64_t{0});
-  std::vector<std::string_view> spans;
-  for (const bool full : a.full_layers) spans.push_back(word_of(kSpans, full));
-  section.list("layer_pattern", spans);
+  section.list("layer_pattern",
+               transformed(a.full_layers, [](bool full) { return word_of(kSpans, full); }));
   std::string latent;
   if (a.latent) {
     const std::string deeper = std::string(indent) + "  ";
@@ -233,14 +233,11 @@ std::string training_yaml(const ModelDescription& model) {
   section.number("global_batch", training.global_batch);
   if (training.precision) section.line("precision", to_text(*training.precision));
   section.line("optimizer", word_of(kOptimizers, training.optimizer));
-  std::vector<std::string> frozen;
-  for (const std::string& pattern : training.frozen) frozen.push_back(in_quotes(pattern));
-  section.list("frozen", frozen);
+  section.list("frozen", transformed(training.frozen, in_quotes));
   if (training.lora) {
-    std::vector<std::string> targets;
-    for (const std::string& target : training.lora->targets) targets.push_back(in_quotes(target));
-    section.line("lora", fmt::format("{{rank: {}, targets: [{}]}}", training.lora->rank,
-                                     fmt::join(targets, ", ")));
+    section.line("lora",
+                 fmt::format("{{rank: {}, targets: [{}]}}", training.lora->rank,
+                             fmt::join(transformed(training.lora->targets, in_quotes), ", ")));
   }
   return section.under("training");
 }

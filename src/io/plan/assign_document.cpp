@@ -7,7 +7,6 @@
 #include <charconv>
 #include <limits>
 
-#include "base/checked.hpp"
 #include "base/ranges.hpp"
 #include "io/plan/plan_document.hpp"
 #include "plansearch/degree_table.hpp"

@@ -11,7 +11,6 @@
 #include "base/names.hpp"
 #include "base/parse_as.hpp"
 #include "io/document/document.hpp"
-#include "io/document/fields.hpp"
 #include "io/plan/plan_document.hpp"
 
 namespace plansearch::io {
@@ -45,11 +44,7 @@ class BlocksReader {
   explicit BlocksReader(const Node& root) : root_(root) {}
 
   BlocksDocument read() {
-    if (root_.at("schema").text() != kBlocksSchema) {
-      root_.at("schema").fail(
-          fmt::format("not a file of blocks: schema is '{}'", root_.at("schema").text()),
-          fmt::format("schema: {}", kBlocksSchema));
-    }
+    require_schema(root_, kBlocksSchema, "a file of blocks");
     const std::string name = root_.at("name").name();
     devices_ = root_.at("devices").count(1, kMostDevices);
     read_blocks();

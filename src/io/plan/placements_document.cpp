@@ -130,9 +130,7 @@ PlacementEntry read_entry(const Node& node, bool edge) {
 }
 
 std::string list_text(const std::vector<std::string>& words) {
-  std::vector<std::string> quoted;
-  for (const std::string& word : words) quoted.push_back(in_quotes(word));
-  return fmt::format("[{}]", fmt::join(quoted, ", "));
+  return fmt::format("[{}]", fmt::join(transformed(words, in_quotes), ", "));
 }
 
 std::string factors_yaml(const FactorList& list) {
@@ -172,9 +170,7 @@ std::string entry_text(const PlacementEntry& entry, bool edge) {
                     (entry.operators.empty() ? "others" : list_text(entry.operators)));
   }
   add_targets(entry, parts);
-  std::vector<std::string> cuts;
-  for (const NamedCut& cut : entry.cut) cuts.push_back(cut_yaml(cut));
-  parts.push_back(fmt::format("cut: {{{}}}", fmt::join(cuts, ", ")));
+  parts.push_back(fmt::format("cut: {{{}}}", fmt::join(transformed(entry.cut, cut_yaml), ", ")));
   std::vector<std::string> squares = transformed(entry.squares, [&](const NamedSquare& square) {
     return fmt::format("{{rows: {}, columns: {}, m: {}, n: {}, k: {}}}", factors_yaml(square.rows),
                        factors_yaml(square.columns), square.m, square.n, square.k);

@@ -264,9 +264,8 @@ Selection read_selection(const Node& node, Nothing nothing) {
 }
 
 std::vector<std::string> selection_yaml(const Selection& what) {
-  std::vector<std::string> of;
-  for (const std::string& selector : what.of) of.push_back(in_quotes(selector));
-  std::vector<std::string> parts{fmt::format("of: [{}]", fmt::join(of, ", "))};
+  std::vector<std::string> parts{
+      fmt::format("of: [{}]", fmt::join(transformed(what.of, in_quotes), ", "))};
   const auto add = [&](std::string_view key, const std::vector<LayerRange>& numbers) {
     if (numbers.empty()) return;
     std::vector<std::string> ranges;

@@ -2,7 +2,6 @@
 #include "io/tables/question_table.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
@@ -216,11 +215,7 @@ Fields read_map(const Node& map) {
 std::vector<TableQuestion> read_yaml(const std::filesystem::path& path) {
   const Document document = Document::read(path);
   const Node root = document.root();
-  const Node schema = root.at("schema");
-  if (schema.text() != kQuestionsSchema) {
-    schema.fail(fmt::format("'{}' is not a file of questions", schema.text()),
-                fmt::format("write schema: {}", kQuestionsSchema));
-  }
+  require_schema(root, kQuestionsSchema, "a file of questions");
   Fields grid;
   if (const auto map = root.find("grid")) grid = read_map(*map);
   std::vector<TableQuestion> questions;

@@ -34,15 +34,25 @@ struct BackendOptions {
 };
 
 /// One point, ready to run.
-class Trial {
+class Trial : public NotCopied {
  public:
-  Trial() = default;
-  virtual ~Trial() = default;
-  Trial(const Trial&) = delete;
-  Trial& operator=(const Trial&) = delete;
   /// Seconds that so many calls take one after the other.
   virtual double run(int calls) = 0;
 };
+
+/// A trial of which a function runs and times so many calls.
+template <typename Run>
+[[nodiscard]] std::unique_ptr<Trial> trial_of(Run run) {
+  class Of final : public Trial {
+   public:
+    explicit Of(Run run) : run_(std::move(run)) {}
+    double run(int calls) override { return run_(calls); }
+
+   private:
+    Run run_;
+  };
+  return std::make_unique<Of>(std::move(run));
+}
 
 /// Why a point or a device cannot be measured; thrown.
 struct Unmeasurable {
@@ -50,13 +60,8 @@ struct Unmeasurable {
   std::string remedy{};
 };
 
-class Backend {
+class Backend : public NotCopied {
  public:
-  Backend() = default;
-  virtual ~Backend() = default;
-  Backend(const Backend&) = delete;
-  Backend& operator=(const Backend&) = delete;
-
   [[nodiscard]] virtual io::SampledMachine machine() const = 0;
   /// Rough rates, for grids and estimates.
   [[nodiscard]] virtual double flop_rate() const = 0;
@@ -84,10 +89,12 @@ class Backend {
   [[nodiscard]] virtual std::string shared(std::string text) const { return text; }
 };
 
+using MakeBackend = std::unique_ptr<Backend>(const BackendOptions& options,
+                                             const ShippedData& data);
 struct BackendRow {
   std::string_view name;
   std::string_view help;
-  std::unique_ptr<Backend> (*make)(const BackendOptions& options, const ShippedData& data);
+  MakeBackend* make;
 };
 
 [[nodiscard]] std::span<const BackendRow> backends();
@@ -115,14 +122,7 @@ class Rotation {
 };
 
 // The functions of the rows of `backends()`.
-[[nodiscard]] std::unique_ptr<Backend> make_cpu(const BackendOptions& options,
-                                                const ShippedData& data);
-[[nodiscard]] std::unique_ptr<Backend> make_cuda(const BackendOptions& options,
-                                                 const ShippedData& data);
-[[nodiscard]] std::unique_ptr<Backend> make_synthetic(const BackendOptions& options,
-                                                      const ShippedData& data);
-[[nodiscard]] std::unique_ptr<Backend> make_replay(const BackendOptions& options,
-                                                   const ShippedData& data);
+MakeBackend make_cpu, make_cuda, make_synthetic, make_replay;
 
 /// `own` measures on this process. A probe that one process cannot measure is measured by none.
 [[nodiscard]] std::unique_ptr<Backend> together(std::shared_ptr<Processes> processes,

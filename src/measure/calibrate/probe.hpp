@@ -106,7 +106,8 @@ struct StreamPass {
   std::string_view name;
   int reads;
   int writes;
-  [[nodiscard]] int arrays() const { return reads > writes ? reads : writes; }
+  /// Arrays that are updated in place are not read elsewhere.
+  [[nodiscard]] int only_read() const { return reads > 2 ? reads - writes : reads; }
 };
 /// The pass of a point. Unmeasurable where its name is unknown.
 [[nodiscard]] const StreamPass& stream_pass(const Point& point);

@@ -143,12 +143,8 @@ void fit_part(const AttentionPart& part, const std::vector<KernelTable>& tables,
   if (whole) start.block = std::max(start.block, kLeastBlock);
   const AttentionCurve before = start;
   const std::string kernel = kernel_of(base.accelerator, part.kernel).name;
-  KernelSample sample;
-  for (const KernelTable& table : tables) {
-    if (table.kind != TableKind::Attention) continue;
-    sample.add(
-        table, base, [&](const KernelRow& row) { return part_of(row) == part; }, fit.unused);
-  }
+  const auto belongs = [&](const KernelRow& row) { return part_of(row) == part; };
+  const KernelSample sample(tables, TableKind::Attention, base, belongs, fit.unused);
   if (sample.measured().empty()) return;  // the rows not used say why
   const auto apply = [&](Logs logs) {
     Cluster cluster = base;

@@ -12,7 +12,6 @@
 #include "evaluate/answer/site_population.hpp"
 #include "io/document/file.hpp"
 #include "io/plan/plan_document.hpp"
-#include "measure/sample_file.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/stop_token.hpp"
 

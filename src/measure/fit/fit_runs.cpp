@@ -14,7 +14,6 @@
 #include "base/ranges.hpp"
 #include "evidence/evidence.hpp"
 #include "io/tables/csv.hpp"
-#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {

@@ -226,6 +226,15 @@ FitTables read_fit_tables(const std::vector<std::string>& paths, const Cluster& 
   return found;
 }
 
+KernelSample::KernelSample(const std::vector<KernelTable>& tables, TableKind kind,
+                           const Cluster& base,
+                           const std::function<bool(const KernelRow&)>& belongs,
+                           std::vector<std::string>& unused) {
+  for (const KernelTable& table : tables) {
+    if (table.kind == kind) add(table, base, belongs, unused);
+  }
+}
+
 void KernelSample::add(const KernelTable& table, const Cluster& base,
                        const std::function<bool(const KernelRow&)>& belongs,
                        std::vector<std::string>& unused) {

@@ -53,9 +53,11 @@ struct FitTables {
 
 class KernelSample {
  public:
-  /// Rows that `belongs` chooses; those that cannot be predicted are added to `unused`.
-  void add(const KernelTable& table, const Cluster& base,
-           const std::function<bool(const KernelRow&)>& belongs, std::vector<std::string>& unused);
+  /// Rows of tables of this kind that `belongs` chooses; those that cannot be predicted are added
+  /// to `unused`.
+  KernelSample(const std::vector<KernelTable>& tables, TableKind kind, const Cluster& base,
+               const std::function<bool(const KernelRow&)>& belongs,
+               std::vector<std::string>& unused);
 
   /// ln of the time of every row on this machine.
   [[nodiscard]] std::vector<double> predict(const Cluster& cluster) const;
@@ -68,6 +70,9 @@ class KernelSample {
   [[nodiscard]] std::vector<std::string> files() const;
 
  private:
+  void add(const KernelTable& table, const Cluster& base,
+           const std::function<bool(const KernelRow&)>& belongs, std::vector<std::string>& unused);
+
   std::vector<KernelTable> tables_;
   std::vector<double> measured_;
   std::vector<double> predicted_;

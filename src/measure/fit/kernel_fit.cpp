@@ -40,8 +40,7 @@ MatmulCurve& matmul_curve(Accelerator& chip, const std::string& format) {
   return chip.kernels.matmul.at(type).value();
 }
 
-std::string format_of(const KernelRow& row) {
-  const std::string dtype = io::word_in(row.cells, "dtype");
+std::string format_of(const std::string& dtype) {
   const auto type = parse_data_type(dtype);
   return type ? std::string(to_text(*type)) : dtype;
 }
@@ -75,12 +74,10 @@ void fit_format(const std::string& format, const std::vector<KernelTable>& table
                 const SitePopulation& population, Carried carried, KernelFit& fit) {
   const std::string part = "matmul " + format;
   const Cluster base = fit.cluster;
-  KernelSample sample;
-  for (const KernelTable& table : tables) {
-    if (table.kind != TableKind::Matmul) continue;
-    sample.add(
-        table, base, [&](const KernelRow& row) { return format_of(row) == format; }, fit.unused);
-  }
+  const auto belongs = [&](const KernelRow& row) {
+    return format_of(io::word_in(row.cells, "dtype")) == format;
+  };
+  const KernelSample sample(tables, TableKind::Matmul, base, belongs, fit.unused);
   const std::size_t rows = sample.measured().size();
   if (rows == 0) return;  // the rows not used say why
   if (rows < kFewestRuns) {
@@ -120,9 +117,7 @@ std::set<std::string> formats_in(const std::vector<KernelTable>& tables) {
   for (const KernelTable& table : tables) {
     if (table.kind != TableKind::Matmul) continue;
     for (const io::CsvRow& row : table.table.rows()) {
-      KernelRow cells;
-      cells.cells.emplace("dtype", table.table.text(row, "dtype"));
-      formats.insert(format_of(cells));
+      formats.insert(format_of(table.table.text(row, "dtype")));
     }
   }
   return formats;
@@ -210,12 +205,8 @@ KernelFit fit_kernels(const std::vector<KernelTable>& tables, const Cluster& bas
 void fit_streams(const std::vector<KernelTable>& tables, const SitePopulation& population,
                  Carried carried, KernelFit& fit) {
   const Cluster base = fit.cluster;
-  KernelSample sample;
-  for (const KernelTable& table : tables) {
-    if (table.kind != TableKind::Stream) continue;
-    sample.add(
-        table, base, [](const KernelRow&) { return true; }, fit.unused);
-  }
+  const auto every = [](const KernelRow&) { return true; };
+  const KernelSample sample(tables, TableKind::Stream, base, every, fit.unused);
   if (sample.measured().empty()) return;
   const auto apply = [&](std::span<const double> logs) {
     Cluster cluster = base;

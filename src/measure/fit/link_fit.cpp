@@ -115,15 +115,13 @@ struct MessageRows {
 
 MessageRows messages_of(const std::vector<KernelTable>& tables, const Cluster& base,
                         std::vector<std::string>& unused) {
-  MessageRows found;
+  std::map<std::size_t, std::size_t> rows_of;
   const auto count = [&](const KernelRow& row) {
-    if (row.measured && row.predicted) ++found.rows_of[tier_of(row, base)];
+    if (row.measured && row.predicted) ++rows_of[tier_of(row, base)];
     return true;
   };
-  for (const KernelTable& table : tables) {
-    if (table.kind == TableKind::Collective) found.sample.add(table, base, count, unused);
-  }
-  return found;
+  const KernelSample sample(tables, TableKind::Collective, base, count, unused);
+  return {sample, rows_of};
 }
 
 /// Messages, the tiers that they move, and their usual scatter.

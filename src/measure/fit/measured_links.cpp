@@ -12,7 +12,6 @@
 #include <map>
 
 #include "base/names.hpp"
-#include "base/units.hpp"
 #include "cost/collective/collective_cost.hpp"
 #include "evidence/evidence.hpp"
 

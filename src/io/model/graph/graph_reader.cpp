@@ -76,6 +76,30 @@ void check_moved(const Node& root, const Network& network) {
   }
 }
 
+constexpr IntegerRange kLaunches{0, 1000};
+
+double bounded(const Node& node, double low, double high) {
+  const double value = node.number();
+  if (!(value >= low && value <= high)) {
+    node.report(fmt::format("must be between {} and {}", low, high));
+    return low;
+  }
+  return value;
+}
+
+/// The inverse of an order: the new id of every old place.
+template <typename Id>
+std::vector<Id> new_ids(const std::vector<std::size_t>& order) {
+  std::vector<Id> ids(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) ids[order[i]] = static_cast<Id>(i);
+  return ids;
+}
+
+template <typename Id>
+void rename(std::vector<Id>& list, const std::vector<Id>& ids) {
+  for (Id& id : list) id = ids[static_cast<std::size_t>(id)];
+}
+
 }  // namespace
 
 ModelDescription read_graph(const Node& root) {
@@ -112,34 +136,6 @@ ModelDescription read_graph(const Node& root) {
   model.graph = std::move(network);
   return model;
 }
-
-namespace {
-
-constexpr IntegerRange kLaunches{0, 1000};
-
-double bounded(const Node& node, double low, double high) {
-  const double value = node.number();
-  if (!(value >= low && value <= high)) {
-    node.report(fmt::format("must be between {} and {}", low, high));
-    return low;
-  }
-  return value;
-}
-
-/// The inverse of an order: the new id of every old place.
-template <typename Id>
-std::vector<Id> new_ids(const std::vector<std::size_t>& order) {
-  std::vector<Id> ids(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) ids[order[i]] = static_cast<Id>(i);
-  return ids;
-}
-
-template <typename Id>
-void rename(std::vector<Id>& list, const std::vector<Id>& ids) {
-  for (Id& id : list) id = ids[static_cast<std::size_t>(id)];
-}
-
-}  // namespace
 
 void read_operator_fields(const Node& node, Operator& op) {
   const Fields fields(node);

@@ -12,20 +12,11 @@
 #include "io/model/graph/block_reader.hpp"
 #include "io/model/graph/graph_words.hpp"
 #include "io/model/model_sections.hpp"
+#include "io/plan/plan_document.hpp"
 #include "workload/network_edges.hpp"
 
 namespace plansearch::io {
 namespace {
-
-/// Always quoted: no text is taken for a number, a list or a comment.
-std::string in_quotes(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result + "\"";
-}
 
 template <typename Range>
 std::string list_of(const Range& texts) {

@@ -16,35 +16,18 @@ namespace plansearch::calibrate {
 namespace {
 
 /// Messages between processes, by MPI. Throws Unmeasurable for a collective that is not known.
-class MessageTrial final : public Trial {
- public:
-  MessageTrial(MpiProcesses& processes, const Point& point, CpuBuffer& read, CpuBuffer& written)
-      : processes_(processes),
-        kind_(point.word("collective")),
-        group_(message_group(point)),
-        bytes_(point.number("bytes")) {
-    const auto count = static_cast<std::size_t>(bytes_ / sizeof(float));
-    read_ = read.at_least(count);
-    written_ = written.at_least(count);
-    if (!call()) throw Unmeasurable{fmt::format("there is no collective '{}'", kind_)};
-  }
-
-  double run(int calls) override {
-    const auto begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < calls; ++i) static_cast<void>(call());
-    return seconds_since(begin);
-  }
-
- private:
-  bool call() { return processes_.communicate(kind_, group_, read_, written_, bytes_); }
-
-  MpiProcesses& processes_;
-  std::string kind_;
-  MessageGroup group_;
-  double bytes_;
-  float* read_ = nullptr;
-  float* written_ = nullptr;
-};
+std::unique_ptr<Trial> cpu_message(MpiProcesses& processes, const Point& point, CpuBuffer& read,
+                                   CpuBuffer& written) {
+  const std::string kind = point.word("collective");
+  const double bytes = point.number("bytes");
+  const auto count = static_cast<std::size_t>(bytes / sizeof(float));
+  const auto call = [=, &processes, group = message_group(point), from = read.at_least(count),
+                     to = written.at_least(count)] {
+    return processes.communicate(kind, group, from, to, bytes);
+  };
+  if (!call()) throw Unmeasurable{fmt::format("there is no collective '{}'", kind)};
+  return clocked(call);
+}
 
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
@@ -118,7 +101,7 @@ class CpuBackend final : public Backend {
     if (point.probe == "stream") return cpu_pass(place, point);
     if (point.probe == "attention") return cpu_attention(place, point);
     if (point.probe == "collective" && messages_ != nullptr) {
-      return std::make_unique<MessageTrial>(*messages_, point, read_, written_);
+      return cpu_message(*messages_, point, read_, written_);
     }
     return cpu_product(place, point);
   }

@@ -12,10 +12,6 @@ namespace {
 
 constexpr int kQueries = 128;  // of a block
 
-std::size_t area(int rows, int columns) {
-  return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
-}
-
 /// c (m x n) = or += scale a b, rows of each one after the other.
 struct Product {
   int m;
@@ -58,68 +54,6 @@ void weights(const Blas& blas, const HeadShape& shape, const HeadInput& input,
            input.queries + area(block.first, size), size, input.keys, size, scores, block.keys);
   softmax_rows(scores, block.queries, block.keys, shape.causal ? block.first : block.keys);
 }
-
-class AttentionTrial final : public Trial {
- public:
-  AttentionTrial(const CpuPlace& place, const Point& point)
-      : blas_(place.blas),
-        backward_(point.word("direction") == "backward"),
-        rotation_(place.rotation) {
-    const AttentionShape shape = attention_shape(point);
-    head_ = {static_cast<int>(shape.queries), static_cast<int>(shape.key_size),
-             shape.useful_fraction < 1.0};
-    heads_ = static_cast<std::size_t>(shape.batch * shape.heads);
-    sharing_ = std::max<std::size_t>(1, static_cast<std::size_t>(shape.heads / shape.kv_heads));
-    part_ = area(head_.length, head_.size);
-    const std::size_t pairs = heads_ / sharing_;
-    // Queries, keys, values; backward also what forward made and its gradient.
-    read_set_ = part_ * (heads_ * (backward_ ? 3 : 1) + 2 * pairs);
-    written_set_ = part_ * (heads_ + (backward_ ? 2 * pairs : 0));
-    read_ = place.read.at_least(read_set_ * rotation_.sets());
-    written_ = place.written.at_least(written_set_ * rotation_.sets());
-  }
-
-  double run(int calls) override {
-    const auto begin = std::chrono::steady_clock::now();
-    for (int call = 0; call < calls; ++call) {
-      const std::size_t set = rotation_.next();
-      for (std::size_t head = 0; head < heads_; ++head) one(set, head);
-    }
-    return seconds_since(begin);
-  }
-
- private:
-  void one(std::size_t set, std::size_t head) {
-    const float* read = read_ + set * read_set_;
-    float* written = written_ + set * written_set_;
-    const std::size_t pair = head / sharing_;
-    const std::size_t pairs = heads_ / sharing_;
-    const HeadInput input{read + head * part_, read + (heads_ + pair) * part_,
-                          read + (heads_ + pairs + pair) * part_};
-    if (!backward_) {
-      attention_forward(blas_, head_, input, written + head * part_, scratch_);
-      return;
-    }
-    const float* context = read + (heads_ + 2 * pairs + head) * part_;
-    const float* slope = read + (2 * heads_ + 2 * pairs + head) * part_;
-    const HeadGradients gradients{written + head * part_, written + (heads_ + pair) * part_,
-                                  written + (heads_ + pairs + pair) * part_};
-    attention_backward(blas_, head_, input, context, slope, gradients, scratch_);
-  }
-
-  const Blas& blas_;
-  bool backward_;
-  Rotation rotation_;
-  HeadShape head_;
-  std::size_t heads_ = 0;
-  std::size_t sharing_ = 1;  ///< heads of queries to one of keys
-  std::size_t part_ = 0;
-  std::size_t read_set_ = 0;
-  std::size_t written_set_ = 0;
-  const float* read_ = nullptr;
-  float* written_ = nullptr;
-  AttentionScratch scratch_;
-};
 
 }  // namespace
 
@@ -165,7 +99,39 @@ void attention_backward(const Blas& blas, const HeadShape& shape, const HeadInpu
 
 std::unique_ptr<Trial> cpu_attention(const CpuPlace& place, const Point& point) {
   if (point.word("dtype") != "fp32") throw Unmeasurable{"only attention in fp32"};
-  return std::make_unique<AttentionTrial>(place, point);
+  const AttentionShape shape = attention_shape(point);
+  const HeadShape head{static_cast<int>(shape.queries), static_cast<int>(shape.key_size),
+                       shape.useful_fraction < 1.0};
+  const bool backward = point.word("direction") == "backward";
+  const auto heads = static_cast<std::size_t>(shape.batch * shape.heads);
+  const std::size_t sharing =  // heads of queries to one of keys
+      std::max<std::size_t>(1, static_cast<std::size_t>(shape.heads / shape.kv_heads));
+  const std::size_t pairs = heads / sharing;
+  const std::size_t part = area(head.length, head.size);
+  // Queries, keys, values; backward also what forward made and its gradient.
+  const std::size_t read_set = part * (heads * (backward ? 3 : 1) + 2 * pairs);
+  const std::size_t written_set = part * (heads + (backward ? 2 * pairs : 0));
+  Rotation rotation = place.rotation;
+  const float* all_read = place.read.at_least(read_set * rotation.sets());
+  float* all_written = place.written.at_least(written_set * rotation.sets());
+  return clocked([=, &blas = place.blas, scratch = AttentionScratch()]() mutable {
+    const std::size_t set = rotation.next();
+    const float* read = all_read + set * read_set;
+    float* written = all_written + set * written_set;
+    for (std::size_t i = 0; i < heads; ++i) {
+      const std::size_t keys = (heads + i / sharing) * part;
+      const std::size_t values = keys + pairs * part;
+      const HeadInput input{read + i * part, read + keys, read + values};
+      if (!backward) {
+        attention_forward(blas, head, input, written + i * part, scratch);
+        continue;
+      }
+      const float* context = read + (heads + 2 * pairs + i) * part;
+      const float* slope = context + heads * part;
+      attention_backward(blas, head, input, context, slope,
+                         {written + i * part, written + keys, written + values}, scratch);
+    }
+  });
 }
 
 }  // namespace plansearch::calibrate

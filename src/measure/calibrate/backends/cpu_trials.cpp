@@ -17,107 +17,6 @@
 namespace plansearch::calibrate {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-class GemmTrial final : public Trial {
- public:
-  GemmTrial(const CpuPlace& place, const Point& point)
-      : blas_(place.blas),
-        layout_(point.word("layout")),
-        batch_(static_cast<std::size_t>(point.number("batch"))),
-        m_(static_cast<int>(point.number("m"))),
-        n_(static_cast<int>(point.number("n"))),
-        k_(static_cast<int>(point.number("k"))),
-        rotation_(place.rotation),
-        operands_(size(m_, k_) + size(k_, n_)),
-        read_(place.read.at_least(operands_ * batch_ * rotation_.sets())),
-        written_(place.written.at_least(size(m_, n_) * batch_ * rotation_.sets())) {}
-
-  double run(int calls) override {
-    const auto begin = Clock::now();
-    for (int call = 0; call < calls; ++call) {
-      const std::size_t set = rotation_.next() * batch_;
-      for (std::size_t i = 0; i < batch_; ++i) multiply(set + i);
-    }
-    return seconds_since(begin);
-  }
-
- private:
-  static std::size_t size(int rows, int columns) {
-    return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
-  }
-
-  void multiply(std::size_t place) const {
-    constexpr int kRowMajor = 101;
-    constexpr int kPlain = 111;
-    constexpr int kTransposed = 112;
-    const bool a_turned = layout_ == "tn";
-    const bool b_turned = layout_ == "nt";
-    const float* a = read_ + place * operands_;
-    const float* b = a + size(m_, k_);
-    blas_.sgemm(kRowMajor, a_turned ? kTransposed : kPlain, b_turned ? kTransposed : kPlain, m_, n_,
-                k_, 1.0F, a, a_turned ? m_ : k_, b, b_turned ? k_ : n_, 0.0F,
-                written_ + place * size(m_, n_), n_);
-  }
-
-  const Blas& blas_;
-  std::string layout_;
-  std::size_t batch_;
-  int m_;
-  int n_;
-  int k_;
-  Rotation rotation_;
-  std::size_t operands_;
-  const float* read_;
-  float* written_;
-};
-
-class StreamTrial final : public Trial {
- public:
-  StreamTrial(const CpuPlace& place, const StreamPass& pass, double bytes)
-      : run_(memory_pass(pass.name)),
-        threads_(static_cast<std::size_t>(place.threads)),
-        count_(static_cast<std::size_t>(bytes) / sizeof(float) /
-               static_cast<std::size_t>(pass.reads + pass.writes)),
-        // Arrays that are updated in place are not read elsewhere.
-        reads_(static_cast<std::size_t>(pass.reads > 2 ? pass.reads - pass.writes : pass.reads)),
-        writes_(static_cast<std::size_t>(pass.writes)),
-        rotation_(place.rotation),
-        read_(place.read.at_least(reads_ * count_ * rotation_.sets())),
-        written_(place.written.at_least(writes_ * count_ * rotation_.sets())) {}
-
-  double run(int calls) override {
-    const auto begin = Clock::now();
-    for (int call = 0; call < calls; ++call) pass_once(rotation_.next());
-    return seconds_since(begin);
-  }
-
- private:
-  void pass_once(std::size_t set) const {
-    const float* read = read_ + set * reads_ * count_;
-    float* written = written_ + set * writes_ * count_;
-    if (threads_ <= 1) {
-      run_(read, written, count_, count_);
-      return;
-    }
-    constexpr std::size_t kRow = 1024;
-    const std::size_t part = (count_ / threads_ + kRow - 1) / kRow * kRow;
-    parallel_for(threads_, static_cast<int>(threads_), [&](std::size_t i) {
-      const std::size_t from = std::min(count_, i * part);
-      run_(read + from, written + from, std::min(part, count_ - from), count_);
-    });
-  }
-
-  MemoryPass run_;
-  std::size_t threads_;
-  std::size_t count_;
-  std::size_t reads_;
-  std::size_t writes_;
-  Rotation rotation_;
-  const float* read_;
-  float* written_;
-};
-
 /// A library, and how it is told threads and tells them.
 struct BlasLibrary {
   const char* file;
@@ -155,11 +54,54 @@ std::optional<Blas> load(const BlasLibrary& row, const char* file, int threads) 
 
 std::unique_ptr<Trial> cpu_product(const CpuPlace& place, const Point& point) {
   if (point.word("dtype") != "fp32") throw Unmeasurable{"only products of fp32"};
-  return std::make_unique<GemmTrial>(place, point);
+  const auto whole = [&](const char* name) { return static_cast<int>(point.number(name)); };
+  const int m = whole("m");
+  const int n = whole("n");
+  const int k = whole("k");
+  const auto batch = static_cast<std::size_t>(whole("batch"));
+  const bool a_turned = point.word("layout") == "tn";
+  const bool b_turned = point.word("layout") == "nt";
+  const std::size_t operands = area(m, k) + area(k, n);
+  Rotation rotation = place.rotation;
+  const float* read = place.read.at_least(operands * batch * rotation.sets());
+  float* written = place.written.at_least(area(m, n) * batch * rotation.sets());
+  return clocked([=, &blas = place.blas]() mutable {
+    constexpr int kRowMajor = 101;
+    constexpr int kPlain = 111;
+    constexpr int kTransposed = 112;
+    const std::size_t first = rotation.next() * batch;
+    for (std::size_t i = first; i < first + batch; ++i) {
+      const float* a = read + i * operands;
+      const float* b = a + area(m, k);
+      blas.sgemm(kRowMajor, a_turned ? kTransposed : kPlain, b_turned ? kTransposed : kPlain, m, n,
+                 k, 1.0F, a, a_turned ? m : k, b, b_turned ? k : n, 0.0F, written + i * area(m, n),
+                 n);
+    }
+  });
 }
 
 std::unique_ptr<Trial> cpu_pass(const CpuPlace& place, const Point& point) {
-  return std::make_unique<StreamTrial>(place, stream_pass(point), point.number("bytes"));
+  const StreamPass& pass = stream_pass(point);
+  const auto threads = static_cast<std::size_t>(place.threads);
+  const auto reads = static_cast<std::size_t>(pass.only_read());
+  const auto writes = static_cast<std::size_t>(pass.writes);
+  const std::size_t count = static_cast<std::size_t>(point.number("bytes")) / sizeof(float) /
+                            static_cast<std::size_t>(pass.reads + pass.writes);
+  Rotation rotation = place.rotation;
+  const float* all_read = place.read.at_least(reads * count * rotation.sets());
+  float* all_written = place.written.at_least(writes * count * rotation.sets());
+  return clocked([=, run = memory_pass(pass.name)]() mutable {
+    const std::size_t set = rotation.next();
+    const float* read = all_read + set * reads * count;
+    float* written = all_written + set * writes * count;
+    if (threads <= 1) return run(read, written, count, count);
+    constexpr std::size_t kRow = 1024;
+    const std::size_t part = (count / threads + kRow - 1) / kRow * kRow;
+    parallel_for(threads, static_cast<int>(threads), [&](std::size_t i) {
+      const std::size_t from = std::min(count, i * part);
+      run(read + from, written + from, std::min(part, count - from), count);
+    });
+  });
 }
 
 Blas load_blas(int threads) {

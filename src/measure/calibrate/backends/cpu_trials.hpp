@@ -60,8 +60,19 @@ struct CpuPlace {
 [[nodiscard]] std::unique_ptr<Trial> cpu_product(const CpuPlace& place, const Point& point);
 [[nodiscard]] std::unique_ptr<Trial> cpu_pass(const CpuPlace& place, const Point& point);
 
-[[nodiscard]] inline double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+/// Calls one after the other, on the clock of this processor.
+template <typename Call>
+[[nodiscard]] std::unique_ptr<Trial> clocked(Call call) {
+  return trial_of([call = std::move(call)](int calls) mutable {
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < calls; ++i) static_cast<void>(call());
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  });
+}
+
+/// Elements of a matrix.
+[[nodiscard]] inline std::size_t area(int rows, int columns) {
+  return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
 }
 
 /// Causal attention on this processor, a block of queries at a time as fused kernels do. One head: rows of `size` features, scores scaled by 1 / sqrt(size), every query reads the

@@ -18,12 +18,10 @@ namespace plansearch::calibrate {
 
 /// Memory of a device, grown where a point needs more; filled with numbers of every sign from a
 /// half to one: products of zeros run faster than those of a network.
-class DeviceMemory {
+class DeviceMemory : NotCopied {
  public:
   explicit DeviceMemory(const CudaLibrary& cuda) : cuda_(cuda) {}
-  ~DeviceMemory() { static_cast<void>(cuda_.release(start_)); }
-  DeviceMemory(const DeviceMemory&) = delete;
-  DeviceMemory& operator=(const DeviceMemory&) = delete;
+  ~DeviceMemory() override { static_cast<void>(cuda_.release(start_)); }
 
   char* filled(std::size_t bytes, cudaDataType_t type);
   /// The same four bytes everywhere.
@@ -42,12 +40,10 @@ class DeviceMemory {
 };
 
 /// Pinned memory of the host.
-class HostMemory {
+class HostMemory : NotCopied {
  public:
   explicit HostMemory(const CudaLibrary& cuda) : cuda_(cuda) {}
-  ~HostMemory() { static_cast<void>(cuda_.release_host(start_)); }
-  HostMemory(const HostMemory&) = delete;
-  HostMemory& operator=(const HostMemory&) = delete;
+  ~HostMemory() override { static_cast<void>(cuda_.release_host(start_)); }
 
   char* at_least(std::size_t bytes);
 
@@ -61,12 +57,8 @@ class HostMemory {
 inline constexpr std::size_t kOperandAlignment = 256;
 
 /// Put on a stream as often as is wanted.
-class DeviceCall {
+class DeviceCall : public NotCopied {
  public:
-  DeviceCall() = default;
-  virtual ~DeviceCall() = default;
-  DeviceCall(const DeviceCall&) = delete;
-  DeviceCall& operator=(const DeviceCall&) = delete;
   virtual void issue(cudaStream_t stream) = 0;
   /// Waits for what runs on other streams than that.
   virtual void finish() {}
@@ -108,12 +100,8 @@ struct CudaPlace {
                                                 std::function<double(double)> agree);
 
 /// Messages among GPUs by NCCL: all of a node in one process, or one GPU a process over many nodes.
-class Messages {
+class Messages : public NotCopied {
  public:
-  Messages() = default;
-  virtual ~Messages() = default;
-  Messages(const Messages&) = delete;
-  Messages& operator=(const Messages&) = delete;
   [[nodiscard]] virtual std::string version() const = 0;
   /// Ranks of all processes.
   [[nodiscard]] virtual int ranks() const = 0;
@@ -127,12 +115,8 @@ class Messages {
                                                       Processes* processes);
 
 /// Fused attention by cuDNN's graph interface: the patterns that it takes for flash attention.
-class FusedAttention {
+class FusedAttention : public NotCopied {
  public:
-  FusedAttention() = default;
-  virtual ~FusedAttention() = default;
-  FusedAttention(const FusedAttention&) = delete;
-  FusedAttention& operator=(const FusedAttention&) = delete;
   [[nodiscard]] virtual std::string version() const = 0;
   /// Throws Unmeasurable for formats that are not of 16 bits and where cuDNN has no kernel.
   [[nodiscard]] virtual std::unique_ptr<DeviceCall> prepare(const CudaPlace& place,

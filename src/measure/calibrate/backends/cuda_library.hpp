@@ -6,67 +6,81 @@
 #include <cublasLt.h>
 #include <cuda.h>
 #include <cuda_runtime_api.h>
-#include <dlfcn.h>
-#include <fmt/format.h>
 #include <nvrtc.h>
 
 #include <string>
 #include <vector>
 
-#include "measure/calibrate/backend.hpp"
+#include "measure/calibrate/shared_library.hpp"
 
 namespace plansearch::calibrate {
+
+/// One library of CUDA in the first of its versions that is found: where the system looks, then under
+/// CUDA_HOME and /usr/local/cuda. Throws Unmeasurable where it is not on this machine.
+[[nodiscard]] SharedLibrary cuda_library(const std::string& stem,
+                                         const std::vector<std::string>& versions = {
+                                             ".13", ".12", ".11.2", ".11"});
+[[nodiscard]] Unmeasurable no_driver();
 
 /// Throws Unmeasurable where the machine lacks a driver, a library or a device.
 struct CudaLibrary {
   CudaLibrary();
 
-  decltype(&::cuDeviceGetName) device_name = nullptr;
-  decltype(&::cuModuleLoadData) module_load = nullptr;
-  decltype(&::cuModuleGetFunction) module_function = nullptr;
-  decltype(&::cuLaunchKernel) launch = nullptr;
+  SharedLibrary driver{"libcuda.so.1", {"libcuda.so.1"}, no_driver()};
+  decltype(&::cuDeviceGetName) device_name = driver["cuDeviceGetName"];
+  decltype(&::cuModuleLoadData) module_load = driver["cuModuleLoadData"];
+  decltype(&::cuModuleGetFunction) module_function = driver["cuModuleGetFunction"];
+  decltype(&::cuLaunchKernel) launch = driver["cuLaunchKernel"];
 
-  decltype(&::cudaGetDeviceCount) device_count = nullptr;
-  decltype(&::cudaSetDevice) set_device = nullptr;
-  decltype(&::cudaDeviceGetAttribute) attribute = nullptr;
-  decltype(&::cudaDeviceGetPCIBusId) bus_id = nullptr;
-  decltype(&::cudaMemGetInfo) memory_info = nullptr;
-  decltype(&::cudaDriverGetVersion) driver_version = nullptr;
-  decltype(&::cudaRuntimeGetVersion) runtime_version = nullptr;
-  decltype(&::cudaGetErrorString) error_text = nullptr;
-  cudaError_t (*allocate)(void**, std::size_t) = nullptr;
-  decltype(&::cudaFree) release = nullptr;
-  cudaError_t (*allocate_host)(void**, std::size_t) = nullptr;
-  decltype(&::cudaFreeHost) release_host = nullptr;
-  decltype(&::cudaMemcpyAsync) copy = nullptr;
-  decltype(&::cudaStreamSynchronize) wait = nullptr;
-  decltype(&::cudaStreamCreateWithFlags) stream_create = nullptr;
-  decltype(&::cudaStreamDestroy) stream_destroy = nullptr;
-  cudaError_t (*capture_begin)(cudaStream_t, cudaStreamCaptureMode) = nullptr;
-  decltype(&::cudaStreamEndCapture) capture_end = nullptr;
-  decltype(&::cudaGraphInstantiateWithFlags) graph_instantiate = nullptr;
-  decltype(&::cudaGraphLaunch) graph_launch = nullptr;
-  decltype(&::cudaGraphDestroy) graph_destroy = nullptr;
-  decltype(&::cudaGraphExecDestroy) graph_exec_destroy = nullptr;
-  cudaError_t (*event_create)(cudaEvent_t*) = nullptr;
-  decltype(&::cudaEventDestroy) event_destroy = nullptr;
-  decltype(&::cudaEventRecord) event_record = nullptr;
-  decltype(&::cudaEventSynchronize) event_wait = nullptr;
-  decltype(&::cudaEventElapsedTime) event_elapsed = nullptr;
+  SharedLibrary runtime = cuda_library("libcudart");
+  decltype(&::cudaGetDeviceCount) device_count = runtime["cudaGetDeviceCount"];
+  decltype(&::cudaSetDevice) set_device = runtime["cudaSetDevice"];
+  decltype(&::cudaDeviceGetAttribute) attribute = runtime["cudaDeviceGetAttribute"];
+  decltype(&::cudaDeviceGetPCIBusId) bus_id = runtime["cudaDeviceGetPCIBusId"];
+  decltype(&::cudaMemGetInfo) memory_info = runtime["cudaMemGetInfo"];
+  decltype(&::cudaDriverGetVersion) driver_version = runtime["cudaDriverGetVersion"];
+  decltype(&::cudaRuntimeGetVersion) runtime_version = runtime["cudaRuntimeGetVersion"];
+  decltype(&::cudaGetErrorString) error_text = runtime["cudaGetErrorString"];
+  cudaError_t (*allocate)(void**, std::size_t) = runtime["cudaMalloc"];
+  decltype(&::cudaFree) release = runtime["cudaFree"];
+  cudaError_t (*allocate_host)(void**, std::size_t) = runtime["cudaMallocHost"];
+  decltype(&::cudaFreeHost) release_host = runtime["cudaFreeHost"];
+  decltype(&::cudaMemcpyAsync) copy = runtime["cudaMemcpyAsync"];
+  decltype(&::cudaStreamSynchronize) wait = runtime["cudaStreamSynchronize"];
+  decltype(&::cudaStreamCreateWithFlags) stream_create = runtime["cudaStreamCreateWithFlags"];
+  decltype(&::cudaStreamDestroy) stream_destroy = runtime["cudaStreamDestroy"];
+  cudaError_t (*capture_begin)(cudaStream_t,
+                               cudaStreamCaptureMode) = runtime["cudaStreamBeginCapture"];
+  decltype(&::cudaStreamEndCapture) capture_end = runtime["cudaStreamEndCapture"];
+  decltype(&::cudaGraphInstantiateWithFlags) graph_instantiate =
+      runtime["cudaGraphInstantiateWithFlags"];
+  decltype(&::cudaGraphLaunch) graph_launch = runtime["cudaGraphLaunch"];
+  decltype(&::cudaGraphDestroy) graph_destroy = runtime["cudaGraphDestroy"];
+  decltype(&::cudaGraphExecDestroy) graph_exec_destroy = runtime["cudaGraphExecDestroy"];
+  cudaError_t (*event_create)(cudaEvent_t*) = runtime["cudaEventCreate"];
+  decltype(&::cudaEventDestroy) event_destroy = runtime["cudaEventDestroy"];
+  decltype(&::cudaEventRecord) event_record = runtime["cudaEventRecord"];
+  decltype(&::cudaEventSynchronize) event_wait = runtime["cudaEventSynchronize"];
+  decltype(&::cudaEventElapsedTime) event_elapsed = runtime["cudaEventElapsedTime"];
 
-  decltype(&::cublasLtCreate) blas_create = nullptr;
-  decltype(&::cublasLtGetVersion) blas_version = nullptr;
-  decltype(&::cublasLtMatmulDescCreate) matmul_create = nullptr;
-  decltype(&::cublasLtMatmulDescDestroy) matmul_destroy = nullptr;
-  decltype(&::cublasLtMatmulDescSetAttribute) matmul_set = nullptr;
-  decltype(&::cublasLtMatrixLayoutCreate) layout_create = nullptr;
-  decltype(&::cublasLtMatrixLayoutDestroy) layout_destroy = nullptr;
-  decltype(&::cublasLtMatrixLayoutSetAttribute) layout_set = nullptr;
-  decltype(&::cublasLtMatmulPreferenceCreate) preference_create = nullptr;
-  decltype(&::cublasLtMatmulPreferenceDestroy) preference_destroy = nullptr;
-  decltype(&::cublasLtMatmulPreferenceSetAttribute) preference_set = nullptr;
-  decltype(&::cublasLtMatmulAlgoGetHeuristic) heuristic = nullptr;
-  decltype(&::cublasLtMatmul) matmul = nullptr;
+  SharedLibrary blas = cuda_library("libcublasLt");
+  decltype(&::cublasLtCreate) blas_create = blas["cublasLtCreate"];
+  decltype(&::cublasLtGetVersion) blas_version = blas["cublasLtGetVersion"];
+  decltype(&::cublasLtMatmulDescCreate) matmul_create = blas["cublasLtMatmulDescCreate"];
+  decltype(&::cublasLtMatmulDescDestroy) matmul_destroy = blas["cublasLtMatmulDescDestroy"];
+  decltype(&::cublasLtMatmulDescSetAttribute) matmul_set = blas["cublasLtMatmulDescSetAttribute"];
+  decltype(&::cublasLtMatrixLayoutCreate) layout_create = blas["cublasLtMatrixLayoutCreate"];
+  decltype(&::cublasLtMatrixLayoutDestroy) layout_destroy = blas["cublasLtMatrixLayoutDestroy"];
+  decltype(&::cublasLtMatrixLayoutSetAttribute) layout_set =
+      blas["cublasLtMatrixLayoutSetAttribute"];
+  decltype(&::cublasLtMatmulPreferenceCreate) preference_create =
+      blas["cublasLtMatmulPreferenceCreate"];
+  decltype(&::cublasLtMatmulPreferenceDestroy) preference_destroy =
+      blas["cublasLtMatmulPreferenceDestroy"];
+  decltype(&::cublasLtMatmulPreferenceSetAttribute) preference_set =
+      blas["cublasLtMatmulPreferenceSetAttribute"];
+  decltype(&::cublasLtMatmulAlgoGetHeuristic) heuristic = blas["cublasLtMatmulAlgoGetHeuristic"];
+  decltype(&::cublasLtMatmul) matmul = blas["cublasLtMatmul"];
 
   int devices = 0;
 
@@ -78,23 +92,5 @@ struct CudaLibrary {
 
 /// Machine code of a source for a compute capability such as 80; throws Unmeasurable.
 [[nodiscard]] std::string compile_for(const char* source, int capability);
-
-/// One library in the first of its versions that is found, for the life of the process: where the
-/// system looks, then under CUDA_HOME and /usr/local/cuda.
-class CudaSharedLibrary {
- public:
-  explicit CudaSharedLibrary(const std::string& stem, const std::vector<std::string>& versions = {
-                                                          ".13", ".12", ".11.2", ".11"});
-
-  template <typename Function>
-  void find(Function& function, const char* name) const {
-    function = reinterpret_cast<Function>(::dlsym(handle_, name));
-    if (function == nullptr) throw Unmeasurable{fmt::format("{}.so has no {}", stem_, name)};
-  }
-
- private:
-  std::string stem_;
-  void* handle_ = nullptr;
-};
 
 }  // namespace plansearch::calibrate

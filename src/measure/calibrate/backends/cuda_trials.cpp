@@ -8,14 +8,12 @@ namespace plansearch::calibrate {
 namespace {
 
 /// A stream of its own, which does not wait for others.
-class Stream {
+class Stream : NotCopied {
  public:
   explicit Stream(const CudaLibrary& cuda) : cuda_(cuda) {
     cuda_.check(cuda_.stream_create(&stream_, cudaStreamNonBlocking), "a stream");
   }
-  ~Stream() { static_cast<void>(cuda_.stream_destroy(stream_)); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
+  ~Stream() override { static_cast<void>(cuda_.stream_destroy(stream_)); }
   [[nodiscard]] cudaStream_t get() const { return stream_; }
   void wait() const { cuda_.check(cuda_.wait(stream_), "a call"); }
 
@@ -25,18 +23,16 @@ class Stream {
 };
 
 /// Two events around what is put on a stream.
-class Interval {
+class Interval : NotCopied {
  public:
   explicit Interval(const CudaLibrary& cuda) : cuda_(cuda) {
     cuda_.check(cuda_.event_create(&begin_), "an event");
     cuda_.check(cuda_.event_create(&end_), "an event");
   }
-  ~Interval() {
+  ~Interval() override {
     static_cast<void>(cuda_.event_destroy(begin_));
     static_cast<void>(cuda_.event_destroy(end_));
   }
-  Interval(const Interval&) = delete;
-  Interval& operator=(const Interval&) = delete;
 
   void begin(const Stream& stream) {
     cuda_.check(cuda_.event_record(begin_, stream.get()), "an event");

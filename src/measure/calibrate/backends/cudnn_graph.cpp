@@ -5,9 +5,6 @@
 
 #include <utility>
 
-#include "measure/calibrate/backend.hpp"
-#include "measure/calibrate/backends/cuda_library.hpp"
-
 namespace plansearch::calibrate {
 
 TensorShape packed(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
@@ -166,21 +163,6 @@ std::int64_t CudnnGraph::workspace(const CudnnDescriptor& plan) const {
                           &count, &bytes),
                "a workspace");
   return bytes;
-}
-
-CudnnLibrary::CudnnLibrary() {
-  const CudaSharedLibrary library("libcudnn", {".9"});
-  library.find(version, "cudnnGetVersion");
-  library.find(error_text, "cudnnGetErrorString");
-  library.find(create, "cudnnCreate");
-  library.find(destroy, "cudnnDestroy");
-  library.find(set_stream, "cudnnSetStream");
-  library.find(descriptor_create, "cudnnBackendCreateDescriptor");
-  library.find(descriptor_destroy, "cudnnBackendDestroyDescriptor");
-  library.find(set, "cudnnBackendSetAttribute");
-  library.find(get, "cudnnBackendGetAttribute");
-  library.find(finalize, "cudnnBackendFinalize");
-  library.find(execute, "cudnnBackendExecute");
 }
 
 void CudnnLibrary::check(cudnnStatus_t status, const char* what) const {

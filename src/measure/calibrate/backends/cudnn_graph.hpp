@@ -8,23 +8,26 @@
 #include <deque>
 #include <vector>
 
+#include "measure/calibrate/backends/cuda_library.hpp"
+
 namespace plansearch::calibrate {
 
 /// Throws Unmeasurable where the library is not on this machine.
 struct CudnnLibrary {
-  CudnnLibrary();
-
-  decltype(&::cudnnGetVersion) version = nullptr;
-  decltype(&::cudnnGetErrorString) error_text = nullptr;
-  decltype(&::cudnnCreate) create = nullptr;
-  decltype(&::cudnnDestroy) destroy = nullptr;
-  decltype(&::cudnnSetStream) set_stream = nullptr;
-  decltype(&::cudnnBackendCreateDescriptor) descriptor_create = nullptr;
-  decltype(&::cudnnBackendDestroyDescriptor) descriptor_destroy = nullptr;
-  decltype(&::cudnnBackendSetAttribute) set = nullptr;
-  decltype(&::cudnnBackendGetAttribute) get = nullptr;
-  decltype(&::cudnnBackendFinalize) finalize = nullptr;
-  decltype(&::cudnnBackendExecute) execute = nullptr;
+  SharedLibrary library = cuda_library("libcudnn", {".9"});
+  decltype(&::cudnnGetVersion) version = library["cudnnGetVersion"];
+  decltype(&::cudnnGetErrorString) error_text = library["cudnnGetErrorString"];
+  decltype(&::cudnnCreate) create = library["cudnnCreate"];
+  decltype(&::cudnnDestroy) destroy = library["cudnnDestroy"];
+  decltype(&::cudnnSetStream) set_stream = library["cudnnSetStream"];
+  decltype(&::cudnnBackendCreateDescriptor) descriptor_create =
+      library["cudnnBackendCreateDescriptor"];
+  decltype(&::cudnnBackendDestroyDescriptor) descriptor_destroy =
+      library["cudnnBackendDestroyDescriptor"];
+  decltype(&::cudnnBackendSetAttribute) set = library["cudnnBackendSetAttribute"];
+  decltype(&::cudnnBackendGetAttribute) get = library["cudnnBackendGetAttribute"];
+  decltype(&::cudnnBackendFinalize) finalize = library["cudnnBackendFinalize"];
+  decltype(&::cudnnBackendExecute) execute = library["cudnnBackendExecute"];
 
   /// Throws Unmeasurable with what the library says.
   void check(cudnnStatus_t status, const char* what) const;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "measure/calibrate/backends/cuda_calls.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <nccl.h>
 
@@ -9,50 +8,27 @@
 #include <array>
 #include <cstring>
 #include <map>
-#include <type_traits>
-#include <vector>
 
 namespace plansearch::calibrate {
 namespace {
 
 struct NcclLibrary {
-  decltype(&::ncclGetVersion) version = nullptr;
-  decltype(&::ncclGetUniqueId) unique_id = nullptr;
-  decltype(&::ncclCommInitRank) init_rank = nullptr;
-  decltype(&::ncclCommDestroy) destroy = nullptr;
-  decltype(&::ncclGetErrorString) error_text = nullptr;
-  decltype(&::ncclGroupStart) begin = nullptr;
-  decltype(&::ncclGroupEnd) end = nullptr;
-  decltype(&::ncclAllReduce) all_reduce = nullptr;
-  decltype(&::ncclAllGather) all_gather = nullptr;
-  decltype(&::ncclReduceScatter) reduce_scatter = nullptr;
-  decltype(&::ncclBroadcast) broadcast = nullptr;
-  decltype(&::ncclSend) send = nullptr;
-  decltype(&::ncclRecv) receive = nullptr;
-
-  NcclLibrary() {
-    void* file = ::dlopen("libnccl.so.2", RTLD_NOW | RTLD_GLOBAL);  // for the life of the process
-    if (file == nullptr)
-      file = ::dlopen("/usr/local/cuda/lib64/libnccl.so.2", RTLD_NOW | RTLD_GLOBAL);
-    if (file == nullptr) throw Unmeasurable{"libnccl.so.2 is not on this machine"};
-    const auto find = [&](auto& entry, const char* name) {
-      entry = reinterpret_cast<std::remove_reference_t<decltype(entry)>>(::dlsym(file, name));
-      if (entry == nullptr) throw Unmeasurable{fmt::format("libnccl.so.2 has no {}", name)};
-    };
-    find(version, "ncclGetVersion");
-    find(unique_id, "ncclGetUniqueId");
-    find(init_rank, "ncclCommInitRank");
-    find(destroy, "ncclCommDestroy");
-    find(broadcast, "ncclBroadcast");
-    find(error_text, "ncclGetErrorString");
-    find(begin, "ncclGroupStart");
-    find(end, "ncclGroupEnd");
-    find(all_reduce, "ncclAllReduce");
-    find(all_gather, "ncclAllGather");
-    find(reduce_scatter, "ncclReduceScatter");
-    find(send, "ncclSend");
-    find(receive, "ncclRecv");
-  }
+  SharedLibrary library{"libnccl.so.2",
+                        {"libnccl.so.2", "/usr/local/cuda/lib64/libnccl.so.2"},
+                        {"libnccl.so.2 is not on this machine"}};
+  decltype(&::ncclGetVersion) version = library["ncclGetVersion"];
+  decltype(&::ncclGetUniqueId) unique_id = library["ncclGetUniqueId"];
+  decltype(&::ncclCommInitRank) init_rank = library["ncclCommInitRank"];
+  decltype(&::ncclCommDestroy) destroy = library["ncclCommDestroy"];
+  decltype(&::ncclGetErrorString) error_text = library["ncclGetErrorString"];
+  decltype(&::ncclGroupStart) begin = library["ncclGroupStart"];
+  decltype(&::ncclGroupEnd) end = library["ncclGroupEnd"];
+  decltype(&::ncclAllReduce) all_reduce = library["ncclAllReduce"];
+  decltype(&::ncclAllGather) all_gather = library["ncclAllGather"];
+  decltype(&::ncclReduceScatter) reduce_scatter = library["ncclReduceScatter"];
+  decltype(&::ncclBroadcast) broadcast = library["ncclBroadcast"];
+  decltype(&::ncclSend) send = library["ncclSend"];
+  decltype(&::ncclRecv) receive = library["ncclRecv"];
 
   void check(ncclResult_t result) const {
     if (result != ncclSuccess) throw Unmeasurable{fmt::format("NCCL: {}", error_text(result))};

@@ -2,15 +2,13 @@
 // No header of NVML is needed: its functions are declared here as its documentation lists them.
 #include "measure/calibrate/backends/nvml.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <type_traits>
 
-#include "base/ranges.hpp"
+#include "measure/calibrate/shared_library.hpp"
 
 namespace plansearch::calibrate {
 namespace {
@@ -42,48 +40,24 @@ constexpr std::array kJoints{Joint{0, "X"},    Joint{10, "PIX"},  Joint{20, "PXB
 
 }  // namespace
 
+/// All of its functions, or none is used.
 struct Nvml::Library {
-  int (*init)() = nullptr;
-  int (*shutdown)() = nullptr;
-  int (*driver)(char*, unsigned) = nullptr;
-  int (*handle)(const char*, Device*) = nullptr;
-  int (*name)(Device, char*, unsigned) = nullptr;
-  int (*identity)(Device, char*, unsigned) = nullptr;
-  int (*clock)(Device, int, unsigned*) = nullptr;
-  int (*highest_clock)(Device, int, unsigned*) = nullptr;
-  int (*power)(Device, unsigned*) = nullptr;
-  int (*power_limit)(Device, unsigned*) = nullptr;
-  int (*temperature)(Device, int, unsigned*) = nullptr;
-  int (*reasons)(Device, unsigned long long*) = nullptr;
-  int (*ancestor)(Device, Device, int*) = nullptr;
-  int (*link)(Device, unsigned, int*) = nullptr;
+  SharedLibrary file{"libnvidia-ml.so.1", {"libnvidia-ml.so.1"}, {"NVML is not there"}, RTLD_LOCAL};
+  int (*init)() = file["nvmlInit_v2"];
+  int (*shutdown)() = file["nvmlShutdown"];
+  int (*driver)(char*, unsigned) = file["nvmlSystemGetDriverVersion"];
+  int (*handle)(const char*, Device*) = file["nvmlDeviceGetHandleByPciBusId_v2"];
+  int (*name)(Device, char*, unsigned) = file["nvmlDeviceGetName"];
+  int (*identity)(Device, char*, unsigned) = file["nvmlDeviceGetUUID"];
+  int (*clock)(Device, int, unsigned*) = file["nvmlDeviceGetClockInfo"];
+  int (*highest_clock)(Device, int, unsigned*) = file["nvmlDeviceGetMaxClockInfo"];
+  int (*power)(Device, unsigned*) = file["nvmlDeviceGetPowerUsage"];
+  int (*power_limit)(Device, unsigned*) = file["nvmlDeviceGetEnforcedPowerLimit"];
+  int (*temperature)(Device, int, unsigned*) = file["nvmlDeviceGetTemperature"];
+  int (*reasons)(Device, unsigned long long*) = file["nvmlDeviceGetCurrentClocksThrottleReasons"];
+  int (*ancestor)(Device, Device, int*) = file["nvmlDeviceGetTopologyCommonAncestor"];
+  int (*link)(Device, unsigned, int*) = file["nvmlDeviceGetNvLinkState"];
   std::vector<Device> devices{};
-
-  /// All of them, or none is used.
-  bool load() {
-    void* file = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);  // for the process's life
-    if (file == nullptr) return false;
-    bool whole = true;
-    const auto find = [&](auto& entry, const char* symbol) {
-      entry = reinterpret_cast<std::remove_reference_t<decltype(entry)>>(::dlsym(file, symbol));
-      whole = whole && entry != nullptr;
-    };
-    find(init, "nvmlInit_v2");
-    find(shutdown, "nvmlShutdown");
-    find(driver, "nvmlSystemGetDriverVersion");
-    find(handle, "nvmlDeviceGetHandleByPciBusId_v2");
-    find(name, "nvmlDeviceGetName");
-    find(identity, "nvmlDeviceGetUUID");
-    find(clock, "nvmlDeviceGetClockInfo");
-    find(highest_clock, "nvmlDeviceGetMaxClockInfo");
-    find(power, "nvmlDeviceGetPowerUsage");
-    find(power_limit, "nvmlDeviceGetEnforcedPowerLimit");
-    find(temperature, "nvmlDeviceGetTemperature");
-    find(reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
-    find(ancestor, "nvmlDeviceGetTopologyCommonAncestor");
-    find(link, "nvmlDeviceGetNvLinkState");
-    return whole && init() == kSuccess;
-  }
 
   [[nodiscard]] std::string text(int (*read)(Device, char*, unsigned), Device device) const {
     std::array<char, kTextSize> text{};
@@ -134,24 +108,26 @@ struct Nvml::Library {
   }
 };
 
-Nvml::Nvml() : library_(std::make_unique<Library>()) {}
+Nvml::Nvml() : library_(std::make_unique<Library>()) {
+  if (library_->init() != kSuccess) throw Unmeasurable{"NVML does not start"};
+}
 
 Nvml::~Nvml() {
-  if (library_->shutdown != nullptr) library_->shutdown();
+  library_->shutdown();
 }
 
 std::unique_ptr<Nvml> Nvml::open(const std::vector<std::string>& bus_ids) {
-  std::unique_ptr<Nvml> nvml(new Nvml());
-  if (!nvml->library_->load()) {
-    nvml->library_->shutdown = nullptr;
+  try {
+    std::unique_ptr<Nvml> nvml(new Nvml());
+    for (const std::string& bus_id : bus_ids) {
+      Device device = nullptr;
+      if (nvml->library_->handle(bus_id.c_str(), &device) != kSuccess) return nullptr;
+      nvml->library_->devices.push_back(device);
+    }
+    return nvml;
+  } catch (const Unmeasurable&) {  // clocks and power are not recorded
     return nullptr;
   }
-  for (const std::string& bus_id : bus_ids) {
-    Device device = nullptr;
-    if (nvml->library_->handle(bus_id.c_str(), &device) != kSuccess) return nullptr;
-    nvml->library_->devices.push_back(device);
-  }
-  return nvml;
 }
 
 std::map<std::string, std::string> Nvml::facts() const {
@@ -163,11 +139,6 @@ std::map<std::string, std::string> Nvml::facts() const {
   }
   if (library_->devices.size() > 1) facts["topology"] = library_->topology();
   return facts;
-}
-
-std::vector<std::string> Nvml::names() const {
-  return transformed(library_->devices,
-                     [&](const Device device) { return library_->text(library_->name, device); });
 }
 
 io::SampleState Nvml::state(std::size_t gpu) const {

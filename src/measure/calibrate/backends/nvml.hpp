@@ -22,7 +22,6 @@ class Nvml {
   /// driver; "gpu 0": name, identity, power limit, highest clock, NVLinks; topology: how each pair
   /// is joined, in the words of nvidia-smi topo.
   [[nodiscard]] std::map<std::string, std::string> facts() const;
-  [[nodiscard]] std::vector<std::string> names() const;
   /// Clocks, power, temperature of one of them now, and why it is slowed.
   [[nodiscard]] io::SampleState state(std::size_t gpu) const;
 

@@ -47,15 +47,6 @@ const std::array kReplayKinds{ReplayKind{TableKind::Matmul, "gemm", kGemm},
                               ReplayKind{TableKind::Stream, "stream", kStream},
                               ReplayKind{TableKind::Collective, "collective", kCollective}};
 
-class ReplayTrial final : public Trial {
- public:
-  explicit ReplayTrial(double time) : time_(time) {}
-  double run(int calls) override { return time_ * calls; }
-
- private:
-  double time_;
-};
-
 std::string cell_of(const io::CsvTable& table, const io::CsvRow& row, const CellRow& cell) {
   const std::array own{cell.cell, std::string_view()};
   for (const std::string_view column : cell.columns.front().empty() ? own : cell.columns) {
@@ -106,7 +97,7 @@ class ReplayBackend final : public Backend {
   [[nodiscard]] std::unique_ptr<Trial> prepare(const Point& point) override {
     const auto time = times_.find(point.key());
     if (time == times_.end()) throw Unmeasurable{"no table holds this point"};
-    return std::make_unique<ReplayTrial>(time->second);
+    return trial_of([time = time->second](int calls) { return time * calls; });
   }
 
  private:

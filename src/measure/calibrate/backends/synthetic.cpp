@@ -101,25 +101,6 @@ constexpr std::array kTruths{TruthRow{"gemm", products},       TruthRow{"batched
                              TruthRow{"overlap", overlapped},  TruthRow{"stream", passes},
                              TruthRow{"host_copy", copies},    TruthRow{"collective", messages}};
 
-/// Each block of calls has its own noise.
-class SyntheticTrial final : public Trial {
- public:
-  SyntheticTrial(double time, double noise, std::mt19937_64 random, double& clock)
-      : time_(time), noise_(noise), random_(random), clock_(clock) {}
-  double run(int calls) override {
-    std::normal_distribution<double> normal;
-    const double time = time_ * calls * std::exp(noise_ * normal(random_));
-    clock_ += time;
-    return time;
-  }
-
- private:
-  double time_;
-  double noise_;
-  std::mt19937_64 random_;
-  double& clock_;
-};
-
 class SyntheticBackend final : public Backend {
  public:
   SyntheticBackend(Cluster truth, const BackendOptions& options)
@@ -170,8 +151,13 @@ class SyntheticBackend final : public Backend {
     const double factor = wild ? 3.0 + 7.0 * uniform(random) : 1.0;
     for (const TruthRow& row : kTruths) {
       if (row.probe != point.probe) continue;
-      return std::make_unique<SyntheticTrial>(factor * row.time(truth_, point), options_.noise,
-                                              random, clock_);
+      // Each block of calls has its own noise.
+      return trial_of([time = factor * row.time(truth_, point), random, this](int calls) mutable {
+        std::normal_distribution<double> normal;
+        const double taken = time * calls * std::exp(options_.noise * normal(random));
+        clock_ += taken;
+        return taken;
+      });
     }
     throw Unmeasurable{"the model has no such probe"};
   }

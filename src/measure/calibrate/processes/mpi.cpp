@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "measure/calibrate/processes/processes.hpp"
 
-#include <dlfcn.h>
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <exception>
 #include <map>
-#include <type_traits>
 
 #include "base/units.hpp"
-#include "measure/calibrate/backend.hpp"
+#include "measure/calibrate/shared_library.hpp"
 
 namespace plansearch::calibrate {
 namespace {
@@ -28,60 +24,34 @@ int number_of(const char* variable) {
 }  // namespace
 
 struct MpiProcesses::Library {
-  int (*init)(int*, char***) = nullptr;
-  int (*finalize)() = nullptr;
-  int (*comm_rank)(Handle, int*) = nullptr;
-  int (*comm_size)(Handle, int*) = nullptr;
-  int (*comm_split)(Handle, int, int, Handle*) = nullptr;
-  int (*version)(char*, int*) = nullptr;
-  int (*barrier)(Handle) = nullptr;
-  int (*broadcast)(void*, int, Handle, int, Handle) = nullptr;
-  int (*all_reduce)(const void*, void*, int, Handle, Handle, Handle) = nullptr;
-  int (*all_gather)(const void*, int, Handle, void*, int, Handle, Handle) = nullptr;
-  int (*reduce_scatter)(const void*, void*, int, Handle, Handle, Handle) = nullptr;
-  int (*all_to_all)(const void*, int, Handle, void*, int, Handle, Handle) = nullptr;
+  SharedLibrary file{"libmpi.so.40",
+                     {"libmpi.so.40"},
+                     {"mpirun started this process, but libmpi.so.40 is not found",
+                      "install Open MPI 4 or 5, or run without mpirun"}};
+  int (*init)(int*, char***) = file["MPI_Init"];
+  int (*finalize)() = file["MPI_Finalize"];
+  int (*comm_rank)(Handle, int*) = file["MPI_Comm_rank"];
+  int (*comm_size)(Handle, int*) = file["MPI_Comm_size"];
+  int (*comm_split)(Handle, int, int, Handle*) = file["MPI_Comm_split"];
+  int (*version)(char*, int*) = file["MPI_Get_library_version"];
+  int (*barrier)(Handle) = file["MPI_Barrier"];
+  int (*broadcast)(void*, int, Handle, int, Handle) = file["MPI_Bcast"];
+  int (*all_reduce)(const void*, void*, int, Handle, Handle, Handle) = file["MPI_Allreduce"];
+  int (*all_gather)(const void*, int, Handle, void*, int, Handle, Handle) = file["MPI_Allgather"];
+  int (*reduce_scatter)(const void*, void*, int, Handle, Handle,
+                        Handle) = file["MPI_Reduce_scatter_block"];
+  int (*all_to_all)(const void*, int, Handle, void*, int, Handle, Handle) = file["MPI_Alltoall"];
   int (*send_receive)(const void*, int, Handle, int, int, void*, int, Handle, int, int, Handle,
-                      void*) = nullptr;
-  Handle world = nullptr;
-  Handle one_float = nullptr;
-  Handle one_double = nullptr;
-  Handle one_byte = nullptr;
-  Handle sum = nullptr;
-  Handle largest = nullptr;
+                      void*) = file["MPI_Sendrecv"];
+  Handle world = file["ompi_mpi_comm_world"];
+  Handle one_float = file["ompi_mpi_float"];
+  Handle one_double = file["ompi_mpi_double"];
+  Handle one_byte = file["ompi_mpi_byte"];
+  Handle sum = file["ompi_mpi_op_sum"];
+  Handle largest = file["ompi_mpi_op_max"];
   std::map<MessageGroup, Handle> groups{};
   int rank = 0;
   int size = 1;
-
-  void load() {
-    void* file = ::dlopen("libmpi.so.40", RTLD_NOW | RTLD_GLOBAL);  // for the life of the process
-    if (file == nullptr) {
-      throw Unmeasurable{"mpirun started this process, but libmpi.so.40 is not found",
-                         "install Open MPI 4 or 5, or run without mpirun"};
-    }
-    const auto find = [&](auto& entry, const char* name) {
-      entry = reinterpret_cast<std::remove_reference_t<decltype(entry)>>(::dlsym(file, name));
-      if (entry == nullptr) throw Unmeasurable{fmt::format("libmpi.so.40 has no {}", name)};
-    };
-    find(init, "MPI_Init");
-    find(finalize, "MPI_Finalize");
-    find(comm_rank, "MPI_Comm_rank");
-    find(comm_size, "MPI_Comm_size");
-    find(comm_split, "MPI_Comm_split");
-    find(version, "MPI_Get_library_version");
-    find(barrier, "MPI_Barrier");
-    find(broadcast, "MPI_Bcast");
-    find(all_reduce, "MPI_Allreduce");
-    find(all_gather, "MPI_Allgather");
-    find(reduce_scatter, "MPI_Reduce_scatter_block");
-    find(all_to_all, "MPI_Alltoall");
-    find(send_receive, "MPI_Sendrecv");
-    find(world, "ompi_mpi_comm_world");
-    find(one_float, "ompi_mpi_float");
-    find(one_double, "ompi_mpi_double");
-    find(one_byte, "ompi_mpi_byte");
-    find(sum, "ompi_mpi_op_sum");
-    find(largest, "ompi_mpi_op_max");
-  }
 
   Handle group_of(const MessageGroup& group) {
     const auto [found, fresh] = groups.emplace(group, nullptr);
@@ -92,9 +62,7 @@ struct MpiProcesses::Library {
 
 std::unique_ptr<MpiProcesses> MpiProcesses::join() {
   if (number_of("OMPI_COMM_WORLD_SIZE") < 2) return nullptr;
-  auto library = std::make_unique<Library>();
-  library->load();
-  return std::unique_ptr<MpiProcesses>(new MpiProcesses(std::move(library)));
+  return std::unique_ptr<MpiProcesses>(new MpiProcesses(std::make_unique<Library>()));
 }
 
 MpiProcesses::MpiProcesses(std::unique_ptr<Library> library) : library_(std::move(library)) {

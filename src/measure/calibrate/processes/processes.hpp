@@ -15,14 +15,18 @@
 
 namespace plansearch::calibrate {
 
-/// Every function but the first few is called by all processes in the same order.
-class Processes {
+/// Base of interfaces, and of classes that own something.
+class NotCopied {
  public:
-  Processes() = default;
-  virtual ~Processes() = default;
-  Processes(const Processes&) = delete;
-  Processes& operator=(const Processes&) = delete;
+  NotCopied() = default;
+  virtual ~NotCopied() = default;
+  NotCopied(const NotCopied&) = delete;
+  NotCopied& operator=(const NotCopied&) = delete;
+};
 
+/// Every function but the first few is called by all processes in the same order.
+class Processes : public NotCopied {
+ public:
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
   [[nodiscard]] virtual int size_of_node() const = 0;
