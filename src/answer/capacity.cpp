@@ -72,8 +72,7 @@ void read_budget(const std::string& text, CapacityLimits& limits) {
 std::vector<ProblemRequest> questions_of(const ProblemRequest& request) {
   std::vector<ProblemRequest> questions;
   for (ProblemRequest& one : machine_questions(request)) {
-    const bool sized = one.gpus || one.nodes || !one.gpu_list.empty() || !one.node_list.empty();
-    if (!sized) one.gpu_list = ladder_sizes(*read_problem_files(one).cluster);
+    if (!is_sized(one)) one.gpu_list = ladder_sizes(*read_problem_files(one).cluster);
     for (ProblemRequest& question : separate_questions(one)) {
       questions.push_back(std::move(question));
     }
@@ -90,37 +89,25 @@ std::string over(std::string_view what, double value, double limit) {
                       : fmt::format("{}x the {}", grouped(std::llround(times)), what);
 }
 
-struct Measured {
-  std::string_view what;
-  std::optional<double> value, limit;
-};
-
-std::vector<Measured> measured(const CapacityRow& row, const CapacityLimits& limits) {
-  return {{"deadline", row.wall.value(),
-           limits.deadline ? std::optional(limits.deadline->value()) : std::nullopt},
-          {"GPU-hours", row.gpu_hours, limits.gpu_hours},
-          {"node-hours", row.gpu_hours / row.accelerators_per_node, limits.node_hours},
-          {"energy", row.energy_joule, limits.energy_joule},
-          {"price", row.price_usd, limits.price_usd}};
-}
-
 void judge(const CapacityLimits& limits, CapacityRow& row) {
   double share = 1e30;
   bool limited = false;
-  for (const Measured& one : measured(row, limits)) {
-    if (!one.limit) continue;
-    if (!one.value) {
+  for (const CapacityLimit& one : capacity_limits()) {
+    const auto limit = limits.*one.limit;
+    if (!limit || one.limit == &CapacityLimits::step_time) continue;
+    const auto value = one.taken(row);
+    if (!value) {
       row.beyond = fmt::format("the profile has no {}", one.what);
       return;
     }
     limited = true;
-    share = std::min(share, *one.limit / *one.value);
-    if (row.beyond.empty()) row.beyond = over(one.what, *one.value, *one.limit);
+    share = std::min(share, *limit / *value);
+    if (row.beyond.empty()) row.beyond = over(one.what, *value, *limit);
   }
   // Fewer tokens do not make a step shorter.
-  const Seconds step = row.plan.plan->estimate.step.total();
+  const double step = row.plan.plan->estimate.step.total().value();
   if (limits.step_time && step > *limits.step_time) {
-    if (row.beyond.empty()) row.beyond = over("step time", step.value(), limits.step_time->value());
+    if (row.beyond.empty()) row.beyond = over("step time", step, *limits.step_time);
     return;
   }
   if (limited) row.affordable_tokens = *row.plan.question.tokens * share;
@@ -186,16 +173,13 @@ Reliability reliability_for(const CapacityQuestion& question) {
 
 /// No size has a step as short as asked for.
 std::string unmet_step(const CapacityReport& report) {
-  const CapacityRow* fastest = nullptr;
-  const auto step_of = [](const CapacityRow& row) { return row.plan.plan->estimate.step.total(); };
-  for (const CapacityRow& row : report.rows) {
-    if (!row.runs()) continue;
-    if (fastest == nullptr || step_of(row) < step_of(*fastest)) fastest = &row;
-  }
+  const auto step_of = [](const CapacityRow& row) {
+    return std::optional(row.plan.plan->estimate.step.total().value());
+  };
+  const CapacityRow* fastest = report.least(step_of, false);
   if (fastest == nullptr) return "no plan fits on any of these machines";
-  return fmt::format("no size is within the limits; the fastest step: {} on {} x {}, {}",
-                     to_text(step_of(*fastest)), grouped(fastest->plan.question.gpus),
-                     fastest->plan.question.hardware, fastest->beyond);
+  return fmt::format("no size is within the limits; the fastest step: {} on {}, {}",
+                     to_text(Seconds(*step_of(*fastest))), size_text(*fastest), fastest->beyond);
 }
 
 }  // namespace
@@ -206,10 +190,10 @@ CapacityLimits read_limits(const CapacityQuestion& question) {
     // A number by itself counts days.
     const bool bare = parse_number(question.deadline).has_value();
     const std::string& text = bare ? question.deadline + "d" : question.deadline;
-    limits.deadline = read_quantity<Seconds>("--deadline", text, "60d");
+    limits.deadline = read_quantity<Seconds>("--deadline", text, "60d").value();
   }
   if (!question.step_time.empty()) {
-    limits.step_time = read_quantity<Seconds>("--step-time", question.step_time, "20s");
+    limits.step_time = read_quantity<Seconds>("--step-time", question.step_time, "20s").value();
   }
   if (!question.budget.empty()) read_budget(question.budget, limits);
   return limits;
@@ -229,9 +213,11 @@ void solve(CapacityRow& row) {
   row.beyond.clear();
 }
 
-bool has_limits(const CapacityLimits& limits) {
-  return limits.deadline || limits.gpu_hours || limits.node_hours || limits.energy_joule ||
-         limits.price_usd;
+/// Whether they limit how many tokens a size trains on.
+bool has_limits(CapacityLimits limits) {
+  limits.step_time.reset();
+  return std::ranges::any_of(
+      capacity_limits(), [&](const CapacityLimit& row) { return (limits.*row.limit).has_value(); });
 }
 
 /// The price of an accelerator of every question's machine.
@@ -285,11 +271,9 @@ CapacityReport plan_capacity(const ProblemRequest& request, const CapacityQuesti
     report.rows.push_back(std::move(row));
   }
   // Sizes that the user did not name need not be shown.
-  const bool sized =
-      request.gpus || request.nodes || !request.gpu_list.empty() || !request.node_list.empty();
-  const auto runs = [](const CapacityRow& row) { return row.runs(); };
-  if (!sized && std::ranges::any_of(report.rows, runs)) {
-    std::erase_if(report.rows, [&](const CapacityRow& row) { return !runs(row); });
+  const bool sized = is_sized(request);
+  if (!sized && std::ranges::any_of(report.rows, &CapacityRow::runs)) {
+    std::erase_if(report.rows, [](const CapacityRow& row) { return !row.runs(); });
   }
   report.all_sizes = sized || question.all_sizes;
   fill_efficiency(report.rows);
@@ -300,17 +284,13 @@ CapacityReport plan_capacity(const ProblemRequest& request, const CapacityQuesti
 std::string unmet(const CapacityReport& report) {
   const auto within = [](const CapacityRow& row) { return row.runs() && row.beyond.empty(); };
   if (std::ranges::any_of(report.rows, within)) return {};
-  const CapacityRow* nearest = nullptr;
-  for (const CapacityRow& row : report.rows) {
-    if (!row.affordable_tokens) continue;
-    if (nearest == nullptr || *row.affordable_tokens > *nearest->affordable_tokens) nearest = &row;
-  }
+  const CapacityRow* nearest = report.most_affordable();
   if (nearest == nullptr) return unmet_step(report);
   return fmt::format(
-      "no size is within the limits; nearest: {} x {}, {}; it takes {} and {} GPU-hours{}, or "
+      "no size is within the limits; nearest: {}, {}; it takes {} and {} GPU-hours{}, or "
       "trains on {} tokens within them",
-      grouped(nearest->plan.question.gpus), nearest->plan.question.hardware, nearest->beyond,
-      duration_text(nearest->wall), count_text(nearest->gpu_hours),
+      size_text(*nearest), nearest->beyond, duration_text(nearest->wall),
+      count_text(nearest->gpu_hours),
       nearest->price_usd ? fmt::format(" ($ {})", count_text(*nearest->price_usd)) : "",
       count_text(*nearest->affordable_tokens));
 }

@@ -272,11 +272,11 @@ bool asks_several(const ProblemRequest& request) {
          override_combinations(request.set.value_or("")).size() > 1;
 }
 
-namespace {
-
 bool is_sized(const ProblemRequest& request) {
   return request.gpus || request.nodes || !request.gpu_list.empty() || !request.node_list.empty();
 }
+
+namespace {
 
 /// A machine with a size of its own has no other; those asked for are the other machines'.
 ProblemRequest of_machine(const ProblemRequest& request, const std::string& name) {

@@ -15,6 +15,9 @@ namespace plansearch {
 /// precisions, batches or sequences. A list of sizes alone is a ladder.
 [[nodiscard]] bool asks_several(const ProblemRequest& request);
 
+/// Whether it says how many accelerators.
+[[nodiscard]] bool is_sized(const ProblemRequest& request);
+
 /// The question about each machine of `hardware`, of which some may have a size of their own
 /// ("h100:8,l40s:4"). InputError for a size that none takes.
 [[nodiscard]] std::vector<ProblemRequest> machine_questions(const ProblemRequest& request);

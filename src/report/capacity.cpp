@@ -25,56 +25,38 @@ using Json = nlohmann::ordered_json;
 using SizeRow = const CapacityRow&;
 
 /// A result; "-" and null where the row has no plan.
-Column<CapacityRow> result(std::string_view key, std::function<Json(SizeRow)> value,
-                           TextColumn title = {}, std::function<Cell(SizeRow)> cell = {}) {
-  return {.key = key,
-          .value = [value](SizeRow r) { return r.runs() ? value(r) : Json(nullptr); },
-          .title = std::move(title),
-          .cell = [cell](SizeRow r) { return r.runs() ? cell(r) : Cell("-"); }};
+Column<CapacityRow> result(Column<CapacityRow> column) {
+  const auto& [key, value, title, cell] = column;
+  return {key, [value](SizeRow r) { return r.runs() ? value(r) : Json(nullptr); }, title,
+          [cell](SizeRow r) { return r.runs() ? cell(r) : Cell("-"); }};
 }
 
 const Columns<CapacityRow>& columns_of_rows() {
   static const Columns<CapacityRow> kColumns{
       {"hardware", [](SizeRow r) { return r.plan.question.hardware; }, {"hardware", Align::Left}},
-      {"gpus",
-       [](SizeRow r) { return r.plan.question.gpus; },
-       {"GPUs"},
-       [](SizeRow r) { return grouped(r.plan.question.gpus); }},
-      result(
-          "step_time_s", [](SizeRow r) { return r.plan.plan->estimate.step.total().value(); },
-          {"step", Align::Right, 3},
-          [](SizeRow r) { return Cell(r.plan.plan->estimate.step.total()); }),
-      result(
-          "mfu", [](SizeRow r) { return r.plan.plan->mfu; }, {"MFU", Align::Right, 5},
-          [](SizeRow r) { return share_text(r.plan.plan->mfu); }),
-      result(
-          "goodput", [](SizeRow r) { return r.plan.goodput->share; }, {"goodput"},
-          [](SizeRow r) { return share_text(r.plan.goodput->share); }),
-      result(
-          "wall_s", [](SizeRow r) { return r.wall.value(); }, {"time"},
-          [](SizeRow r) { return Cell(r.wall); }),
-      result(
-          "wall_p10_s", [](SizeRow r) { return r.p10.value(); }, {"p10 - p90", Align::Right, 1},
-          [](SizeRow r) { return range_cell(r.p10, r.p90); }),
-      result("wall_p90_s", [](SizeRow r) { return r.p90.value(); }),
-      result(
-          "gpu_hours", [](SizeRow r) { return r.gpu_hours; }, {"GPU-hours"},
-          [](SizeRow r) { return count_cell(r.gpu_hours); }),
-      result(
-          "energy_j", [](SizeRow r) { return or_null(r.energy_joule); },
-          {"energy", Align::Right, 2}, [](SizeRow r) { return energy_cell(r.energy_joule); }),
-      result(
-          "price_usd", [](SizeRow r) { return or_null(r.price_usd); }, {"price"},
-          [](SizeRow r) { return price_cell(r.price_usd); }),
-      result(
-          "efficiency", [](SizeRow r) { return r.efficiency; }, {"efficiency", Align::Right, 4},
-          [](SizeRow r) { return share_text(r.efficiency); }),
-      {.key = {},
-       .title = {"trains on", Align::Right, 2},
-       .cell =
-           [](SizeRow r) {
-             return r.affordable_tokens ? count_cell(*r.affordable_tokens) : Cell("-");
-           }},
+      {"gpus", [](SizeRow r) { return r.plan.question.gpus; }, {"GPUs"}, grouped},
+      result({"step_time_s",
+              [](SizeRow r) { return r.plan.plan->estimate.step.total(); },
+              {"step", Align::Right, 3}}),
+      result({"mfu",
+              [](SizeRow r) { return r.plan.plan->mfu; },
+              {"MFU", Align::Right, 5},
+              share_text}),
+      result({"goodput", [](SizeRow r) { return r.plan.goodput->share; }, {"goodput"}, share_text}),
+      result({"wall_s", &CapacityRow::wall, {"time"}}),
+      result({"wall_p10_s",
+              &CapacityRow::p10,
+              {"p10 - p90", Align::Right, 1},
+              [](SizeRow r) { return range_cell(r.p10, r.p90); }}),
+      result({"wall_p90_s", &CapacityRow::p90}),
+      result({"gpu_hours", &CapacityRow::gpu_hours, {"GPU-hours"}, count_cell}),
+      result({"energy_j", &CapacityRow::energy_joule, {"energy", Align::Right, 2}, energy_cell}),
+      result({"price_usd", &CapacityRow::price_usd, {"price"}, price_cell}),
+      result({"efficiency", &CapacityRow::efficiency, {"efficiency", Align::Right, 4}, share_text}),
+      {"",
+       &CapacityRow::affordable_tokens,
+       {"trains on", Align::Right, 2},
+       [](SizeRow r) { return r.affordable_tokens ? count_cell(*r.affordable_tokens) : "-"; }},
       {"within_limits", [](SizeRow r) { return r.runs() && r.beyond.empty(); }},
       {"reason", [](SizeRow r) { return or_null(r.runs() ? r.beyond : r.plan.why_none); }},
       {"best_plan",
@@ -85,7 +67,7 @@ const Columns<CapacityRow>& columns_of_rows() {
          return Cell(short_plan(r.plan.plan->plan) +
                      (r.beyond.empty() ? "" : fmt::format(" ({})", r.beyond)));
        }},
-      result("affordable_tokens", [](SizeRow r) { return or_null(r.affordable_tokens); })};
+      result({"affordable_tokens", &CapacityRow::affordable_tokens})};
   return kColumns;
 }
 
@@ -105,31 +87,44 @@ Json goodput_json(const Goodput& goodput) {
 std::optional<double> gpus_of(SizeRow row) {
   return row.plan.question.gpus;
 }
+std::optional<double> wall_of(SizeRow row) {
+  return row.wall.value();
+}
+std::optional<double> step_of(SizeRow row) {
+  return row.plan.plan->estimate.step.total().value();
+}
+/// The most tokens within the limits come first.
+std::optional<double> fewer_tokens(SizeRow row) {
+  return row.affordable_tokens ? std::optional(-*row.affordable_tokens) : std::nullopt;
+}
+std::optional<double> gpu_hours_of(SizeRow row) {
+  return row.gpu_hours;
+}
+std::optional<double> energy_of(SizeRow row) {
+  return row.energy_joule;
+}
+std::optional<double> price_of(SizeRow row) {
+  return row.price_usd;
+}
 
 struct Choice {
   const char* key;
   const char* what;
-  std::optional<double> (*measure)(SizeRow row);
+  CapacityMeasure measure;
 };
 /// By price where every row has one: GPU-hours of different machines are not comparable.
 std::array<Choice, 4> choices_of(const CapacityReport& report) {
   const auto priced = [](SizeRow row) { return !row.runs() || row.price_usd.has_value(); };
   const bool all = std::ranges::all_of(report.rows, priced);
-  using Value = std::optional<double>;
-  return {{{"fastest", "fastest", [](SizeRow row) -> Value { return row.wall.value(); }},
-           all ? Choice{"cheapest", "cheapest", [](SizeRow row) { return row.price_usd; }}
-               : Choice{"cheapest", "fewest GPU-hours",
-                        [](SizeRow row) -> Value { return row.gpu_hours; }},
-           {"least_energy", "least energy", [](SizeRow row) { return row.energy_joule; }},
+  return {{{"fastest", "fastest", wall_of},
+           all ? Choice{"cheapest", "cheapest", price_of}
+               : Choice{"cheapest", "fewest GPU-hours", gpu_hours_of},
+           {"least_energy", "least energy", energy_of},
            {"fewest_gpus", "fewest GPUs", gpus_of}}};
 }
 
 /// The largest size of a machine that still uses its GPUs well.
 constexpr double kKneeEfficiency = 0.8;
-
-std::string size_text(SizeRow row) {
-  return fmt::format("{} x {}", grouped(row.plan.question.gpus), row.plan.question.hardware);
-}
 
 /// Choices that fall on one row share a line.
 std::string choice_lines(const CapacityReport& report) {
@@ -174,16 +169,6 @@ std::string knee_line(const CapacityReport& report) {
                      kKneeEfficiency * 100.0, fmt::join(texts, ", "));
 }
 
-/// The row that trains on most tokens within the limits.
-const CapacityRow* most_affordable(const CapacityReport& report) {
-  const CapacityRow* best = nullptr;
-  for (const CapacityRow& row : report.rows) {
-    if (!row.affordable_tokens) continue;
-    if (best == nullptr || *row.affordable_tokens > *best->affordable_tokens) best = &row;
-  }
-  return best;
-}
-
 /// Parameters of a model that takes as many operations: 6 for a parameter and a token
 /// (Kaplan et al. 2020).
 double parameters_at(double parameters, double tokens, double tokens_per_parameter) {
@@ -191,7 +176,7 @@ double parameters_at(double parameters, double tokens, double tokens_per_paramet
 }
 
 std::string affordable_line(const CapacityReport& report) {
-  const CapacityRow* best = most_affordable(report);
+  const CapacityRow* best = report.most_affordable();
   if (best == nullptr) return {};
   const double tokens = *best->affordable_tokens;
   return fmt::format(
@@ -227,85 +212,59 @@ std::optional<double> job_cost(SizeRow row) {
   return row.price_usd ? row.price_usd : std::optional(row.gpu_hours);
 }
 
-/// The rows of one machine that its limits choose: the smallest within them and the cheapest; where
-/// none is within them, the one that comes nearest. Without limits the largest that uses its GPUs
-/// well, and the fastest.
-class ChosenRows {
- public:
-  explicit ChosenRows(const CapacityReport& report) : report_(report) {}
+using Rows = std::vector<const CapacityRow*>;
 
-  void take(SizeRow row) {
-    if (!row.runs()) return;
-    const bool within = row.beyond.empty();
-    const auto better = [&](const CapacityRow*& held, auto measure) {
-      if (held == nullptr || measure(row) < measure(*held)) held = &row;
-    };
-    const auto tokens = [](SizeRow r) { return -r.affordable_tokens.value_or(0.0); };
-    const auto step = [](SizeRow r) { return r.plan.plan->estimate.step.total(); };
-    if (report_.solved || !within) {
-      if (row.affordable_tokens) better(nearest_, tokens);
-      if (!row.affordable_tokens) better(fastest_, step);
-    } else if (has_limits()) {
-      better(smallest_, [](SizeRow r) { return r.plan.question.gpus; });
-      better(cheapest_, [](SizeRow r) { return job_cost(r); });
-    } else {
-      if (row.efficiency >= kKneeEfficiency) smallest_ = &row;
-      better(fastest_, [](SizeRow r) { return r.wall; });
-    }
+/// Of the rows of one machine that run those that its limits choose: the smallest within them and
+/// the cheapest; where none is within them, the one that comes nearest. Without limits the largest
+/// that uses its GPUs well, and the fastest.
+Rows chosen_of(const CapacityReport& report, const Rows& rows) {
+  const auto least = [](const Rows& among, CapacityMeasure measure) {
+    return *std::ranges::min_element(among, {}, [&](auto* row) { return measure(*row); });
+  };
+  const bool limited = std::ranges::any_of(capacity_limits(), [&](const CapacityLimit& row) {
+    return (report.limits.*row.limit).has_value();
+  });
+  Rows within, affordable, efficient;
+  for (const CapacityRow* row : rows) {
+    if (row->beyond.empty()) within.push_back(row);
+    if (row->affordable_tokens) affordable.push_back(row);
+    if (row->efficiency >= kKneeEfficiency) efficient.push_back(row);
   }
-  [[nodiscard]] bool has(SizeRow row) const {
-    const bool within = smallest_ != nullptr || cheapest_ != nullptr;
-    const bool other = within && has_limits() && !report_.solved;
-    return &row == smallest_ || &row == cheapest_ ||
-           (!other && (&row == nearest_ || (nearest_ == nullptr && &row == fastest_)));
-  }
-
- private:
-  [[nodiscard]] bool has_limits() const {
-    const CapacityLimits& l = report_.limits;
-    return l.deadline || l.step_time || l.gpu_hours || l.node_hours || l.energy_joule ||
-           l.price_usd;
-  }
-
-  const CapacityReport& report_;
-  const CapacityRow* smallest_ = nullptr;
-  const CapacityRow* cheapest_ = nullptr;
-  const CapacityRow* nearest_ = nullptr;
-  const CapacityRow* fastest_ = nullptr;
-};
+  if (!limited) return {efficient.empty() ? nullptr : efficient.back(), least(rows, wall_of)};
+  if (!report.solved && !within.empty()) return {least(within, gpus_of), least(within, job_cost)};
+  return {affordable.empty() ? least(rows, step_of) : least(affordable, fewer_tokens)};
+}
 
 std::vector<CapacityRow> shown_rows(const CapacityReport& report) {
   if (report.all_sizes) return report.rows;
-  std::map<std::string, ChosenRows> chosen;
+  std::map<std::string, Rows> by_machine;
   for (const CapacityRow& row : report.rows) {
-    chosen.try_emplace(row.plan.question.hardware, report).first->second.take(row);
+    if (row.runs()) by_machine[row.plan.question.hardware].push_back(&row);
   }
   std::vector<CapacityRow> shown;
+  for (auto& [machine, rows] : by_machine) rows = chosen_of(report, rows);
   for (const CapacityRow& row : report.rows) {
-    if (!row.runs() || chosen.at(row.plan.question.hardware).has(row)) shown.push_back(row);
+    if (!row.runs() || contains(by_machine.at(row.plan.question.hardware), &row)) {
+      shown.push_back(row);
+    }
   }
   return shown;
 }
 
 /// The row that a reader in a hurry asks for: the cheapest within the limits, else the nearest.
 const CapacityRow* leading_row(const CapacityReport& report) {
-  if (report.solved) return most_affordable(report);
+  if (report.solved) return report.most_affordable();
   if (const CapacityRow* best = report.least(job_cost)) return best;
-  if (const CapacityRow* nearest = most_affordable(report)) return nearest;
+  if (const CapacityRow* nearest = report.most_affordable()) return nearest;
   const auto runs = std::ranges::find_if(report.rows, &CapacityRow::runs);
   return runs == report.rows.end() ? nullptr : &*runs;
 }
 
 std::string limits_text(const CapacityLimits& limits) {
   std::vector<std::string> words;
-  if (limits.deadline) words.push_back(duration_text(*limits.deadline));
-  if (limits.step_time) words.push_back(to_text(*limits.step_time) + " a step");
-  if (limits.gpu_hours) words.push_back(count_text(*limits.gpu_hours) + " GPU-hours");
-  if (limits.node_hours) words.push_back(count_text(*limits.node_hours) + " node-hours");
-  if (limits.energy_joule) {
-    words.push_back(fmt::format("{:.3g} MWh", *limits.energy_joule / 3.6e9));
+  for (const CapacityLimit& row : capacity_limits()) {
+    if (const auto limit = limits.*row.limit) words.push_back(row.text(*limit));
   }
-  if (limits.price_usd) words.push_back(fmt::format("$ {}", count_text(*limits.price_usd)));
   return fmt::format("{}", fmt::join(words, " and "));
 }
 
@@ -418,11 +377,37 @@ std::string duration_text(Seconds time) {
   return spelled({&cell}).front();
 }
 
-const CapacityRow* CapacityReport::least(
-    std::optional<double> (*measure)(const CapacityRow& row)) const {
+std::string size_text(const CapacityRow& row) {
+  return fmt::format("{} x {}", grouped(row.plan.question.gpus), row.plan.question.hardware);
+}
+
+std::span<const CapacityLimit> capacity_limits() {
+  using L = CapacityLimits;
+  static constexpr CapacityLimit kLimits[]{
+      {"deadline_s", "deadline", &L::deadline, wall_of,
+       [](double limit) { return duration_text(Seconds(limit)); }},
+      {"step_time_s", "step time", &L::step_time, step_of,
+       [](double limit) { return to_text(Seconds(limit)) + " a step"; }},
+      {"gpu_hours", "GPU-hours", &L::gpu_hours, gpu_hours_of,
+       [](double limit) { return count_text(limit) + " GPU-hours"; }},
+      {"node_hours", "node-hours", &L::node_hours,
+       [](SizeRow row) { return std::optional(row.gpu_hours / row.accelerators_per_node); },
+       [](double limit) { return count_text(limit) + " node-hours"; }},
+      {"energy_j", "energy", &L::energy_joule, energy_of,
+       [](double limit) { return fmt::format("{:.3g} MWh", limit / 3.6e9); }},
+      {"price_usd", "price", &L::price_usd, price_of,
+       [](double limit) { return fmt::format("$ {}", count_text(limit)); }}};
+  return kLimits;
+}
+
+const CapacityRow* CapacityReport::most_affordable() const {
+  return least(fewer_tokens, false);
+}
+
+const CapacityRow* CapacityReport::least(CapacityMeasure measure, bool within) const {
   const CapacityRow* best = nullptr;
   for (const CapacityRow& row : rows) {
-    if (!row.runs() || !row.beyond.empty() || !measure(row)) continue;
+    if (!row.runs() || (within && !row.beyond.empty()) || !measure(row)) continue;
     if (best == nullptr || *measure(row) < *measure(*best)) best = &row;
   }
   return best;
@@ -460,17 +445,14 @@ std::string capacity_page(const CapacityReport& report) {
 }
 
 std::string render_capacity(const CapacityReport& report, Format format, int columns) {
-  const CapacityLimits& limits = report.limits;
+  Json limits = Json::object();
+  for (const CapacityLimit& row : capacity_limits()) {
+    limits[std::string(row.key)] = or_null(report.limits.*row.limit);
+  }
   Answer answer{{{"schema", "plansearch/capacity/v1"},
                  {"question", identity_json(report.rows.front().plan.question)},
                  {"tokens", *report.rows.front().plan.question.tokens},
-                 {"limits",
-                  {{"deadline_s", or_null(limits.deadline)},
-                   {"step_time_s", or_null(limits.step_time)},
-                   {"gpu_hours", or_null(limits.gpu_hours)},
-                   {"node_hours", or_null(limits.node_hours)},
-                   {"energy_j", or_null(limits.energy_joule)},
-                   {"price_usd", or_null(limits.price_usd)}}},
+                 {"limits", std::move(limits)},
                  {"rows", array_of(report.rows, row_json)},
                  {"choices", choices_json(report)},
                  {"reliability", reliability_json(report.reliability)},

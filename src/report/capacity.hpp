@@ -3,21 +3,18 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "report/comparison.hpp"
 
 namespace plansearch {
 
-/// Limits of a job. Absent: none.
+/// Limits of a job, in base units. Absent: none.
 struct CapacityLimits {
-  std::optional<Seconds> deadline;
-  std::optional<Seconds> step_time;
-  std::optional<double> gpu_hours;
-  std::optional<double> node_hours;
-  std::optional<double> energy_joule;
-  std::optional<double> price_usd;
+  std::optional<double> deadline, step_time, gpu_hours, node_hours, energy_joule, price_usd;
 };
 
 /// A size of a machine with its best plan, and the job from its first step to its last.
@@ -37,6 +34,18 @@ struct CapacityRow {
   [[nodiscard]] bool runs() const { return plan.plan.has_value(); }
 };
 
+using CapacityMeasure = std::optional<double> (*)(const CapacityRow& row);
+
+/// A limit: its key in JSON, its name, what a row takes of it, how it is said.
+struct CapacityLimit {
+  std::string_view key;
+  std::string_view what;
+  std::optional<double> CapacityLimits::*limit;
+  CapacityMeasure taken;
+  std::string (*text)(double limit);
+};
+[[nodiscard]] std::span<const CapacityLimit> capacity_limits();
+
 struct CapacityReport {
   std::vector<CapacityRow> rows;  ///< at least one
   CapacityLimits limits;
@@ -49,12 +58,15 @@ struct CapacityReport {
   double tokens_per_parameter = 20.0;  ///< of a model that fits the compute
   std::vector<std::string> evidence, notes;
 
-  /// Rows within all limits: the first of those with the least of what `measure` says; none where
-  /// no row is within them, or nothing is known of any.
-  [[nodiscard]] const CapacityRow* least(
-      std::optional<double> (*measure)(const CapacityRow& row)) const;
+  /// The first of the rows within all limits, or of all that run, with the least of what `measure`
+  /// says; none where there is no such row, or nothing is known of any.
+  [[nodiscard]] const CapacityRow* least(CapacityMeasure measure, bool within = true) const;
+  /// The row that trains on most tokens within the limits.
+  [[nodiscard]] const CapacityRow* most_affordable() const;
 };
 
+/// "1,024 x dgx-h100"
+[[nodiscard]] std::string size_text(const CapacityRow& row);
 /// "65.7 days"
 [[nodiscard]] std::string duration_text(Seconds time);
 

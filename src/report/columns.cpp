@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "plansearch/error.hpp"
 
@@ -54,6 +54,11 @@ bool find_infinite(const Json& value, std::string& path) {
 }
 
 }  // namespace
+
+std::int64_t whole_bytes(Bytes bytes) {
+  constexpr double kMost = 9e18;  // of an integer of 64 bits
+  return std::llround(std::min(bytes.value(), kMost));
+}
 
 std::string csv_header(const Json& row) {
   CsvLine line;

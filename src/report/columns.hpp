@@ -2,38 +2,100 @@
 // One list of columns for every form of an answer: keys of JSON, columns of CSV and of tables.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "plansearch/quantity.hpp"
 #include "plansearch/report.hpp"
 #include "report/text_table.hpp"
 
 namespace plansearch {
 
-/// The value, of quantities in base units; null for nothing, which an empty text is too.
+/// Bytes are whole numbers in answers.
+[[nodiscard]] std::int64_t whole_bytes(Bytes bytes);
+
+/// The value, of quantities in base units; null for nothing, and for what is only in tables.
+template <typename T>
+[[nodiscard]] nlohmann::ordered_json json_of(const T& value) {
+  if constexpr (std::is_same_v<T, Cell>) {
+    return nullptr;
+  } else if constexpr (std::is_same_v<T, Bytes>) {
+    return whole_bytes(value);
+  } else if constexpr (requires { value.has_value(); }) {
+    return value ? json_of(*value) : nlohmann::ordered_json(nullptr);
+  } else if constexpr (requires { value.value(); }) {
+    return value.value();
+  } else {
+    return value;
+  }
+}
+/// The same; null for an empty text too.
 template <typename T>
 [[nodiscard]] nlohmann::ordered_json or_null(const std::optional<T>& value) {
-  if (!value) return nullptr;
-  if constexpr (requires { value->value(); }) {
-    return value->value();
-  } else {
-    return *value;
-  }
+  return json_of(value);
 }
 [[nodiscard]] inline nlohmann::ordered_json or_null(const std::string& text) {
   return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
 }
 
+/// The cell of a value that is shown as it is.
+template <typename T>
+[[nodiscard]] Cell shown_as_is(const T& value) {
+  if constexpr (std::is_same_v<T, nlohmann::ordered_json>) {
+    return value.template get<std::string>();
+  } else if constexpr (std::is_integral_v<T>) {
+    return std::to_string(value);
+  } else if constexpr (std::is_same_v<T, std::string_view>) {
+    return std::string(value);
+  } else {
+    return value;
+  }
+}
+
+/// A value of a row in every form. `get` is a function of the row or a member of it.
 template <typename Row>
 struct Column {
+  using Value = std::function<nlohmann::ordered_json(const Row&)>;
+  using Shown = std::function<Cell(const Row&)>;
+
+  Column(std::string_view in_files, Value of, TextColumn in_tables, Shown shown)
+      : key(in_files), value(std::move(of)), title(std::move(in_tables)), cell(std::move(shown)) {}
+  /// In JSON and CSV.
+  template <typename Get>
+  Column(std::string_view in_files, Get get)
+      : Column(in_files, [get](const Row& row) { return json_of(std::invoke(get, row)); }, {}, {}) {
+  }
+  /// In tables as well, as it is.
+  template <typename Get>
+  Column(std::string_view in_files, Get get, TextColumn in_tables) : Column(in_files, get) {
+    title = std::move(in_tables);
+    cell = [get](const Row& row) { return shown_as_is(std::invoke(get, row)); };
+  }
+  /// In tables as `show` makes it of the value, or of the row.
+  template <typename Get, typename Show>
+  Column(std::string_view in_files, Get get, TextColumn in_tables, Show show)
+      : Column(in_files, get) {
+    title = std::move(in_tables);
+    cell = [get, show](const Row& row) -> Cell {
+      if constexpr (std::is_invocable_v<Show, const Row&>) {
+        return show(row);
+      } else {
+        return show(std::invoke(get, row));
+      }
+    };
+  }
+
   std::string_view key;  ///< in JSON and CSV; empty: only in tables
-  std::function<nlohmann::ordered_json(const Row&)> value{};
-  TextColumn title{};                      ///< in tables; empty: not there
-  std::function<Cell(const Row&)> cell{};  ///< absent: the words of the value
+  Value value;
+  TextColumn title;  ///< in tables; empty: not there
+  Shown cell;
 };
 template <typename Row>
 using Columns = std::vector<Column<Row>>;
@@ -62,11 +124,6 @@ template <typename Row>
 }
 
 template <typename Row>
-[[nodiscard]] Cell cell_of(const Column<Row>& column, const Row& row) {
-  return column.cell ? column.cell(row) : Cell(column.value(row).template get<std::string>());
-}
-
-template <typename Row>
 [[nodiscard]] TextTable table_of(const Columns<Row>& columns, const std::vector<Row>& rows) {
   std::vector<const Column<Row>*> shown;
   std::vector<TextColumn> titles;
@@ -78,7 +135,7 @@ template <typename Row>
   TextTable table(std::move(titles));
   for (const Row& row : rows) {
     std::vector<Cell> cells;
-    for (const Column<Row>* column : shown) cells.push_back(cell_of(*column, row));
+    for (const Column<Row>* column : shown) cells.push_back(column->cell(row));
     table.add_row(std::move(cells));
   }
   return table;
@@ -90,10 +147,11 @@ void append(Columns<Row>& columns, const Columns<Part>& more,
             const std::function<std::optional<Part>(const Row&)>& part) {
   for (const Column<Part>& column : more) {
     if (column.title.title.empty()) continue;
-    columns.push_back({.key = {}, .title = column.title, .cell = [column, part](const Row& row) {
-                         const std::optional<Part> found = part(row);
-                         return found ? cell_of(column, *found) : Cell("-");
-                       }});
+    const auto cell = [column, part](const Row& row) {
+      const std::optional<Part> found = part(row);
+      return found ? column.cell(*found) : Cell("-");
+    };
+    columns.push_back({"", cell, column.title});
   }
 }
 

@@ -25,34 +25,31 @@ constexpr double kUnitTokens = 1e9;
 
 using Entry = const ComparedRow&;
 
-Column<ComparedRow> column(TextColumn title, std::function<Cell(Entry)> cell) {
-  return {.key = {}, .title = std::move(title), .cell = std::move(cell)};
-}
-
 /// A setting that the user chose; empty where it was left open.
 Column<ComparedRow> setting_column(const char* title, std::string_view key) {
-  return column({title, Align::Left}, [key](Entry r) {
+  const auto value = [key](Entry r) {
     const auto found = std::ranges::find(r.question.settings, key, &SettingReport::key);
     return found == r.question.settings.end() ? std::string() : found->value;
-  });
+  };
+  return {"", value, {title, Align::Left}};
 }
 
 /// Traits in which questions may differ.
 const Columns<ComparedRow>& traits() {
   static const Columns<ComparedRow> kTraits{
-      column({"plan", Align::Left}, [](Entry r) { return r.name; }),
-      column({"hardware", Align::Left}, [](Entry r) { return r.question.hardware; }),
-      column({"model", Align::Left}, [](Entry r) { return r.question.model; }),
-      column({"framework", Align::Left}, [](Entry r) { return framework_text(r.question); }),
-      column({"precision", Align::Left}, [](Entry r) { return r.question.precision; }),
+      {"", &ComparedRow::name, {"plan", Align::Left}},
+      {"", [](Entry r) { return r.question.hardware; }, {"hardware", Align::Left}},
+      {"", [](Entry r) { return r.question.model; }, {"model", Align::Left}},
+      {"", [](Entry r) { return framework_text(r.question); }, {"framework", Align::Left}},
+      {"", [](Entry r) { return r.question.precision; }, {"precision", Align::Left}},
       setting_column("task", "task"),
       setting_column("other weights", "base_precision"),
       setting_column("main gradients", "main_grads"),
-      column({"sequence"}, [](Entry r) { return fmt::format("{}", r.question.seq_len); }),
-      column({"batch"}, [](Entry r) { return fmt::format("{}", r.question.global_batch); }),
-      column({"GPUs"}, [](Entry r) { return grouped(r.question.gpus); }),
-      column({"schedule", Align::Left}, [](Entry r) { return r.schedule; }),
-      column({"set", Align::Left}, [](Entry r) { return r.set; })};
+      {"", [](Entry r) { return r.question.seq_len; }, {"sequence"}},
+      {"", [](Entry r) { return r.question.global_batch; }, {"batch"}},
+      {"", [](Entry r) { return grouped(r.question.gpus); }, {"GPUs"}},
+      {"", &ComparedRow::schedule, {"schedule", Align::Left}},
+      {"", &ComparedRow::set, {"set", Align::Left}}};
   return kTraits;
 }
 
@@ -78,8 +75,9 @@ Columns<ComparedRow> result_columns(const ComparisonReport& report) {
                                    if (!r.plan) return std::nullopt;
                                    return ShownPlan{r.question, *r.plan, r.fits ? "" : " (!)"};
                                  });
-  const auto result = [](TextColumn title, std::function<Cell(Entry)> cell) {
-    return column(std::move(title), [cell](Entry r) { return r.plan ? cell(r) : Cell("-"); });
+  const auto result = [](const TextColumn& title, std::function<Cell(Entry)> cell) {
+    const auto if_any = [cell](Entry r) { return r.plan ? cell(r) : Cell("-"); };
+    return Column<ComparedRow>("", if_any, title);
   };
   // The effect of a changed value on the speed is what such a comparison is for.
   const bool what_if = differs(traits().back(), report.rows);
@@ -99,16 +97,17 @@ Columns<ComparedRow> result_columns(const ComparisonReport& report) {
     columns.push_back(result({"price/1B tokens", Align::Right, 1},
                              [](Entry r) { return price_cell(cost_of(r)->price_usd); }));
   }
-  columns.push_back(column({"best plan", Align::Left},
-                           [](Entry r) { return r.plan ? short_plan(r.plan->plan) : r.why_none; }));
+  const auto best = [](Entry r) { return r.plan ? short_plan(r.plan->plan) : r.why_none; };
+  columns.push_back({"", best, {"best plan", Align::Left}});
   return columns;
 }
 
 TextTable table_of(const ComparisonReport& report) {
-  Columns<ComparedRow> columns{column({"#"}, [first = report.rows.data()](Entry row) {
+  const auto number = [first = report.rows.data()](Entry row) {
     return fmt::format("{}{}{}", row.tie_with_first ? "~" : "", &row - first + 1,
                        row.measured ? "" : "*");
-  })};
+  };
+  Columns<ComparedRow> columns{{"", number, {"#"}}};
   for (const Column<ComparedRow>& trait : traits()) {
     if (differs(trait, report.rows)) columns.push_back(trait);
   }

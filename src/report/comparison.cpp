@@ -77,33 +77,21 @@ std::string percent_text(double change) {
 Columns<SensitivityRow> columns_of_rows(const SensitivityReport& report) {
   using Row = const SensitivityRow&;
   Columns<SensitivityRow> columns{
-      {.key = "key", .value = [](Row r) { return r.key; }, .title = {"value", Align::Left}},
-      {.key = "value", .value = [](Row r) { return r.value; }, .title = {"now"}},
-      {.key = "evidence",
-       .value = [](Row r) -> nlohmann::ordered_json {
-         if (!r.evidence) return nullptr;
-         return std::string(to_text(*r.evidence));
+      {"key", &SensitivityRow::key, {"value", Align::Left}},
+      {"value", &SensitivityRow::value, {"now"}},
+      {"evidence",
+       [](Row r) {
+         return r.evidence ? std::optional(std::string(to_text(*r.evidence))) : std::nullopt;
        },
-       .title = {"evidence", Align::Left, 1},
-       .cell = [](Row r) { return r.evidence ? Cell(std::string(to_text(*r.evidence))) : "-"; }},
-      {.key = "step_change",
-       .value = [](Row r) { return r.step_change; },
-       .title = {"step"},
-       .cell = [](Row r) { return Cell(percent_text(r.step_change)); }},
-      {.key = "memory_change_bytes",
-       .value = [](Row r) { return whole_bytes(r.memory_change); },
-       .title = {"memory"},
-       .cell =
-           [](Row r) {
-             if (r.memory_change == Bytes(0)) return Cell("-");
-             return Cell((r.memory_change < Bytes(0) ? "-" : "+") +
-                         to_text(Bytes(std::abs(r.memory_change.value()))));
-           }}};
+       {"evidence", Align::Left, 1}},
+      {"step_change", &SensitivityRow::step_change, {"step"}, percent_text},
+      {"memory_change_bytes", &SensitivityRow::memory_change, {"memory"}, [](Bytes change) {
+         if (change == Bytes(0)) return std::string("-");
+         return (change < Bytes(0) ? "-" : "+") + to_text(Bytes(std::abs(change.value())));
+       }}};
   if (report.goal) {
-    columns.push_back({.key = "needed",
-                       .value = [](Row r) { return or_null(r.needed); },
-                       .title = {fmt::format("for {}", to_text(*report.goal))},
-                       .cell = [](Row r) { return Cell(r.needed.value_or("-")); }});
+    const std::string title = fmt::format("for {}", to_text(*report.goal));
+    columns.push_back({"needed", &SensitivityRow::needed, {title}});
   }
   return columns;
 }

@@ -20,62 +20,36 @@ std::string likelihood_text(double share) {
   return share > 0.99 ? ">99 %" : fmt::format("{:.0f} %", 100.0 * share);
 }
 
+std::string ratio_text(const std::optional<double>& ratio) {
+  return ratio ? fmt::format("{:.2f}", *ratio) : "-";
+}
+
 Columns<CauseReport> cause_columns(Seconds measured) {
   using Row = const CauseReport&;
-  return {
-      {.key = "cause",
-       .value = [](Row r) { return Json(r.what); },
-       .title = {"what may be otherwise", Align::Left}},
-      {.key = "predicted_step_time_s",
-       .value = [](Row r) { return Json(r.predicted.value()); },
-       .title = {"then predicted"},
-       .cell = [](Row r) { return Cell(r.predicted); }},
-      {.key = "measured_over_predicted",
-       .value = [measured](Row r) { return Json(measured / r.predicted); },
-       .title = {"measured / predicted"},
-       .cell = [measured](Row r) { return Cell(fmt::format("{:.2f}", measured / r.predicted)); }},
-      {.key = "likelihood",
-       .value = [](Row r) { return Json(r.likelihood); },
-       .title = {"likelihood"},
-       .cell = [](Row r) { return Cell(likelihood_text(r.likelihood)); }},
-      {.key = "fits", .value = [](Row r) { return Json(r.fits); }},
-      {.key = "explains", .value = [](Row r) { return Json(r.explains); }},
-      {.key = "check",
-       .value = [](Row r) { return Json(r.check); },
-       .title = {"check", Align::Left, 1}},
-  };
+  return {{"cause", &CauseReport::what, {"what may be otherwise", Align::Left}},
+          {"predicted_step_time_s", &CauseReport::predicted, {"then predicted"}},
+          {"measured_over_predicted",
+           [measured](Row r) { return measured / r.predicted; },
+           {"measured / predicted"},
+           ratio_text},
+          {"likelihood", &CauseReport::likelihood, {"likelihood"}, likelihood_text},
+          {"fits", &CauseReport::fits},
+          {"explains", &CauseReport::explains},
+          {"check", &CauseReport::check, {"check", Align::Left, 1}}};
 }
 
 Columns<TermReport> term_columns() {
-  using Row = const TermReport&;
-  const auto ratio = [](Row r) -> std::optional<double> {
+  const auto ratio = [](const TermReport& r) -> std::optional<double> {
     if (!r.measured || r.predicted <= Seconds(0)) return std::nullopt;
     return *r.measured / r.predicted;
   };
-  return {
-      {.key = "part",
-       .value = [](Row r) { return Json(r.term); },
-       .title = {"of one step", Align::Left}},
-      {.key = "predicted_s",
-       .value = [](Row r) { return Json(r.predicted.value()); },
-       .title = {"predicted"},
-       .cell = [](Row r) { return Cell(r.predicted); }},
-      {.key = "measured_s",
-       .value = [](Row r) { return r.measured ? Json(r.measured->value()) : Json(nullptr); },
-       .title = {"measured"},
-       .cell = [](Row r) { return r.measured ? Cell(*r.measured) : Cell(std::string("-")); }},
-      {.key = "measured_over_predicted",
-       .value = [ratio](Row r) { return ratio(r) ? Json(*ratio(r)) : Json(nullptr); },
-       .title = {"measured / predicted"},
-       .cell =
-           [ratio](Row r) {
-             return Cell(ratio(r) ? fmt::format("{:.2f}", *ratio(r)) : std::string("-"));
-           }},
-      {.key = "calls",
-       .value = [](Row r) { return Json(r.calls); },
-       .title = {"calls"},
-       .cell = [](Row r) { return Cell(fmt::format("{:.0f}", r.calls)); }},
-  };
+  return {{"part", &TermReport::term, {"of one step", Align::Left}},
+          {"predicted_s", &TermReport::predicted, {"predicted"}},
+          {"measured_s", &TermReport::measured, {"measured"}},
+          {"measured_over_predicted", ratio, {"measured / predicted"}, ratio_text},
+          {"calls", &TermReport::calls, {"calls"}, [](double calls) {
+             return fmt::format("{:.0f}", calls);
+           }}};
 }
 
 /// The part that takes most beyond its prediction.
@@ -117,14 +91,13 @@ Json profile_json(const ProfileReport& profile) {
   json["steps"] = profile.steps;
   json["parts"] = objects_of(term_columns(), profile.terms);
   if (const auto& times = profile.times) {
-    json["times"] = {
-        {"steps", times->steps},
-        {"median_s", times->median.value()},
-        {"p10_s", times->p10.value()},
-        {"p90_s", times->p90.value()},
-        {"slow_share", times->slow_share},
-        {"slowest_rank", times->slowest_rank ? Json(*times->slowest_rank) : Json(nullptr)},
-        {"slowest_over_median", times->slowest_over_median}};
+    json["times"] = {{"steps", times->steps},
+                     {"median_s", times->median.value()},
+                     {"p10_s", times->p10.value()},
+                     {"p90_s", times->p90.value()},
+                     {"slow_share", times->slow_share},
+                     {"slowest_rank", or_null(times->slowest_rank)},
+                     {"slowest_over_median", times->slowest_over_median}};
   }
   return json;
 }

@@ -86,66 +86,57 @@ std::string order_cell(const PlanReport& plan) {
 }
 
 /// A column of the ranking for a degree, or any other decision of a plan.
-PlanField decision(TextColumn title, std::function<std::string(const PlanReport&)> cell,
+PlanField decision(const TextColumn& title, std::function<std::string(const PlanReport&)> cell,
                    std::function<bool(const PlanReport&)> tells = {}) {
-  const int dispensable = title.dispensable;
-  return {.title = std::move(title),
-          .cell = [cell = std::move(cell)](Shown s) { return cell(s.plan); },
-          .in = {dispensable, kNotShown, kNotShown},
+  return {.column = {"", [cell = std::move(cell)](Shown s) { return cell(s.plan); }, title},
+          .in = {title.dispensable, kNotShown, kNotShown},
           .tells = std::move(tells)};
 }
 
-PlanField degree(TextColumn title, std::function<std::string(Degrees)> cell,
+PlanField degree(const TextColumn& title, std::function<std::string(Degrees)> cell,
                  const std::function<bool(Degrees)>& tells = {}) {
-  PlanField field = decision(std::move(title), [cell = std::move(cell)](const PlanReport& p) {
-    return across_stages(p.plan, cell);
-  });
+  PlanField field = decision(
+      title, [cell = std::move(cell)](const PlanReport& p) { return across_stages(p.plan, cell); });
   if (tells) field.tells = [tells](const PlanReport& p) { return any_stage(p.plan, tells); };
   return field;
 }
 
-using Value = std::function<Json(Shown)>;
-using CellText = std::function<Cell(Shown)>;
 constexpr std::array<int, 3> kNowhere{kNotShown, kNotShown, kNotShown};
 
 /// A field of JSON and CSV, with its column where it has one.
-PlanField flat(std::string_view key, Value value, TextColumn title = {},
-               std::array<int, 3> in = kNowhere, CellText cell = {}) {
-  return {.key = key,
-          .csv = key,
-          .value = std::move(value),
-          .title = std::move(title),
-          .cell = std::move(cell),
-          .in = in};
+PlanField flat(Column<ShownPlan> column, std::array<int, 3> in = kNowhere) {
+  const std::string_view key = column.key;
+  return {.column = std::move(column), .csv = key, .in = in};
 }
 
 /// A field of JSON only.
-PlanField nested(std::string_view key, Value value) {
-  return {.key = key, .value = std::move(value)};
+template <typename Get>
+PlanField nested(std::string_view key, Get get) {
+  return {.column = {key, get}};
 }
 
 /// A field of CSV that is inside another one in JSON, with its column of the ranking.
-PlanField inner(std::string_view csv, Value value, TextColumn title, CellText cell,
-                std::function<bool(const PlanReport&)> tells = {}) {
-  const int dispensable = title.dispensable;
-  return {.csv = csv,
-          .value = std::move(value),
-          .title = std::move(title),
-          .cell = std::move(cell),
+PlanField inner(Column<ShownPlan> column, std::function<bool(const PlanReport&)> tells = {}) {
+  const std::string_view csv = std::exchange(column.key, "");
+  const int dispensable = column.title.dispensable;
+  return {.column = std::move(column),
+          .csv = csv,
           .in = {dispensable, kNotShown, kNotShown},
           .tells = std::move(tells)};
 }
 
 std::vector<PlanField> rank_fields() {
   std::vector<PlanField> fields{
-      flat(
-          "rank", [](Shown s) { return s.plan.rank; }, {"#"}, {0, kNotShown, kNotShown},
-          [](Shown s) {
-            return fmt::format("{}{}", s.plan.ties.with_first ? "~" : "", s.plan.rank);
-          }),
-      flat("tie_with_previous", [](Shown s) { return s.plan.ties.with_previous; }),
-      flat("tie_with_first", [](Shown s) { return s.plan.ties.with_first; }),
-      flat("variant_of", [](Shown s) { return or_null(s.plan.variant_of); })};
+      flat({"rank",
+            [](Shown s) { return s.plan.rank; },
+            {"#"},
+            [](Shown s) {
+              return fmt::format("{}{}", s.plan.ties.with_first ? "~" : "", s.plan.rank);
+            }},
+           {0, kNotShown, kNotShown}),
+      flat({"tie_with_previous", [](Shown s) { return s.plan.ties.with_previous; }}),
+      flat({"tie_with_first", [](Shown s) { return s.plan.ties.with_first; }}),
+      flat({"variant_of", [](Shown s) { return s.plan.variant_of; }})};
   for (PlanField& field : fields) field.relative = true;
   return fields;
 }
@@ -161,12 +152,12 @@ Json layers_json(Shown s) {
 /// Identity of the question, and decisions.
 std::vector<PlanField> decision_fields() {
   return {
-      {.csv = "", .value = [](Shown s) { return identity_json(s.question); }},
-      {.key = "config", .csv = "", .value = [](Shown s) { return to_json(s.plan.plan); }},
+      {.column = {"", [](Shown s) { return identity_json(s.question); }}, .csv = ""},
+      {.column = {"config", [](Shown s) { return to_json(s.plan.plan); }}, .csv = ""},
       degree({"dp"}, [](Degrees d) { return number(d.data); }),
       degree({"pp"}, [](Degrees d) { return number(d.pipeline); }),
       inner(
-          "layers", layers_json, {"layers"}, [](Shown s) { return layers_by_stage(s.plan.plan); },
+          {"layers", layers_json, {"layers"}, [](Shown s) { return layers_by_stage(s.plan.plan); }},
           [](const PlanReport& p) { return !p.plan.written.empty(); }),
       decision({"vpp"}, chunks_cell, has_chunks),
       decision({"tp"},
@@ -203,24 +194,23 @@ std::vector<PlanField> decision_fields() {
 }
 
 std::vector<PlanField> rate_fields() {
-  return {flat(
-              "step_time_s", [](Shown s) { return s.plan.estimate.step.total().value(); }, {"step"},
-              {0, 0, 0}, [](Shown s) { return s.plan.estimate.step.total(); }),
-          flat(
-              "step_time_p10_s", [](Shown s) { return s.plan.p10.value(); }, {"p10 - p90"},
-              {3, 2, 3}, [](Shown s) { return range_cell(s.plan.p10, s.plan.p90); }),
-          flat("step_time_p90_s", [](Shown s) { return s.plan.p90.value(); }),
-          flat(
-              "tokens_per_s", [](Shown s) { return s.plan.tokens_per_s; }, {"tokens/s"}, {6, 3, 5},
-              [](Shown s) { return count_cell(s.plan.tokens_per_s); }),
-          flat(
-              "mfu", [](Shown s) { return s.plan.mfu; }, {"MFU"}, {2, 2, 2},
-              [](Shown s) { return share_text(s.plan.mfu); }),
-          nested("model_tflops_per_gpu",
-                 [](Shown s) { return s.plan.model_rate_per_gpu.value() / 1e12; }),
-          flat("hfu", [](Shown s) { return s.plan.hfu; }),
-          nested("hardware_tflops_per_gpu",
-                 [](Shown s) { return s.plan.hardware_rate_per_gpu.value() / 1e12; })};
+  return {
+      flat({"step_time_s", [](Shown s) { return s.plan.estimate.step.total(); }, {"step"}},
+           {0, 0, 0}),
+      flat({"step_time_p10_s",
+            [](Shown s) { return s.plan.p10; },
+            {"p10 - p90"},
+            [](Shown s) { return range_cell(s.plan.p10, s.plan.p90); }},
+           {3, 2, 3}),
+      flat({"step_time_p90_s", [](Shown s) { return s.plan.p90; }}),
+      flat({"tokens_per_s", [](Shown s) { return s.plan.tokens_per_s; }, {"tokens/s"}, count_cell},
+           {6, 3, 5}),
+      flat({"mfu", [](Shown s) { return s.plan.mfu; }, {"MFU"}, share_text}, {2, 2, 2}),
+      nested("model_tflops_per_gpu",
+             [](Shown s) { return s.plan.model_rate_per_gpu.value() / 1e12; }),
+      flat({"hfu", [](Shown s) { return s.plan.hfu; }}),
+      nested("hardware_tflops_per_gpu",
+             [](Shown s) { return s.plan.hardware_rate_per_gpu.value() / 1e12; })};
 }
 
 Cell memory_cell(Shown s) {
@@ -230,28 +220,33 @@ Cell memory_cell(Shown s) {
 
 /// The share of a part of the step, the site's own part left out.
 template <typename Part>
-CellText share_of_step(const Part& part) {
+auto share_of_step(const Part& part) {
   return [part](Shown s) {
     const StepTimeBreakdown& step = s.plan.estimate.step;
-    return share_text(part(s) / (step.total() - step.site).value());
+    return share_text(part(s) / (step.total() - step.site));
   };
 }
 
 /// Memory, and the parts of the step that have columns.
 std::vector<PlanField> cost_fields() {
-  const auto exposed = [](Shown s) { return s.plan.estimate.step.exposed_total().value(); };
-  const auto bubble = [](Shown s) { return s.plan.estimate.step.bubble.value(); };
+  const auto exposed = [](Shown s) { return s.plan.estimate.step.exposed_total(); };
+  const auto bubble = [](Shown s) { return s.plan.estimate.step.bubble; };
   std::vector<PlanField> fields{
-      flat(
-          "peak_memory_bytes", [](Shown s) { return whole_bytes(s.plan.estimate.memory.total()); },
-          {"memory"}, {0, 1, 4}, memory_cell),
+      flat({"peak_memory_bytes",
+            [](Shown s) { return s.plan.estimate.memory.total(); },
+            {"memory"},
+            memory_cell},
+           {0, 1, 4}),
       nested("peak_memory_stage", [](Shown s) { return s.plan.estimate.worst_memory_stage; }),
-      flat(
-          "memory_risk", [](Shown s) { return s.plan.memory_risk; }, {"risk"},
-          {2, kNotShown, kNotShown}, [](Shown s) { return risk_text(s.plan); }),
-      flat("memory_verdict", [](Shown s) { return std::string(to_text(s.plan.memory_fit)); }),
-      inner("exposed_communication_s", exposed, {"comm", Align::Right, 5}, share_of_step(exposed)),
-      inner("bubble_s", bubble, {"bubble", Align::Right, 4}, share_of_step(bubble),
+      flat({"memory_risk",
+            [](Shown s) { return s.plan.memory_risk; },
+            {"risk"},
+            [](Shown s) { return risk_text(s.plan); }},
+           {2, kNotShown, kNotShown}),
+      flat({"memory_verdict", [](Shown s) { return to_text(s.plan.memory_fit); }}),
+      inner(
+          {"exposed_communication_s", exposed, {"comm", Align::Right, 5}, share_of_step(exposed)}),
+      inner({"bubble_s", bubble, {"bubble", Align::Right, 4}, share_of_step(bubble)},
             [](const PlanReport& p) { return p.plan.degrees.pipeline > 1; })};
   fields[2].tells = [](const PlanReport& p) { return p.memory_risk >= 0.005; };
   return fields;
@@ -260,17 +255,17 @@ std::vector<PlanField> cost_fields() {
 std::vector<PlanField> detail_fields() {
   return {nested("step", [](Shown s) { return step_json(s.plan.estimate.step); }),
           nested("busiest_stage", [](Shown s) { return s.plan.estimate.busiest_stage; }),
-          nested("imbalance_s", [](Shown s) { return s.plan.estimate.imbalance.value(); }),
+          nested("imbalance_s", [](Shown s) { return s.plan.estimate.imbalance; }),
           nested("stages", [](Shown s) { return stages_json(s.plan.stages); }),
           nested("memory", [](Shown s) { return memory_json(s.plan.estimate.memory); }),
           nested("communication", [](Shown s) { return communication_json(s.plan.communication); }),
           nested("operators", [](Shown s) { return operators_json(s.plan.operators); }),
           nested("hidden", [](Shown s) { return hidden_json(s.plan.hidden); }),
           nested("peak", [](Shown s) { return peak_json(s.plan.peak); }),
-          {.key = "why",
-           .value = [](Shown s) { return s.plan.why; },
-           .title = {"why", Align::Left},
-           .cell = [](Shown s) { return reasons_cell(s.plan); },
+          {.column = {"why",
+                      [](Shown s) { return s.plan.why; },
+                      {"why", Align::Left},
+                      [](Shown s) { return reasons_cell(s.plan); }},
            .in = {7, kNotShown, kNotShown}}};
 }
 
@@ -313,10 +308,12 @@ std::vector<PlanField> optional_fields() {
              }),
       nested("passes", [](Shown s) { return unless_empty(s.plan.passes, passes_json); }),
       nested("features", [](Shown s) { return unless_empty(s.plan.features, features_json); }),
-      {.key = "training", .csv = "training_", .value = [](Shown s) {
-         const auto cost = training_cost(s.question, s.plan);
-         return cost ? object_of(training_columns(), *cost) : absent();
-       }}};
+      {.column = {"training",
+                  [](Shown s) {
+                    const auto cost = training_cost(s.question, s.plan);
+                    return cost ? object_of(training_columns(), *cost) : absent();
+                  }},
+       .csv = "training_"}};
 }
 
 bool is_nested(const Json& value) {
@@ -344,9 +341,8 @@ Columns<ShownPlan> plan_columns(PlanTable table, std::span<const ShownPlan> plan
     if (dispensable == kNotShown) continue;
     const auto tells = [&](Shown s) { return field.tells(s.plan); };
     if (field.tells && std::ranges::none_of(plans, tells)) continue;
-    columns.push_back({.key = field.key,
-                       .title = {field.title.title, field.title.align, dispensable},
-                       .cell = field.cell});
+    columns.push_back(field.column);
+    columns.back().title.dispensable = dispensable;
   }
   return columns;
 }
@@ -355,10 +351,11 @@ Json plan_json(const QuestionReport& question, const PlanReport& plan,
                std::span<const std::string_view> keys) {
   Json json = Json::object();
   for (const PlanField& field : plan_fields()) {
-    const bool wanted = keys.empty() || std::ranges::find(keys, field.key) != keys.end();
-    if (field.key.empty() || !wanted) continue;
-    Json value = field.value({question, plan});
-    if (!value.is_discarded()) json[std::string(field.key)] = std::move(value);
+    const std::string_view key = field.column.key;
+    const bool wanted = keys.empty() || std::ranges::find(keys, key) != keys.end();
+    if (key.empty() || !wanted) continue;
+    Json value = field.column.value({question, plan});
+    if (!value.is_discarded()) json[std::string(key)] = std::move(value);
   }
   return json;
 }
@@ -367,7 +364,7 @@ Json plan_row(const QuestionReport& question, const PlanReport& plan, RowKind ki
   Json row = Json::object();
   for (const PlanField& field : plan_fields()) {
     if (!field.csv || (field.relative && kind == RowKind::Collected)) continue;
-    const Json value = field.value({question, plan});
+    const Json value = field.column.value({question, plan});
     const std::string name(*field.csv);
     if (value.is_object()) {
       for (const auto& [key, member] : value.items()) {

@@ -29,12 +29,9 @@ enum class PlanTable : std::uint8_t { Ranking, Ladder, Comparison };
 inline constexpr int kNotShown = -1;
 
 struct PlanField {
-  std::string_view key{};  ///< JSON key with its unit; empty: not in JSON
+  Column<ShownPlan> column;  ///< without a key: not in JSON; value absent(): left out
   /// CSV name; of an object, the prefix of the names of its members. Absent: not in CSV.
   std::optional<std::string_view> csv{};
-  std::function<nlohmann::ordered_json(const ShownPlan&)> value{};  ///< absent(): left out
-  TextColumn title{};                                               ///< table heading
-  std::function<Cell(const ShownPlan&)> cell{};
   /// By PlanTable: TextColumn::dispensable in that table, or kNotShown.
   std::array<int, 3> in{kNotShown, kNotShown, kNotShown};
   /// Whether the column says something about a plan; it is dropped where it does so for none.
@@ -65,8 +62,6 @@ enum class RowKind { Ranked, Collected };
 [[nodiscard]] std::string framework_text(const QuestionReport& question);
 /// The line above an answer about more accelerators than the machine has; empty for no more.
 [[nodiscard]] std::string beyond_line(const QuestionReport& question);
-/// Bytes are whole numbers in answers.
-[[nodiscard]] std::int64_t whole_bytes(Bytes bytes);
 
 [[nodiscard]] nlohmann::ordered_json to_json(const SearchReport& report);
 [[nodiscard]] nlohmann::ordered_json to_json(const PlanSummary& plan);

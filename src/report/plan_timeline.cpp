@@ -19,6 +19,7 @@
 #include "evaluate/answer/plan_details.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "report/text_table.hpp"
+#include "schedule/program/timeline.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch {
@@ -149,27 +150,15 @@ std::string seconds_text(Ticks whole, int parts) {
   return to_text(to_seconds(whole) / parts);
 }
 
-/// When the last piece has run.
-Ticks pipeline_end(const SimulatedProgram& program) {
-  Ticks end = 0;
-  for (const Queue& queue : program.program.queues) {
-    for (const InstructionId id : queue.order) {
-      if (program.program.instructions[id].opcode != Opcode::Run) continue;
-      end = std::max(end, program.times.end(program.graph.task_of[id]));
-    }
-  }
-  return end;
+/// When all pieces ran.
+Timeline runs_of(const SimulatedProgram& simulated) {
+  return make_timeline(simulated.program, simulated.graph, simulated.times);
 }
 
 Ticks shortest_run(const SimulatedProgram& program) {
   Ticks shortest = program.makespan();
-  for (const Queue& queue : program.program.queues) {
-    for (const InstructionId id : queue.order) {
-      if (program.program.instructions[id].opcode != Opcode::Run) continue;
-      const TaskId task = program.graph.task_of[id];
-      const Ticks duration = program.times.end(task) - program.times.start(task);
-      if (duration > 0) shortest = std::min(shortest, duration);
-    }
+  for (const TimelineEntry& run : runs_of(program).entries) {
+    if (run.end > run.start) shortest = std::min(shortest, run.end - run.start);
   }
   return shortest;
 }
@@ -200,6 +189,7 @@ std::string windows_text(const SimulatedProgram& program, PictureOf of, int widt
 std::string memory_table(const PricedProgram& program, int columns) {
   TextTable table({{"stage"}, {"ranks"}, {"always"}, {"most"}, {"at"}, {"computing"}});
   const auto held = held_over_time(program);
+  const std::vector<TimelineEntry> runs = runs_of(program).entries;
   for (std::size_t d = 0; d < program.devices.size(); ++d) {
     const ProgramDevice& device = program.devices[d];
     HeldBytes most;
@@ -207,10 +197,8 @@ std::string memory_table(const PricedProgram& program, int columns) {
       if (change.bytes > most.bytes) most = change;
     }
     Ticks busy = 0;
-    for (const InstructionId id : program.program.queues[d].order) {
-      if (program.program.instructions[id].opcode != Opcode::Run) continue;
-      const TaskId task = program.graph.task_of[id];
-      busy += program.times.end(task) - program.times.start(task);
+    for (const TimelineEntry& run : runs) {
+      if (run.device == static_cast<int>(d)) busy += run.end - run.start;
     }
     table.add_row({fmt::format("{}", d),
                    fmt::format("{}-{}", device.first_rank, device.first_rank + device.ranks - 1),
@@ -238,7 +226,7 @@ std::string pipeline_picture(const PricedProgram& program, int micro_batches, in
   const int stages = program.shape.stages;
   if (stages == 1) return {};
   const int width = std::min(picture_width(columns), kColumns);
-  const PictureWindow window{.from = 0, .to = pipeline_end(program), .columns = width};
+  const PictureWindow window{.from = 0, .to = runs_of(program).makespan(), .columns = width};
   return fmt::format(
       "{} pipeline, the plan's own times, {} of {} micro-batches, {} of {} stages, a column is {}\n"
       "{}{}\n",

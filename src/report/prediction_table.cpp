@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -116,10 +117,10 @@ Cell time_cell(Seconds time) {
   return time > Seconds(0) ? Cell(time) : Cell("");
 }
 
-struct Rest {
-  int operators = 0;
-  Seconds total;
-};
+/// The name of the row for what is too little to be shown.
+std::string others_name(std::size_t count) {
+  return fmt::format("{} other{}", count, count > 1 ? "s" : "");
+}
 
 /// Messages below this share of all of them are one row.
 constexpr double kShownMessages = 0.01;
@@ -131,7 +132,7 @@ std::string name_of(const HiddenMessage& m) {
 /// The longest ones of a step.
 std::set<std::size_t> shown_of(const std::vector<Redistribution>& all) {
   std::vector<std::size_t> order(all.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(
       order, [&](std::size_t a, std::size_t b) { return all[a].in_step() > all[b].in_step(); });
   order.resize(std::min(order.size(), kShownRedistributions));
@@ -267,21 +268,21 @@ std::string operator_table(const std::vector<OperatorReport>& operators, int col
                    {"share"}});
   Seconds all;
   for (const OperatorReport& o : operators) all += o.copies * o.total();
-  Rest rest;
+  std::size_t others = 0;
+  Seconds rest;
   for (const OperatorReport& o : operators) {
     const double share = o.copies * o.total() / all;
     if (share < kShownOperators) {
-      ++rest.operators;
-      rest.total += o.copies * o.total();
+      ++others;
+      rest += o.copies * o.total();
       continue;
     }
     table.add_row({fmt::format("{}: {}", o.block, o.name), count_text(o.copies),
                    time_cell(o.forward), time_cell(o.input_gradient), time_cell(o.weight_gradient),
                    time_cell(o.messages), share_text(share)});
   }
-  if (rest.operators > 0) {
-    table.add_row({fmt::format("{} other{}", rest.operators, rest.operators > 1 ? "s" : ""), "", "",
-                   "", "", "", share_text(rest.total / all)});
+  if (others > 0) {
+    table.add_row({others_name(others), "", "", "", "", "", share_text(rest / all)});
   }
   return table.text(columns);
 }
@@ -295,23 +296,21 @@ std::string hidden_table(const std::vector<HiddenMessage>& messages, int columns
                    {"under", Align::Left, 1}});
   Seconds all;
   for (const HiddenMessage& m : messages) all += m.copies * m.time;
-  int rest = 0;
+  std::size_t others = 0;
   Seconds rest_time;
   Seconds rest_exposed;
   for (const HiddenMessage& m : messages) {
     if (m.copies * m.time < kShownMessages * all) {
-      ++rest;
+      ++others;
       rest_time += m.time;
       rest_exposed += m.exposed;
       continue;
     }
-    const Seconds hidden = std::max(m.time - m.exposed, Seconds(0));
-    table.add_row({name_of(m), std::string(to_text(m.kind)), m.time,
-                   hidden > Seconds(0) ? Cell(hidden) : "",
-                   m.exposed > Seconds(0) ? Cell(m.exposed) : "", m.under});
+    table.add_row({name_of(m), std::string(to_text(m.kind)), m.time, time_cell(m.time - m.exposed),
+                   time_cell(m.exposed), m.under});
   }
-  if (rest > 0) {
-    table.add_row({fmt::format("{} other{}", rest, rest > 1 ? "s" : ""), "", rest_time,
+  if (others > 0) {
+    table.add_row({others_name(others), "", rest_time,
                    std::max(rest_time - rest_exposed, Seconds(0)), rest_exposed, ""});
   }
   return table.text(columns);
@@ -336,9 +335,7 @@ std::string redistribution_table(const std::vector<Redistribution>& all, int col
     }
   }
   if (shown.size() < all.size()) {
-    const std::size_t left = all.size() - shown.size();
-    table.add_row(
-        {fmt::format("{} other{}", left, left > 1 ? "s" : ""), "", "", "", "", "", "", rest});
+    table.add_row({others_name(all.size() - shown.size()), "", "", "", "", "", "", rest});
   }
   return table.text(columns);
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -24,6 +25,11 @@ namespace plansearch {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+/// Times in the unit in which they were asked.
+auto unit_of(double ticks_per_unit) {
+  return [=](Ticks ticks) { return static_cast<double>(ticks) / ticks_per_unit; };
+}
 
 /// digits x 10^-decimals.
 struct Decimal {
@@ -141,85 +147,185 @@ std::string in_blocks(const std::string& drawing, int columns) {
   return text;
 }
 
-class Text {
- public:
-  Text(const ScheduleReport& report, int columns) : report_(report), columns_(columns) {}
-
-  [[nodiscard]] double unit(Ticks ticks) const {
-    return static_cast<double>(ticks) / report_.times.ticks_per_unit;
+std::string table_of(const ScheduleReport& report, int columns) {
+  const auto unit = unit_of(report.times.ticks_per_unit);
+  const ScheduleSummary& summary = report.summary;
+  const UniformTimes& times = report.times.device;
+  std::string text = fmt::format(
+      "{}: {} stages, {} micro-batches{}; F {:g}, B {:g}, W {:g}{}, p2p {:g}\n"
+      "makespan {:g}, span {:g}, bubble {:g} ({:.1f} %), bound {:g}\n",
+      to_text(report.shape.schedule), report.shape.stages, report.shape.micro_batches,
+      report.shape.chunks > 1
+          ? fmt::format(", {} chunks ({})", report.shape.chunks, mapping_of(report.shape).name)
+          : "",
+      unit(times.forward), unit(times.backward), unit(times.weight),
+      times.overlapped ? fmt::format(", FB {:g}", unit(*times.overlapped)) : "",
+      unit(times.transfer), unit(summary.makespan), unit(summary.span), unit(summary.bubble_time),
+      100.0 * summary.bubble_fraction, unit(report.bound));
+  if (report.grid) {
+    text += fmt::format("\n{}", in_blocks(to_text(*report.grid), columns));
+  } else if (can_be_drawn(report)) {
+    text += schedule_timeline(simulated_schedule(report), report.shape, report.times.ticks_per_unit,
+                              columns);
   }
-
-  [[nodiscard]] std::string table() const {
-    const ScheduleSummary& summary = report_.summary;
-    const UniformTimes& times = report_.times.device;
-    std::string text = fmt::format(
-        "{}: {} stages, {} micro-batches{}; F {:g}, B {:g}, W {:g}{}, p2p {:g}\n"
-        "makespan {:g}, span {:g}, bubble {:g} ({:.1f} %), bound {:g}\n",
-        to_text(report_.shape.schedule), report_.shape.stages, report_.shape.micro_batches,
-        report_.shape.chunks > 1
-            ? fmt::format(", {} chunks ({})", report_.shape.chunks, mapping_of(report_.shape).name)
-            : "",
-        unit(times.forward), unit(times.backward), unit(times.weight),
-        times.overlapped ? fmt::format(", FB {:g}", unit(*times.overlapped)) : "",
-        unit(times.transfer), unit(summary.makespan), unit(summary.span), unit(summary.bubble_time),
-        100.0 * summary.bubble_fraction, unit(report_.bound));
-    if (report_.grid) {
-      text += fmt::format("\n{}", in_blocks(to_text(*report_.grid), columns_));
-    } else if (can_be_drawn(report_)) {
-      text += schedule_timeline(simulated_schedule(report_), report_.shape,
-                                report_.times.ticks_per_unit, columns_);
-    }
-    TextTable devices({{"device"}, {"first start"}, {"last end"}, {"busy"}, {"peak activations"}});
-    for (std::size_t d = 0; d < report_.result.devices.size(); ++d) {
-      const DeviceUse& use = report_.result.devices[d];
-      devices.add_row({fmt::format("{}", d), fmt::format("{:g}", unit(use.first_start)),
-                       fmt::format("{:g}", unit(use.last_end)), fmt::format("{:g}", unit(use.busy)),
-                       fmt::format("{:g}", summary.peak_activations[d])});
-    }
-    return wrapped(text + "\n" + devices.text(columns_), columns_);
+  TextTable devices({{"device"}, {"first start"}, {"last end"}, {"busy"}, {"peak activations"}});
+  for (std::size_t d = 0; d < report.result.devices.size(); ++d) {
+    const DeviceUse& use = report.result.devices[d];
+    devices.add_row({fmt::format("{}", d), fmt::format("{:g}", unit(use.first_start)),
+                     fmt::format("{:g}", unit(use.last_end)), fmt::format("{:g}", unit(use.busy)),
+                     fmt::format("{:g}", summary.peak_activations[d])});
   }
+  return wrapped(text + "\n" + devices.text(columns), columns);
+}
 
-  [[nodiscard]] Json json() const {
-    const ScheduleSummary& summary = report_.summary;
-    const UniformTimes& times = report_.times.device;
-    Json answer{{"schema", "plansearch/schedule/v1"},
-                {"schedule", std::string(to_text(report_.shape.schedule))},
-                {"stages", report_.shape.stages},
-                {"micro_batches", report_.shape.micro_batches},
-                {"chunks", report_.shape.chunks},
-                {"placement", std::string(mapping_of(report_.shape).name)},
-                {"group", or_null(report_.shape.group)},
-                {"memory_cap", or_null(report_.shape.memory_cap)},
-                {"too_full", or_null(report_.too_full)},
-                {"times",
-                 {{"forward", unit(times.forward)},
-                  {"backward", unit(times.backward)},
-                  {"weight_gradient", unit(times.weight)},
-                  {"overlapped",
-                   unit(times.overlapped.value_or(times.forward + times.backward + times.weight))},
-                  {"transfer", unit(times.transfer)}}},
-                {"makespan", unit(summary.makespan)},
-                {"span", unit(summary.span)},
-                {"bubble_time", unit(summary.bubble_time)},
-                {"bubble_fraction", summary.bubble_fraction},
-                {"bound", unit(report_.bound)},
-                {"peak_activations", summary.peak_activations}};
-    Json devices = Json::array();
-    for (const DeviceUse& use : report_.result.devices) {
-      devices.push_back({{"first_start", unit(use.first_start)},
-                         {"last_end", unit(use.last_end)},
-                         {"busy", unit(use.busy)},
-                         {"exposed_transfer", unit(use.exposed_transfer)}});
-    }
-    answer["devices"] = std::move(devices);
-    answer["grid"] = report_.grid ? Json(to_text(*report_.grid)) : Json();
-    return answer;
+Json json_of(const ScheduleReport& report) {
+  const auto unit = unit_of(report.times.ticks_per_unit);
+  const ScheduleSummary& summary = report.summary;
+  const UniformTimes& times = report.times.device;
+  Json devices = array_of(report.result.devices, [&](const DeviceUse& use) -> Json {
+    return {{"first_start", unit(use.first_start)},
+            {"last_end", unit(use.last_end)},
+            {"busy", unit(use.busy)},
+            {"exposed_transfer", unit(use.exposed_transfer)}};
+  });
+  return {{"schema", "plansearch/schedule/v1"},
+          {"schedule", std::string(to_text(report.shape.schedule))},
+          {"stages", report.shape.stages},
+          {"micro_batches", report.shape.micro_batches},
+          {"chunks", report.shape.chunks},
+          {"placement", std::string(mapping_of(report.shape).name)},
+          {"group", or_null(report.shape.group)},
+          {"memory_cap", or_null(report.shape.memory_cap)},
+          {"too_full", or_null(report.too_full)},
+          {"times",
+           {{"forward", unit(times.forward)},
+            {"backward", unit(times.backward)},
+            {"weight_gradient", unit(times.weight)},
+            {"overlapped",
+             unit(times.overlapped.value_or(times.forward + times.backward + times.weight))},
+            {"transfer", unit(times.transfer)}}},
+          {"makespan", unit(summary.makespan)},
+          {"span", unit(summary.span)},
+          {"bubble_time", unit(summary.bubble_time)},
+          {"bubble_fraction", summary.bubble_fraction},
+          {"bound", unit(report.bound)},
+          {"peak_activations", summary.peak_activations},
+          {"devices", std::move(devices)},
+          {"grid", report.grid ? Json(to_text(*report.grid)) : Json()}};
+}
+
+/// How far the window is from what none can beat.
+std::string gap_text(const WindowOrder& order, double bound) {
+  if (order.period == order.period_bound) return "none is shorter";
+  const double over = static_cast<double>(order.period - order.period_bound) /
+                      static_cast<double>(order.period_bound);
+  return fmt::format("{:.1f} % above the bound of {:g}", 100.0 * over, bound);
+}
+
+/// A letter for every block, in the order of the file, and the micro-batch; nothing where it is too
+/// large to read.
+std::string picture_of(const OrderingReport& report, int columns) {
+  const WindowOrder& order = report.order;
+  const auto& blocks = report.plan.blocks;
+  const auto letter = [](NodeId id) { return static_cast<char>('a' + id); };
+  Ticks slot = order.makespan;
+  for (NodeId id = 0; id < blocks.size(); ++id) {
+    slot = std::gcd(slot, blocks[id].time);
+    for (const Ticks start : order.starts[id]) slot = std::gcd(slot, start);
   }
+  constexpr std::size_t kLetters = 26;
+  const auto slots = static_cast<std::size_t>(order.makespan / slot);
+  if (blocks.size() > kLetters || report.plan.devices() > kMostRows || slots > kMostSlots)
+    return {};
+  const std::size_t width = 1 + std::to_string(report.micro_batches - 1).size();
+  const std::size_t digits = std::to_string(report.plan.devices() - 1).size();
+  const auto runs = runs_by_device(report.plan, order.starts);
+  std::string rows;
+  for (std::size_t d = 0; d < runs.size(); ++d) {
+    std::vector<std::string> cells(slots, ".");
+    for (const BlockTurn& run : runs[d]) {
+      const Ticks end = run.start + blocks[run.node].time;
+      for (Ticks at = run.start / slot; at < end / slot; ++at) {
+        cells[static_cast<std::size_t>(at)] = letter(run.node) + std::to_string(run.micro_batch);
+      }
+    }
+    rows += fmt::format("device {:<{}} |", d, digits);
+    for (const std::string& cell : cells) rows += fmt::format(" {:<{}}", cell, width);
+    rows.erase(rows.find_last_not_of(' ') + 1);
+    rows += "\n";
+  }
+  std::string text = in_blocks(rows, columns) + "\n";
+  for (NodeId id = 0; id < blocks.size(); ++id) {
+    text += fmt::format("{}{} {}", id == 0 ? "" : ", ", letter(id), blocks[id].name);
+  }
+  return text + "\n\n";
+}
 
- private:
-  const ScheduleReport& report_;
-  int columns_;
-};
+std::string table_of(const OrderingReport& report, int columns) {
+  const auto unit = unit_of(report.ticks_per_unit);
+  const WindowOrder& order = report.order;
+  std::string text =
+      fmt::format("{}: {} blocks on {} devices, {} micro-batches\n", report.plan.name,
+                  report.plan.blocks.size(), report.plan.devices(), report.micro_batches);
+  if (report.given) {
+    text += "the schedule of the file keeps all rules\n";
+  } else {
+    text += fmt::format("window {:g} per micro-batch, {}\n", unit(order.period),
+                        gap_text(order, unit(order.period_bound)));
+  }
+  text += fmt::format(
+      "makespan {:g}, bound {:g} (work of a device between its first input and "
+      "what follows its last block)\n",
+      unit(order.makespan), unit(order.makespan_bound));
+  if (order.stopped)
+    text += "stopped before the search was through: a longer one may find better\n";
+  const std::vector<Ticks> work = work_of_devices(report.plan);
+  TextTable table({{"device"}, {"busy"}, {"idle"}, {"peak"}, {"may keep"}});
+  for (std::size_t d = 0; d < work.size(); ++d) {
+    const Ticks busy = work[d] * report.micro_batches;
+    const auto& cap = report.caps[d];
+    table.add_row({fmt::format("{}", d), fmt::format("{:g}", unit(busy)),
+                   fmt::format("{:g}", unit(order.makespan - busy)),
+                   fmt::format("{}", order.peaks[d]),
+                   cap ? fmt::format("{}", *cap) : std::string("-")});
+  }
+  return wrapped(text + "\n" + picture_of(report, columns) + table.text(columns), columns);
+}
+
+Json json_of(const OrderingReport& report) {
+  const auto unit = unit_of(report.ticks_per_unit);
+  const WindowOrder& order = report.order;
+  const std::vector<Ticks> work = work_of_devices(report.plan);
+  Json devices = Json::array();
+  for (std::size_t d = 0; d < work.size(); ++d) {
+    devices.push_back({{"busy", unit(work[d] * report.micro_batches)},
+                       {"peak", order.peaks[d]},
+                       {"cap", or_null(report.caps[d])}});
+  }
+  Json starts = Json::object();
+  for (NodeId id = 0; id < report.plan.blocks.size(); ++id) {
+    starts[report.plan.blocks[id].name] = array_of(order.starts[id], unit);
+  }
+  return {{"schema", "plansearch/ordering/v1"},
+          {"name", report.plan.name},
+          {"micro_batches", report.micro_batches},
+          {"given", report.given},
+          {"period", report.given ? Json() : Json(unit(order.period))},
+          {"period_bound", unit(order.period_bound)},
+          {"makespan", unit(order.makespan)},
+          {"makespan_bound", unit(order.makespan_bound)},
+          {"stopped", order.stopped},
+          {"choices", order.choices},
+          {"too_full", or_null(report.too_full)},
+          {"devices", std::move(devices)},
+          {"starts", std::move(starts)}};
+}
+
+template <typename Report>
+std::string shown(const Report& report, Format format, int columns) {
+  if (format != Format::Json && format != Format::JsonLines) return table_of(report, columns);
+  return json_text(json_of(report), format == Format::Json ? 2 : -1) + "\n";
+}
 
 }  // namespace
 
@@ -293,9 +399,11 @@ SimulatedProgram simulated_schedule(const ScheduleReport& report) {
 }
 
 std::string to_text(const ScheduleReport& report, Format format, int columns) {
-  const Text text(report, columns);
-  if (format != Format::Json && format != Format::JsonLines) return text.table();
-  return json_text(text.json(), format == Format::Json ? 2 : -1) + "\n";
+  return shown(report, format, columns);
+}
+
+std::string to_text(const OrderingReport& report, Format format, int columns) {
+  return shown(report, format, columns);
 }
 
 }  // namespace plansearch

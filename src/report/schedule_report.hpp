@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "plansearch/report.hpp"
+#include "schedule/program/timeline.hpp"
 #include "schedule/simulation/simulated_program.hpp"
-#include "schedule/simulation/summary.hpp"
+#include "schedule/simulation/simulator.hpp"
 #include "schedule/window/window_search.hpp"
 
 namespace plansearch {

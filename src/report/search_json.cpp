@@ -51,11 +51,6 @@ Json without_json(const std::optional<WithoutReport>& without) {
 
 }  // namespace
 
-std::int64_t whole_bytes(Bytes bytes) {
-  constexpr double kMost = 9e18;  // of an integer of 64 bits
-  return std::llround(std::min(bytes.value(), kMost));
-}
-
 std::string framework_text(const QuestionReport& question) {
   return question.framework + (question.framework_validation.empty() ? " (unvalidated)" : "");
 }

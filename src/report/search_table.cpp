@@ -182,24 +182,22 @@ TextTable ladder_rows(const std::vector<LadderRung>& ladder) {
     const bool tight = r.report.admitted == MemoryFit::Tight;
     return ShownPlan{r.report.question, r.report.plans.front(), tight ? ", tight" : ""};
   };
-  const auto column = [](TextColumn title, std::function<Cell(Rung)> cell) -> Column<LadderRung> {
-    return {.key = {}, .title = std::move(title), .cell = std::move(cell)};
-  };
   const auto if_it_runs = [](Rung r, const std::string& text) {
     return Cell(r.report.plans.empty() ? "-" : text);
   };
   Columns<LadderRung> columns{
-      column({"GPUs"}, [](Rung r) { return Cell(grouped(r.report.question.gpus)); }),
-      column({"best plan", Align::Left}, [](Rung r) {
-        return r.report.plans.empty() ? Cell(std::string(nothing_found(r.report)))
-                                      : Cell(short_plan(r.report.plans.front().plan));
-      })};
+      {"", [](Rung r) { return grouped(r.report.question.gpus); }, {"GPUs"}},
+      {"",
+       [](Rung r) {
+         return r.report.plans.empty() ? std::string(nothing_found(r.report))
+                                       : short_plan(r.report.plans.front().plan);
+       },
+       {"best plan", Align::Left}}};
   append<LadderRung, ShownPlan>(columns, plan_columns(PlanTable::Ladder), best);
-  columns.push_back(column({"speed-up", Align::Right, 4}, [=](Rung r) {
-    return if_it_runs(r, fmt::format("{:.2f}", r.speedup));
-  }));
-  columns.push_back(
-      column({"efficiency"}, [=](Rung r) { return if_it_runs(r, share_text(r.efficiency)); }));
+  const auto speedup = [=](Rung r) { return if_it_runs(r, fmt::format("{:.2f}", r.speedup)); };
+  columns.push_back({"", speedup, {"speed-up", Align::Right, 4}});
+  const auto efficiency = [=](Rung r) { return if_it_runs(r, share_text(r.efficiency)); };
+  columns.push_back({"", efficiency, {"efficiency"}});
   if (ladder.front().report.question.tokens) {
     append<LadderRung, TrainingCost>(columns, training_columns(), [=](Rung r) {
       const auto shown = best(r);

@@ -36,24 +36,14 @@ std::optional<TrainingCost> training_cost(const QuestionReport& question, const 
 }
 
 const Columns<TrainingCost>& training_columns() {
-  using C = const TrainingCost&;
   static const Columns<TrainingCost> kColumns{
-      {"steps", [](C c) { return c.steps; }},
-      {"time_s", [](C c) { return c.time.value(); }, {"time"}, [](C c) { return c.time; }},
-      {"time_p10_s", [](C c) { return c.p10.value(); }},
-      {"time_p90_s", [](C c) { return c.p90.value(); }},
-      {"gpu_s",
-       [](C c) { return c.gpu_time.value(); },
-       {"GPU-hours", Align::Right, 1},
-       [](C c) { return gpu_hours_cell(c.gpu_time); }},
-      {"energy_j",
-       [](C c) { return or_null(c.energy_joule); },
-       {"energy", Align::Right, 4},
-       [](C c) { return energy_cell(c.energy_joule); }},
-      {"price_usd",
-       [](C c) { return or_null(c.price_usd); },
-       {"price", Align::Right, 1},
-       [](C c) { return price_cell(c.price_usd); }}};
+      {"steps", &TrainingCost::steps},
+      {"time_s", &TrainingCost::time, {"time"}},
+      {"time_p10_s", &TrainingCost::p10},
+      {"time_p90_s", &TrainingCost::p90},
+      {"gpu_s", &TrainingCost::gpu_time, {"GPU-hours", Align::Right, 1}, gpu_hours_cell},
+      {"energy_j", &TrainingCost::energy_joule, {"energy", Align::Right, 4}, energy_cell},
+      {"price_usd", &TrainingCost::price_usd, {"price", Align::Right, 1}, price_cell}};
   return kColumns;
 }
 

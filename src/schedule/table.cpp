@@ -41,28 +41,15 @@ Schedule several_forwards_schedule();
 namespace {
 
 std::vector<Schedule> make_table() {
-  // clang-format off
-  return {
-      gpipe_schedule(),
-      one_f_one_b_schedule(),
-      interleaved_schedule(),
-      zb_h1_schedule(),
-      zb_v_schedule(),
-      zb_h2_schedule(),
-      eager_1f1b_schedule(),
-      breadth_first_schedule(),
-      hanayo_schedule(),
-      v_half_schedule(),
-      v_min_schedule(),
-      chimera_schedule(),
-      dualpipe_schedule(),
-      dualpipe_v_schedule(),
-      zb_auto_schedule(),
-      interleaved_pairs_schedule(),
-      pairs_schedule(),
-      several_forwards_schedule(),
-  };
-  // clang-format on
+  return {gpipe_schedule(),       one_f_one_b_schedule(),
+          interleaved_schedule(), zb_h1_schedule(),
+          zb_v_schedule(),        zb_h2_schedule(),
+          eager_1f1b_schedule(),  breadth_first_schedule(),
+          hanayo_schedule(),      v_half_schedule(),
+          v_min_schedule(),       chimera_schedule(),
+          dualpipe_schedule(),    dualpipe_v_schedule(),
+          zb_auto_schedule(),     interleaved_pairs_schedule(),
+          pairs_schedule(),       several_forwards_schedule()};
 }
 
 const std::vector<Schedule>& table() {
@@ -188,6 +175,18 @@ ComputeOrder empty_order(const PipelineShape& shape) {
   order.forwards = shape.forwards;
   order.weight_gradients = schedule_row(shape.schedule).weight_gradients;
   return order;
+}
+
+ComputeOrder order_by_device(const PipelineShape& shape,
+                             const std::function<std::vector<ComputeStep>(int)>& steps_of) {
+  ComputeOrder order = empty_order(shape);
+  for (int d = 0; d < shape.stages; ++d) order.devices.push_back(steps_of(d));
+  return order;
+}
+
+std::optional<ShapeFault> too_few_micro_batches(const PipelineShape& shape, int fewest) {
+  if (shape.micro_batches >= fewest) return std::nullopt;
+  return ShapeFault{ShapeField::MicroBatches, shape.micro_batches, {fewest}};
 }
 
 std::variant<ComputeOrder, Infeasible> make_order(const PipelineShape& shape) {

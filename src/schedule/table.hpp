@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <variant>
@@ -93,6 +94,13 @@ void check_pieces(const PipelineShape& shape);
 [[nodiscard]] ComputeOrder order_of(const PipelineShape& shape);
 /// An order without steps yet, on the places of the shape's schedule.
 [[nodiscard]] ComputeOrder empty_order(const PipelineShape& shape);
+/// The same with the steps of every device.
+[[nodiscard]] ComputeOrder order_by_device(
+    const PipelineShape& shape, const std::function<std::vector<ComputeStep>(int)>& steps_of);
+/// A row of that name on looped places, without its order.
+[[nodiscard]] Schedule looped_schedule(std::string_view name, std::string_view summary);
+[[nodiscard]] std::optional<ShapeFault> too_few_micro_batches(const PipelineShape& shape,
+                                                              int fewest);
 /// The order of shape.schedule, or why there is none.
 [[nodiscard]] std::variant<ComputeOrder, Infeasible> make_order(const PipelineShape& shape);
 /// How many forwards of every virtual stage are one piece with a backward. Remembers the shape that

@@ -6,6 +6,8 @@
 // Checked by: tests/unit/communication/derivation_test.cpp
 #include <fmt/format.h>
 
+#include <array>
+
 #include "plansearch/communication.hpp"
 #include "plansearch/error.hpp"
 
@@ -50,21 +52,9 @@ bool exchanges_tokens(const Communication& communication) {
 }
 
 std::string_view to_text(Purpose purpose) {
-  switch (purpose) {
-    case Purpose::Tensor:
-      return "tensor";
-    case Purpose::Data:
-      return "data";
-    case Purpose::Context:
-      return "context";
-    case Purpose::Expert:
-      return "expert";
-    case Purpose::Pipeline:
-      return "pipeline";
-    case Purpose::Offload:
-      return "offload";
-  }
-  throw InternalError("unknown purpose");
+  constexpr std::array<std::string_view, kPurposeCount> kWords{"tensor", "data",     "context",
+                                                               "expert", "pipeline", "offload"};
+  return kWords.at(static_cast<std::size_t>(purpose));
 }
 
 Purpose purpose_of(const Communication& communication) {
@@ -81,29 +71,14 @@ Purpose purpose_of(const Communication& communication) {
 }
 
 std::string_view to_text(DemandPhase phase) {
-  switch (phase) {
-    case DemandPhase::Forward:
-      return "forward";
-    case DemandPhase::InputGradient:
-      return "input-gradient";
-    case DemandPhase::WeightGradient:
-      return "weight-gradient";
-    case DemandPhase::Step:
-      return "step";
-  }
-  throw InternalError("unknown phase");
+  constexpr std::array<std::string_view, 4> kWords{"forward", "input-gradient", "weight-gradient",
+                                                   "step"};
+  return kWords.at(static_cast<std::size_t>(phase));
 }
 
 std::string_view to_text(Scope scope) {
-  switch (scope) {
-    case Scope::Use:
-      return "use";
-    case Scope::MicroBatch:
-      return "micro-batch";
-    case Scope::Step:
-      return "step";
-  }
-  throw InternalError("unknown scope");
+  constexpr std::array<std::string_view, 3> kWords{"use", "micro-batch", "step"};
+  return kWords.at(static_cast<std::size_t>(scope));
 }
 
 std::string subject_name(const Block& block, const Communication& demand) {
@@ -135,23 +110,10 @@ std::string to_text(const Communication& demand) {
 }
 
 std::string_view to_text(CommunicationKind kind) {
-  switch (kind) {
-    case CommunicationKind::AllGather:
-      return "all-gather";
-    case CommunicationKind::ReduceScatter:
-      return "reduce-scatter";
-    case CommunicationKind::AllReduce:
-      return "all-reduce";
-    case CommunicationKind::AllToAll:
-      return "all-to-all";
-    case CommunicationKind::SendReceive:
-      return "send-receive";
-    case CommunicationKind::Permute:
-      return "permute";
-    case CommunicationKind::Slice:
-      return "slice";
-  }
-  throw InternalError("unknown communication kind");
+  constexpr std::array<std::string_view, 7> kWords{"all-gather", "reduce-scatter", "all-reduce",
+                                                   "all-to-all", "send-receive",   "permute",
+                                                   "slice"};
+  return kWords.at(static_cast<std::size_t>(kind));
 }
 
 }  // namespace plansearch

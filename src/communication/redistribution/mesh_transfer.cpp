@@ -10,6 +10,7 @@
 #include "communication/redistribution/mesh_transfer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -267,15 +268,9 @@ void broadcast(const UnitTask& task, const std::vector<TileHolder>& from,
 }  // namespace
 
 std::string_view to_text(TransferStrategy strategy) {
-  switch (strategy) {
-    case TransferStrategy::SendReceive:
-      return "send and receive";
-    case TransferStrategy::LocalAllGather:
-      return "local all-gather";
-    case TransferStrategy::Broadcast:
-      return "broadcast";
-  }
-  throw InternalError("unknown strategy");
+  constexpr std::array<std::string_view, 3> kWords{"send and receive", "local all-gather",
+                                                   "broadcast"};
+  return kWords.at(static_cast<std::size_t>(strategy));
 }
 
 std::vector<UnitTask> unit_tasks(const std::vector<TileHolder>& from,

@@ -51,13 +51,12 @@ std::string name_of(const FixedProblem& fixed) {
 }
 
 Problem problem_of(const FixedProblem& fixed) {
-  ProblemRequest request;
-  request.hardware = fixed.hardware;
-  request.model = fixed.model;
-  request.gpus = fixed.gpus;
-  request.batch = fixed.batch;
-  request.framework = fixed.framework;
-  return load_problem(request).problem;
+  return load_problem({.hardware = fixed.hardware,
+                       .model = fixed.model,
+                       .framework = fixed.framework,
+                       .gpus = fixed.gpus,
+                       .batch = fixed.batch})
+      .problem;
 }
 
 SearchSpace space_of(const FixedProblem& fixed, const Problem& problem) {
@@ -101,39 +100,29 @@ Bytes peak_memory() {
   return Bytes(1024.0 * static_cast<double>(usage.ru_maxrss));
 }
 
+std::string whole_text(double number) {
+  return fmt::format("{:.0f}", number);
+}
+
 const Columns<Rate>& rate_columns() {
   static const Columns<Rate> kColumns{
-      {"what", [](const Rate& r) { return Json(r.what); }, {"one thread", Align::Left}},
-      {"problem", [](const Rate& r) { return Json(r.problem); }, {"problem", Align::Left}},
-      {"per_cpu_second",
-       [](const Rate& r) { return Json(r.per_cpu_second); },
-       {"per CPU s"},
-       [](const Rate& r) { return fmt::format("{:.0f}", r.per_cpu_second); }},
-      {"", {}, {"each"}, [](const Rate& r) { return Seconds(1.0 / r.per_cpu_second); }},
-      {"per_wall_second",
-       [](const Rate& r) { return Json(r.per_wall_second); },
-       {"per wall s"},
-       [](const Rate& r) { return fmt::format("{:.0f}", r.per_wall_second); }}};
+      {"what", &Rate::what, {"one thread", Align::Left}},
+      {"problem", &Rate::problem, {"problem", Align::Left}},
+      {"per_cpu_second", &Rate::per_cpu_second, {"per CPU s"}, whole_text},
+      {"", [](const Rate& r) { return Seconds(1.0 / r.per_cpu_second); }, {"each"}},
+      {"per_wall_second", &Rate::per_wall_second, {"per wall s"}, whole_text}};
   return kColumns;
 }
 
 Columns<SearchTiming> timing_columns(int threads) {
   using Timing = const SearchTiming&;
+  const auto seconds = [](double time) { return fmt::format("{:.3f}", time); };
   return {{"problem",
-           [](Timing s) { return Json(s.problem); },
+           &SearchTiming::problem,
            {fmt::format("search, {} threads", threads), Align::Left}},
-          {"plans",
-           [](Timing s) { return Json(s.plans); },
-           {"plans"},
-           [](Timing s) { return fmt::format("{}", s.plans); }},
-          {"cpu_s",
-           [](Timing s) { return Json(s.taken.cpu); },
-           {"CPU s"},
-           [](Timing s) { return fmt::format("{:.3f}", s.taken.cpu); }},
-          {"wall_s",
-           [](Timing s) { return Json(s.taken.wall); },
-           {"wall s"},
-           [](Timing s) { return fmt::format("{:.3f}", s.taken.wall); }}};
+          {"plans", &SearchTiming::plans, {"plans"}},
+          {"cpu_s", [](Timing s) { return s.taken.cpu; }, {"CPU s"}, seconds},
+          {"wall_s", [](Timing s) { return s.taken.wall; }, {"wall s"}, seconds}};
 }
 
 }  // namespace

@@ -200,16 +200,13 @@ std::vector<Rate> measure_stage_programs() {
   constexpr int kConfigurations = 5;
   constexpr int kMicroBatches = 512;
   std::vector<Rate> rates;
-  struct Size {
-    int layers;
-    int devices;
-  };
-  for (const Size size : {Size{16, 64}, Size{96, 1024}}) {
-    const StageTable table = stage_table(size.layers, size.devices, kConfigurations);
+  for (const auto& [layers, devices] : {std::pair{16, 64}, {96, 1024}}) {
+    const StageTable table = stage_table(layers, devices, kConfigurations);
+    const int gpus = devices;
     volatile double sink = 0.0;
     rates.push_back(repeat("stage programs of 5 configurations and 512 micro-batches", 1,
-                           [&] { sink = best_stages(table, size.devices, kMicroBatches)->total; }));
-    rates.back().problem = fmt::format("{} layers, {} GPUs", size.layers, size.devices);
+                           [&] { sink = best_stages(table, gpus, kMicroBatches)->total; }));
+    rates.back().problem = fmt::format("{} layers, {} GPUs", layers, devices);
   }
   return rates;
 }

@@ -3,6 +3,7 @@
 // there are rows with questions.
 #include <fmt/format.h>
 
+#include <array>
 #include <map>
 #include <utility>
 
@@ -70,23 +71,16 @@ StepTable step_table(const StudyContext& context) {
 struct PlanTable {
   const char* name;
   const char* prefix;  ///< of the ids of its rows
-  std::vector<const char*> plans;
-  bool checked;  ///< larger micro-batches are reported: their data are not monotone
+  bool checked;        ///< larger micro-batches are reported: their data are not monotone
 };
-
-const std::vector<PlanTable>& plan_tables() {
-  static const std::vector<PlanTable> kTables{
-      {"1.3B, micro-batch 1", "1.3b-mb1-", {"p8t1", "p1t8", "p4t2", "p2t4"}, true},
-      {"1.3B, micro-batch 2", "1.3b-mb2-", {"p8t1", "p1t8", "p4t2", "p2t4"}, false},
-      {"1.3B, micro-batch 4", "1.3b-mb4-", {"p8t1", "p1t8", "p4t2", "p2t4"}, false},
-      {"32 layers, micro-batch 1", "32l-mb1-", {"p8t1", "p1t8", "p4t2", "p2t4"}, true},
-      {"40 layers, micro-batch 1", "40l-mb1-", {"p8t1", "p1t8", "p4t2", "p2t4"}, true},
-      {"1.3B on 64 x p3.2xlarge, micro-batch 1",
-       "1.3b-2xlarge-",
-       {"p8t1", "p1t8", "p4t2", "p2t4"},
-       true}};
-  return kTables;
-}
+constexpr PlanTable kPlanTables[] = {
+    {"1.3B, micro-batch 1", "1.3b-mb1-", true},
+    {"1.3B, micro-batch 2", "1.3b-mb2-", false},
+    {"1.3B, micro-batch 4", "1.3b-mb4-", false},
+    {"32 layers, micro-batch 1", "32l-mb1-", true},
+    {"40 layers, micro-batch 1", "40l-mb1-", true},
+    {"1.3B on 64 x p3.2xlarge, micro-batch 1", "1.3b-2xlarge-", true}};
+constexpr std::array kPlans{"p8t1", "p1t8", "p4t2", "p2t4"};
 
 void add_step(const std::string& name, const Steps& steps, const RunPrediction& predicted,
               bool checked, Figures& figures) {
@@ -113,7 +107,7 @@ void add_table(const PlanTable& table, const StepTable& steps, Figures& figures)
   std::vector<double> published;
   std::vector<double> predicted;
   std::vector<double> whole;
-  for (const char* plan : table.plans) {
+  for (const char* plan : kPlans) {
     const Steps& step = steps.at(fmt::format("{}{}", table.prefix, plan));
     published.push_back(step.published);
     predicted.push_back(seconds(step.predicted));
@@ -128,7 +122,7 @@ void add_table(const PlanTable& table, const StepTable& steps, Figures& figures)
 }
 
 void add_measured(const StepTable& steps, Figures& figures) {
-  for (const PlanTable& table : plan_tables()) add_table(table, steps, figures);
+  for (const PlanTable& table : kPlanTables) add_table(table, steps, figures);
   const Steps& across_nodes = steps.at("1.3b-mb1-p8t8-d1");
   ReproducedRow& row = figures.add("step with or without scatter-gather", std::nullopt,
                                    {"1.3B, micro-batch 1, p8t8-d1"}, across_nodes.published);

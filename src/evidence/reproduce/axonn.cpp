@@ -226,13 +226,12 @@ void add_peaks(const StudyContext& context, Figures& figures) {
 std::optional<double> least_tensor(const GptSizes& sizes, const StudyContext& context) {
   constexpr int kMost = 1024;
   for (int ranks = 1; ranks <= kMost; ranks *= 2) {
-    const PlanEvaluator evaluator(gpt_problem({.sizes = sizes,
-                                               .hardware = "perlmutter",
+    const PlanEvaluator evaluator(gpt_problem({.hardware = "perlmutter",
                                                .framework = "axonn",
-                                               .precision = "bf16",
                                                .gpus = ranks,
-                                               .batch = ranks},
-                                              context.data));
+                                               .batch = ranks,
+                                               .precision = "bf16"},
+                                              sizes, context.data));
     for (const TensorGrid& grid : grids_of(ranks, ranks, ranks)) {
       PlanDegrees plan;
       plan.tensor_in = grid.in;

@@ -17,14 +17,14 @@ std::string ideal_machine(std::string_view name, const ShippedData& data) {
 }
 
 Problem gpt2_xl(const std::string& hardware, const ShippedData& data) {
-  ProblemRequest request;
-  request.hardware = hardware;
-  request.model = "gpt2-xl";
-  request.framework = "alpa";
-  request.precision = "fp16";
-  request.gpus = 64;
-  request.batch = 1024;
-  return load_problem(request, data).problem;
+  return load_problem({.hardware = hardware,
+                       .model = "gpt2-xl",
+                       .framework = "alpa",
+                       .gpus = 64,
+                       .batch = 1024,
+                       .precision = "fp16"},
+                      data)
+      .problem;
 }
 
 std::vector<std::pair<std::string, GptSizes>> gpts_of(std::string_view prefix,
@@ -70,16 +70,6 @@ Problem gpt_problem(ProblemRequest request, const std::optional<GptSizes>& netwo
   gpt.training.frozen = frozen;
   files.model = std::make_shared<const ShippedModel>(std::move(model));
   return resolve_question(request, files).problem;
-}
-
-Problem gpt_problem(const GptQuestion& question, const ShippedData& data) {
-  ProblemRequest request;
-  request.hardware = question.hardware;
-  request.framework = question.framework;
-  request.precision = question.precision;
-  request.gpus = question.gpus;
-  request.batch = question.batch;
-  return gpt_problem(std::move(request), question.sizes, data, question.frozen);
 }
 
 double alpa_flops(const GptSizes& sizes, std::int64_t batch) {

@@ -25,16 +25,6 @@ struct GptSizes {
   std::int64_t vocab = 51200;
 };
 
-struct GptQuestion {
-  GptSizes sizes;
-  std::string hardware;
-  std::string framework = "megatron";
-  std::string precision = "fp16";
-  int gpus = 1;
-  std::int64_t batch = 1;
-  std::vector<std::string> frozen{};  ///< parameters that are not trained, as in model files
-};
-
 /// A machine without latencies and losses that ships with the studies: perlmutter, frontier, flat.
 [[nodiscard]] std::string ideal_machine(std::string_view name, const ShippedData& data);
 
@@ -47,8 +37,8 @@ struct GptQuestion {
 [[nodiscard]] std::vector<std::pair<std::string, GptSizes>> gpts_of(std::string_view prefix,
                                                                     const ShippedData& data);
 
-[[nodiscard]] Problem gpt_problem(const GptQuestion& question, const ShippedData& data);
-/// As the command line puts it, about a network of these sizes, or the one that is named.
+/// As the command line puts it, about a network of these sizes, or the one that is named; `frozen`
+/// parameters are not trained, as in model files.
 [[nodiscard]] Problem gpt_problem(ProblemRequest request, const std::optional<GptSizes>& sizes,
                                   const ShippedData& data,
                                   const std::vector<std::string>& frozen = {});

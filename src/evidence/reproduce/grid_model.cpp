@@ -141,14 +141,12 @@ DerivedGrid::DerivedGrid(const Question& question, const ShippedData& data)
   const auto evaluator = [&](std::int64_t layers, DataType reduction) {
     GptSizes sizes = question.sizes;
     sizes.layers = layers;
-    const Problem problem = gpt_problem({.sizes = sizes,
-                                         .hardware = question.hardware,
+    const Problem problem = gpt_problem({.hardware = question.hardware,
                                          .framework = "axonn",
-                                         .precision = "bf16",
                                          .gpus = question.gpus,
                                          .batch = question.batch,
-                                         .frozen = {"*norm*", "*.bias"}},
-                                        data);
+                                         .precision = "bf16"},
+                                        sizes, data, {"*norm*", "*.bias"});
     keeps_gathered_ = problem.framework->sharding.depth_gather != Scope::Use;
     return std::make_unique<PlanEvaluator>(bare(problem, reduction));
   };

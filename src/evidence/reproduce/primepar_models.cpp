@@ -16,19 +16,14 @@ namespace {
 
 constexpr std::array<int, 4> kSizes{4, 8, 16, 32};
 
-LayerQuestion layer_question(const char* model, int gpus, std::int64_t per_node, Hiding hiding) {
-  LayerQuestion question;
-  question.model = model;
-  question.gpus = gpus;
-  question.batch = per_node * gpus / kPrimeparNode;
-  question.hiding = hiding;
-  return question;
+LayerQuestion layer_question(const char* model, int gpus, std::int64_t per_node,
+                             Hiding hiding = Hiding::TilesOnly) {
+  return {.model = model, .gpus = gpus, .batch = per_node * gpus / kPrimeparNode, .hiding = hiding};
 }
 
 double share_of_collectives(const char* model, std::int64_t per_node, const StudyContext& context) {
   constexpr int kGpus = 16;
-  const LayerProblems problems(layer_question(model, kGpus, per_node, Hiding::TilesOnly),
-                               context.data);
+  const LayerProblems problems(layer_question(model, kGpus, per_node), context.data);
   const auto price = layer_price(problems, {{kGpus / kPrimeparNode, kPrimeparNode}, {}});
   return price ? price->collectives / price->step : 0.0;
 }
@@ -105,8 +100,7 @@ std::vector<LayerPlan> that_fit(const std::vector<LayerPlan>& plans, const Prime
   const std::int64_t layers = context.data.model(model.name).description.layers;
   std::vector<LayerProblems> problems;
   for (const std::int64_t per_node : kPerNode) {
-    problems.emplace_back(layer_question(model.name, gpus, per_node, Hiding::TilesOnly),
-                          context.data);
+    problems.emplace_back(layer_question(model.name, gpus, per_node), context.data);
   }
   std::vector<LayerPlan> fitting;
   for (const LayerPlan& plan : plans) {
@@ -130,8 +124,7 @@ void add_memory(std::string_view id, const Case& found, const PrimeparModel& mod
   std::vector<double> all;
   std::vector<double> fitting;
   for (const std::int64_t per_node : kPerNode) {
-    const LayerProblems problems(layer_question(model.name, gpus, per_node, Hiding::TilesOnly),
-                                 context.data);
+    const LayerProblems problems(layer_question(model.name, gpus, per_node), context.data);
     for (const Recompute recompute : {Recompute::None, Recompute::Full}) {
       LayerPlan best = found.best.plan;
       LayerPlan megatron = found.megatron.plan;
@@ -159,8 +152,7 @@ using SpeedUps = std::array<std::array<double, kPrimeparModels.size()>, kSizes.s
 
 void add_case(const PrimeparModel& model, int gpus, std::int64_t per_node,
               const StudyContext& context, Figures& figures, double& speed_up) {
-  const LayerProblems blocking(layer_question(model.name, gpus, per_node, Hiding::TilesOnly),
-                               context.data);
+  const LayerProblems blocking(layer_question(model.name, gpus, per_node), context.data);
   const LayerProblems hiding(layer_question(model.name, gpus, per_node, Hiding::AsMegatron),
                              context.data);
   // Sums count nothing that other launches hide: the choices are the same.
@@ -192,12 +184,9 @@ void add_case(const PrimeparModel& model, int gpus, std::int64_t per_node,
 /// The batch is the same on every number of GPUs and not published: the two of figure 9.
 void add_replication(bool small, const StudyContext& context, Figures& figures) {
   const auto held = [&](int gpus, std::int64_t batch) {
-    LayerQuestion question;
-    question.model = "llama2-70b";
-    question.gpus = gpus;
-    question.batch = batch;
-    const LayerPlan megatron{{gpus / kPrimeparNode, kPrimeparNode}, {}};
-    const auto price = layer_price(LayerProblems(question, context.data), megatron);
+    const LayerProblems problems({.model = "llama2-70b", .gpus = gpus, .batch = batch},
+                                 context.data);
+    const auto price = layer_price(problems, {{gpus / kPrimeparNode, kPrimeparNode}, {}});
     return price ? std::optional(gpus * price->stored.value()) : std::nullopt;
   };
   for (const int gpus : kSizes) {
@@ -236,8 +225,7 @@ void add_means(const SpeedUps& speed_ups, Figures& figures) {
 void add_batches(const PrimeparModel& model, const StudyContext& context, Figures& figures) {
   constexpr int kGpus = 8;
   for (const std::int64_t per_node : {1, 2, 4, 8}) {
-    const LayerProblems problems(layer_question(model.name, kGpus, per_node, Hiding::TilesOnly),
-                                 context.data);
+    const LayerProblems problems(layer_question(model.name, kGpus, per_node), context.data);
     const auto found = fastest(problems, megatron_plans(kGpus), sequence_plans(problems));
     if (!found) continue;
     const std::vector<std::string> words{model.shown,
@@ -250,12 +238,7 @@ void add_batches(const PrimeparModel& model, const StudyContext& context, Figure
 }
 
 LayerQuestion mlp_question(const char* model, int gpus, std::int64_t batch) {
-  LayerQuestion question;
-  question.model = model;
-  question.gpus = gpus;
-  question.batch = batch;
-  question.part = Part::Mlp;
-  return question;
+  return {.model = model, .gpus = gpus, .batch = batch, .part = Part::Mlp};
 }
 
 double ms(Seconds time) {

@@ -157,13 +157,12 @@ void add_network(const PrimeparModel& model, const StudyContext& context, Figure
   const std::vector<Setting> all = settings(figures);
   std::vector<Times> times(all.size());
   parallel_for(all.size(), context.threads, [&](std::size_t i) {
-    LayerQuestion question;
-    question.model = model.name;
-    question.gpus = kGpus;
-    question.batch = kBatch;
-    question.part = Part::Layers;
-    question.full_node = all[i].full_node;
-    const Problem problem = layer_problem(question, layers, context.data);
+    const Problem problem = layer_problem({.model = model.name,
+                                           .gpus = kGpus,
+                                           .batch = kBatch,
+                                           .part = Part::Layers,
+                                           .full_node = all[i].full_node},
+                                          layers, context.data);
     for (std::size_t d = 0; d < kDegrees.size(); ++d) {
       times[i].at(d) = times_of(problem, kDegrees.at(d), all[i].micro_batch);
     }

@@ -105,49 +105,42 @@ std::string interval(const std::optional<double>& low, const std::optional<doubl
 const Columns<SeedRow>& columns_of_rows() {
   using Row = const SeedRow&;
   static const Columns<SeedRow> kColumns{
-      {"seed", [](Row r) { return Json(r.seed); }},
-      {"kind", [](Row r) { return Json(to_text(r.row.kind)); }, {"kind", Align::Left}},
-      {"check", [](Row r) { return Json(r.row.check); }, {"check", Align::Left}},
-      {"unit", [](Row r) { return Json(r.row.unit); }, {"unit", Align::Left}},
-      {"extent", [](Row r) { return r.row.extent.empty() ? Json() : Json(r.row.extent); }},
-      {"floored", [](Row r) { return Json(r.row.floored); }},
-      {"published",
-       [](Row r) { return or_null(r.row.published); },
-       {"published"},
-       [](Row r) { return shown(r.row.published); }},
-      {"predicted",
-       [](Row r) { return or_null(r.row.predicted); },
-       {"predicted"},
-       [](Row r) { return shown(r.row.predicted); }},
+      {"seed", &SeedRow::seed},
+      {"kind", [](Row r) { return to_text(r.row.kind); }, {"kind", Align::Left}},
+      {"check", [](Row r) { return r.row.check; }, {"check", Align::Left}},
+      {"unit", [](Row r) { return r.row.unit; }, {"unit", Align::Left}},
+      {"extent", [](Row r) { return or_null(r.row.extent); }},
+      {"floored", [](Row r) { return r.row.floored; }},
+      {"published", [](Row r) { return r.row.published; }, {"published"}, shown},
+      {"predicted", [](Row r) { return r.row.predicted; }, {"predicted"}, shown},
       {"tuned",
-       [](Row r) { return or_null(r.row.tuned); },
+       [](Row r) { return r.row.tuned; },
        {"tuned"},
        [](Row r) { return r.row.tuned ? shown(r.row.tuned) : ""; }},
-      {"least", [](Row r) { return or_null(r.row.least); }},
-      {"most", [](Row r) { return or_null(r.row.most); }},
-      {"", {}, {"range"}, [](Row r) { return interval(r.row.least, r.row.most); }},
-      {"p10", [](Row r) { return or_null(r.row.p10); }},
-      {"p90", [](Row r) { return or_null(r.row.p90); }},
-      {"", {}, {"p10 - p90"}, [](Row r) { return interval(r.row.p10, r.row.p90); }},
-      {"low", [](Row r) { return or_null(r.row.low); }},
-      {"high", [](Row r) { return or_null(r.row.high); }},
-      {"", {}, {"band"}, [](Row r) { return interval(r.row.low, r.row.high); }},
+      {"least", [](Row r) { return r.row.least; }},
+      {"most", [](Row r) { return r.row.most; }},
+      {"", [](Row r) { return Cell(interval(r.row.least, r.row.most)); }, {"range"}},
+      {"p10", [](Row r) { return r.row.p10; }},
+      {"p90", [](Row r) { return r.row.p90; }},
+      {"", [](Row r) { return Cell(interval(r.row.p10, r.row.p90)); }, {"p10 - p90"}},
+      {"low", [](Row r) { return r.row.low; }},
+      {"high", [](Row r) { return r.row.high; }},
+      {"", [](Row r) { return Cell(interval(r.row.low, r.row.high)); }, {"band"}},
       {"within",
-       [](Row r) { return or_null(r.row.within()); },
+       [](Row r) { return r.row.within(); },
        {"within", Align::Left},
-       [](Row r) {
-         const auto within = r.row.within();
-         return !within ? "" : *within ? "yes" : "NO";
-       }},
+       [](std::optional<bool> within) { return !within   ? ""
+                                               : *within ? "yes"
+                                                         : "NO"; }},
       {"source",
-       [](Row r) { return Json(r.row.source); },
+       [](Row r) { return r.row.source; },
        {"source", Align::Left, 1},
        [](Row r) {
          const bool both = !r.row.source.empty() && !r.row.locator.empty();
          return r.row.source + (both ? ", " : "") + r.row.locator;
        }},
-      {"locator", [](Row r) { return Json(r.row.locator); }},
-      {"question", [](Row r) { return Json(r.row.question); }}};
+      {"locator", [](Row r) { return r.row.locator; }},
+      {"question", [](Row r) { return r.row.question; }}};
   return kColumns;
 }
 

@@ -141,24 +141,6 @@ Seconds predict(const std::vector<PartKey>& keys, const AloneTimes& alone,
 
 using Json = nlohmann::ordered_json;
 
-std::vector<std::string> default_groups(TableKind kind) {
-  switch (kind) {
-    case TableKind::Matmul:
-      return {"gpu+dtype", "dtype+shape", "gpu+dtype+shape"};
-    case TableKind::Attention:
-      return {"gpu", "gpu+head_dim"};
-    case TableKind::Collective:
-      return {"gpu", "hw", "system", "collective+ranks", "gpu+collective+ranks"};
-    case TableKind::Concurrency:
-      return {"gpu", "parts", "gpu+parts"};
-    case TableKind::Stream:
-      return {"gpu", "gpu+pass"};
-    case TableKind::Runs:
-      break;
-  }
-  return {};
-}
-
 KernelGroup summarise(const std::string& by, const RowGroup& group,
                       const std::vector<KernelRow>& rows) {
   KernelGroup summary{by, group.value, 0, {}};
@@ -288,12 +270,8 @@ KernelReport report_kernels(TableKind kind, std::vector<KernelRow> rows,
 }
 
 std::string render_kernels(const KernelReport& report, Format format, int columns) {
-  Json rows = Json::array();
-  Json csv = Json::array();
-  for (const KernelRow& row : report.rows) {
-    rows.push_back(row_json(row));
-    csv.push_back(csv_row(row));
-  }
+  Json rows = array_of(report.rows, row_json);
+  Json csv = array_of(report.rows, csv_row);
   Json summary = array_of(report.groups, [&](const KernelGroup& group) -> Json {
     return {{"by", group.by},
             {"value", group.by == "all" ? Json(nullptr) : Json(group.value)},

@@ -6,8 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <utility>
+#include <iterator>
 
 #include "base/names.hpp"
 #include "base/units.hpp"
@@ -45,9 +44,8 @@ class Predictor {
     const MatmulShape shape{batch, number(row, "m"), number(row, "n"), number(row, "k")};
     const std::string& dtype = table_.text(row, "dtype");
     if (dtype == "fp8_block") return matmul_time(chip, block_kernel(chip), shape, Clock::Burst);
-    const auto type = parse_data_type(dtype);
-    if (!type) throw refusal(fmt::format("dtype \"{}\" is unknown", dtype));
-    return matmul_time(chip, *type, shape, Clock::Burst, rows_of(*type, shape));
+    const DataType type = type_of(dtype);
+    return matmul_time(chip, type, shape, Clock::Burst, rows_of(type, shape));
   }
 
   Seconds stream(const io::CsvRow& row) {
@@ -68,7 +66,8 @@ class Predictor {
                                size,
                                cell(row, "mask") == "full" ? 1.0 : 0.5};
     const bool forward = cell(row, "direction") != "backward";
-    const DataType type = attention_type(row);
+    const std::string dtype = cell(row, "dtype");
+    const DataType type = dtype.empty() ? DataType::Bf16 : type_of(dtype);
     const Pass pass = forward ? Pass::Forward : Pass::Backward;
     const AttentionCurve* curve = attention_curve(chip, cell(row, "kernel"), forward);
     return curve == nullptr ? attention_time(chip, type, shape, pass)
@@ -112,9 +111,7 @@ class Predictor {
     return table_.has(column) ? table_.text(row, column) : std::string();
   }
 
-  [[nodiscard]] DataType attention_type(const io::CsvRow& row) const {
-    const std::string dtype = cell(row, "dtype");
-    if (dtype.empty()) return DataType::Bf16;
+  static DataType type_of(const std::string& dtype) {
     const auto type = parse_data_type(dtype);
     if (!type) throw refusal(fmt::format("dtype \"{}\" is unknown", dtype));
     return *type;
@@ -207,22 +204,26 @@ class Predictor {
   std::vector<Cluster> shipped_;
 };
 
-/// A kind of table: its word, and the function that times a row of one kernel or collective.
+/// A kind of table: its word, default groups, and the function that times a row of one kernel or
+/// collective.
 struct KindRow {
   TableKind kind;
   std::string_view word;
+  std::string_view groups;
   Seconds (Predictor::*time)(const io::CsvRow& row) = nullptr;
 };
-constexpr std::array kKinds{KindRow{TableKind::Runs, "runs"},
-                            KindRow{TableKind::Matmul, "matmul", &Predictor::matmul},
-                            KindRow{TableKind::Attention, "attention", &Predictor::attention},
-                            KindRow{TableKind::Collective, "collective", &Predictor::collective},
-                            KindRow{TableKind::Concurrency, "concurrency"},
-                            KindRow{TableKind::Stream, "stream", &Predictor::stream}};
+constexpr KindRow kKinds[] = {
+    {TableKind::Runs, "runs", ""},
+    {TableKind::Matmul, "matmul", "gpu+dtype dtype+shape gpu+dtype+shape", &Predictor::matmul},
+    {TableKind::Attention, "attention", "gpu gpu+head_dim", &Predictor::attention},
+    {TableKind::Collective, "collective", "gpu hw system collective+ranks gpu+collective+ranks",
+     &Predictor::collective},
+    {TableKind::Concurrency, "concurrency", "gpu parts gpu+parts"},
+    {TableKind::Stream, "stream", "gpu gpu+pass", &Predictor::stream}};
 
 const KindRow& row_of(TableKind kind) {
   const auto* found = std::ranges::find(kKinds, kind, &KindRow::kind);
-  PLANSEARCH_CHECK(found != kKinds.end());
+  PLANSEARCH_CHECK(found != std::end(kKinds));
   return *found;
 }
 
@@ -237,6 +238,10 @@ std::string shape_class(const io::CsvTable& table, const io::CsvRow& row) {
 
 std::string_view to_text(TableKind kind) {
   return row_of(kind).word;
+}
+
+std::vector<std::string> default_groups(TableKind kind) {
+  return words_of(row_of(kind).groups, " ");
 }
 
 TableKind recognise_table(const io::CsvTable& table) {

@@ -19,6 +19,8 @@ namespace plansearch {
 
 enum class TableKind : std::uint8_t { Runs, Matmul, Attention, Collective, Concurrency, Stream };
 [[nodiscard]] std::string_view to_text(TableKind kind);
+/// Columns, joined by '+', whose values its report groups rows by unless others are asked for.
+[[nodiscard]] std::vector<std::string> default_groups(TableKind kind);
 
 /// Told by the header; InputError when it is none of the known tables.
 [[nodiscard]] TableKind recognise_table(const io::CsvTable& table);

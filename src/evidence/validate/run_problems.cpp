@@ -208,14 +208,6 @@ std::vector<std::vector<BlockRun>> chunks_of(const Network& network,
   return chunks;
 }
 
-std::int64_t layers_in(const Network& network) {
-  std::int64_t sum = 0;
-  for (const BlockRun& run : network.order) {
-    if (is_layer(network.blocks[run.block].kind)) sum += run.count;
-  }
-  return sum;
-}
-
 }  // namespace
 
 std::vector<RunGroup> group_by_problem(std::vector<PredictedRun>& rows,
@@ -246,12 +238,12 @@ std::variant<ParallelPlan, Infeasible> with_stage_layers(const PlanEvaluator& ev
   const auto chunks =
       static_cast<std::size_t>(plan.pipeline) * static_cast<std::size_t>(plan.chunks);
   const std::int64_t listed = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
-  if (layers.size() != chunks || listed != layers_in(network)) {
+  if (layers.size() != chunks || listed != layer_count(network)) {
     return Infeasible{
         .obstacle = Obstacle::MoreStagesThanLayers,
         .detail = fmt::format("stage_layers lists {} layers of {} chunks, the run has "
                               "{} of {}",
-                              listed, layers.size(), layers_in(network), chunks)};
+                              listed, layers.size(), layer_count(network), chunks)};
   }
   const auto contents = chunks_of(network, layers);
   std::vector<StageDescription> stages(static_cast<std::size_t>(plan.pipeline));

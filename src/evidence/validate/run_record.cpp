@@ -31,17 +31,20 @@ constexpr std::array<std::string_view, 21> kOthers{
     "vocab", "moe_experts", "moe_topk", "moe_ffn", "batch",       "peak_mem_gib", "mem_kind",
     "oom",   "mem_rank",    "site",     "tp",      "loss_kernel", "release",      "stage_layers"};
 
-constexpr std::array<std::pair<std::string_view, MemoryKind>, 4> kMemoryKinds{
-    {{"allocated", MemoryKind::Allocated},
-     {"reserved", MemoryKind::Reserved},
-     {"torch-peak", MemoryKind::TorchPeak},
-     {"nvidia-smi", MemoryKind::NvidiaSmi}}};
-constexpr std::array<std::pair<std::string_view, MemoryRank>, 3> kMemoryRanks{
-    {{"max", MemoryRank::Worst},
-     {"first", MemoryRank::FirstStage},
-     {"last", MemoryRank::LastStage}}};
-constexpr std::array<std::pair<std::string_view, Outcome>, 3> kOutcomes{
-    {{"0", Outcome::Measured}, {"1", Outcome::OutOfMemory}, {"failed", Outcome::Failed}}};
+constexpr io::Choice<MemoryKind> kMemoryKinds[] = {{"allocated", MemoryKind::Allocated},
+                                                   {"reserved", MemoryKind::Reserved},
+                                                   {"torch-peak", MemoryKind::TorchPeak},
+                                                   {"nvidia-smi", MemoryKind::NvidiaSmi}};
+constexpr io::Choice<MemoryRank> kMemoryRanks[] = {
+    {"max", MemoryRank::Worst}, {"first", MemoryRank::FirstStage}, {"last", MemoryRank::LastStage}};
+constexpr io::Choice<Outcome> kOutcomes[] = {
+    {"0", Outcome::Measured}, {"1", Outcome::OutOfMemory}, {"failed", Outcome::Failed}};
+
+template <typename E, std::size_t N>
+std::optional<E> value_of(std::string_view word, const io::Choice<E> (&words)[N]) {
+  const auto* found = std::ranges::find(words, word, &io::Choice<E>::name);
+  return found == std::end(words) ? std::nullopt : std::optional(found->value);
+}
 
 class RowReader {
  public:
@@ -122,15 +125,13 @@ class RowReader {
 
   /// One of a few words; nothing for an empty cell.
   template <typename E, std::size_t N>
-  [[nodiscard]] std::optional<E> choice(std::string_view column,
-                                        const std::array<std::pair<std::string_view, E>, N>& words,
+  [[nodiscard]] std::optional<E> choice(std::string_view column, const io::Choice<E> (&words)[N],
                                         const char* remedy) const {
     const std::string& cell = text(column);
     if (cell.empty()) return std::nullopt;
-    return problems_.attempt([&]() -> std::optional<E> {
-      for (const auto& [word, value] : words) {
-        if (cell == word) return value;
-      }
+    return problems_.attempt([&] {
+      const auto value = value_of(cell, words);
+      if (value) return value;
       table_.fail(row_, column, fmt::format("\"{}\" in column {}", cell, column), remedy);
     });
   }
@@ -279,17 +280,11 @@ void require_all_columns(const io::CsvTable& table) {
 }  // namespace
 
 std::optional<MemoryRank> parse_memory_rank(std::string_view word) {
-  for (const auto& [name, rank] : kMemoryRanks) {
-    if (name == word) return rank;
-  }
-  return std::nullopt;
+  return value_of(word, kMemoryRanks);
 }
 
 std::string_view to_text(MemoryKind kind) {
-  for (const auto& [name, value] : kMemoryKinds) {
-    if (value == kind) return name;
-  }
-  throw InternalError("memory kind without a name");
+  return io::word_of(kMemoryKinds, kind);
 }
 
 const std::string& RunRecord::cell(std::string_view column) const {

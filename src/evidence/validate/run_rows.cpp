@@ -23,10 +23,6 @@ using Row = const PredictedRun&;
 /// Views of `at_sites`: the row's own site, a typical one, and a typical one of other laboratories.
 constexpr std::array<std::string_view, 3> kSiteViews{"own_site", "typical", "left_out"};
 
-Json bytes(const std::optional<Bytes>& value) {
-  return value ? Json(whole_bytes(*value)) : Json(nullptr);
-}
-
 Json parts_json(const std::optional<StepTimeBreakdown>& parts) {
   if (!parts) return nullptr;
   return {{"compute", parts->compute.value()},
@@ -74,86 +70,69 @@ bool is_expressible(Row row) {
   return row.predicted.verdict != Verdict::Inexpressible;
 }
 
-Columns<PredictedRun> quantity_columns() {
-  return {{"id", [](Row r) { return Json(r.run.id); }, {"id", Align::Left}},
-          {"source", [](Row r) { return or_null(r.run.cell("source")); }},
-          {"site", [](Row r) { return or_null(r.predicted.site); }},
-          {"hw", [](Row r) { return Json(r.run.hardware); }},
-          {"framework", [](Row r) { return Json(r.run.framework); }},
-          {"", {}, {"model", Align::Left}, [](Row r) { return r.run.model; }},
-          {"", {}, {"GPUs"}, [](Row r) { return fmt::format("{}", r.run.gpus); }},
-          {"",
-           {},
-           {"plan", Align::Left},
-           [](Row r) { return r.predicted.plan ? short_plan(*r.predicted.plan) : "-"; }},
-          {"measured_step_time_s",
-           [](Row r) { return or_null(r.run.step_time); },
-           {"measured"},
-           [](Row r) { return Cell(r.run.step_time); }},
-          {"predicted_step_time_s",
-           [](Row r) { return or_null(r.predicted.step_time); },
-           {"predicted"},
-           [](Row r) { return Cell(r.predicted.step_time); }},
-          {"",
-           {},
-           {"error"},
-           [](Row r) { return error_cell(error_of(r.predicted.step_time, r.run.step_time)); }},
-          {"predicted_p10_s", [](Row r) { return or_null(r.predicted.p10); }},
-          {"predicted_p90_s",
-           [](Row r) { return or_null(r.predicted.p90); },
-           {"p10 - p90"},
-           [](Row r) {
-             return r.predicted.p10 ? range_cell(*r.predicted.p10, *r.predicted.p90) : "-";
-           }},
-          {"predicted_parts_s", [](Row r) { return parts_json(r.predicted.parts); }},
-          {"at_sites", [](Row r) { return at_sites_json(r.predicted); }},
-          {"measured_peak_memory_bytes",
-           [](Row r) { return bytes(r.run.peak_memory); },
-           {"memory"},
-           [](Row r) { return Cell(r.run.peak_memory); }},
-          {"predicted_peak_memory_bytes",
-           [](Row r) { return bytes(r.predicted.memory); },
-           {"predicted"},
-           [](Row r) { return r.run.peak_memory ? Cell(r.predicted.memory) : "-"; }},
-          {"", {}, {"error"}, [](Row r) {
-             return error_cell(error_of(r.predicted.memory, r.run.peak_memory));
-           }}};
+Json feasible(Row row) {
+  return is_expressible(row) ? Json(row.predicted.verdict == Verdict::Feasible) : Json(nullptr);
 }
-
-Columns<PredictedRun> verdict_columns(const std::set<std::string>& suspects) {
-  return {
-      {"measured_mfu", [](Row r) { return or_null(r.measured_mfu()); }},
-      {"memory_kind",
-       [](Row r) { return r.run.memory_kind ? Json(to_text(*r.run.memory_kind)) : Json(nullptr); }},
-      {"needed_memory_bytes", [](Row r) { return bytes(r.predicted.needed); }},
-      {"memory_limit_bytes", [](Row r) { return bytes(r.predicted.memory_limit); }},
-      {"memory_risk", [](Row r) { return or_null(r.predicted.memory_risk); }},
-      {"failed", [](Row r) { return Json(r.run.outcome != Outcome::Measured); }},
-      {"expressible", [](Row r) { return Json(is_expressible(r)); }},
-      {"feasible",
-       [](Row r) {
-         return is_expressible(r) ? Json(r.predicted.verdict == Verdict::Feasible) : Json(nullptr);
-       }},
-      {"verdict", [](Row r) { return Json(to_text(r.predicted.verdict)); }},
-      {"reason",
-       [](Row r) { return or_null(r.predicted.reason); },
-       {"remark", Align::Left},
-       remark},
-      {"regimes", [](Row r) { return Json(r.predicted.regimes); }},
-      {"suspect", [&suspects](Row r) { return Json(suspects.contains(r.run.id)); }},
-      {"filled", [](Row r) { return Json(r.predicted.filled); }},
-      {"micro_batch",
-       [](Row r) {
-         return r.predicted.plan ? Json(r.predicted.plan->micro_batch) : Json(nullptr);
-       }},
-      {"micro_batch_chosen", [](Row r) { return Json(r.predicted.chosen_micro_batch); }}};
+std::optional<int> micro_batch(Row row) {
+  return row.predicted.plan ? std::optional(row.predicted.plan->micro_batch) : std::nullopt;
 }
 
 /// Keys of files, titles of the table of few rows.
 Columns<PredictedRun> columns_of(const std::set<std::string>& suspects) {
-  Columns<PredictedRun> columns = quantity_columns();
-  for (auto& column : verdict_columns(suspects)) columns.push_back(std::move(column));
-  return columns;
+  return {
+      {"id", [](Row r) { return r.run.id; }, {"id", Align::Left}},
+      {"source", [](Row r) { return or_null(r.run.cell("source")); }},
+      {"site", [](Row r) { return or_null(r.predicted.site); }},
+      {"hw", [](Row r) { return r.run.hardware; }},
+      {"framework", [](Row r) { return r.run.framework; }},
+      {"", [](Row r) { return r.run.model; }, {"model", Align::Left}},
+      {"", [](Row r) { return r.run.gpus; }, {"GPUs"}},
+      {"",
+       [](Row r) { return r.predicted.plan ? short_plan(*r.predicted.plan) : "-"; },
+       {"plan", Align::Left}},
+      {"measured_step_time_s", [](Row r) { return r.run.step_time; }, {"measured"}},
+      {"predicted_step_time_s", [](Row r) { return r.predicted.step_time; }, {"predicted"}},
+      {"",
+       [](Row r) { return error_of(r.predicted.step_time, r.run.step_time); },
+       {"error"},
+       error_cell},
+      {"predicted_p10_s", [](Row r) { return r.predicted.p10; }},
+      {"predicted_p90_s",
+       [](Row r) { return r.predicted.p90; },
+       {"p10 - p90"},
+       [](Row r) {
+         return r.predicted.p10 ? range_cell(*r.predicted.p10, *r.predicted.p90) : "-";
+       }},
+      {"predicted_parts_s", [](Row r) { return parts_json(r.predicted.parts); }},
+      {"at_sites", [](Row r) { return at_sites_json(r.predicted); }},
+      {"measured_peak_memory_bytes", [](Row r) { return r.run.peak_memory; }, {"memory"}},
+      {"predicted_peak_memory_bytes",
+       [](Row r) { return r.predicted.memory; },
+       {"predicted"},
+       [](Row r) { return r.run.peak_memory ? Cell(r.predicted.memory) : "-"; }},
+      {"",
+       [](Row r) { return error_of(r.predicted.memory, r.run.peak_memory); },
+       {"error"},
+       error_cell},
+      {"measured_mfu", [](Row r) { return r.measured_mfu(); }},
+      {"memory_kind",
+       [](Row r) { return r.run.memory_kind ? Json(to_text(*r.run.memory_kind)) : Json(nullptr); }},
+      {"needed_memory_bytes", [](Row r) { return r.predicted.needed; }},
+      {"memory_limit_bytes", [](Row r) { return r.predicted.memory_limit; }},
+      {"memory_risk", [](Row r) { return r.predicted.memory_risk; }},
+      {"failed", [](Row r) { return r.run.outcome != Outcome::Measured; }},
+      {"expressible", is_expressible},
+      {"feasible", feasible},
+      {"verdict", [](Row r) { return to_text(r.predicted.verdict); }},
+      {"reason",
+       [](Row r) { return or_null(r.predicted.reason); },
+       {"remark", Align::Left},
+       remark},
+      {"regimes", [](Row r) { return r.predicted.regimes; }},
+      {"suspect", [&suspects](Row r) { return suspects.contains(r.run.id); }},
+      {"filled", [](Row r) { return r.predicted.filled; }},
+      {"micro_batch", micro_batch},
+      {"micro_batch_chosen", [](Row r) { return r.predicted.chosen_micro_batch; }}};
 }
 
 /// The parts of a predicted step, the largest first.

@@ -17,17 +17,16 @@
 namespace plansearch {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Errors = const ErrorSummary&;
 
 /// A ratio, of which `scaled` gives a multiple: null and a dash without rows, in tables a
 /// percentage.
 Column<ErrorSummary> ratio_column(const char* key, const char* title,
                                   double (*scaled)(Errors, double), const char* format) {
-  return {key,
-          [=](Errors e) { return e.rows == 0 ? Json(nullptr) : Json(scaled(e, 1.0)); },
-          {title},
-          [=](Errors e) {
+  const auto ratio = [=](Errors e) {
+    return e.rows == 0 ? std::nullopt : std::optional(scaled(e, 1.0));
+  };
+  return {key, ratio, {title}, [=](Errors e) {
             return e.rows == 0 ? "-" : fmt::format(fmt::runtime(format), scaled(e, 100.0));
           }};
 }
@@ -94,10 +93,7 @@ ErrorSummary summarise_errors(std::span<const double> relative_errors) {
 
 const Columns<ErrorSummary>& error_columns() {
   static const Columns<ErrorSummary> kColumns{
-      {"rows",
-       [](Errors e) { return Json(e.rows); },
-       {"rows"},
-       [](Errors e) { return fmt::format("{}", e.rows); }},
+      {"rows", &ErrorSummary::rows, {"rows"}},
       ratio_column(
           "mean_absolute_error", "mean", [](Errors e, double by) { return by * e.mean; }, "{:.1f}"),
       ratio_column(

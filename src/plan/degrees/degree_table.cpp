@@ -38,13 +38,16 @@ std::string_view word_in(int value) {
   return Names.at(static_cast<std::size_t>(value));
 }
 
-std::optional<int> find_schedule_value(std::string_view word) {
-  const auto schedule = find_schedule(word);
-  return schedule ? std::optional(static_cast<int>(*schedule)) : std::nullopt;
+/// The value of a word that another table knows, and its word.
+template <auto Find>
+std::optional<int> find_by(std::string_view word) {
+  const auto value = Find(word);
+  return value ? std::optional(static_cast<int>(*value)) : std::nullopt;
 }
 
-std::string_view schedule_word(int value) {
-  return to_text(static_cast<ScheduleId>(value));
+template <typename Value>
+std::string_view word_of(int value) {
+  return to_text(static_cast<Value>(value));
 }
 
 constexpr std::string_view kOwn = "own";        // the framework's
@@ -86,20 +89,6 @@ std::string_view modules_word(int value) {
     return sets;
   }();
   return kSets.at(static_cast<std::size_t>(value));
-}
-
-std::optional<int> find_dispatcher_value(std::string_view word) {
-  const auto id = find_dispatcher(word);
-  return id ? std::optional(static_cast<int>(*id)) : std::nullopt;
-}
-
-std::string_view dispatcher_word(int value) {
-  return to_text(static_cast<DispatcherId>(value));
-}
-
-std::optional<int> find_host_value(std::string_view text) {
-  const auto bits = find_host_tensors(text);
-  return bits ? std::optional(static_cast<int>(*bits)) : std::nullopt;
 }
 
 std::string_view host_word(int value) {
@@ -181,16 +170,16 @@ constexpr std::array<DegreeRow, kDegreeCount> kTable{
                                   "repeats; 0: all",
                                   0),
      words<&P::schedule>(D::Schedule, "schedule", "pipeline schedule", schedule_names,
-                         find_schedule_value, schedule_word),
+                         find_by<find_schedule>, word_of<ScheduleId>),
      combined(words<&P::modules>(D::RecomputeModules, "recompute_modules",
                                  "parts of a layer that selective recomputation runs again",
                                  module_words, find_modules, modules_word)),
      words<&P::dispatcher>(D::Dispatcher, "dispatcher", "how tokens reach their experts",
-                           dispatcher_names, find_dispatcher_value, dispatcher_word),
+                           dispatcher_names, find_by<find_dispatcher>, word_of<DispatcherId>),
      combined(words<&P::on_host>(D::Offload, "offload",
                                  "what lives in host memory: optimizer (states and update), "
                                  "parameters, activations, or modules such as core_attn",
-                                 host_words, find_host_value, host_word))}};
+                                 host_words, find_by<find_host_tensors>, host_word))}};
 
 /// Rows are found by their place.
 constexpr bool in_order() {

@@ -123,6 +123,14 @@ bool recomputes_exchange(const RuleCase& c) {
           (selective.modules & bit_of(LayerModule::Moe)).any());
 }
 
+template <auto Member>
+bool above(const RuleCase& c, double limit) {
+  return static_cast<double>(c.plan.*Member) > limit;
+}
+bool zero_below(const RuleCase& c, double limit) {
+  return static_cast<double>(c.plan.zero) < limit;
+}
+
 using D = Degree;
 
 constexpr Rule kRules[] = {
@@ -131,85 +139,82 @@ constexpr Rule kRules[] = {
      [](const RuleCase& c, double limit) { return c.plan.tensor() > limit; }},
     {{"max-tensor-in", "tensor-in degree above the limit", true},
      {D::TensorIn},
-     [](const RuleCase& c, double limit) { return c.plan.tensor_in > limit; }},
+     above<&PlanDegrees::tensor_in>},
     {{"max-tensor-depth", "tensor-depth degree above the limit", true},
      {D::TensorDepth},
-     [](const RuleCase& c, double limit) { return c.plan.tensor_depth > limit; }},
+     above<&PlanDegrees::tensor_depth>},
     {{"max-overdecompose", "more pieces of a micro-batch than the limit", true},
      {D::Pieces},
-     [](const RuleCase& c, double limit) { return c.plan.pieces > limit; },
+     above<&PlanDegrees::pieces>,
      Obstacle::NoSuchFeature},
     {{"max-context", "context degree above the limit", true},
      {D::Context},
-     [](const RuleCase& c, double limit) { return c.plan.context > limit; }},
+     above<&PlanDegrees::context>},
     {{"max-expert", "expert degree above the limit", true},
      {D::Expert},
-     [](const RuleCase& c, double limit) { return c.plan.expert > limit; }},
+     above<&PlanDegrees::expert>},
     {{"max-expert-tensor", "expert tensor degree above the limit", true},
      {D::ExpertTensor},
-     [](const RuleCase& c, double limit) { return c.plan.expert_tensor > limit; }},
+     above<&PlanDegrees::expert_tensor>},
     {{"max-pipeline", "pipeline degree above the limit", true},
      {D::Pipeline},
-     [](const RuleCase& c, double limit) { return c.plan.pipeline > limit; }},
+     above<&PlanDegrees::pipeline>},
     {{"max-chunks", "model chunks per stage above the limit", true},
      {D::Chunks},
-     [](const RuleCase& c, double limit) { return c.plan.chunks > limit; }},
-    {{"max-zero", "ZeRO stage above the limit", true},
-     {D::Zero},
-     [](const RuleCase& c, double limit) { return static_cast<double>(c.plan.zero) > limit; }},
+     above<&PlanDegrees::chunks>},
+    {{"max-zero", "ZeRO stage above the limit", true}, {D::Zero}, above<&PlanDegrees::zero>},
     {{"min-zero", "ZeRO stage below the limit where there are several data or context ranks", true},
      {D::Data, D::Context, D::Zero},
      [](const RuleCase& c, double limit) {
-       return c.plan.data * c.plan.context > 1 && static_cast<double>(c.plan.zero) < limit;
+       return c.plan.data * c.plan.context > 1 && zero_below(c, limit);
      }},
     {{"max-zero-with-pipeline", "ZeRO stage above the limit with several pipeline stages", true},
      {D::Pipeline, D::Zero},
      [](const RuleCase& c, double limit) {
-       return c.plan.pipeline > 1 && static_cast<double>(c.plan.zero) > limit;
+       return c.plan.pipeline > 1 && above<&PlanDegrees::zero>(c, limit);
      }},
     {{"max-zero-with-experts", "ZeRO stage above the limit for a mixture of experts", true},
      {D::Zero},
      [](const RuleCase& c, double limit) {
-       return is_moe(c) && static_cast<double>(c.plan.zero) > limit;
+       return is_moe(c) && above<&PlanDegrees::zero>(c, limit);
      }},
     {{"min-stages-interleaved", "interleaving with fewer stages than the limit", true},
      {D::Pipeline, D::Chunks},
      [](const RuleCase& c, double limit) { return c.plan.chunks > 1 && c.plan.pipeline < limit; }},
-    {{"interleaved-pair-needs-overlap", "interleaving of two stages whose sends block", false},
+    {{"interleaved-pair-needs-overlap", "interleaving of two stages whose sends block"},
      {D::Pipeline, D::Chunks},
      [](const RuleCase& c, double) {
        return c.plan.pipeline == 2 && c.plan.chunks > 1 &&
               !c.framework.overlap[static_cast<std::size_t>(Overlap::PipelineSend)].hides();
      }},
-    {{"no-ring-context", "context parallelism as a ring", false},
+    {{"no-ring-context", "context parallelism as a ring"},
      {D::Context, D::ContextKind},
      [](const RuleCase& c, double) { return is_ring(c.plan); }},
-    {{"no-gathered-context", "context parallelism that gathers keys and values", false},
+    {{"no-gathered-context", "context parallelism that gathers keys and values"},
      {D::Context, D::ContextKind},
      [](const RuleCase& c, double) { return gathers_keys(c.plan); }},
-    {{"no-ulysses-context", "context parallelism by all-to-all over heads", false},
+    {{"no-ulysses-context", "context parallelism by all-to-all over heads"},
      {D::Context, D::ContextKind},
      [](const RuleCase& c, double) { return is_ulysses(c.plan); }},
     {{"ulysses-divides-kv-heads",
-      "all-to-all context parallelism that does not divide the key/value heads of a tensor rank",
-      false},
+      "all-to-all context parallelism that does not divide the key/value heads of a tensor rank"},
      {D::Context, D::ContextKind, D::TensorOut},
      [](const RuleCase& c, double) { return !ulysses_divides_kv_heads(c); }},
     {{"ulysses-needs-even-heads",
-      "all-to-all context parallelism of an odd number of heads of a tensor rank", false},
+      "all-to-all context parallelism of an odd number of heads of a tensor rank"},
      {D::Context, D::ContextKind, D::TensorOut},
      [](const RuleCase& c, double) { return is_ulysses(c.plan) && has_odd_heads(c); }},
     {{"ulysses-needs-ungrouped-heads",
-      "all-to-all context parallelism with fewer key/value heads than query heads", false},
+      "all-to-all context parallelism with fewer key/value heads than query heads"},
      {D::Context, D::ContextKind},
      [](const RuleCase& c, double) {
        const std::int64_t heads = smallest_extent(c.network, DimRole::KvHead);
        return is_ulysses(c.plan) && heads > 0 && heads < smallest_extent(c.network, DimRole::Head);
      }},
-    {{"no-context-with-pipeline", "context parallelism with several pipeline stages", false},
+    {{"no-context-with-pipeline", "context parallelism with several pipeline stages"},
      {D::Context, D::Pipeline},
      [](const RuleCase& c, double) { return c.plan.context > 1 && c.plan.pipeline > 1; }},
-    {{"no-context-with-tensor", "context parallelism with several tensor ranks", false},
+    {{"no-context-with-tensor", "context parallelism with several tensor ranks"},
      {D::Context, D::TensorIn, D::TensorOut, D::TensorDepth},
      [](const RuleCase& c, double) { return c.plan.context > 1 && c.plan.tensor() > 1; }},
     {{"context-multiple", "a context degree above 1 that is not a multiple of the limit", true},
@@ -217,54 +222,49 @@ constexpr Rule kRules[] = {
      [](const RuleCase& c, double limit) {
        return c.plan.context > 1 && std::fmod(c.plan.context, limit) != 0.0;
      }},
-    {{"context-needs-fused-attention", "context parallelism of attention that writes scores out",
-      false},
+    {{"context-needs-fused-attention", "context parallelism of attention that writes scores out"},
      {D::Context},
      [](const RuleCase& c, double) {
        return c.plan.context > 1 && materialises_scores(c.network);
      }},
-    {{"no-ring-context-with-window", "context parallelism as a ring for attention to a window",
-      false},
+    {{"no-ring-context-with-window", "context parallelism as a ring for attention to a window"},
      {D::Context, D::ContextKind},
      [](const RuleCase& c, double) { return is_ring(c.plan) && attends_to_window(c.network); }},
-    {{"no-ring-context-with-sinks", "context parallelism as a ring for attention with sinks",
-      false},
+    {{"no-ring-context-with-sinks", "context parallelism as a ring for attention with sinks"},
      {D::Context, D::ContextKind},
      [](const RuleCase& c, double) { return is_ring(c.plan) && has_attention_sinks(c.network); }},
     {{"no-ulysses-context-with-bias",
-      "context parallelism by all-to-all over heads for attention with a bias on its scores",
-      false},
+      "context parallelism by all-to-all over heads for attention with a bias on its scores"},
      {D::Context, D::ContextKind},
      [](const RuleCase& c, double) { return is_ulysses(c.plan) && has_attention_bias(c.network); }},
-    {{"no-fused-attention-with-sinks", "fused attention with sinks", false},
+    {{"no-fused-attention-with-sinks", "fused attention with sinks"},
      {},
      [](const RuleCase& c, double) {
        return has_attention_sinks(c.network) && !materialises_scores(c.network);
      }},
-    {{"sequence-twice-context", "sequence length that 2 x cp (x tp) does not divide", false},
+    {{"sequence-twice-context", "sequence length that 2 x cp (x tp) does not divide"},
      {D::Context, D::ContextKind, D::SequenceParallel, D::TensorOut},
      [](const RuleCase& c, double) { return !twice_context_divides(c); }},
-    {{"no-sequence-parallel", "sequence parallelism", false},
+    {{"no-sequence-parallel", "sequence parallelism"},
      {D::SequenceParallel, D::TensorOut},
      [](const RuleCase& c, double) {
        return c.plan.sequence_parallel == SequenceParallel::On && c.plan.tensor_out > 1;
      }},
-    {{"sequence-parallel-always", "tensor parallelism without sequence parallelism", false},
+    {{"sequence-parallel-always", "tensor parallelism without sequence parallelism"},
      {D::SequenceParallel, D::TensorOut},
      [](const RuleCase& c, double) {
        return c.plan.sequence_parallel == SequenceParallel::Off && c.plan.tensor_out > 1;
      }},
     {{"no-recompute-in-pairs",
-      "exchanges of experts that run again, under an order that joins forwards and backwards",
-      false},
+      "exchanges of experts that run again, under an order that joins forwards and backwards"},
      {D::Schedule, D::Recompute, D::RecomputeModules},
      [](const RuleCase& c, double) { return joins(c) && recomputes_exchange(c); }},
-    {{"pairs-need-experts", "an order that joins forwards and backwards without expert parallelism",
-      false},
+    {{"pairs-need-experts",
+      "an order that joins forwards and backwards without expert parallelism"},
      {D::Schedule, D::Expert},
      [](const RuleCase& c, double) { return joins(c) && c.plan.expert == 1; }},
     {{"no-gathered-tokens-in-pairs",
-      "tokens gathered by every device, under an order that joins forwards and backwards", false},
+      "tokens gathered by every device, under an order that joins forwards and backwards"},
      {D::Schedule, D::Dispatcher},
      [](const RuleCase& c, double) {
        const DispatcherId id = c.plan.dispatcher;
@@ -272,53 +272,51 @@ constexpr Rule kRules[] = {
               dispatcher_of(c.framework, id).path == TokenPath::Gather;
      }},
     {{"delayed-weights-need-pairs",
-      "weight gradients that run later, under an order that joins no forwards and backwards",
-      false},
+      "weight gradients that run later, under an order that joins no forwards and backwards"},
      {D::Schedule},
      [](const RuleCase& c, double) { return c.framework.delays_weight_gradients && !joins(c); }},
     {{"experts-need-sequence-parallel",
-      "tensor parallelism of a mixture of experts without sequence parallelism", false},
+      "tensor parallelism of a mixture of experts without sequence parallelism"},
      {D::SequenceParallel, D::TensorOut},
      [](const RuleCase& c, double) {
        return is_moe(c) && c.plan.tensor_out > 1 &&
               c.plan.sequence_parallel == SequenceParallel::Off;
      }},
-    {{"no-expert-tensor-with-bias", "an expert tensor degree where experts add biases", false},
+    {{"no-expert-tensor-with-bias", "an expert tensor degree where experts add biases"},
      {D::ExpertTensor},
      [](const RuleCase& c, double) {
        return c.plan.expert_tensor > 1 && has_expert_bias(c.network);
      }},
-    {{"kv-heads-divide-tensor", "key/value heads that the tensor degree does not divide", false},
+    {{"kv-heads-divide-tensor", "key/value heads that the tensor degree does not divide"},
      {D::TensorOut},
      [](const RuleCase& c, double) { return !whole_kv_heads(c); }},
     {{"narrow-operands-in-blocks",
-      "fp8, mxfp8 and nvfp4 products with features or tokens that are not whole blocks", false},
+      "fp8, mxfp8 and nvfp4 products with features or tokens that are not whole blocks"},
      {D::TensorIn, D::TensorOut, D::ExpertTensor, D::Context, D::SequenceParallel, D::MicroBatch},
      [](const RuleCase& c, double) { return !whole_operand_blocks(c); }},
-    {{"fp8-without-accumulation", "fp8 with several micro-batches and one pipeline stage", false},
+    {{"fp8-without-accumulation", "fp8 with several micro-batches and one pipeline stage"},
      kBatchDegrees | DegreeSet{D::Pipeline},
      [](const RuleCase& c, double) {
        return c.precision == DataType::Fp8 && c.plan.pipeline == 1 && c.plan.micro_batches > 1;
      },
      Obstacle::ScheduleNeedsMicroBatches},
     {{"one-stage-with-tied-embeddings",
-      "several pipeline stages of a network whose embedding is its head", false},
+      "several pipeline stages of a network whose embedding is its head"},
      {D::Pipeline},
      [](const RuleCase& c, double) { return c.plan.pipeline > 1 && ties_embeddings(c.network); }},
     {{"one-stage-with-prediction-modules",
-      "several pipeline stages of a network with multi-token prediction", false},
+      "several pipeline stages of a network with multi-token prediction"},
      {D::Pipeline},
      [](const RuleCase& c, double) {
        return c.plan.pipeline > 1 && has_prediction_modules(c.network);
      }},
     {{"no-context-with-prediction-modules",
-      "context parallelism of a network with multi-token prediction", false},
+      "context parallelism of a network with multi-token prediction"},
      {D::Context},
      [](const RuleCase& c, double) {
        return c.plan.context > 1 && has_prediction_modules(c.network);
      }},
-    {{"micro-batches-multiple-of-stages", "micro-batches that the pipeline stages do not divide",
-      false},
+    {{"micro-batches-multiple-of-stages", "micro-batches that the pipeline stages do not divide"},
      kBatchDegrees | DegreeSet{D::Pipeline},
      [](const RuleCase& c, double) { return c.plan.micro_batches % c.plan.pipeline != 0; },
      Obstacle::ScheduleNeedsMicroBatches},
@@ -330,20 +328,18 @@ constexpr Rule kRules[] = {
               c.plan.micro_batches + limit < c.plan.pipeline;
      },
      Obstacle::ScheduleNeedsMicroBatches},
-    {{"no-selective-recompute", "selective recompute", false},
+    {{"no-selective-recompute", "selective recompute"},
      {D::Recompute},
      [](const RuleCase& c, double) { return c.plan.recompute == Recompute::Selective; }},
-    {{"no-recompute", "recompute of any kind", false},
+    {{"no-recompute", "recompute of any kind"},
      {D::Recompute},
      [](const RuleCase& c, double) { return c.plan.recompute != Recompute::None; }},
-    {{"no-shard-group", "hybrid sharding (a shard group smaller than the data ranks)", false},
+    {{"no-shard-group", "hybrid sharding (a shard group smaller than the data ranks)"},
      {D::ShardGroup, D::Data},
      [](const RuleCase& c, double) { return is_hybrid(c.plan); }},
     {{"shard-group-needs-zero", "hybrid sharding with a ZeRO stage below the limit", true},
      {D::ShardGroup, D::Data, D::Zero},
-     [](const RuleCase& c, double limit) {
-       return is_hybrid(c.plan) && static_cast<double>(c.plan.zero) < limit;
-     }},
+     [](const RuleCase& c, double limit) { return is_hybrid(c.plan) && zero_below(c, limit); }},
     {{"optimizer-offload-min-zero",
       "optimizer states on the host with a ZeRO stage below the limit where there are several data "
       "ranks",
@@ -351,54 +347,51 @@ constexpr Rule kRules[] = {
      {D::Data, D::Context, D::Zero, D::Offload},
      [](const RuleCase& c, double limit) {
        return host_tensors(c.plan.on_host).optimizer && c.plan.data * c.plan.context > 1 &&
-              static_cast<double>(c.plan.zero) < limit;
+              zero_below(c, limit);
      }},
     {{"optimizer-offload-max-zero",
       "optimizer states on the host with a ZeRO stage above the limit", true},
      {D::Zero, D::Offload},
      [](const RuleCase& c, double limit) {
-       return host_tensors(c.plan.on_host).optimizer && static_cast<double>(c.plan.zero) > limit;
+       return host_tensors(c.plan.on_host).optimizer && above<&PlanDegrees::zero>(c, limit);
      }},
-    {{"parameter-offload-takes-optimizer", "parameters or optimizer states on the host alone",
-      false},
+    {{"parameter-offload-takes-optimizer", "parameters or optimizer states on the host alone"},
      {D::Offload},
      [](const RuleCase& c, double) {
        return host_tensors(c.plan.on_host).parameters != host_tensors(c.plan.on_host).optimizer;
      }},
     {{"activation-offload-needs-full-recompute",
-      "activations on the host without recompute of whole layers", false},
+      "activations on the host without recompute of whole layers"},
      {D::Recompute, D::Offload},
      [](const RuleCase& c, double) {
        return host_tensors(c.plan.on_host).activations && c.plan.recompute != Recompute::Full;
      }},
-    {{"no-zero-2", "sharding of gradients without parameters (ZeRO stage 2)", false},
+    {{"no-zero-2", "sharding of gradients without parameters (ZeRO stage 2)"},
      {D::Zero},
      [](const RuleCase& c, double) { return c.plan.zero == ZeroStage::Gradients; }},
-    {{"no-fp16", "training in fp16", false},
+    {{"no-fp16", "training in fp16"},
      {},
      [](const RuleCase& c, double) { return c.precision == DataType::Fp16; }},
-    {{"recurrence-whole-groups", "groups of a recurrence that the tensor degree does not divide",
-      false},
+    {{"recurrence-whole-groups", "groups of a recurrence that the tensor degree does not divide"},
      {D::TensorOut},
      [](const RuleCase& c, double) { return c.plan.tensor_out > 1 && !whole_groups(c); }},
     {{"recurrence-heads-over-context",
-      "context parallelism that does not divide the heads of a recurrence on a tensor rank", false},
+      "context parallelism that does not divide the heads of a recurrence on a tensor rank"},
      {D::Context, D::TensorOut},
      [](const RuleCase& c, double) { return c.plan.context > 1 && !heads_over_context(c); }},
-    {{"no-context-with-recurrence", "context parallelism of a network with recurrences", false},
+    {{"no-context-with-recurrence", "context parallelism of a network with recurrences"},
      {D::Context},
      [](const RuleCase& c, double) { return c.plan.context > 1 && has_recurrence(c.network); }},
     {{"selected-needs-gathered-context",
-      "context parallelism of attention to chosen keys that does not gather them", false},
+      "context parallelism of attention to chosen keys that does not gather them"},
      {D::Context, D::ContextKind},
      [](const RuleCase& c, double) {
        return c.plan.context > 1 && !gathers_keys(c.plan) && selects_keys(c.network);
      }},
-    {{"streams-without-pipeline", "several pipeline stages of a residual with several streams",
-      false},
+    {{"streams-without-pipeline", "several pipeline stages of a residual with several streams"},
      {D::Pipeline},
      [](const RuleCase& c, double) { return c.plan.pipeline > 1 && has_streams(c.network); }},
-    {{"no-mixture-of-experts", "mixture-of-experts networks", false},
+    {{"no-mixture-of-experts", "mixture-of-experts networks"},
      {},
      [](const RuleCase& c, double) { return is_moe(c); }},
 };

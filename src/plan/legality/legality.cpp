@@ -30,8 +30,7 @@ Result check_product(const PlanCase& c, Wording wording) {
                            c.plan.micro_batch, c.plan.micro_batches, c.plan.pieces};
   const bool positive = std::ranges::all_of(degrees, [](int degree) { return degree >= 1; });
   if (!positive || c.plan.shard_group < 0) {
-    return refuse(wording, Obstacle::DegreesDoNotMultiply, 1, 0,
-                  [&] { return std::string("every degree must be at least 1"); });
+    return refuse(wording, Obstacle::DegreesDoNotMultiply, 1, 0, "every degree must be at least 1");
   }
   if (c.plan.devices() != c.gpus) {
     return refuse(wording, Obstacle::DegreesDoNotMultiply, c.plan.devices(), c.gpus, [&] {
@@ -149,10 +148,8 @@ Result check_expert_combination(const PlanCase& c, Wording wording) {
   if (c.plan.expert_ranks() == 1) return std::nullopt;
   const bool hybrid = c.plan.shard_group > 0 && c.plan.shard_group < c.plan.data;
   if (c.plan.tensor_in == 1 && !hybrid) return std::nullopt;
-  return refuse(wording, Obstacle::NoSuchFeature, 0, 0, [&] {
-    return std::string(
-        "expert parallelism does not combine with a tensor-in axis or a shard group");
-  });
+  return refuse(wording, Obstacle::NoSuchFeature, 0, 0,
+                "expert parallelism does not combine with a tensor-in axis or a shard group");
 }
 
 Result check_expert_order(const PlanCase& c, Wording wording) {
@@ -163,10 +160,8 @@ Result check_expert_order(const PlanCase& c, Wording wording) {
   const bool inside = pipeline < std::ranges::find(order, Axis::Data);
   if (inside && c.plan.pipeline > 1 && c.plan.data > 1 &&
       group != c.plan.context * c.plan.tensor()) {
-    return refuse(
-        wording, Obstacle::FrameworkForbids, group, c.plan.context * c.plan.tensor(), [&] {
-          return std::string("with pipeline ranks inside data ranks, ep x etp must equal cp x tp");
-        });
+    return refuse(wording, Obstacle::FrameworkForbids, group, c.plan.context * c.plan.tensor(),
+                  "with pipeline ranks inside data ranks, ep x etp must equal cp x tp");
   }
   return std::nullopt;
 }
@@ -175,11 +170,10 @@ Result check_expert_order(const PlanCase& c, Wording wording) {
 Result check_ring(const PlanCase& c, Wording wording) {
   if (c.plan.context == 1 || c.plan.context_kind != ContextKind::Ring) return std::nullopt;
   if (!materialises_scores(c.network)) return std::nullopt;
-  return refuse(wording, Obstacle::NoSuchFeature, c.plan.context, 1, [&] {
-    return std::string(
-        "ring context parallelism needs fused attention (--attention flash), --cp-kind ulysses or "
-        "all-gather");
-  });
+  return refuse(
+      wording, Obstacle::NoSuchFeature, c.plan.context, 1,
+      "ring context parallelism needs fused attention (--attention flash), --cp-kind ulysses or "
+      "all-gather");
 }
 
 Result check_shard_group(const PlanCase& c, Wording wording) {

@@ -32,6 +32,11 @@ template <typename Needed, typename Available, typename Words>
   return infeasible;
 }
 
+template <typename Needed, typename Available>
+[[nodiscard]] Infeasible refuse(Wording wording, Obstacle obstacle, Needed needed,
+                                Available available, const char* words) {
+  return refuse(wording, obstacle, needed, available, [words] { return std::string(words); });
+}
 /// The same where only the divisors of a number would do.
 template <typename Words>
 [[nodiscard]] Infeasible refuse_indivisible(Wording wording, Obstacle obstacle, std::int64_t ranks,

@@ -14,6 +14,7 @@
 
 #include "base/ranges.hpp"
 #include "plan/placements/check_placements.hpp"
+#include "plan/placements/selector.hpp"
 #include "plan/stages/layer_distribution.hpp"
 
 namespace plansearch {
@@ -29,15 +30,10 @@ struct Copy {
 
 std::vector<Copy> copies_of(const Network& network) {
   std::vector<Copy> copies;
-  std::int64_t layer = 0;
-  for (const BlockRun& run : network.order) {
-    const bool counted = is_layer(network.blocks[run.block].kind);
-    for (std::int64_t i = 0; i < run.count; ++i) {
-      Copy& copy = copies.emplace_back();
-      copy.choice.block = run.block;
-      copy.choice.choice.operators.resize(network.blocks[run.block].operators.size());
-      if (counted) copy.layer = layer++;
-    }
+  for (const BlockCopy& place : block_copies(network)) {
+    Copy& copy = copies.emplace_back(Copy{{}, place.layer});
+    copy.choice.block = place.block;
+    copy.choice.choice.operators.resize(network.blocks[place.block].operators.size());
   }
   return copies;
 }
@@ -66,19 +62,20 @@ class Resolver {
       for (std::size_t e = 0; e < names_.operators.size(); ++e) {
         const PlacementEntry& entry = names_.operators[e];
         if (entry.operators.empty() == named) continue;
-        if (auto bad = check_targets(entry)) return fault(PlacementList::Operators, e, *bad);
-        if (auto bad = place(entry)) return fault(PlacementList::Operators, e, *bad);
+        auto bad = check_targets(entry);
+        if (!bad) bad = place(entry);
+        if (bad) return fault(PlacementList::Operators, e, *std::move(bad));
       }
     }
     for (std::size_t e = 0; e < names_.edges.size(); ++e) {
-      if (auto bad = check_targets(names_.edges[e])) return fault(PlacementList::Edges, e, *bad);
-      if (auto bad = place_edge(names_.edges[e])) return fault(PlacementList::Edges, e, *bad);
+      auto bad = check_targets(names_.edges[e]);
+      if (!bad) bad = place_edge(names_.edges[e]);
+      if (bad) return fault(PlacementList::Edges, e, *std::move(bad));
     }
     for (std::size_t e = 0; e < names_.regions.size(); ++e) {
-      if (auto bad = check_targets(names_.regions[e])) {
-        return fault(PlacementList::Regions, e, *bad);
-      }
-      if (auto bad = place_region(names_.regions[e])) return fault(PlacementList::Regions, e, *bad);
+      auto bad = check_targets(names_.regions[e]);
+      if (!bad) bad = place_region(names_.regions[e]);
+      if (bad) return fault(PlacementList::Regions, e, *std::move(bad));
     }
     std::vector<LayerChoice> layers;
     for (Copy& copy : copies_) layers.push_back(std::move(copy.choice));
@@ -111,9 +108,7 @@ class Resolver {
         contains(entry.blocks, name) || contains(entry.blocks, plain_block_name(name));
     if (!entry.blocks.empty() && !named) return false;
     if (entry.layers.empty()) return true;
-    return copy.layer && std::ranges::any_of(entry.layers, [&](const LayerRange& range) {
-             return range.first <= *copy.layer && *copy.layer <= range.last;
-           });
+    return copy.layer && holds(entry.layers, *copy.layer);
   }
 
   template <typename Entry>
@@ -357,14 +352,6 @@ std::vector<NamedCut> named(const FactorCuts& cuts, const Network& network) {
   return names;
 }
 
-void add_layer(std::vector<LayerRange>& layers, std::int64_t layer) {
-  if (!layers.empty() && layers.back().last + 1 == layer) {
-    layers.back().last = layer;
-  } else {
-    layers.push_back({layer, layer});
-  }
-}
-
 std::vector<NamedSquare> named(std::span<const SquareCut> squares, const Network& network) {
   std::vector<NamedSquare> names;
   for (const SquareCut& square : squares) {
@@ -379,35 +366,10 @@ std::optional<NamedRing> named(const RingCut* ring, const Network& network) {
   return NamedRing{ring->factors, network.dimension(ring->rows).name};
 }
 
-/// Adds one use; entries with the same cut in one block name several layers.
-void add_entry(std::vector<PlacementEntry>& entries, const std::string& op,
-               const std::string& block, std::optional<std::int64_t> layer,
-               const std::vector<NamedCut>& cut, const std::vector<NamedSquare>& squares = {},
-               const std::optional<NamedRing>& ring = {}) {
-  const std::vector<std::string> operators =
-      op.empty() ? std::vector<std::string>{} : std::vector<std::string>{op};
-  auto entry = std::ranges::find_if(entries, [&](const PlacementEntry& known) {
-    return known.operators == operators && known.blocks.front() == block && known.cut == cut &&
-           known.squares == squares && known.ring == ring;
-  });
-  if (entry == entries.end()) {
-    entries.push_back({operators, {block}, {}, cut, squares, ring});
-    entry = entries.end() - 1;
-  }
-  if (layer && (entry->layers.empty() || entry->layers.back().last < *layer)) {
-    add_layer(entry->layers, *layer);
-  }
-}
-
-/// Adds one region; equal ones of one block name several layers.
-void add_region(std::vector<PieceEntry>& entries, const PieceRegion& region, const Block& block,
-                std::optional<std::int64_t> layer, const Network& network) {
-  PieceEntry wanted{{}, {plain_block_name(block.name)}, {}, {}, region.pieces, region.recompute};
-  for (const std::size_t op : region.operators) {
-    wanted.operators.push_back(block.operators[op].name);
-  }
-  for (const DimId dim : region.dims) wanted.dimensions.push_back(network.dimension(dim).name);
-  auto entry = std::ranges::find_if(entries, [&](const PieceEntry& known) {
+/// Adds an entry of one copy; entries that are equal but for their layers name several.
+template <typename Entry>
+void add_entry(std::vector<Entry>& entries, Entry wanted, std::optional<std::int64_t> layer) {
+  auto entry = std::ranges::find_if(entries, [&](const Entry& known) {
     wanted.layers = known.layers;
     return known == wanted;
   });
@@ -417,8 +379,15 @@ void add_region(std::vector<PieceEntry>& entries, const PieceRegion& region, con
     entry = entries.end() - 1;
   }
   if (layer && (entry->layers.empty() || entry->layers.back().last < *layer)) {
-    add_layer(entry->layers, *layer);
+    add_number(entry->layers, *layer);
   }
+}
+
+PieceEntry named(const PieceRegion& region, const Block& block, const Network& network) {
+  PieceEntry names{{}, {plain_block_name(block.name)}, {}, {}, region.pieces, region.recompute};
+  for (const std::size_t op : region.operators) names.operators.push_back(block.operators[op].name);
+  for (const DimId dim : region.dims) names.dimensions.push_back(network.dimension(dim).name);
+  return names;
 }
 
 /// Operators of one block that are cut alike in the same layers become one entry.
@@ -450,20 +419,26 @@ std::variant<DistinguishedNetwork, PlacementFault> resolve_placements(const Plac
 PlacementNames names_of(const Placements& placements, const Network& network) {
   PlacementNames names;
   names.factors = placements.factors;
-  for (const Copy& copy : copies_of(network)) {
-    const Block& block = network.blocks[copy.choice.block];
-    const BlockChoice& choice = placements.blocks[copy.choice.block];
+  for (const BlockCopy& copy : block_copies(network)) {
+    const Block& block = network.blocks[copy.block];
+    const BlockChoice& choice = placements.blocks[copy.block];
     const std::string name = plain_block_name(block.name);
     for (std::size_t i = 0; i < block.operators.size(); ++i) {
       if (!choice.operators[i]) continue;
-      add_entry(names.operators, block.operators[i].name, name, copy.layer,
-                named(*choice.operators[i], network), named(choice.squares_of(i), network),
-                named(choice.ring(i), network));
+      const PlacementEntry entry{{block.operators[i].name},
+                                 {name},
+                                 {},
+                                 named(*choice.operators[i], network),
+                                 named(choice.squares_of(i), network),
+                                 named(choice.ring(i), network)};
+      add_entry(names.operators, entry, copy.layer);
     }
-    if (choice.leaving)
-      add_entry(names.edges, {}, name, copy.layer, named(*choice.leaving, network));
+    if (choice.leaving) {
+      const PlacementEntry edge{{}, {name}, {}, named(*choice.leaving, network)};
+      add_entry(names.edges, edge, copy.layer);
+    }
     for (const PieceRegion& region : choice.regions) {
-      add_region(names.regions, region, block, copy.layer, network);
+      add_entry(names.regions, named(region, block, network), copy.layer);
     }
   }
   join_operators(names.operators);

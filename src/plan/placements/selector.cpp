@@ -10,7 +10,6 @@
 #include "plan/stages/layer_distribution.hpp"
 
 namespace plansearch {
-namespace {
 
 constexpr std::string_view kForms = "\"*\", BLOCK, BLOCK/OPERATOR or */OPERATOR";
 
@@ -27,8 +26,6 @@ void add_number(std::vector<LayerRange>& ranges, std::int64_t number) {
     ranges.push_back({number, number});
   }
 }
-
-}  // namespace
 
 bool matches(std::string_view pattern, std::string_view name) {
   std::size_t p = 0;

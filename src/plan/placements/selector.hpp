@@ -29,6 +29,10 @@ struct EntryFault {
   std::size_t entry = 0;
 };
 
+/// Whether a number is in some range; adds one behind the last.
+[[nodiscard]] bool holds(const std::vector<LayerRange>& ranges, std::int64_t number);
+void add_number(std::vector<LayerRange>& ranges, std::int64_t number);
+
 /// One copy of a block on its way through the network.
 struct BlockCopy {
   std::size_t block = 0;              ///< index into Network::blocks

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes:   which order a schedule has, whether an order is complete, what it keeps in memory.
+// Computes:   which order a schedule has, whether an order is complete.
 // Source:     definitions.
-// Assumes:    activations are kept from a chunk's forward to the end of its last backward phase.
-// Units:      chunks; bytes.
+// Assumes:    nothing.
+// Units:      none.
 // Checked by: tests/unit/schedule/orders_test.cpp
 #include "schedule/order/compute_order.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 #include "plansearch/error.hpp"
 #include "schedule/templates/task_template.hpp"
@@ -14,17 +15,8 @@
 namespace plansearch {
 namespace {
 
-Phase last_phase(const ComputeOrder& order) {
-  return order.weight_gradients == WeightGradients::Separate ? Phase::WeightGradient
-                                                             : Phase::Backward;
-}
-
 std::string name_of(int device, const ComputeStep& step) {
-  const char letter = step.phase == Phase::Forward    ? 'F'
-                      : step.phase == Phase::Backward ? 'B'
-                                                      : 'W';
-  return letter + std::to_string(step.micro_batch) +
-         (step.pass > 0 ? " of pass " + std::to_string(step.pass + 1) : "") + " of chunk " +
+  return step_name(step.phase, step.micro_batch, step.pass) + " of chunk " +
          std::to_string(step.chunk) + " on device " + std::to_string(device);
 }
 
@@ -74,7 +66,7 @@ class StepCount {
     return stage_of_[static_cast<std::size_t>(device * order_.chunks() + chunk)];
   }
   [[nodiscard]] bool known(std::size_t k, const ComputeStep& step) const {
-    if (k == kNoStage || step.phase > last_phase(order_)) return false;
+    if (k == kNoStage || step.phase > order_.last_phase()) return false;
     const int passes = step.phase == Phase::Forward ? order_.forwards : 1;
     if (step.pass < 0 || step.pass >= passes) return false;
     const int first = order_.first_micro_batch(k);
@@ -94,7 +86,7 @@ class StepCount {
         check_step(k, {place.chunk, i, Phase::Forward, false, pass}, faults);
       }
       check_step(k, {place.chunk, i, Phase::Backward}, faults);
-      if (last_phase(order_) == Phase::Backward) continue;
+      if (order_.last_phase() == Phase::Backward) continue;
       check_step(k, {place.chunk, i, Phase::WeightGradient}, faults);
     }
   }
@@ -113,6 +105,12 @@ class StepCount {
 };
 
 }  // namespace
+
+std::string step_name(Phase phase, int micro_batch, int pass) {
+  constexpr std::string_view kLetters = "FBW";
+  return kLetters[static_cast<std::size_t>(phase)] + std::to_string(micro_batch) +
+         (pass > 0 ? " of pass " + std::to_string(pass + 1) : "");
+}
 
 std::size_t ComputeOrder::virtual_stage(int device, int chunk) const {
   const auto found = std::find(pipeline.begin(), pipeline.end(), StagePlace{device, chunk});
@@ -171,29 +169,6 @@ std::vector<std::string> order_faults(const ComputeOrder& order) {
     count.check_device(static_cast<int>(d), faults);
   }
   return faults;
-}
-
-int peak_chunks(const ComputeOrder& order, int device) {
-  int kept = 0;
-  int peak = 0;
-  for (const ComputeStep& step : order.devices[static_cast<std::size_t>(device)]) {
-    if (order.keeps(step)) peak = std::max(peak, ++kept);
-    if (step.phase == last_phase(order)) --kept;
-  }
-  return peak;
-}
-
-Bytes peak_activation_bytes(const ComputeOrder& order, int device,
-                            std::span<const Bytes> bytes_of_chunk) {
-  Bytes kept;
-  Bytes peak;
-  for (const ComputeStep& step : order.devices[static_cast<std::size_t>(device)]) {
-    const Bytes bytes = bytes_of_chunk[static_cast<std::size_t>(step.chunk)];
-    if (order.keeps(step)) kept += bytes;
-    peak = std::max(peak, kept);
-    if (step.phase == last_phase(order)) kept -= bytes;
-  }
-  return peak;
 }
 
 }  // namespace plansearch

@@ -50,6 +50,10 @@ struct ComputeOrder {
   /// The virtual stage before (-1) or after (+1) this one on the way of a micro-batch.
   [[nodiscard]] std::optional<std::size_t> neighbour(std::size_t stage, int offset) const;
   [[nodiscard]] int micro_batches_per_replica() const { return micro_batches / replicas; }
+  /// The phase whose end frees what was kept for a micro-batch.
+  [[nodiscard]] Phase last_phase() const {
+    return weight_gradients == WeightGradients::Separate ? Phase::WeightGradient : Phase::Backward;
+  }
   /// Whether what a step reads and makes is kept for backward.
   [[nodiscard]] bool keeps(const ComputeStep& step) const {
     return step.phase == Phase::Forward && step.pass + 1 == forwards;
@@ -58,19 +62,13 @@ struct ComputeOrder {
   [[nodiscard]] int first_micro_batch(std::size_t stage) const;
 };
 
+/// "F3", "F3 of pass 2"
+[[nodiscard]] std::string step_name(Phase phase, int micro_batch, int pass = 0);
+
 /// The end of the piece that begins here.
 [[nodiscard]] std::size_t piece_end(std::span<const ComputeStep> steps, std::size_t begin);
 /// Whether a piece is a forward and a backward at the same time.
 [[nodiscard]] bool overlaps(std::span<const ComputeStep> piece);
-
-// The orders. Each is a pure function and needs a legal shape (obstacle_of).
-
-/// All forwards, then all backwards, micro-batches in the same sequence.
-[[nodiscard]] ComputeOrder gpipe_order(const PipelineShape& shape);
-/// Device r runs p - 1 - r forwards ahead, then alternates forward and backward.
-[[nodiscard]] ComputeOrder one_f_one_b_order(const PipelineShape& shape);
-/// Megatron's interleaved 1F1B, with groups of micro-batches of any legal size.
-[[nodiscard]] ComputeOrder interleaved_order(const PipelineShape& shape);
 
 /// Every forward as many times in a row. Waits for itself where there are several stages.
 [[nodiscard]] ComputeOrder with_forwards_in_a_row(ComputeOrder order, int forwards);
@@ -78,12 +76,5 @@ struct ComputeOrder {
 /// The faults of an order taken by itself: pieces missing, repeated or unknown. Whether it can
 /// run is another question: see lowering.hpp. Empty: nothing.
 [[nodiscard]] std::vector<std::string> order_faults(const ComputeOrder& order);
-
-/// Most chunks kept at one time on a device, from the start of a chunk's forward to the end of its
-/// backward (weight gradient when separate).
-[[nodiscard]] int peak_chunks(const ComputeOrder& order, int device);
-/// The same weighted by chunk.
-[[nodiscard]] Bytes peak_activation_bytes(const ComputeOrder& order, int device,
-                                          std::span<const Bytes> bytes_of_chunk);
 
 }  // namespace plansearch

@@ -7,7 +7,6 @@
 #include "schedule/order/order_check.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "schedule/program/timeline.hpp"
 
@@ -15,11 +14,8 @@ namespace plansearch {
 namespace {
 
 std::string name_of(const WaitingStep& waiting) {
-  constexpr std::array<char, 3> kLetters{'F', 'B', 'W'};
-  const int pass = waiting.step.pass;
-  return std::string(1, kLetters[static_cast<std::size_t>(waiting.step.phase)]) +
-         std::to_string(waiting.step.micro_batch) +
-         (pass > 0 ? " of pass " + std::to_string(pass + 1) : "") + " of stage " +
+  const ComputeStep& step = waiting.step;
+  return step_name(step.phase, step.micro_batch, step.pass) + " of stage " +
          std::to_string(waiting.stage);
 }
 
@@ -83,14 +79,12 @@ std::optional<OrderFault> check_order(const ComputeOrder& order) {
 
 std::optional<MemoryFault> check_memory(const ComputeOrder& order, const Timeline& timeline,
                                         int most_chunks) {
-  const Phase last =
-      order.weight_gradients == WeightGradients::Separate ? Phase::WeightGradient : Phase::Backward;
   std::optional<MemoryFault> worst;
   std::vector<int> kept(order.devices.size(), 0);
   std::vector<bool> full(order.devices.size(), false);
   for (const TimelineEntry& entry : timeline.entries) {  // by device and then by start
     int& count = kept[static_cast<std::size_t>(entry.device)];
-    if (entry.step.phase == last) --count;
+    if (entry.step.phase == order.last_phase()) --count;
     if (!order.keeps(entry.step)) continue;
     if (++count <= most_chunks || full[static_cast<std::size_t>(entry.device)]) continue;
     full[static_cast<std::size_t>(entry.device)] = true;

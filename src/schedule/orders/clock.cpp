@@ -16,6 +16,9 @@
 namespace plansearch {
 namespace {
 
+/// Every device takes a piece that is ready, clock tick by clock tick: backwards first, then the
+/// forward that is furthest along. A replica of the network lets in at most `in_flight`
+/// micro-batches at a time.
 class Clock {
  public:
   Clock(const PipelineShape& shape, int in_flight)
@@ -87,24 +90,9 @@ class Clock {
   std::vector<std::vector<std::size_t>> stages_;  ///< of a device, in the order they are passed
 };
 
-/// Every device takes a piece that is ready, clock tick by clock tick: backwards first, then the
-/// forward that is furthest along. A replica of the network lets in at most `in_flight`
-/// micro-batches at a time.
-ComputeOrder clocked_order(const PipelineShape& shape, int in_flight) {
-  return Clock(shape, in_flight).run();
-}
-
-ComputeOrder hanayo_order(const PipelineShape& shape) {
-  return clocked_order(shape, shape.stages);
-}
-
 std::optional<ShapeFault> odd_chunks(const PipelineShape& shape) {
   if (shape.chunks % 2 == 0) return std::nullopt;
   return ShapeFault{ShapeField::Chunks, shape.chunks, {2, 2}};
-}
-
-ComputeOrder chimera_order(const PipelineShape& shape) {
-  return clocked_order(shape, shape.stages / 2);
 }
 
 std::optional<ShapeFault> odd_stages_or_part_of_a_unit(const PipelineShape& shape) {
@@ -126,7 +114,7 @@ Schedule hanayo_schedule() {
   row.fewest_stages = 2;
   row.chunks = {2, std::nullopt};
   row.chunks_per_wave = 2;
-  row.order = hanayo_order;
+  row.order = [](const PipelineShape& shape) { return Clock(shape, shape.stages).run(); };
   row.fault = odd_chunks;
   row.repetition = [](const PipelineShape& shape) {
     return Repetition{shape.stages, shape.stages};
@@ -141,7 +129,7 @@ Schedule chimera_schedule() {
   row.needs = "p even, m a multiple of p";
   row.placement = &bidirectional_mapping();
   row.fewest_stages = 2;
-  row.order = chimera_order;
+  row.order = [](const PipelineShape& shape) { return Clock(shape, shape.stages / 2).run(); };
   row.fault = odd_stages_or_part_of_a_unit;
   row.repetition = [](const PipelineShape& shape) {
     return Repetition{shape.stages, shape.stages};

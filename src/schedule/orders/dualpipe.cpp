@@ -123,35 +123,18 @@ std::vector<ComputeStep> dual_phases(const DualDevice& device) {
 /// The two halves of the pipeline mirror each other: the replica that enters at the nearer end
 /// comes first.
 ComputeOrder dualpipe_order(const PipelineShape& shape) {
-  ComputeOrder order = empty_order(shape);
   const int half = shape.stages / 2;
   const int each = shape.micro_batches / 2;
-  for (int device = 0; device < shape.stages; ++device) {
-    DualDevice dual{half, device, each, {0, 1}, {0, each}};
-    if (device >= half) dual = {half, shape.stages - 1 - device, each, {1, 0}, {each, 0}};
-    order.devices.push_back(dual_phases(dual));
-  }
-  return order;
+  return order_by_device(shape, [&](int device) {
+    if (device < half) return dual_phases({half, device, each, {0, 1}, {0, each}});
+    return dual_phases({half, shape.stages - 1 - device, each, {1, 0}, {each, 0}});
+  });
 }
 
 std::optional<ShapeFault> odd_or_too_few(const PipelineShape& shape) {
   if (shape.stages % 2 != 0) return ShapeFault{ShapeField::Stages, shape.stages, {2, 2}};
   if (shape.micro_batches % 2 == 0 && shape.micro_batches >= 2 * shape.stages) return std::nullopt;
   return ShapeFault{ShapeField::MicroBatches, shape.micro_batches, {2 * shape.stages, 2}};
-}
-
-ComputeOrder dualpipe_v_order(const PipelineShape& shape) {
-  ComputeOrder order = empty_order(shape);
-  for (int device = 0; device < shape.stages; ++device) {
-    order.devices.push_back(dual_phases({shape.stages, device, shape.micro_batches}));
-  }
-  return order;
-}
-
-std::optional<ShapeFault> too_few_micro_batches(const PipelineShape& shape) {
-  const int fewest = 2 * shape.stages;
-  if (shape.micro_batches >= fewest) return std::nullopt;
-  return ShapeFault{ShapeField::MicroBatches, shape.micro_batches, {fewest}};
 }
 
 }  // namespace
@@ -182,8 +165,14 @@ Schedule dualpipe_v_schedule() {
   row.chunks = {2, 2};
   row.weight_gradients = WeightGradients::Separate;
   row.joins = true;
-  row.order = dualpipe_v_order;
-  row.fault = too_few_micro_batches;
+  row.order = [](const PipelineShape& shape) {
+    return order_by_device(shape, [&](int device) {
+      return dual_phases({shape.stages, device, shape.micro_batches});
+    });
+  };
+  row.fault = [](const PipelineShape& shape) {
+    return too_few_micro_batches(shape, 2 * shape.stages);
+  };
   row.repetition = [](const PipelineShape& shape) { return Repetition{1, 2 * shape.stages}; };
   return row;
 }

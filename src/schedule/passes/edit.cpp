@@ -86,6 +86,16 @@ void hand_over_events(Program& program, const std::vector<bool>& leaves) {
                 [&](const Event& event) { return static_cast<bool>(leaves[event.after]); });
 }
 
+Bytes bytes_of_slots(const Program& program, const std::vector<MessageId>& messages,
+                     BufferId Message::*side, std::size_t buffers) {
+  Bytes largest;
+  for (const MessageId message : messages) {
+    const BufferId buffer = program.messages[message].*side;
+    if (buffer != kNoId) largest = std::max(largest, program.buffers[buffer].bytes);
+  }
+  return largest * static_cast<double>(std::min(buffers, messages.size()) - 1);
+}
+
 void move_in_queues(Program& program, std::span<const QueueMove> moves) {
   struct Key {
     std::uint32_t at = 0;

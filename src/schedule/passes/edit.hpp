@@ -45,6 +45,10 @@ void await_at_waits(Program& program, const std::vector<InstructionId>& wait_of)
 /// instead. By instruction: whether it leaves. Queues are as before.
 void hand_over_events(Program& program, const std::vector<bool>& leaves);
 
+/// Bytes of so many buffers beyond one, of the largest of the messages; no more than there are.
+[[nodiscard]] Bytes bytes_of_slots(const Program& program, const std::vector<MessageId>& messages,
+                                   BufferId Message::*side, std::size_t buffers);
+
 enum class QueueSide : std::uint8_t { Before, After };
 /// `id` is to stand next to what stands at `anchor` in the same queue.
 struct QueueMove {

@@ -9,7 +9,7 @@
 
 namespace plansearch {
 
-// Each is made in <name>.cpp.
+// Kindred ones are made in one file.
 ProgramPass overlap_reductions_pass();
 ProgramPass group_transfers_pass();
 ProgramPass split_waits_pass();

@@ -57,12 +57,9 @@ std::variant<Timeline, ProgramFault> simulate_order(const ComputeOrder& order,
 
 namespace {
 
-constexpr std::string_view kPhases = "FBW";
-
 std::string cell_text(const std::optional<ComputeStep>& cell, bool several_chunks) {
   if (!cell) return ".";
-  std::string text(1, kPhases[static_cast<std::size_t>(cell->phase)]);
-  text += std::to_string(cell->micro_batch);
+  std::string text = step_name(cell->phase, cell->micro_batch);
   if (several_chunks) text += static_cast<char>('a' + cell->chunk);
   text.append(static_cast<std::size_t>(cell->pass), '\'');
   return text;

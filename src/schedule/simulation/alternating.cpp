@@ -4,7 +4,7 @@
 // Assumes:    as the simulator: in-order compute queues, one send stream per direction.
 // Units:      ticks.
 // Checked by: tests/unit/schedule/closed_form_test.cpp, against simulation of random pipelines.
-#include "schedule/simulation/alternating.hpp"
+#include "schedule/simulation/closed_form.hpp"
 
 #include <algorithm>
 

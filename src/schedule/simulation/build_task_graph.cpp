@@ -326,12 +326,11 @@ std::string to_text(const TaskInfo& task) {
                                     "receive", "wait for", "wait for", "collective of",
                                     "apply",   "allocate", "free"};
   constexpr const char* kStreams[] = {"compute", "send", "receive", "collective"};
-  constexpr char kPhases[] = {'F', 'B', 'W'};
   const char* kind = task.transfer ? "transfer of" : kKinds[static_cast<std::size_t>(task.opcode)];
   return "device " + std::to_string(task.device) + " " +
          kStreams[static_cast<std::size_t>(task.stream)] + ": " + kind + " " +
-         kPhases[static_cast<std::size_t>(task.key.phase)] + std::to_string(task.key.micro_batch) +
-         " of stage " + std::to_string(task.key.group);
+         step_name(task.key.phase, task.key.micro_batch) + " of stage " +
+         std::to_string(task.key.group);
 }
 
 std::variant<TaskGraph, ProgramFault> build_task_graph(const Program& program) {

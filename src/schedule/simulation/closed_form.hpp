@@ -40,4 +40,13 @@ namespace plansearch {
 /// backward does: two flow shops of equal jobs.
 [[nodiscard]] Ticks flow_shop_makespan(const PipelineShape& shape, const PipelineTimes& times);
 
+// Orders on looped places in which every device runs some forwards ahead and then alternates forward
+// and backward: 1F1B and interleaved 1F1B.
+
+/// Forwards that a device runs before its first pair of forward and backward.
+[[nodiscard]] int alternating_warm_up(const PipelineShape& shape, int device);
+/// As order_bound and estimate_makespan, which say how good they are.
+[[nodiscard]] Ticks alternating_bound(const PipelineShape& shape, const PipelineTimes& times);
+[[nodiscard]] Ticks alternating_estimate(const PipelineShape& shape, const PipelineTimes& times);
+
 }  // namespace plansearch

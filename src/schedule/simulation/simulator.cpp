@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes:   makespan and device use of any schedule of the table; the activations that a device
-//             keeps at its worst moment, counted and weighted.
+//             keeps at its worst moment, counted and weighted; span and bubble of a schedule.
 // Source:     flow_simulator.hpp chunk by chunk, rounds.hpp where the schedule has rounds,
 //             order_simulator.hpp for all others; activations: a walk of the order, or its closed
 //             form where the row of the schedule has one.
@@ -9,7 +9,7 @@
 //             part to the end of its weight gradient where that is a piece of its own.
 // Units:      ticks; chunks; bytes.
 // Checked by: tests/unit/schedule/simulator_test.cpp, against the task graph of the same order;
-//             activations_test.cpp, against a walk of the generated orders
+//             activations_test.cpp, summary_test.cpp, against a walk of the generated orders
 #include "schedule/simulation/simulator.hpp"
 
 #include <algorithm>
@@ -235,6 +235,24 @@ PipelineShape placed_for(const PipelineShape& tuned, const PipelineTimes& times)
   PipelineSimulator simulator;
   const Ticks stays = simulator.run(tuned, times).makespan;
   return simulator.run(moved, times).makespan < stays ? moved : tuned;
+}
+
+ScheduleSummary summarize(const PipelineShape& shape, const PipelineResult& result) {
+  ScheduleSummary summary;
+  summary.makespan = result.makespan;
+  summary.span = result.span();
+  Ticks busiest = 0;
+  for (const DeviceUse& use : result.devices) busiest = std::max(busiest, use.busy);
+  summary.bubble_time = summary.makespan - busiest;
+  if (summary.makespan > 0) {
+    summary.bubble_fraction =
+        static_cast<double>(summary.bubble_time) / static_cast<double>(summary.makespan);
+  }
+  for (int device = 0; device < shape.stages; ++device) {
+    summary.peak_activations.push_back(static_cast<double>(peak_chunks(shape, device)) /
+                                       shape.chunks);
+  }
+  return summary;
 }
 
 }  // namespace plansearch

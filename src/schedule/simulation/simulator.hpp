@@ -14,6 +14,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "plansearch/quantity.hpp"
 #include "schedule/simulation/flow_simulator.hpp"
@@ -50,5 +51,16 @@ class PipelineSimulator {
 [[nodiscard]] Bytes peak_activation_bytes(const PipelineShape& shape, int rank,
                                           std::span<const Bytes> bytes_of_chunk,
                                           std::span<const Bytes> weight_bytes_of_chunk = {});
+
+/// The numbers by which schedules are compared.
+struct ScheduleSummary {
+  Ticks makespan = 0;                    ///< first start to last end over all devices
+  Ticks span = 0;                        ///< longest first start to last end of one device
+  Ticks bubble_time = 0;                 ///< makespan less the computing of the busiest device
+  double bubble_fraction = 0.0;          ///< bubble_time / makespan
+  std::vector<double> peak_activations;  ///< by device, in micro-batches of one device-stage
+  bool operator==(const ScheduleSummary&) const = default;
+};
+[[nodiscard]] ScheduleSummary summarize(const PipelineShape& shape, const PipelineResult& result);
 
 }  // namespace plansearch

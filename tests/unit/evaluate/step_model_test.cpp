@@ -7,6 +7,7 @@
 #include "cost/kernels/compute_cost.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/plan_report.hpp"
+#include "schedule/table.hpp"
 #include "support/toy_class.hpp"
 #include "unit/schedule/pipeline_support.hpp"
 
@@ -77,7 +78,7 @@ PipelineResult played(const std::vector<StageReport>& stages, int micro_batches,
   }
   times.activation_transfer.pop_back();
   times.gradient_transfer = times.activation_transfer;
-  const ComputeOrder order = one_f_one_b_order(shape);
+  const ComputeOrder order = order_of(shape);
   return testing::PlainSimulator(order, times.view(), shape.transfers).run().value();
 }
 

@@ -50,11 +50,11 @@ TEST_SUITE("unit") {
     }
     CapacityQuestion late;
     late.deadline = "60d";
-    CHECK(read_limits(late).deadline == Seconds(60.0 * 86400.0));
+    CHECK(read_limits(late).deadline == 60.0 * 86400.0);
     late.deadline = "60";  // a number by itself counts days
-    CHECK(read_limits(late).deadline == Seconds(60.0 * 86400.0));
+    CHECK(read_limits(late).deadline == 60.0 * 86400.0);
     late.deadline = "2 weeks";
-    CHECK(read_limits(late).deadline == Seconds(14.0 * 86400.0));
+    CHECK(read_limits(late).deadline == 14.0 * 86400.0);
     late.deadline = "soon";
     CHECK_THROWS_AS(static_cast<void>(read_limits(late)), InputError);
   }

@@ -38,7 +38,7 @@ Names required_by(const Json& schema) {
 Names names_of_fields() {
   Names names;
   for (const PlanField& field : plan_fields()) {
-    if (!field.key.empty()) CHECK(names.insert(std::string(field.key)).second);
+    if (!field.column.key.empty()) CHECK(names.insert(std::string(field.column.key)).second);
   }
   return names;
 }
@@ -77,7 +77,7 @@ TEST_SUITE("unit") {
     const Json ranked = plan_row({}, {}, RowKind::Ranked);
     const Json collected = plan_row({}, {}, RowKind::Collected);
     for (const PlanField& field : plan_fields()) {
-      if (!field.csv || field.csv->empty() || field.key == "training") continue;
+      if (!field.csv || field.csv->empty() || field.column.key == "training") continue;
       CHECK(ranked.contains(std::string(*field.csv)));
       CHECK(collected.contains(std::string(*field.csv)) == !field.relative);
     }

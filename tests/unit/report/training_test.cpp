@@ -30,7 +30,7 @@ std::vector<std::string> cells_of(const TrainingCost& cost) {
   std::vector<std::string> texts;
   for (const Column<TrainingCost>& column : training_columns()) {
     if (column.title.title.empty()) continue;
-    const Cell cell = cell_of(column, cost);
+    const Cell cell = column.cell(cost);
     texts.push_back(spelled({&cell}).front());
   }
   return texts;

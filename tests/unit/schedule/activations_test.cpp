@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include "order_walk.hpp"
 #include "pipeline_support.hpp"
 #include "schedule/simulation/simulator.hpp"
 #include "schedule/table.hpp"

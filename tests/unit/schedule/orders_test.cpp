@@ -32,27 +32,27 @@ std::string forwards_of(const std::vector<ComputeStep>& steps) {
 
 TEST_SUITE("unit") {
   TEST_CASE("GPipe runs all forwards, then all backwards, on every device") {
-    const auto order = gpipe_order({test::kGPipe, 2, 3});
+    const auto order = order_of({test::kGPipe, 2, 3});
     for (const auto& device : order.devices) {
       CHECK(written(device) == "F0/0 F1/0 F2/0 B0/0 B1/0 B2/0");
     }
   }
 
   TEST_CASE("1F1B runs p - 1 - r forwards ahead") {
-    const auto order = one_f_one_b_order({kDefaultSchedule, 3, 4});
+    const auto order = order_of({kDefaultSchedule, 3, 4});
     CHECK(written(order.devices[0]) == "F0/0 F1/0 F2/0 B0/0 F3/0 B1/0 B2/0 B3/0");
     CHECK(written(order.devices[1]) == "F0/0 F1/0 B0/0 F2/0 B1/0 F3/0 B2/0 B3/0");
     CHECK(written(order.devices[2]) == "F0/0 B0/0 F1/0 B1/0 F2/0 B2/0 F3/0 B3/0");
   }
 
   TEST_CASE("1F1B with fewer micro-batches than stages is GPipe on the first device") {
-    const auto order = one_f_one_b_order({kDefaultSchedule, 4, 2});
+    const auto order = order_of({kDefaultSchedule, 4, 2});
     CHECK(written(order.devices[0]) == "F0/0 F1/0 B0/0 B1/0");
     CHECK(written(order.devices[3]) == "F0/0 B0/0 F1/0 B1/0");
   }
 
   TEST_CASE("interleaved 1F1B: two stages, two chunks") {
-    const auto order = interleaved_order({test::kInterleaved, 2, 4, 2});
+    const auto order = order_of({test::kInterleaved, 2, 4, 2});
     CHECK(written(order.devices[0]) ==
           "F0/0 F1/0 F0/1 F1/1 F2/0 B0/1 F3/0 B1/1 F2/1 B0/0 F3/1 B1/0 B2/1 B3/1 B2/0 B3/0");
     CHECK(written(order.devices[1]) ==
@@ -64,7 +64,7 @@ TEST_SUITE("unit") {
     PipelineShape shape{test::kInterleaved, 2, 5, 2};
     shape.group = 3;
     REQUIRE_FALSE(obstacle_of(shape));
-    const auto order = interleaved_order(shape);
+    const auto order = order_of(shape);
     for (const auto& device : order.devices) {
       CHECK(forwards_of(device) == "F0/0 F1/0 F2/0 F0/1 F1/1 F2/1 F3/0 F4/0 F3/1 F4/1");
     }
@@ -95,7 +95,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("an order that lacks, repeats or invents a piece is told so") {
-    auto order = one_f_one_b_order({kDefaultSchedule, 2, 3});
+    auto order = order_of({kDefaultSchedule, 2, 3});
     CHECK(order_faults(order).empty());
     order.devices[0][1] = order.devices[0][0];
     order.devices[1].push_back({0, 7, Phase::Forward});

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "order_walk.hpp"
 #include "pipeline_support.hpp"
 #include "schedule/table.hpp"
 

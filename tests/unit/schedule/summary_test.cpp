@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/simulation/summary.hpp"
+#include "schedule/simulation/simulator.hpp"
 #include "schedule/table.hpp"
 
 #include <doctest/doctest.h>
 
+#include "order_walk.hpp"
 #include "pipeline_support.hpp"
 #include "support/schedules.hpp"
 

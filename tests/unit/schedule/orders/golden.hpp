@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "schedule/simulation/summary.hpp"
+#include "schedule/simulation/simulator.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch::testing {

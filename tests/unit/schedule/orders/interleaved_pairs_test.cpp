@@ -6,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "../order_walk.hpp"
 #include "golden.hpp"
 
 namespace plansearch::testing::interleaved_pairs_test {

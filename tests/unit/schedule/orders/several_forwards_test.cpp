@@ -4,6 +4,7 @@
 // orders of the paper's table 4.
 #include <doctest/doctest.h>
 
+#include "../order_walk.hpp"
 #include "golden.hpp"
 #include "schedule/order/order_check.hpp"
 #include "schedule/simulation/closed_form.hpp"

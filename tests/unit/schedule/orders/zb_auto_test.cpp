@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "../order_walk.hpp"
 #include "../pipeline_support.hpp"
 #include "golden.hpp"
 #include "schedule/order/order_check.hpp"

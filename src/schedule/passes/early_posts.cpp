@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes:   a program that posts a receive as soon as one of the channel's buffers is free.
-// Source:     receives posted ahead, as many as there are buffers (MPI_Irecv; NCCL groups).
-// Assumes:    a channel has one buffer for the message in use, and `slots` more.
+// Computes:   a program that sends a message as soon as it has been made, and one that posts a
+//             receive as soon as one of the channel's buffers is free.
+// Source:     alpa-projects/alpa@b8078a9f runtime_emitter.py (overlap-friendly emitter); receives
+//             posted ahead, as many as there are buffers (MPI_Irecv; NCCL groups).
+// Assumes:    the messages of a channel keep their order: none overtakes the one before it; a
+//             channel has one buffer for the message in use, and `slots` more.
 // Units:      bytes.
 // Checked by: tests/unit/schedule/passes_test.cpp
 #include <algorithm>
@@ -11,6 +14,45 @@
 
 namespace plansearch {
 namespace {
+
+PassResult send_early(Program program, const PassOptions&) {
+  const std::vector<Place> places = places_of(program);
+  const std::vector<MessageSites> sites = sites_of(program);
+  std::vector<InstructionId> producer_of(program.instructions.size(), kNoId);  // by post elsewhere
+  std::vector<QueueMove> moves;
+  int moved = 0;
+  for (const auto& messages : sent_by_channel(program)) {
+    std::uint32_t earliest = 0;
+    for (const MessageId message : messages) {
+      const InstructionId send = sites[message].send;
+      const InstructionId producer = program.messages[message].producer;
+      if (program.instructions[send].opcode != Opcode::PostSend || producer == kNoId) {
+        earliest = std::max(earliest, places[send].position);
+        continue;
+      }
+      if (places[send].queue != places[producer].queue) {
+        producer_of[send] = producer;
+        continue;
+      }
+      earliest = std::max(earliest, places[producer].position);
+      if (earliest + 1 >= places[send].position) {
+        earliest = places[send].position;
+        continue;
+      }
+      moves.push_back({send, earliest, QueueSide::After});
+      ++moved;
+    }
+  }
+  for (Event& event : program.events) {
+    const InstructionId producer = producer_of[event.before];
+    if (producer == kNoId || event.after == producer) continue;
+    if (places[event.after].queue != places[producer].queue) continue;
+    if (places[event.after].position > places[producer].position) ++moved;
+    event.after = producer;
+  }
+  move_in_queues(program, moves);
+  return {std::move(program), moved, {}};
+}
 
 class EarlyReceives {
  public:
@@ -31,7 +73,9 @@ class EarlyReceives {
       if (program_.channels[c].receive_slots || !listed(sent[c])) continue;
       for (std::size_t n = 0; n < sent[c].size(); ++n) advance(sent[c], n);
       program_.channels[c].receive_slots = static_cast<int>(buffers_);
-      add_memory(sent[c]);
+      const int device = program_.channels[c].destination;
+      memory_[static_cast<std::size_t>(device)] +=
+          bytes_of_slots(program_, sent[c], &Message::arriving, buffers_);
     }
     drop_events();
     move_in_queues(program_, moves_);
@@ -88,18 +132,6 @@ class EarlyReceives {
     program_.events.erase(end, program_.events.end());
   }
 
-  /// As many buffers more as the channel has messages for.
-  void add_memory(const std::vector<MessageId>& messages) {
-    Bytes largest;
-    for (const MessageId message : messages) {
-      const BufferId buffer = program_.messages[message].arriving;
-      if (buffer != kNoId) largest = std::max(largest, program_.buffers[buffer].bytes);
-    }
-    const std::size_t more = std::min(buffers_, messages.size()) - 1;
-    const Channel& channel = program_.channels[program_.messages[messages.front()].channel];
-    memory_[static_cast<std::size_t>(channel.destination)] += largest * static_cast<double>(more);
-  }
-
   Program& program_;
   std::size_t buffers_;
   std::vector<Place> places_;
@@ -111,15 +143,20 @@ class EarlyReceives {
   int moved_ = 0;
 };
 
-PassResult run(Program program, const PassOptions& options) {
+PassResult receive_early(Program program, const PassOptions& options) {
   return EarlyReceives(program, options).run();
 }
 
 }  // namespace
 
+ProgramPass early_sends_pass() {
+  return {"early-sends", "a message is sent when it has been made, not when it is needed",
+          "sends issued earlier", send_early};
+}
+
 ProgramPass early_receives_pass() {
   return {"early-receives", "a receive is posted when a buffer is free, not when it is needed",
-          "receives posted earlier", run};
+          "receives posted earlier", receive_early};
 }
 
 }  // namespace plansearch

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes:   a program that awaits an arrival just before the piece that reads it, and the end of
-//             a send just before its buffer is used again.
-// Source:     MPI_Wait as late as the data allow.
-// Assumes:    a channel has one buffer for the message being made, and `slots` more.
+//             a send just before its buffer is used again; a program without the waits and events
+//             that others imply.
+// Source:     MPI_Wait as late as the data allow; transitive reduction of a directed acyclic graph
+//             (Aho, Garey, Ullman 1972).
+// Assumes:    a channel has one buffer for the message being made, and `slots` more; to leave out
+//             what is implied changes no time.
 // Units:      bytes.
 // Checked by: tests/unit/schedule/passes_test.cpp
 #include <algorithm>
 
+#include "plansearch/stop_token.hpp"
 #include "schedule/passes/edit.hpp"
 #include "schedule/passes/pass.hpp"
 
@@ -29,7 +33,10 @@ class LateWaits {
         if (sink_sent(messages, n)) ++sunk;
         sink_arrived(messages[n]);
       }
-      if (sunk > 0) add_memory(messages);
+      if (sunk == 0) continue;
+      const Channel& channel = program_.channels[program_.messages[messages.front()].channel];
+      memory_[static_cast<std::size_t>(channel.source)] +=
+          bytes_of_slots(program_, messages, &Message::leaving, buffers_);
     }
     std::vector<bool> leaves(program_.instructions.size(), false);
     for (const QueueMove& move : moves_) leaves[move.id] = true;
@@ -89,17 +96,6 @@ class LateWaits {
     ++moved_;
   }
 
-  void add_memory(const std::vector<MessageId>& messages) {
-    Bytes largest;
-    for (const MessageId message : messages) {
-      const BufferId buffer = program_.messages[message].leaving;
-      if (buffer != kNoId) largest = std::max(largest, program_.buffers[buffer].bytes);
-    }
-    const std::size_t more = std::min(buffers_, messages.size()) - 1;
-    const Channel& channel = program_.channels[program_.messages[messages.front()].channel];
-    memory_[static_cast<std::size_t>(channel.source)] += largest * static_cast<double>(more);
-  }
-
   Program& program_;
   std::size_t buffers_;
   std::vector<Place> places_;
@@ -109,8 +105,82 @@ class LateWaits {
   int moved_ = 0;
 };
 
-PassResult run(Program program, const PassOptions& options) {
+PassResult wait_late(Program program, const PassOptions& options) {
   return LateWaits(program, options).run();
+}
+
+class Reachability {
+ public:
+  explicit Reachability(const TaskGraph& graph) : graph_(graph), seen_(graph.tasks.size(), kNoId) {}
+
+  /// Whether `task` waits for `before` also by another way than that edge.
+  bool otherwise(TaskId task, TaskId before) {
+    ++mark_;
+    open_.clear();
+    bool direct = false;
+    for (std::uint32_t e = graph_.first_edge[task]; e < graph_.first_edge[task + 1]; ++e) {
+      const TaskId next = graph_.waits_for[e];
+      if (next == before && !direct) {
+        direct = true;
+        continue;
+      }
+      look_at(next, before);
+    }
+    while (!open_.empty()) {
+      stop_.check();
+      const TaskId at = open_.back();
+      open_.pop_back();
+      if (at == before) return true;
+      for (std::uint32_t e = graph_.first_edge[at]; e < graph_.first_edge[at + 1]; ++e) {
+        look_at(graph_.waits_for[e], before);
+      }
+    }
+    return false;
+  }
+
+ private:
+  /// Instructions ahead of `before` do not wait for it.
+  void look_at(TaskId task, TaskId before) {
+    if (seen_[task] == mark_ || task < before) return;
+    seen_[task] = mark_;
+    open_.push_back(task);
+  }
+
+  const TaskGraph& graph_;
+  std::vector<std::uint32_t> seen_;
+  std::vector<TaskId> open_;
+  std::uint32_t mark_ = 0;
+  OccasionalStop stop_{4096};
+};
+
+PassResult drop_implied(Program program, const PassOptions&) {
+  const auto built = build_task_graph(program);
+  const auto* graph = std::get_if<TaskGraph>(&built);
+  if (graph == nullptr) return {std::move(program), 0, {}};
+  Reachability reachability(*graph);
+  std::vector<bool> implied(program.instructions.size(), false);
+  std::size_t dropped = 0;
+  for (const Queue& queue : program.queues) {
+    for (const InstructionId id : queue.order) {
+      const Instruction& instruction = program.instructions[id];
+      const Opcode opcode = instruction.opcode;
+      if (opcode != Opcode::WaitSent && opcode != Opcode::WaitArrived) continue;
+      const TaskId transfer = graph->transfer_of[instruction.subject];
+      implied[id] = reachability.otherwise(graph->task_of[id], transfer);
+      if (implied[id]) ++dropped;
+    }
+  }
+  const std::size_t events = program.events.size();
+  std::erase_if(program.events, [&](const Event& event) {
+    const TaskId after = graph->task_of[event.after];
+    return after == kNoId || reachability.otherwise(graph->task_of[event.before], after);
+  });
+  dropped += events - program.events.size();
+  hand_over_events(program, implied);
+  for (Queue& queue : program.queues) {
+    std::erase_if(queue.order, [&](InstructionId id) { return static_cast<bool>(implied[id]); });
+  }
+  return {std::move(program), static_cast<int>(dropped), {}};
 }
 
 }  // namespace
@@ -118,7 +188,12 @@ PassResult run(Program program, const PassOptions& options) {
 ProgramPass late_waits_pass() {
   return {"late-waits",
           "arrivals are awaited when they are read, sends when their buffer is reused",
-          "waits put off", run};
+          "waits put off", wait_late};
+}
+
+ProgramPass drop_implied_waits_pass() {
+  return {"drop-implied-waits", "waits that follow from others are left out", "waits dropped",
+          drop_implied};
 }
 
 }  // namespace plansearch

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes:   a program that posts blocking sends and receives which stand together as one group,
-//             and awaits them together.
-// Source:     ncclGroupStart and ncclGroupEnd; NVIDIA/Megatron-LM@d98e8a64 (2026-08-22)
-//             p2p_communication.py _batched_p2p_ops: torch.distributed.batch_isend_irecv, one call
-//             for what a rank sends to and receives from its neighbours between two pieces.
-// Assumes:    a group ends when all of its messages have arrived; they travel at the same time,
-//             those of one channel one after the other.
+// Computes:   a program in which blocking sends and receives are a post and a wait each: every one by
+//             itself, or those that stand together as one group that is awaited together.
+// Source:     MPI_Isend, MPI_Irecv and MPI_Wait; NCCL calls with events; ncclGroupStart and
+//             ncclGroupEnd; NVIDIA/Megatron-LM@d98e8a64 (2026-08-22) p2p_communication.py
+//             _batched_p2p_ops: torch.distributed.batch_isend_irecv, one call for what a rank sends
+//             to and receives from its neighbours between two pieces.
+// Assumes:    to split changes no time by itself; a group ends when all of its messages have
+//             arrived; they travel at the same time, those of one channel one after the other.
 // Units:      bytes.
 // Checked by: tests/unit/schedule/passes_test.cpp
 #include <algorithm>
@@ -16,6 +17,25 @@
 
 namespace plansearch {
 namespace {
+
+PassResult split_all(Program program, const PassOptions&) {
+  int moved = 0;
+  std::vector<InstructionId> wait_of(program.instructions.size(), kNoId);
+  for (Queue& queue : program.queues) {
+    std::vector<InstructionId> order;
+    order.reserve(2 * queue.order.size());
+    for (const InstructionId id : queue.order) {
+      order.push_back(id);
+      const Opcode opcode = program.instructions[id].opcode;
+      if (opcode != Opcode::Send && opcode != Opcode::Receive) continue;
+      order.push_back(wait_of[id] = split_off_wait(program, id));
+      ++moved;
+    }
+    queue.order = std::move(order);
+  }
+  await_at_waits(program, wait_of);
+  return {std::move(program), moved, {}};
+}
 
 class GroupTransfers {
  public:
@@ -95,15 +115,20 @@ class GroupTransfers {
   int moved_ = 0;
 };
 
-PassResult run(Program program, const PassOptions&) {
+PassResult group_all(Program program, const PassOptions&) {
   return GroupTransfers(program).run();
 }
 
 }  // namespace
 
+ProgramPass split_waits_pass() {
+  return {"split-waits", "sends and receives are posted, and awaited apart",
+          "sends and receives split", split_all};
+}
+
 ProgramPass group_transfers_pass() {
   return {"group-transfers", "sends and receives that stand together are one group",
-          "sends and receives in groups", run};
+          "sends and receives in groups", group_all};
 }
 
 }  // namespace plansearch
