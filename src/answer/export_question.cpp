@@ -164,7 +164,7 @@ std::vector<std::string> exporter_names() {
 
 std::vector<std::string> import_names() {
   std::vector<std::string> names = known_targets().readable_names();
-  names.insert(names.end(), {"nemo", "hf"});
+  names.insert(names.end(), {"nemo", "primus", "gpt-neox", "hf"});
   return names;
 }
 

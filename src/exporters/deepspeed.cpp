@@ -4,6 +4,8 @@
 // (_batch_assertion); deepspeed/runtime/zero/config.py; deepspeed/runtime/engine.py:
 // _do_optimizer_sanity_check, _configure_bf16_optimizer (bf16 with gradients added up in fp32 is
 // BF16_Optimizer, which shards states at stage 0 too)
+#include <fmt/format.h>
+
 #include "exporters/fact.hpp"
 #include "exporters/readers.hpp"
 
@@ -17,6 +19,13 @@ Facts deepspeed_facts() {
       {"overlap_comm", {setting_of(Overlap::GradientReduction), setting_of(Overlap::ParameterGather)},
        [](H h) { return Value(h.overlaps(Overlap::GradientReduction)); }},
       {"deepspeed", {s(D::Zero)}, [](H) { return Value(true); }},
+      // GPT-NeoX's, a fork of Megatron-DeepSpeed with keys of its own.
+      {"neox_activation", {}}, {"neox_attention", {}},
+      {"neox_attention_bias", {}}, {"neox_mlp_bias", {}}, {"mlp_multiple", {}},
+      {"parallel_residual", {}, {},
+       [](R r, V v) { if (is_on(v)) r.model.norm.placement = NormPlacement::ParallelTwo; }},
+      {"tied_residual_norms", {}, {},
+       [](R r, V v) { if (is_on(v)) r.model.norm.placement = NormPlacement::Parallel; }},
       {"unsharded_bf16", {},
        [](H h) {
          return Value(h.problem.precision == DataType::Bf16 && h.degrees.zero == ZeroStage::None &&
@@ -61,6 +70,30 @@ void settle_unsharded_bf16(Reading& r) {
   r.notes.emplace_back("DeepSpeed's optimizer of bf16 shards states at stage 0 too: zero 1");
 }
 
+/// EleutherAI/gpt-neox@ea7aefd8 megatron/neox_arguments/neox_args.py (defaults);
+/// megatron/model/transformer.py: ParallelMLP (a gated MLP has a third of the width that is said).
+void settle_neox_keys(Reading& r) {
+  r.facts["deepspeed"] = Value(true);
+  if (!r.knows("tokenizer_type")) r.facts["tokenizer_type"] = Value("GPT2BPETokenizer");
+  if (!r.knows("dropout")) r.model.dropout = 0.0;
+  if (!r.knows("attention_dropout")) r.model.attention_dropout = 0.0;
+  const std::string layers = r.fact("neox_attention").dump();
+  for (const char* word : {"mamba", "rwkv", "gmlp", "sparse", "local", "bigbird", "bslongformer"})
+    if (layers.find(word) != std::string::npos)
+      throw Unsettled(fmt::format("its layers are {}, not all plain attention", word),
+                      "--model NAME; docs/models.md says how to describe a network");
+  if (!r.model.max_positions) r.model.max_positions = r.asked.seq_len.value_or(2048);
+  if (layers.find("flash") != std::string::npos) r.asked.attention = "flash";
+  MlpDescription& mlp = r.model.mlp;
+  const std::string activation = r.word("neox_activation", "gelu");
+  mlp.gated = activation.ends_with("glu") || activation == "bilinear";
+  if (activation == "swiglu" || activation == "swish") mlp.activation = Activation::Silu;
+  if (activation == "reglu" || activation == "relu") mlp.activation = Activation::Relu;
+  if (mlp.width == 0) mlp.width = 4 * r.model.hidden;
+  const std::int64_t each = r.knows("mlp_multiple") ? whole_number(r.fact("mlp_multiple")) : 1;
+  mlp.width = (mlp.width / (mlp.gated ? 3 : 1) + each - 1) / each * each;
+}
+
 /// deepspeedai/Megatron-DeepSpeed@4efb479d megatron/arguments.py: older than Megatron-LM's, with
 /// ZeRO and Ulysses of its own. Its stages are cut by DeepSpeed; everything else follows as in
 /// Megatron-LM.
@@ -68,7 +101,15 @@ void settle_megatron_deepspeed(Reading& r) {
   PlanDegrees& d = r.degrees;
   if (r.model.attention.kv_heads > 0 && !r.knows("grouped_queries"))
     r.facts["grouped_queries"] = Value(true);
+  const bool neox = r.says("num_layers");
+  if (neox) settle_neox_keys(r);
   settle_megatron(r);
+  if (neox) {  // by themselves, unlike Megatron's
+    const auto biased = [&](const char* fact) { return !r.knows(fact) || r.on(fact); };
+    AttentionDescription& a = r.model.attention;
+    a.query_key_value_bias = a.output_bias = biased("neox_attention_bias");
+    r.model.mlp.bias = biased("neox_mlp_bias");
+  }
   if (r.knows("zero")) d.zero = static_cast<ZeroStage>(whole_number(r.fact("zero"), 0, 3));
   if (r.on("uniform_recompute") && !r.knows("recompute")) d.recompute = Recompute::Full;
   r.asked.overlap.reset();

@@ -238,7 +238,7 @@ void settle_megatron_plan(Reading& r) {
   settle_zero(r);
   settle_precision(r);
   settle_recompute(r);
-  if (!r.asked.batch) d.micro_batches = 1;  // args.global_batch_size
+  if (!r.asked.batch && !r.knows("micro_batches")) d.micro_batches = 1;  // args.global_batch_size
   settle_batch(r);
   settle_flags_of_overlap(r);
 }

@@ -110,24 +110,22 @@ Key read_row(const std::string& name, const Node& row, const Spelling& usual) {
   return key;
 }
 
-void read_rows(const Node& map, const Spelling& usual, std::vector<Key>& keys) {
+/// A key may say several facts: a list of rows.
+template <typename Read>
+void read_each(const Node& map, const Read& read) {
   for (const Node::Entry& entry : map.entries()) {
     const std::vector<Node> rows =
         entry.value.is_list() ? entry.value.items() : std::vector{entry.value};
-    for (const Node& row : rows) keys.push_back(read_row(entry.key, row, usual));
+    for (const Node& row : rows) read(entry.key, row);
   }
 }
 
 /// Older and other names of keys, which no export writes.
-void read_only_rows(const Node& map, const Spelling& usual, std::vector<Key>& keys) {
-  for (const Node::Entry& entry : map.entries()) {
-    const Node& row = entry.value;
-    Key key =
-        row.is_map() ? read_map(entry.key, row, usual) : key_of(entry.key, fact_at(row), usual);
-    key.says.clear();
-    key.value = [](const ExportRequest&) { return Value(); };
-    keys.push_back(std::move(key));
-  }
+Key read_only_row(const std::string& name, const Node& row, const Spelling& usual) {
+  Key key = row.is_map() ? read_map(name, row, usual) : key_of(name, fact_at(row), usual);
+  key.says.clear();
+  key.value = [](const ExportRequest&) { return Value(); };
+  return key;
 }
 
 Document read_document(const Node& node) {
@@ -141,11 +139,17 @@ Document read_document(const Node& node) {
     document.write = node.at("format").choice(std::span<const io::Choice<Writer>>(kWriters));
   }
   const Spelling usual = document_spelling(node);
-  read_rows(node.at("keys"), usual, document.keys);
-  if (const auto rows = node.find("read_only")) read_only_rows(*rows, usual, document.keys);
+  std::vector<Key>& keys = document.keys;
+  read_each(node.at("keys"), [&](const std::string& name, const Node& row) {
+    keys.push_back(read_row(name, row, usual));
+  });
+  if (const auto others = node.find("read_only"))
+    read_each(*others, [&](const std::string& name, const Node& row) {
+      keys.push_back(read_only_row(name, row, usual));
+    });
   if (const auto known = node.find("known")) {
     for (const std::string& name : known->texts())
-      document.keys.push_back({name, {}, [](const ExportRequest&) { return Value(); }, together});
+      keys.push_back({name, {}, [](const ExportRequest&) { return Value(); }, together});
   }
   return document;
 }

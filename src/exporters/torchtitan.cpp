@@ -151,19 +151,18 @@ void take_model(Reading& r, const char* module, const char* name_key, ModelName 
 }
 
 /// Replicas times shards; a shard degree of -1 is what is left.
-void settle_data(Reading& r, const std::string& prefix) {
+void settle_data(Reading& r) {
   PlanDegrees& d = r.degrees;
-  const std::string replicate = prefix + "data_parallel_replicate_degree";
-  const std::string shard = prefix + "data_parallel_shard_degree";
-  const int replicas = r.says(replicate) ? count_in(r.value(replicate)) : 1;
-  const std::int64_t shards = r.says(shard) ? whole_number(r.value(shard), -1, 1'000'000) : -1;
+  const int replicas = r.knows("shard_replicas") ? count_in(r.fact("shard_replicas")) : 1;
+  const std::int64_t shards =
+      r.knows("shard_ranks") ? whole_number(r.fact("shard_ranks"), -1, 1'000'000) : -1;
   d.data = shards > 0 ? static_cast<int>(replicas * shards) : 0;
   settle_ranks(r);
   if (replicas > 1) d.shard_group = d.data / replicas;
 }
 
 /// Stages of a rank: as many as layers per stage, else the schedule, make.
-void settle_titan_stages(Reading& r, const std::string& key) {
+void settle_titan_stages(Reading& r) {
   PlanDegrees& d = r.degrees;
   if (d.pipeline == 1) {
     d.schedule = kDefaultSchedule;
@@ -173,8 +172,8 @@ void settle_titan_stages(Reading& r, const std::string& key) {
       schedule_row(d.schedule).name != "1f1b" && schedule_row(d.schedule).name != "gpipe";
   if (!r.stages.empty()) {
     d.chunks = static_cast<int>(r.stages.size()) / d.pipeline;
-  } else if (r.says(key) && !r.value(key).is_null() && r.model.layers > 0) {
-    const std::int64_t each = whole_number(r.value(key));
+  } else if (!r.fact("layers_per_stage").is_null() && r.model.layers > 0) {
+    const std::int64_t each = whole_number(r.fact("layers_per_stage"));
     // Embedding and output count as a layer each.
     d.chunks = static_cast<int>(
         std::max<std::int64_t>((r.model.layers + 2 + each - 1) / each / d.pipeline, 1));
@@ -183,11 +182,11 @@ void settle_titan_stages(Reading& r, const std::string& key) {
   }
 }
 
-void settle_common(Reading& r, const std::string& prefix) {
+void settle_common(Reading& r) {
   PlanDegrees& d = r.degrees;
-  settle_titan_stages(r, prefix + "pipeline_parallel_layers_per_stage");
+  settle_titan_stages(r);
   if (d.tensor_out == 1) d.sequence_parallel = SequenceParallel::Off;
-  settle_data(r, prefix);
+  settle_data(r);
 }
 
 // clang-format off
@@ -262,7 +261,7 @@ void settle_torchtitan(Reading& r) {
       (r.says("--parallelism.enable_sequence_parallel") &&
        !is_on(r.value("--parallelism.enable_sequence_parallel"))))
     d.sequence_parallel = SequenceParallel::Off;
-  settle_common(r, "--parallelism.");
+  settle_common(r);
   const std::int64_t length = r.asked.seq_len.value_or(2048);
   const char* tokens = "--training.num_tokens_per_microbatch_per_dp_rank";
   d.micro_batch = static_cast<int>(
@@ -284,14 +283,13 @@ void settle_torchtitan_toml(Reading& r) {
   // job_config.py: context_parallel_rotate_method is "allgather" where nothing says it.
   if (d.context > 1 && !r.says("parallelism.context_parallel_rotate_method"))
     d.context_kind = ContextKind::AllGather;
-  settle_common(r, "parallelism.");
-  const char* local =
-      r.says("training.local_batch_size") ? "training.local_batch_size" : "training.batch_size";
-  const int samples = r.says(local) ? count_in(r.value(local)) : 8;
+  settle_common(r);
+  const int samples = r.knows("local_batch") ? count_in(r.fact("local_batch")) : 8;
   d.micro_batch = samples;
   if (d.pipeline > 1) {
-    const char* size = "parallelism.pipeline_parallel_microbatch_size";
-    d.micro_batch = r.says(size) ? count_in(r.value(size)) : 1;
+    const int counted = r.knows("pipeline_micro_batches") ? d.micro_batches : samples;
+    d.micro_batch = r.knows("pipeline_micro_batch") ? count_in(r.fact("pipeline_micro_batch"))
+                                                    : std::max(samples / counted, 1);
   }
   const char* global = "training.global_batch_size";
   const std::int64_t batch = r.says(global) ? whole_number(r.value(global), -1) : std::int64_t{-1};

@@ -246,6 +246,48 @@ deepspeed --num_nodes 2 --num_gpus 8 pretrain_gpt.py {LLAMA} --deepspeed --deeps
         self.assertIn("read as torchtitan-0.2", plan)
         self.assertEqual((keys_of(plan)["tp"], keys_of(plan)["dp"], keys_of(plan)["micro_batch"]), (4, 2, 2))
 
+    NEMO = ("trainer:\n  devices: 8\n  num_nodes: 16\n  precision: bf16\nmodel:\n  micro_batch_size: 1\n  global_batch_size: 256\n"
+            "  tensor_model_parallel_size: 8\n  pipeline_model_parallel_size: 4\n  virtual_pipeline_model_parallel_size: null\n"
+            "  sequence_parallel: True\n  encoder_seq_length: 8192\n  max_position_embeddings: ${.encoder_seq_length}\n"
+            "  num_layers: 80\n  hidden_size: 8192\n  ffn_hidden_size: 28672\n  num_attention_heads: 64\n  num_query_groups: 8\n"
+            "  hidden_dropout: 0.0\n  attention_dropout: 0.0\n  normalization: rmsnorm\n  activation: fast-swiglu\n  bias: False\n"
+            "  position_embedding_type: rope\n  share_embeddings_and_output_weights: False\n"
+            "  optim: {name: distributed_fused_adam, overlap_grad_sync: True}\n")
+
+    def test_megatron_s_keys_without_dashes_in_yaml(self):
+        plan, _ = self.read(self.file("nemo.yaml", self.NEMO), "--hw", "dgx-h100", "--define", "vocab-size=128256")
+        keys = keys_of(plan)
+        self.assertEqual([keys[k] for k in ("model", "gpus", "batch", "seq_len", "precision", "tp", "pp", "dp", "zero", "sp")],
+                         ["llama3-70b", 128, 256, 8192, "bf16", 8, 4, 4, 1, True])
+        primus = ("modules:\n  pre_trainer:\n    framework: megatron\n    overrides:\n      micro_batch_size: 2\n      global_batch_size: 128\n"
+                  "      seq_length: 4096\n      use_distributed_optimizer: true\n      bf16: true\n      recompute_granularity: full\n"
+                  "      recompute_method: block\n      recompute_num_layers: 4\n")
+        plan, _ = self.read(self.file("primus.yaml", primus), "--hw", "mi355x-8", "--gpus", "8", "--model", "llama3-8b")
+        keys = keys_of(plan)
+        self.assertEqual([keys[k] for k in ("micro_batch", "batch", "seq_len", "zero", "recompute", "recompute_layers")],
+                         [2, 128, 4096, 1, "full", 4])
+
+    def test_gpt_neox(self):
+        sizes = {"model_parallel_size": 8, "num_layers": 48, "hidden_size": 8192, "num_attention_heads": 64,
+                 "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 16}
+        plan, _ = self.read(self.file("neox.json", json.dumps(sizes)), "--hw", "selene", "--gpus", "256")
+        keys = keys_of(plan)
+        self.assertEqual([keys[k] for k in ("tp", "dp", "pp", "micro_batch", "batch")], [8, 32, 1, 2, 1024])
+        dashes = {key.replace("_", "-"): value for key, value in sizes.items()}
+        self.assertEqual(keys_of(self.read(self.file("old.json", json.dumps(dashes)), "--hw", "selene", "--gpus", "256")[0]), keys)
+        self.refuse(self.file("mamba.json", json.dumps(sizes | {"attention_config": [[["mamba"], 48]]})), "--gpus", "256",
+                    expect=["its layers are mamba, not all plain attention"])
+
+    def test_keys_of_a_configuration_as_options(self):
+        start = "torchrun --nproc_per_node 8 train.py --training.seq_len 512 "
+        for words, wanted in (("--training.local_batch_size 16 --parallelism.pipeline_parallel_degree 8", (512, 16, 8, 1, 1)),
+                              ("--training.batch_size 8 --experimental.pipeline_parallel_degree 2 --training.tensor_parallel_degree 2 "
+                               "--experimental.pipeline_parallel_microbatches 4", (512, 16, 2, 2, 2))):
+            plan, messages = self.read(self.file("titan.sh", start + words + "\n"), "--hw", "dgx-h100", "--model", "llama3-8b")
+            keys = keys_of(plan)
+            self.assertEqual(tuple(keys[k] for k in ("seq_len", "batch", "pp", "tp", "micro_batch")), wanted)
+            self.assertNotIn("not read", messages)
+
     def test_the_script_of_a_kubernetes_job(self):
         script = f"torchrun --nnodes=2 --nproc-per-node=8 pretrain_gpt.py {LLAMA} --tensor-model-parallel-size $$TP"
         job = ("apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nspec:\n  containers:\n    - name: pytorch\n"

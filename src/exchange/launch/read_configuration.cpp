@@ -30,7 +30,9 @@ const std::vector<Family>& families() {
       {"megatron", {"megatron", "megatron-deepspeed"}},
       {"torchtitan", {"torchtitan", "torchtitan-0.2"}},
       {"deepspeed", {"deepspeed", "megatron-deepspeed"}},
-      {"nemo", {"megatron-bridge", "nemo"}},
+      {"nemo", {"megatron"}},
+      {"primus", {"megatron"}},
+      {"gpt-neox", {"megatron-deepspeed"}},
       {"verl", {"verl", "verl-fsdp"}},
       {"hf", {"accelerate", "axolotl", "llama-factory"}},
   };
@@ -47,9 +49,34 @@ std::vector<const Key*> rows_of(const Exporter& exporter, std::string_view name)
   return rows;
 }
 
+/// The target's name of a key: as it stands; a key of a configuration as an option of the program
+/// ("--training.seq_len"); with dashes for underscores; an option as the last part of a path of YAML
+/// ("model.tensor_model_parallel_size"). As it stands where the target has none of these.
+std::string own_name(const Exporter& exporter, const std::string& name) {
+  const bool option = name.starts_with("--");
+  std::string plain = option ? name.substr(2) : name;
+  const std::string last = "--" + name.substr(name.find_last_of('.') + 1);
+  std::vector<std::string> spellings{name, plain};
+  std::ranges::replace(plain, '-', '_');
+  spellings.push_back(plain);
+  if (!option) {
+    spellings.push_back(last);
+    std::ranges::replace(spellings.back(), '_', '-');
+    spellings.push_back(last);
+  }
+  for (const std::string& spelling : spellings)
+    if (!rows_of(exporter, spelling).empty()) return spelling;
+  return name;
+}
+
+/// Keys that are spelled as the target's count twice those that mean them.
 std::size_t known_keys(const Exporter& exporter, const std::vector<FoundKey>& keys) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      keys, [&](const FoundKey& key) { return !rows_of(exporter, key.name).empty(); }));
+  std::size_t known = 0;
+  for (const FoundKey& key : keys) {
+    const std::string name = own_name(exporter, key.name);
+    if (!rows_of(exporter, name).empty()) known += name == key.name ? 2 : 1;
+  }
+  return known;
 }
 
 const Exporter& best_target(const exporters::Targets& targets, const FoundKeys& found,
@@ -243,7 +270,8 @@ std::vector<const Exporter*> targets_called(const exporters::Targets& targets,
   }
   if (!called.empty()) return called;
   throw InputError({}, fmt::format("--from {}: no such framework is read", name),
-                   fmt::format("one of {}, nemo, hf", fmt::join(targets.readable_names(), ", ")));
+                   fmt::format("one of {}, nemo, primus, gpt-neox, hf",
+                               fmt::join(targets.readable_names(), ", ")));
 }
 
 ReadConfiguration read_configuration(const exporters::Targets& targets, FoundKeys found,
@@ -253,7 +281,8 @@ ReadConfiguration read_configuration(const exporters::Targets& targets, FoundKey
   add_defined(*result.target, typed.definitions, found);
   Reading& reading = result.reading;
   result.target->start(reading);
-  for (const FoundKey& key : found.keys) {
+  for (FoundKey& key : found.keys) {
+    key.name = own_name(*result.target, key.name);
     const auto rows = rows_of(*result.target, key.name);
     if (rows.empty()) {
       result.unread.push_back(key);
@@ -269,6 +298,9 @@ ReadConfiguration read_configuration(const exporters::Targets& targets, FoundKey
   }
   reading.program = found.program;
   if (!reading.asked.gpus && found.gpus) reading.asked.gpus = found.gpus;
+  if (!reading.asked.gpus && reading.knows("nodes") && reading.knows("node_gpus"))
+    reading.asked.gpus =
+        exporters::count_in(reading.fact("nodes")) * exporters::count_in(reading.fact("node_gpus"));
   reading.node_gpus = typed.node_gpus > 0 ? typed.node_gpus : found.node_gpus.value_or(0);
   if (reading.model.layers == 0) reading.model.layers = typed.layers;
   take_typed(typed.request, reading);

@@ -65,7 +65,7 @@ using Definitions = std::map<std::string, std::string, std::less<>>;
 
 using exporters::plain_value;
 
-/// The targets of a word that the user typed: a target, "nemo", "hf". InputError for other words.
+/// The targets of a word that the user typed: a target, "nemo", "gpt-neox". InputError for other words.
 [[nodiscard]] std::vector<const exporters::Exporter*> targets_called(
     const exporters::Targets& targets, const std::string& name);
 
