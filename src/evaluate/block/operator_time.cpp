@@ -465,6 +465,12 @@ class OperatorPricer {
         pass_time(passes != nullptr ? passes->forward : kRead, logits, op.forward_kernels);
     time.backward =
         pass_time(passes != nullptr ? passes->backward : kRewritten, logits, op.backward_kernels);
+    // Logits of pieces that the loss multiplies itself are made again for their gradients, but
+    // where these are made at once.
+    const bool again = passes != nullptr && passes->multiplies && passes->chunks > 0.0;
+    for (std::size_t i = 0; again && i < index; ++i) {
+      if (block_.operators[i].outputs == op.inputs) time.backward += price(i).forward;
+    }
     const bool one = passes != nullptr && passes->chunks == 1.0;
     if (!one || passes->keeps == KeptTensors::Separate) return time;
     if (context_.problem.framework->implementation.loss == LossInput::AsProduced) return time;
