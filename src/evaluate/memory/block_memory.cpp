@@ -359,8 +359,8 @@ class ActivationCounter : private SavedSizes {
     return bytes;
   }
 
-  /// What gradients need inside the block beyond what backward has freed by then of the tensors
-  /// that it reads. It goes through the operators from the last to the first and has gradients of
+  /// Bytes of gradients inside the block beyond those that backward has freed by then of the
+  /// tensors that it reads. It goes through the operators from the last to the first and has gradients of
   /// an operator's inputs beside those of its outputs; a sum hands its own on.
   [[nodiscard]] Bytes gradients_inside() const {
     std::vector<std::optional<Bytes>> gradients(block_.tensors.size());

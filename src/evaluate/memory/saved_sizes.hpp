@@ -48,7 +48,7 @@ class SavedSizes {
   /// The bytes of a tensor that an operator saves, `share` of whose tokens have it. Logits of a
   /// loss that multiplies by itself are its own tensors, like all in fp32.
   [[nodiscard]] Bytes saved_part(std::size_t index, const Saved& saved, double share) const;
-  /// What an operator keeps beside tensors: layout copies and unrotated heads around fused attention,
+  /// Bytes that an operator keeps beside tensors: layout copies and unrotated heads around fused attention,
   /// a product's own copy of an input that others keep.
   [[nodiscard]] Bytes copies(std::size_t index) const;
   /// The two operands of an operator's weight gradient; `only`: its input, where it is that tensor.

@@ -56,7 +56,7 @@ PlanDegrees with_defaults(PlanDegrees plan, const PinnedDegrees& chosen,
     plan.sequence_parallel = SequenceParallel::On;
   }
   if (plan.modules != 0 && !chosen.has(Degree::Recompute)) plan.recompute = Recompute::Selective;
-  // What leaves for the host is what checkpoints keep: PrimeIntellect-ai/prime-rl@559b4477
+  // Activations that leave for the host are those that checkpoints keep: PrimeIntellect-ai/prime-rl@559b4477
   // configs/trainer.py, ac_offloading_requires_ac; torchtune's recipes and DeepSpeed ask for it.
   if (host_tensors(plan.on_host).activations && !chosen.has(Degree::Recompute)) {
     plan.recompute = Recompute::Full;
