@@ -379,7 +379,7 @@ class ActivationCounter : private SavedSizes {
       for (const TensorId id : op.outputs) {
         alive -= gradients[static_cast<std::size_t>(id)].value_or(Bytes(0));
       }
-      alive -= saved_by(i);
+      alive -= saved_by(i) * at_once(i);
     }
     return most;
   }
@@ -388,12 +388,21 @@ class ActivationCounter : private SavedSizes {
   [[nodiscard]] Bytes gradient_of(std::size_t index, TensorId id) const {
     const Operator& op = block_.operators[index];
     const Tensor& tensor = block_.tensor(id);
-    const bool made = tensor.element == ElementClass::Activation && tensor.gradient &&
-                      local_.index.producers[static_cast<std::size_t>(id)] != kEdge;
+    const std::size_t producer = local_.index.producers[static_cast<std::size_t>(id)];
+    const bool made =
+        tensor.element == ElementClass::Activation && tensor.gradient && producer != kEdge;
     const bool sums =
         op.passes == MemoryBound::Residual || op.passes == MemoryBound::DropoutResidual;
     if (!made || sums || traits(op).starts_backward) return Bytes(0);
-    return element(id) * kept_elements(id);
+    return element(id) * kept_elements(id) * std::max(at_once(index), at_once(producer));
+  }
+
+  /// The share of its tokens that an operator has at a time in backward.
+  [[nodiscard]] double at_once(std::size_t op) const {
+    for (const PieceRegion& region : regions_) {
+      if (region.runs_again() && is_of(region, op)) return 1.0 / region.pieces;
+    }
+    return 1.0;
   }
 
   /// The second buffers of tiles that travel over the tensor group while an operator runs.
