@@ -96,6 +96,9 @@ struct PrecisionPolicy {
   /// Format of saved tensors that only products and activation functions read again; absent:
   /// activation.
   std::optional<DataType> saved{};
+  /// Format in which products of layers keep their inputs for weight gradients; absent: activation.
+  /// A tensor that something else reads again is kept twice.
+  std::optional<DataType> kept_inputs{};
   bool operator==(const PrecisionPolicy&) const = default;
 };
 

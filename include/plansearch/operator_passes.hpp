@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace plansearch {
@@ -62,6 +63,8 @@ struct OperatorPasses {
 struct OperatorTable {
   std::array<std::map<std::string, OperatorPasses, std::less<>>, kMemoryBoundCount> known;
   std::array<std::string, kMemoryBoundCount> chosen;  ///< empty: every tensor once
+  /// Operators that a set or kernel which users name runs otherwise in this framework.
+  std::map<std::string, std::vector<std::pair<MemoryBound, std::string>>, std::less<>> meant;
   bool operator==(const OperatorTable&) const = default;
 
   /// Nothing where no implementation is chosen.

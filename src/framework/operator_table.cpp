@@ -41,6 +41,14 @@ void choose(OperatorTable& table, MemoryBound kind, std::string_view name) {
   }
 }
 
+void choose_meant(OperatorTable& table, std::string_view word) {
+  const auto found = table.meant.find(word);
+  if (found == table.meant.end()) return;
+  for (const auto& [kind, name] : found->second) {
+    table.chosen[static_cast<std::size_t>(kind)] = name;
+  }
+}
+
 }  // namespace
 
 std::string_view to_text(MemoryBound kind) {
@@ -54,6 +62,7 @@ const std::array<std::string_view, 4>& implementation_sets() {
 
 void choose_set(OperatorTable& table, std::string_view set) {
   for (std::size_t i = 0; i < kMemoryBoundCount; ++i) choose(table, static_cast<M>(i), set);
+  choose_meant(table, set);
 }
 
 std::vector<std::string> operator_kernels() {
@@ -71,6 +80,7 @@ bool choose_kernel(OperatorTable& table, std::string_view kernel) {
     choose(table, known.kind, known.implementation);
     any = true;
   }
+  choose_meant(table, kernel);
   return any;
 }
 

@@ -454,19 +454,20 @@ class OperatorPricer {
     return time;
   }
 
-  /// Logits are read in forward, in backward read and rewritten into gradients.
+  /// Logits are read, and rewritten into gradients in backward; those of pieces are made again.
   OperatorTime loss(std::size_t index, const Operator& op) {
     const double logits = sizes_.tensor(index, op.inputs.front());
-    static constexpr PassCount kRead{.activation = 1.0};
-    static constexpr PassCount kRewritten{.activation = 2.0};
-    const OperatorPasses* passes = passes_of(op);
+    static const OperatorPasses kOnce{{.activation = 1.0}, {.activation = 2.0}};
+    const OperatorPasses* known = passes_of(op);
+    const OperatorPasses& passes = known != nullptr ? *known : kOnce;
     OperatorTime time;
-    time.forward =
-        pass_time(passes != nullptr ? passes->forward : kRead, logits, op.forward_kernels);
-    time.backward =
-        pass_time(passes != nullptr ? passes->backward : kRewritten, logits, op.backward_kernels);
-    const bool one = passes != nullptr && passes->chunks == 1.0;
-    if (!one || passes->keeps == KeptTensors::Separate) return time;
+    time.forward = pass_time(passes.forward, logits, op.forward_kernels);
+    time.backward = pass_time(passes.backward, logits, op.backward_kernels);
+    for (std::size_t i = 0; passes.multiplies && passes.chunks > 0.0 && i < index; ++i) {
+      if (block_.operators[i].outputs == op.inputs) time.backward += price(i).forward;
+    }
+    if (known == nullptr || passes.chunks != 1.0 || passes.keeps == KeptTensors::Separate)
+      return time;
     if (context_.problem.framework->implementation.loss == LossInput::AsProduced) return time;
     // Logits become fp32 in a kernel of the model's, and their gradients become narrow again.
     static constexpr PassCount kCopied{.activation = 1.0, .single = 1.0};

@@ -47,13 +47,14 @@ class ActivationCounter : private SavedSizes {
       all += bytes;
       look_at(i, bytes, common);
     }
+    const Bytes gradients = gradients_inside();
     ByRecompute<BlockMemory> memory;
     for (std::size_t level = 0; level < kRecomputeLevels; ++level) {
       memory[level] = common;
       memory[level].saved = saved(static_cast<Recompute>(level), all);
       memory[level].working_set =
           made_again(static_cast<Recompute>(level), all - dropped_ - memory[level].saved) +
-          most_of_piece_ + travelling();
+          most_of_piece_ + travelling() + gradients;
       leave_to_host(static_cast<Recompute>(level), memory[level]);
       keep_weights(static_cast<Recompute>(level), memory[level]);
       add_expanded_weights(context_, local_, static_cast<Recompute>(level), memory[level]);
@@ -65,7 +66,7 @@ class ActivationCounter : private SavedSizes {
   [[nodiscard]] std::vector<Bytes> parts() const {
     std::vector<Bytes> parts;
     for_each_part([&](std::size_t op, const Saved* saved) {
-      const Bytes bytes = saved == nullptr ? attention_copies(op) : size_of(*saved);
+      const Bytes bytes = saved == nullptr ? copies(op) : size_of(*saved);
       parts.push_back(goes_to_host(op, saved) ? Bytes(0) : bytes);
     });
     return parts;
@@ -103,8 +104,7 @@ class ActivationCounter : private SavedSizes {
       if (goes_to_host(op, saved)) return;
       if (saved == nullptr) {
         const bool back = modules && repeated[op] > 0.0;
-        if (!back)
-          found.push_back({"copies around " + block_.operators[op].name, attention_copies(op)});
+        if (!back) found.push_back({"copies around " + block_.operators[op].name, copies(op)});
       } else if (!modules || !comes_back(*saved, op, selective_.modules, repeated)) {
         found.push_back(
             {block_.tensor(saved->tensor).name, saved_part(op, *saved, loss_share(op))});
@@ -145,7 +145,7 @@ class ActivationCounter : private SavedSizes {
       Bytes bytes;
       for_each_part([&](std::size_t i, const Saved* saved) {
         if (repeated[i] > 0.0 || !goes_to_host(i, saved)) return;
-        bytes += saved == nullptr ? attention_copies(i) : size_of(*saved);
+        bytes += saved == nullptr ? copies(i) : size_of(*saved);
       });
       memory.offloaded = std::min(bytes, memory.saved);
     }
@@ -240,7 +240,7 @@ class ActivationCounter : private SavedSizes {
       for (const Saved& saved : block_.operators[op].saved) {
         if (saved.as != SavedAs::Itself || is_inner(region, saved.tensor)) bytes += size_of(saved);
       }
-      bytes += attention_copies(op);
+      bytes += copies(op);
     }
     return bytes;
   }
@@ -267,7 +267,7 @@ class ActivationCounter : private SavedSizes {
       for (const Saved& saved : block_.operators[i].saved) {
         if (comes_back(saved, i, modules, repeated)) bytes += size_of(saved);
       }
-      if (repeated[i] > 0.0) bytes += attention_copies(i);
+      if (repeated[i] > 0.0) bytes += copies(i);
     }
     return bytes;
   }
@@ -357,6 +357,52 @@ class ActivationCounter : private SavedSizes {
       }
     }
     return bytes;
+  }
+
+  /// Bytes of gradients inside the block beyond those that backward has freed by then of the
+  /// tensors that it reads. It goes through the operators from the last to the first and has gradients of
+  /// an operator's inputs beside those of its outputs; a sum hands its own on.
+  [[nodiscard]] Bytes gradients_inside() const {
+    std::vector<std::optional<Bytes>> gradients(block_.tensors.size());
+    Bytes alive;
+    for (const TensorId id : block_.outputs) alive += tile(id);
+    Bytes most;
+    for (std::size_t i = block_.operators.size(); i-- > 0;) {
+      const Operator& op = block_.operators[i];
+      for (const TensorId id : op.inputs) {
+        std::optional<Bytes>& gradient = gradients[static_cast<std::size_t>(id)];
+        if (gradient) continue;
+        gradient = gradient_of(i, id);
+        alive += *gradient;
+      }
+      most = std::max(most, alive);
+      for (const TensorId id : op.outputs) {
+        alive -= gradients[static_cast<std::size_t>(id)].value_or(Bytes(0));
+      }
+      alive -= saved_by(i) * at_once(i);
+    }
+    return most;
+  }
+
+  /// The gradient that an operator makes of one of its inputs.
+  [[nodiscard]] Bytes gradient_of(std::size_t index, TensorId id) const {
+    const Operator& op = block_.operators[index];
+    const Tensor& tensor = block_.tensor(id);
+    const std::size_t producer = local_.index.producers[static_cast<std::size_t>(id)];
+    const bool made =
+        tensor.element == ElementClass::Activation && tensor.gradient && producer != kEdge;
+    const bool sums =
+        op.passes == MemoryBound::Residual || op.passes == MemoryBound::DropoutResidual;
+    if (!made || sums || traits(op).starts_backward) return Bytes(0);
+    return element(id) * kept_elements(id) * std::max(at_once(index), at_once(producer));
+  }
+
+  /// The share of its tokens that an operator has at a time in backward.
+  [[nodiscard]] double at_once(std::size_t op) const {
+    for (const PieceRegion& region : regions_) {
+      if (region.runs_again() && is_of(region, op)) return 1.0 / region.pieces;
+    }
+    return 1.0;
   }
 
   /// The second buffers of tiles that travel over the tensor group while an operator runs.

@@ -45,6 +45,39 @@ bool only_products_read_again(const Block& block, const BlockIndex& index, Tenso
   });
 }
 
+namespace {
+
+/// Vocabulary and router stay in the activation format.
+bool stays_wide(const Network& network, const Operator& op) {
+  return std::ranges::any_of(op.loop, [&](DimId dim) {
+    const DimRole role = network.dimension(dim).role;
+    return role == DimRole::Vocab || role == DimRole::ExpertChoice;
+  });
+}
+
+/// By operator, whether it is a product that keeps its input in a format of its own. Beside frozen
+/// products those that are trained are adapters, which multiply in the activation format
+/// (NVIDIA-NeMo/Megatron-Bridge@067f987d src/megatron/bridge/peft/utils.py, ParallelLinearAdapter).
+std::vector<bool> keeping_own_inputs(const PricingContext& context, const LocalBlock& local) {
+  if (!context.precision.kept_inputs || !is_layer(local.block.kind)) return {};
+  std::vector<bool> keeps;
+  for (std::size_t i = 0; i < local.block.operators.size(); ++i) {
+    const Operator& op = local.block.operators[i];
+    const bool narrow = traits(op).multiplies_weight() && !stays_wide(*context.problem.network, op);
+    if (narrow && !local.index.operators[i].trains_weight) return {};
+    keeps.push_back(narrow);
+  }
+  return keeps;
+}
+
+}  // namespace
+
+SavedSizes::SavedSizes(const PricingContext& context, const LocalBlock& local)
+    : context_(context),
+      local_(local),
+      block_(local.block),
+      keeps_own_input_(keeping_own_inputs(context, local)) {}
+
 bool waits_on_host(const HostTensors& host, const Block& block, std::size_t op,
                    const Saved* saved) {
   if (!is_layer(block.kind)) return false;
@@ -72,7 +105,25 @@ Bytes SavedSizes::element(TensorId id) const {
   return element_size(block_.tensor(id).element, context_.precision);
 }
 
+bool SavedSizes::kept_by_products_alone(TensorId id) const {
+  if (keeps_own_input_.empty() || block_.tensor(id).element != ElementClass::Activation)
+    return false;
+  const std::size_t producer = local_.index.producers[static_cast<std::size_t>(id)];
+  if (producer != kEdge && traits(block_.operators[producer]).reads_outputs()) return false;
+  bool any = false;
+  for (const std::size_t reader : local_.index.consumers[static_cast<std::size_t>(id)]) {
+    const Operator& op = block_.operators[reader];
+    if (keeps_own_input_[reader]) {
+      any = true;
+    } else if (traits(op).reads_inputs() || saves(op, id)) {
+      return false;
+    }
+  }
+  return any;
+}
+
 Bytes SavedSizes::kept_element(TensorId id) const {
+  if (kept_by_products_alone(id)) return scaled_size(*context_.precision.kept_inputs);
   const auto& saved = context_.precision.saved;
   return saved && only_products_read_again(block_, local_.index, id) ? scaled_size(*saved)
                                                                      : element(id);
@@ -87,7 +138,7 @@ Bytes SavedSizes::saved_by(std::size_t index) const {
   const double share = loss_share(index);
   Bytes bytes;
   for (const Saved& saved : block_.operators[index].saved) bytes += saved_part(index, saved, share);
-  return bytes + attention_copies(index);
+  return bytes + copies(index) + gradients_of_copy(index);
 }
 
 double SavedSizes::loss_share(std::size_t index) const {
@@ -113,6 +164,13 @@ bool SavedSizes::rewrites_logits(std::size_t index) const {
          passes->keeps != KeptTensors::Separate;
 }
 
+Bytes SavedSizes::gradients_of_copy(std::size_t index) const {
+  const bool copied = context_.problem.framework->implementation.loss == LossInput::Single;
+  if (!copied || !rewrites_logits(index)) return Bytes(0);
+  const TensorId logits = block_.operators[index].inputs.front();
+  return element(logits) * kept_elements(logits);
+}
+
 Bytes SavedSizes::saved_part(std::size_t index, const Saved& saved, double share) const {
   if (share >= 1.0) return size_of(saved);
   const OperatorPasses* passes = context_.passes.at(static_cast<std::size_t>(MemoryBound::Loss));
@@ -120,11 +178,19 @@ Bytes SavedSizes::saved_part(std::size_t index, const Saved& saved, double share
   return size_of(saved) * (whole ? 1.0 : share);
 }
 
-Bytes SavedSizes::attention_copies(std::size_t index) const {
+Bytes SavedSizes::copies(std::size_t index) const {
   const Operator& op = block_.operators[index];
-  if (op.passes != MemoryBound::HeadLayout) return Bytes(0);
-  return Bytes(context_.constants.memory_attention_copies *
-               local_.sizes.tensor(index, op.inputs.front()));
+  if (op.passes == MemoryBound::HeadLayout) {
+    return Bytes(context_.constants.memory_attention_copies *
+                 local_.sizes.tensor(index, op.inputs.front()));
+  }
+  const bool listed =
+      !op.fused_key.empty() && index > 0 && block_.operators[index - 1].fused_key == op.fused_key;
+  const bool keeps = !keeps_own_input_.empty() && keeps_own_input_[index];
+  if (listed || !keeps || kept_by_products_alone(op.inputs.front())) {
+    return Bytes(0);
+  }
+  return scaled_size(*context_.precision.kept_inputs) * kept_elements(op.inputs.front());
 }
 
 Bytes SavedSizes::kept_for_weights(std::size_t index, std::optional<TensorId> only) const {

@@ -27,8 +27,7 @@ namespace plansearch {
 /// Bytes, and elements where it says so.
 class SavedSizes {
  public:
-  SavedSizes(const PricingContext& context, const LocalBlock& local)
-      : context_(context), local_(local), block_(local.block) {}
+  SavedSizes(const PricingContext& context, const LocalBlock& local);
 
   /// As a message or an input of the block.
   [[nodiscard]] Bytes tile(TensorId id) const;
@@ -44,20 +43,30 @@ class SavedSizes {
   [[nodiscard]] double loss_share(std::size_t index) const;
   /// Whether one kernel writes the gradients of all logits in their place.
   [[nodiscard]] bool rewrites_logits(std::size_t index) const;
+  /// Gradients of the logits beside those that it writes in the place of an fp32 copy of them.
+  [[nodiscard]] Bytes gradients_of_copy(std::size_t index) const;
   /// The bytes of a tensor that an operator saves, `share` of whose tokens have it. Logits of a
   /// loss that multiplies by itself are its own tensors, like all in fp32.
   [[nodiscard]] Bytes saved_part(std::size_t index, const Saved& saved, double share) const;
-  /// Layout copies and unrotated heads around fused attention.
-  [[nodiscard]] Bytes attention_copies(std::size_t index) const;
+  /// Bytes that an operator keeps beside tensors: layout copies and unrotated heads around fused attention,
+  /// a product's own copy of an input that others keep.
+  [[nodiscard]] Bytes copies(std::size_t index) const;
   /// The two operands of an operator's weight gradient; `only`: its input, where it is that tensor.
   [[nodiscard]] Bytes kept_for_weights(std::size_t index, std::optional<TensorId> only = {}) const;
   /// Elements of an activation that carries hidden features, zero for others.
   [[nodiscard]] double hidden_elements(std::size_t op, TensorId id) const;
 
+ private:
+  /// Whether products that keep inputs of their own alone read a tensor again.
+  [[nodiscard]] bool kept_by_products_alone(TensorId id) const;
+
  protected:
   const PricingContext& context_;
   const LocalBlock& local_;
   const Block& block_;
+
+ private:
+  std::vector<bool> keeps_own_input_;  ///< in the format of products, by operator; empty: none does
 };
 
 /// Adds them, bytes on one device, to what the block keeps and to its working set.

@@ -10,6 +10,7 @@
 
 #include "base/checked.hpp"
 #include "base/parallel.hpp"
+#include "base/ranges.hpp"
 #include "base/units.hpp"
 #include "evaluate/answer/open_switches.hpp"
 #include "evidence/validate/site_fit.hpp"
@@ -115,6 +116,26 @@ class GroupPricer {
     }
   }
 
+  /// Whether how attention is split over context ranks is as open as their number.
+  static bool opens_kind(const RunCase& run_case, const std::vector<Degree>& open) {
+    return contains(open, Degree::Context) && !run_case.question.degrees.has(Degree::ContextKind);
+  }
+
+  /// The same plans under every other kind.
+  static void add_kinds(std::vector<PlanDegrees>& plans) {
+    const std::size_t given = plans.size();
+    for (std::size_t p = 0; p < given; ++p) {
+      PlanDegrees plan = plans[p];
+      if (plan.context == 1) continue;
+      for (const ContextKind kind :
+           {ContextKind::Ring, ContextKind::Ulysses, ContextKind::AllGather}) {
+        if (kind == plans[p].context_kind) continue;
+        plan.context_kind = kind;
+        plans.push_back(plan);
+      }
+    }
+  }
+
   /// Takes the fastest plan that fits of those that the row may mean, else the one that needs
   /// least. Degrees that are assumed to be 1 are so where such a plan fits.
   void settle_open(RunCase& run_case) {
@@ -125,6 +146,9 @@ class GroupPricer {
       fits = settle(run_case, open, run_case.plan.data);
     }
     if (open.size() == 1) open.clear();  // the other degrees decide it
+    if (run_case.plan.context > 1 && opens_kind(run_case, open)) {
+      open.push_back(Degree::ContextKind);
+    }
     if (run_case.open_micro_batch) open.push_back(Degree::MicroBatch);
     for (const Degree degree : open) {
       run_case.filled.push_back(fmt::format(
@@ -138,6 +162,7 @@ class GroupPricer {
     PinnedDegrees pinned = run_case.question.degrees;
     std::vector<PlanDegrees> plans;
     add_splits(run_case, open, 0, ranks, pinned, plans);
+    if (opens_kind(run_case, open)) add_kinds(plans);
     std::optional<Seconds> fastest;
     std::optional<Bytes> least;
     for (const PlanDegrees& plan : plans) {

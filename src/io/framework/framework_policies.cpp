@@ -54,6 +54,7 @@ PrecisionPolicy read_policy(const Node& node, const Framework& framework) {
   fields.take("gather", policy.gather, read_type);
   fields.take("dispatch", policy.dispatch, read_type);
   fields.take("saved", policy.saved, read_type);
+  fields.take("kept_inputs", policy.kept_inputs, read_type);
   if (!policy.gradient && !policy.main_gradient) {
     node.fail("neither gradient nor main_gradient is kept", "give one of them a number format");
   }

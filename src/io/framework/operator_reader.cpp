@@ -130,6 +130,25 @@ RoutingKind read_routing_kind(const Node::Entry& entry) {
   return kind;
 }
 
+/// Calls take(operator, implementation) for every operator that a map names.
+template <typename Take>
+void read_names(const Node& map, const OperatorTable& table, Take take) {
+  for (std::size_t i = 1; i < kMemoryBoundCount; ++i) {
+    const auto node = map.find(to_text(static_cast<MemoryBound>(i)));
+    if (!node) continue;
+    const std::string name = node->text();
+    if (!table.known[i].contains(name)) {
+      std::vector<std::string> names;
+      for (const auto& [known, passes] : table.known[i]) names.push_back(known);
+      node->fail(
+          fmt::format("no implementation '{}' of {}", name, to_text(static_cast<MemoryBound>(i))),
+          names.empty() ? "the framework names no table (operators:)"
+                        : fmt::format("one of {}", fmt::join(names, ", ")));
+    }
+    take(i, name);
+  }
+}
+
 }  // namespace
 
 OperatorTable read_operators(const Document& document) {
@@ -147,6 +166,19 @@ OperatorTable read_operators(const Document& document) {
 }
 
 void read_operator_choices(const Node& map, OperatorTable& table) {
+  if (const auto words = map.find("words")) {
+    for (const Node::Entry& word : words->entries()) {
+      if (!contains(implementation_sets(), word.key) && !contains(operator_kernels(), word.key)) {
+        throw InputError(word.where, fmt::format("'{}' names no implementation", word.key),
+                         "the words are those of --implementation and of --kernels");
+      }
+      auto& meant = table.meant[word.key];
+      meant.clear();
+      read_names(word.value, table, [&](std::size_t index, const std::string& name) {
+        meant.emplace_back(static_cast<MemoryBound>(index), name);
+      });
+    }
+  }
   if (const auto all = map.find("all")) {
     const std::string set = all->text();
     const auto& sets = implementation_sets();
@@ -156,20 +188,8 @@ void read_operator_choices(const Node& map, OperatorTable& table) {
     }
     choose_set(table, set);
   }
-  for (std::size_t i = 1; i < kMemoryBoundCount; ++i) {
-    const auto node = map.find(to_text(static_cast<MemoryBound>(i)));
-    if (!node) continue;
-    const std::string name = node->text();
-    if (!table.known[i].contains(name)) {
-      std::vector<std::string> names;
-      for (const auto& [known, passes] : table.known[i]) names.push_back(known);
-      node->fail(
-          fmt::format("no implementation '{}' of {}", name, to_text(static_cast<MemoryBound>(i))),
-          names.empty() ? "the framework names no table (operators:)"
-                        : fmt::format("one of {}", fmt::join(names, ", ")));
-    }
-    table.chosen[i] = name;
-  }
+  read_names(map, table,
+             [&](std::size_t index, const std::string& name) { table.chosen[index] = name; });
 }
 
 void read_dispatchers(const Node& map, const Document& table, Framework& framework) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plan/legality/legality.hpp"
+#include "plansearch/layer_module.hpp"
 
 namespace plansearch {
 namespace {
@@ -55,6 +56,11 @@ PlanDegrees with_defaults(PlanDegrees plan, const PinnedDegrees& chosen,
     plan.sequence_parallel = SequenceParallel::On;
   }
   if (plan.modules != 0 && !chosen.has(Degree::Recompute)) plan.recompute = Recompute::Selective;
+  // Activations that leave for the host are those that checkpoints keep: PrimeIntellect-ai/prime-rl@559b4477
+  // configs/trainer.py, ac_offloading_requires_ac; torchtune's recipes and DeepSpeed ask for it.
+  if (host_tensors(plan.on_host).activations && !chosen.has(Degree::Recompute)) {
+    plan.recompute = Recompute::Full;
+  }
   // Without tensor ranks there is nothing to spread the tokens over.
   if (plan.tensor() == 1) plan.sequence_parallel = SequenceParallel::Off;
   return plan;

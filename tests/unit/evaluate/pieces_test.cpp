@@ -120,8 +120,10 @@ TEST_SUITE("unit") {
           doctest::Approx(4 * wide));
     CHECK(pieces.estimate.step.recompute > Seconds(0));
     CHECK(sent(pieces) == sent(whole));
-    CHECK(working_set(whole) == 0.0);
-    CHECK(working_set(pieces) == doctest::Approx(wide / kPieces));
+    // Beside it the gradients around attention, which no piece makes.
+    const double gradients = working_set(whole);
+    CHECK(gradients > 0.0);
+    CHECK(working_set(pieces) == doctest::Approx(wide / kPieces + gradients));
   }
 
   TEST_CASE("inside a layer that runs again pieces run twice more") {

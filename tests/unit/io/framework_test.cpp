@@ -39,6 +39,26 @@ bool contains(const std::string& text, std::string_view part) {
 }
 
 TEST_SUITE("unit") {
+  TEST_CASE("frameworks: a word for kernels may mean another implementation of an operator") {
+    constexpr auto kLoss = static_cast<std::size_t>(MemoryBound::Loss);
+    const auto chosen = [&](const char* name, const char* set) {
+      Framework framework = load_framework(name, shipped());
+      choose_set(framework.operators, set);
+      return framework.operators.chosen[kLoss];
+    };
+    CHECK(chosen("fsdp", "compiled") == "eager");        // blocks are compiled, the loss is not
+    CHECK(chosen("torchtitan", "compiled") == "fused");  // like fsdp, which says otherwise
+    CHECK(chosen("fsdp", "fused") == "fused");
+    Framework torchtune = load_framework("torchtune", shipped());
+    CHECK(choose_kernel(torchtune.operators, "chunked-loss"));
+    CHECK(torchtune.operators.chosen[kLoss] == "chunked_logits");
+    const std::string head =
+        "schema: plansearch/framework/v1\nname: mine\nlike: fsdp\nimplementation:\n  words: ";
+    CHECK(contains(error_of(head + "{compiler: {loss: eager}}\n"), "names no implementation"));
+    CHECK(contains(error_of(head + "{compiled: {loss: slow}}\n"),
+                   "no implementation 'slow' of loss"));
+  }
+
   TEST_CASE("frameworks: every shipped file reads and says where its numbers come from") {
     const auto files = list_frameworks(shipped());
     CHECK(files.size() >= 10);
