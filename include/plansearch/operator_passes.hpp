@@ -55,7 +55,7 @@ struct OperatorPasses {
   /// logits exist for a piece alone. `chunks` 0: as many pieces as keep one as large as the input
   /// of that product.
   bool multiplies = false;
-  std::string source;
+  std::string source{};
   bool operator==(const OperatorPasses&) const = default;
 };
 
