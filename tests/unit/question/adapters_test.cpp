@@ -54,8 +54,11 @@ TEST_SUITE("unit") {
     const MemoryBreakdown& memory = std::get<Estimate>(answer).memory;
     CHECK(memory.gradients.value() == doctest::Approx(4.0 * 6815744 / 8));
     CHECK(memory.optimizer.value() == doctest::Approx(8.0 * 6815744 / 8));
-    // Adapters are shards in fp32, the rest in bf16.
-    CHECK(memory.parameters.value() ==
+    // Plain FSDP loads all shards in fp32; with fully_shard weights that are not trained are bf16.
+    CHECK(memory.parameters.value() == doctest::Approx(4.0 * 8037076992 / 8));
+    request.framework = "fsdp2";
+    const Evaluation sharded = PlanEvaluator(load_problem(request).problem).evaluate(plan);
+    CHECK(std::get<Estimate>(sharded).memory.parameters.value() ==
           doctest::Approx((4.0 * 6815744 + 2.0 * (8037076992 - 6815744)) / 8));
   }
 
