@@ -214,7 +214,7 @@ std::optional<double> job_cost(SizeRow row) {
 
 using Rows = std::vector<const CapacityRow*>;
 
-/// Of the rows of one machine that run those that its limits choose: the smallest within them and
+/// The rows that the limits choose, of those of one machine that run: the smallest within them and
 /// the cheapest; where none is within them, the one that comes nearest. Without limits the largest
 /// that uses its GPUs well, and the fastest.
 Rows chosen_of(const CapacityReport& report, const Rows& rows) {
