@@ -33,17 +33,9 @@ using Facts = std::vector<Fact>;
 [[nodiscard]] std::vector<std::string> fact_names();
 
 // By what they are about.
-[[nodiscard]] Facts plan_facts();
-[[nodiscard]] Facts network_facts();
-[[nodiscard]] Facts megatron_facts();
-[[nodiscard]] Facts layer_facts();
-[[nodiscard]] Facts verl_facts();
-[[nodiscard]] Facts deepspeed_facts();
-[[nodiscard]] Facts trainer_facts();
-[[nodiscard]] Facts torchtitan_facts();
-[[nodiscard]] Facts nanotron_facts();
-[[nodiscard]] Facts maxtext_facts();
-[[nodiscard]] Facts axonn_facts();
+using MakeFacts = Facts();
+MakeFacts plan_facts, network_facts, megatron_facts, layer_facts, verl_facts, deepspeed_facts;
+MakeFacts trainer_facts, torchtitan_facts, nanotron_facts, maxtext_facts, axonn_facts;
 
 /// Boolean facts as conditions: whether it holds of the request.
 [[nodiscard]] bool holds(const Fact& fact, const ExportRequest& request);

@@ -182,7 +182,7 @@ void settle_recompute(Reading& r) {
 
 void settle(Reading& r) {
   PlanDegrees& d = r.degrees;
-  const std::string type = r.says("default_dp_type") ? text_in(r.value("default_dp_type")) : "ddp";
+  const std::string type = r.key_word("default_dp_type", "ddp");
   if (type == "zero2") d.zero = ZeroStage::Gradients;
   if (type == "zero3") d.zero = ZeroStage::Parameters;
   if (r.says("dp_types_enc") && common(r.value("dp_types_enc"), 0) == 1)
@@ -193,7 +193,7 @@ void settle(Reading& r) {
     d.context_kind = ContextKind::Ulysses;
   }
   if (d.tensor_out == 1) d.sequence_parallel = SequenceParallel::Off;
-  const std::string order = r.says("pipeline_type") ? text_in(r.value("pipeline_type")) : "gpipe";
+  const std::string order = r.key_word("pipeline_type", "gpipe");
   if (d.pipeline > 1 && order == "gpipe") d.schedule = find_schedule("gpipe").value();
   if (r.stages.empty() && r.says("tp_sizes_enc")) {
     const auto layers = static_cast<std::int64_t>(numbers_in(r.value("tp_sizes_enc")).size());

@@ -5,14 +5,12 @@
 #include "exporters/hugging_face.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 
 #include "base/names.hpp"
 #include "base/ranges.hpp"
-#include "exporters/fact.hpp"
 #include "plansearch/transformer_builder.hpp"
 
 namespace plansearch::exporters {

@@ -16,9 +16,8 @@ namespace {
 constexpr std::size_t kAxisCount = kMeshAxes.size();
 
 int said_or(const Reading& r, const std::string& key, int otherwise) {
-  return r.says(key) && !is_left_open(r.value(key))
-             ? static_cast<int>(whole_number(r.value(key), -1, 10'000'000))
-             : otherwise;
+  if (is_left_open(r.value(key))) return otherwise;
+  return static_cast<int>(whole_number(r.value(key), -1, 10'000'000));
 }
 
 /// Sizes by axis, -1 for what is left; two axes of one meaning multiply.
@@ -64,7 +63,7 @@ std::array<int, kAxisCount> settle_mesh(Reading& r) {
   auto between = sizes_of(r, "dcn", MeshAxis::Data);
   const bool open = std::ranges::find(inside, -1) != inside.end();
   const bool open_between = std::ranges::find(between, -1) != between.end();
-  const bool gpu = r.says("hardware") && text_in(r.value("hardware")).starts_with("gpu");
+  const bool gpu = r.key_word("hardware").starts_with("gpu");
   int slices = said_or(r, "num_slices", -1);
   if (slices < 1) slices = product(between);
   if (open_between && gpu && r.gpus() > 0 && r.node_gpus > 0 && r.gpus() > r.node_gpus)
@@ -134,26 +133,22 @@ void settle_stages(Reading& r) {
 }
 
 void settle_policy(Reading& r) {
-  const std::string policy =
-      r.says("remat_policy") ? text_in(r.value("remat_policy")) : std::string("full");
+  const std::string policy = r.key_word("remat_policy", "full");
   r.degrees.recompute =
       policy == "full" || policy == "none" ? Recompute::Full : Recompute::Selective;
   if (policy != "full" && policy != "minimal")
     r.notes.push_back(fmt::format("remat_policy {} is priced as {}", policy,
                                   r.degrees.recompute == Recompute::Full ? "full" : "minimal"));
-  const std::string format = r.says("dtype") ? text_in(r.value("dtype")) : std::string("bfloat16");
+  const std::string format = r.key_word("dtype", "bfloat16");
   r.asked.precision = format == "float32" ? "fp32" : "bf16";
-  if (r.says("quantization") && text_in(r.value("quantization")).find("fp8") != std::string::npos)
-    r.asked.precision = "fp8";
+  if (r.key_word("quantization").find("fp8") != std::string::npos) r.asked.precision = "fp8";
 }
 
 void settle_model(Reading& r) {
   ModelDescription& m = r.model;
   if (!r.named.empty()) r.has_model = false;  // sizes beside a name repeat it
-  const std::string block =
-      r.says("decoder_block") ? text_in(r.value("decoder_block")) : std::string("llama2");
-  const bool latent = r.says("attention_type") && text_in(r.value("attention_type")) == "mla";
-  if (!latent) m.attention.latent.reset();
+  const std::string block = r.key_word("decoder_block", "llama2");
+  if (r.key_word("attention_type") != "mla") m.attention.latent.reset();
   if (block == "gpt3") {
     m.norm.kind = NormKind::LayerNorm;
     m.mlp.gated = false;

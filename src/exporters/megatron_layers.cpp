@@ -110,16 +110,12 @@ MixerDescription& part_of(M& m, const char* name, const char* form) {
   return m.list.mixers.back();
 }
 
-std::int64_t size_said(const Reading& r, std::string_view fact, std::int64_t otherwise) {
-  return r.knows(fact) ? whole_number(r.fact(fact)) : otherwise;
-}
-
 void settle_mamba(Reading& r) {
   RecurrenceDescription& mamba = *part_of(r.model, kMambaPart, kMamba).recurrence;
-  mamba.value_size = size_said(r, "mamba_value_size", 64);
-  mamba.heads = size_said(r, "mamba_heads", 2 * r.model.hidden / mamba.value_size);
-  mamba.key_heads = size_said(r, "mamba_groups", 8);
-  mamba.key_size = size_said(r, "mamba_state", 128);
+  mamba.value_size = r.number("mamba_value_size", 64);
+  mamba.heads = r.number("mamba_heads", 2 * r.model.hidden / mamba.value_size);
+  mamba.key_heads = r.number("mamba_groups", 8);
+  mamba.key_size = r.number("mamba_state", 128);
   mamba.taps = 4;
   mamba.convolution_bias = true;
   mamba.norm = RecurrenceNorm::EachHead;
@@ -131,11 +127,11 @@ void settle_mamba(Reading& r) {
 
 void settle_delta(Reading& r) {
   RecurrenceDescription& delta = *part_of(r.model, kDeltaPart, kDelta).recurrence;
-  delta.heads = size_said(r, "delta_heads", 32);
-  delta.key_heads = size_said(r, "delta_key_heads", 16);
-  delta.value_size = size_said(r, "delta_value_size", 128);
-  delta.key_size = size_said(r, "delta_key_size", 128);
-  delta.taps = size_said(r, "delta_taps", 4);
+  delta.heads = r.number("delta_heads", 32);
+  delta.key_heads = r.number("delta_key_heads", 16);
+  delta.value_size = r.number("delta_value_size", 128);
+  delta.key_size = r.number("delta_key_size", 128);
+  delta.taps = r.number("delta_taps", 4);
   delta.norm = RecurrenceNorm::PerHead;
   if (delta.heads % delta.key_heads != 0)
     throw Unsettled(fmt::format("{} heads of keys do not divide {}", delta.key_heads, delta.heads),

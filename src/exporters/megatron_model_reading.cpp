@@ -121,17 +121,11 @@ std::vector<bool> listed_layers(std::string text) {
       throw WrongValue(fmt::format("'{}' is not a list of layers", text));
     }
     const std::vector<bool> part(layers.begin() + static_cast<std::ptrdiff_t>(from), layers.end());
-    if (i < text.size() && text[i] == '*') {
-      std::size_t stop = i + 1;
-      while (stop < text.size() && text[stop] >= '0' && text[stop] <= '9') ++stop;
-      const std::int64_t times = whole_number(Value(text.substr(i + 1, stop - i - 1)), 0, 10'000);
-      i = stop;
-      if (layers.size() + part.size() * static_cast<std::size_t>(times) > 10'000)
-        throw WrongValue("a list of so many layers");
-      layers.resize(from);
-      for (std::int64_t k = 0; k < times; ++k)
-        layers.insert(layers.end(), part.begin(), part.end());
-    }
+    const std::int64_t times = repetitions(text, i, 0);
+    if (from + part.size() * static_cast<std::size_t>(times) > 10'000)
+      throw WrongValue("a list of so many layers");
+    layers.resize(from);
+    for (std::int64_t k = 0; k < times; ++k) layers.insert(layers.end(), part.begin(), part.end());
     if (i < text.size() && text[i] == '+') ++i;
   }
   return layers;
@@ -246,8 +240,7 @@ Value every_adapted_module(const ExportRequest& h) {
 }
 
 void read_megatron_adapters(Reading& r) {
-  r.asked.lora_rank =
-      r.knows("adapter_rank") ? whole_number(r.fact("adapter_rank"), 1, 1 << 16) : 8;
+  r.asked.lora_rank = r.number("adapter_rank", 8, 1, 1 << 16);
   std::vector<std::string> words;
   for (const char* fact : {"megatron_adapters", "megatron_adapters_by_name"})
     if (r.knows(fact)) words = texts_in(r.fact(fact));

@@ -63,7 +63,7 @@ void settle_recompute(Reading& r) {
   if (!r.knows("recompute") && !r.on("recomputes_attention") && r.on("recomputes_layers"))
     d.recompute = Recompute::Full;
   const bool block = r.word("recompute_method") == "block";
-  const int layers = r.knows("recomputed_layers") ? count_in(r.fact("recomputed_layers")) : 0;
+  const int layers = r.count("recomputed_layers", 0);
   if (d.recompute == Recompute::Full && block && layers > 0) d.recompute_layers = layers;
   if (d.recompute == Recompute::Full && !block && layers > 1)
     r.notes.emplace_back("several layers to a checkpoint: priced as one each");
@@ -78,9 +78,8 @@ void settle_recompute(Reading& r) {
 void settle_uneven(Reading& r) {
   const std::int64_t layers = r.model.layers;
   const int stages = r.degrees.pipeline;
-  std::int64_t first = -1, last = -1;
-  if (r.knows("first_stage_layers")) first = whole_number(r.fact("first_stage_layers"));
-  if (r.knows("last_stage_layers")) last = whole_number(r.fact("last_stage_layers"));
+  std::int64_t first = r.number("first_stage_layers", -1);
+  std::int64_t last = r.number("last_stage_layers", -1);
   const bool embedding = r.on("embedding_is_layer");
   const bool loss = r.on("loss_is_layer");
   if (stages == 1 || (first < 0 && last < 0 && !embedding && !loss)) return;
@@ -109,18 +108,14 @@ void settle_uneven(Reading& r) {
 
 void settle_chunks(Reading& r) {
   PlanDegrees& d = r.degrees;
-  if (r.knows("layout")) {
-    r.stages = stages_of_layout(r.word("layout"));
-    if (r.stages.empty() || r.stages.size() % static_cast<std::size_t>(d.pipeline) != 0)
-      throw Unsettled(fmt::format("the layout has {} stages, which {} do not divide",
-                                  r.stages.size(), d.pipeline),
-                      "--pipeline-model-parallel-size");
-    d.chunks = static_cast<int>(r.stages.size()) / d.pipeline;
-  } else if (!r.stages.empty()) {  // of a pattern
+  const bool layout = r.knows("layout");
+  if (layout) r.stages = stages_of_layout(r.word("layout"));
+  if (!r.stages.empty()) {
     if (r.stages.size() % static_cast<std::size_t>(d.pipeline) != 0)
-      throw Unsettled(fmt::format("the pattern has {} segments, which {} do not divide",
-                                  r.stages.size(), d.pipeline),
-                      "--pipeline-model-parallel-size");
+      throw Unsettled(
+          fmt::format("the {} has {} {}, which {} do not divide", layout ? "layout" : "pattern",
+                      r.stages.size(), layout ? "stages" : "segments", d.pipeline),
+          "--pipeline-model-parallel-size");
     d.chunks = static_cast<int>(r.stages.size()) / d.pipeline;
   } else if (!r.knows("vpp") && !r.knows("even_chunks") && r.knows("layers_per_chunk")) {
     const int each = count_in(r.fact("layers_per_chunk"));
@@ -176,13 +171,7 @@ std::string spread_layout(std::string_view layout, int depth = 0) {
       piece = spread_layout(layout.substr(i + 1, end - i - 1), depth + 1);
       next = end + 1;
     }
-    std::int64_t times = 1;
-    if (next < layout.size() && layout[next] == '*') {
-      std::size_t end = next + 1;
-      while (end < layout.size() && layout[end] >= '0' && layout[end] <= '9') ++end;
-      times = whole_number(Value(std::string(layout.substr(next + 1, end - next - 1))), 1, 10'000);
-      next = end;
-    }
+    const std::int64_t times = repetitions(layout, next, 1);
     if (result.size() + piece.size() * static_cast<std::size_t>(times) > 100'000)
       throw WrongValue("a layout of so many layers");
     for (std::int64_t k = 0; k < times; ++k) result += piece;
@@ -192,6 +181,13 @@ std::string spread_layout(std::string_view layout, int depth = 0) {
 }
 
 }  // namespace
+
+std::int64_t repetitions(std::string_view text, std::size_t& place, std::int64_t low) {
+  if (place >= text.size() || text[place] != '*') return 1;
+  const std::size_t begin = place + 1;
+  place = std::min(text.find_first_not_of("0123456789", begin), text.size());
+  return whole_number(Value(std::string(text.substr(begin, place - begin))), low, 10'000);
+}
 
 void start_megatron_plan(Reading& r) {
   r.degrees.data = 0;           // what is left
@@ -222,7 +218,7 @@ void settle_megatron(Reading& r) {
 
 /// Adapters by a switch, or by a rank above zero.
 void settle_megatron_adapters(Reading& r) {
-  const bool ranked = r.knows("adapter_rank") && whole_number(r.fact("adapter_rank"), 0) > 0;
+  const bool ranked = r.number("adapter_rank", 0, 0) > 0;
   if (r.knows("adapters") ? r.on("adapters") : ranked) read_megatron_adapters(r);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "exporters/exporter.hpp"
@@ -28,6 +29,8 @@ void settle_layers(Reading& reading);
 /// Sizes that follow from others, biases, experts; unknown widths are the framework's.
 void settle_megatron_model(Reading& reading);
 
+/// The number of "*20" at `place`, which moves behind it; 1 where no asterisk stands there.
+[[nodiscard]] std::int64_t repetitions(std::string_view text, std::size_t& place, std::int64_t low);
 /// "Et*20|t*12L": the stages of a layout. WrongValue for other words.
 [[nodiscard]] std::vector<StageContent> stages_of_layout(const std::string& layout);
 

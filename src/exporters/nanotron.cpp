@@ -48,8 +48,7 @@ void settle_nanotron(Reading& r) {
     a.head_size = r.model.hidden / a.heads;
   }
   PlanDegrees& d = r.degrees;
-  if (d.pipeline > 1 &&
-      !(r.says("parallelism.pp_engine") && text_in(r.value("parallelism.pp_engine")) == "1f1b"))
+  if (d.pipeline > 1 && r.key_word("parallelism.pp_engine") != "1f1b")
     d.schedule = find_schedule("gpipe").value();
   if (d.pipeline == 1) d.schedule = kDefaultSchedule;
   if (d.tensor_out == 1) d.sequence_parallel = SequenceParallel::Off;

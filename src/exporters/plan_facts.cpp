@@ -2,8 +2,6 @@
 // Facts of a plan, its question and its job, whatever the target.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/names.hpp"
 #include "exporters/fact.hpp"
 #include "plansearch/degree_table.hpp"

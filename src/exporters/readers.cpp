@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ranges.hpp"
+
 namespace plansearch::exporters {
 namespace {
 
@@ -31,9 +33,7 @@ const Reader* find_reader(std::string_view name) {
 }
 
 std::vector<std::string> reader_names() {
-  std::vector<std::string> names;
-  for (const Reader& reader : kReaders) names.emplace_back(reader.name);
-  return names;
+  return transformed<std::string>(kReaders, &Reader::name);
 }
 
 }  // namespace plansearch::exporters

@@ -11,41 +11,27 @@
 
 namespace plansearch::exporters {
 
+using ReadStep = void(Reading& reading);
+
 struct Reader {
   std::string_view name;
-  void (*start)(Reading&);
-  void (*settle)(Reading&);  ///< once all keys are read; throws Unsettled
+  ReadStep* start;
+  ReadStep* settle;  ///< once all keys are read; throws Unsettled
 };
 [[nodiscard]] const Reader* find_reader(std::string_view name);
 [[nodiscard]] std::vector<std::string> reader_names();
 
 // Each in a file of its own.
-void start_megatron(Reading& reading);
-void settle_megatron(Reading& reading);
-void start_megatron_plan(Reading& reading);
-void settle_megatron_plan(Reading& reading);
-void settle_megatron_deepspeed(Reading& reading);
-void start_verl(Reading& reading);
-void settle_verl(Reading& reading);
-void start_verl_fsdp(Reading& reading);
-void settle_verl_fsdp(Reading& reading);
-void start_deepspeed(Reading& reading);
-void settle_deepspeed_alone(Reading& reading);
-void start_accelerate(Reading& reading);
-void settle_accelerate(Reading& reading);
-void start_trainer(Reading& reading);
-void settle_axolotl(Reading& reading);
-void settle_llama_factory(Reading& reading);
-void start_torchtitan(Reading& reading);
-void settle_torchtitan(Reading& reading);
-void settle_torchtitan_toml(Reading& reading);
-void start_nanotron(Reading& reading);
-void settle_nanotron(Reading& reading);
-void start_maxtext(Reading& reading);
-void settle_maxtext(Reading& reading);
+ReadStep start_megatron, settle_megatron, start_megatron_plan, settle_megatron_plan;
+ReadStep start_verl, settle_verl, start_verl_fsdp, settle_verl_fsdp;
+ReadStep start_deepspeed, settle_deepspeed_alone, settle_megatron_deepspeed;
+ReadStep start_accelerate, settle_accelerate;
+ReadStep start_trainer, settle_axolotl, settle_llama_factory;
+ReadStep start_torchtitan, settle_torchtitan, settle_torchtitan_toml;
+ReadStep start_nanotron, settle_nanotron;
+ReadStep start_maxtext, settle_maxtext;
 
 /// Overlap and sharding of DeepSpeed, whatever program calls it.
-void settle_deepspeed(Reading& reading);
-void settle_unsharded_bf16(Reading& reading);
+ReadStep settle_deepspeed, settle_unsharded_bf16;
 
 }  // namespace plansearch::exporters

@@ -48,6 +48,24 @@ std::string Reading::word(std::string_view name, std::string_view otherwise) con
   return knows(name) ? text_in(fact(name)) : std::string(otherwise);
 }
 
+std::string Reading::key_word(std::string_view key, std::string_view otherwise) const {
+  return says(key) ? text_in(value(key)) : std::string(otherwise);
+}
+
+std::int64_t Reading::number(std::string_view name, std::int64_t otherwise, std::int64_t low,
+                             std::int64_t high) const {
+  return knows(name) ? whole_number(fact(name), low, high) : otherwise;
+}
+
+std::int64_t Reading::key_number(std::string_view key, std::int64_t otherwise, std::int64_t low,
+                                 std::int64_t high) const {
+  return says(key) ? whole_number(value(key), low, high) : otherwise;
+}
+
+int Reading::count(std::string_view name, int otherwise) const {
+  return knows(name) ? count_in(fact(name)) : otherwise;
+}
+
 MoeDescription& Reading::experts() {
   if (!model.moe) model.moe.emplace();
   return *model.moe;
@@ -92,16 +110,6 @@ std::string text_in(const Value& value) {
   if (value.is_array() || value.is_object())
     throw WrongValue(fmt::format("'{}' is not one word", shown(value)));
   return shown(value);
-}
-
-void read_sequence_parallel(Reading& reading, const Value& value) {
-  reading.degrees.sequence_parallel = is_on(value) ? SequenceParallel::On : SequenceParallel::Off;
-}
-
-void read_shard_offload(Reading& reading, const Value& value) {
-  if (!is_on(value)) return;
-  reading.offload("optimizer");
-  reading.offload("parameters");
 }
 
 std::vector<std::string> texts_in(const Value& value) {

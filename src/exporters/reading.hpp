@@ -37,6 +37,8 @@ struct Unsettled : std::runtime_error {
   std::string remedy;
 };
 
+inline constexpr std::int64_t kMostWhole = 1'000'000'000'000;
+
 struct Reading {
   PlanDegrees degrees{};
   std::set<Degree> open{};  ///< neither said by a key nor decided by the target
@@ -62,8 +64,15 @@ struct Reading {
   /// The value of a fact; null where no key says it.
   [[nodiscard]] const Value& fact(std::string_view name) const;
   [[nodiscard]] bool on(std::string_view name) const;
-  /// The word of a fact that is said; else `otherwise`.
+  // The word or the number of a fact, or of a key, that is said; else `otherwise`.
   [[nodiscard]] std::string word(std::string_view name, std::string_view otherwise = {}) const;
+  [[nodiscard]] std::string key_word(std::string_view key, std::string_view otherwise = {}) const;
+  [[nodiscard]] std::int64_t number(std::string_view name, std::int64_t otherwise,
+                                    std::int64_t low = 1, std::int64_t high = kMostWhole) const;
+  [[nodiscard]] std::int64_t key_number(std::string_view key, std::int64_t otherwise,
+                                        std::int64_t low = 1, std::int64_t high = kMostWhole) const;
+  /// The number of a fact as `count_in` reads it.
+  [[nodiscard]] int count(std::string_view name, int otherwise) const;
   /// One more kind of tensor in memory of the host.
   void offload(const std::string& what) {
     degrees.on_host = static_cast<HostBits>(degrees.on_host | find_host_tensors(what).value_or(0));
@@ -79,7 +88,7 @@ struct Reading {
 
 // A value read as its type, whether a shell word or a typed one. WrongValue for anything else.
 [[nodiscard]] std::int64_t whole_number(const Value& value, std::int64_t low = 1,
-                                        std::int64_t high = 1'000'000'000'000);
+                                        std::int64_t high = kMostWhole);
 [[nodiscard]] int count_in(const Value& value, int low = 1);
 [[nodiscard]] double real_number(const Value& value);
 /// A flag alone is on.
@@ -87,7 +96,6 @@ struct Reading {
 [[nodiscard]] std::string text_in(const Value& value);
 /// The words of a list, or the one that stands alone.
 [[nodiscard]] std::vector<std::string> texts_in(const Value& value);
-void read_sequence_parallel(Reading& reading, const Value& value);
 /// A word that is not quoted: a number, true, false, nothing, or itself.
 [[nodiscard]] Value plain_value(std::string_view text);
 /// A value of a YAML or JSON file.

@@ -2,14 +2,12 @@
 // A target from its file: docs/export.md and docs/schema/export.v1.schema.json describe it.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/names.hpp"
 #include "base/ranges.hpp"
 #include "exporters/readers.hpp"
 #include "exporters/spelling.hpp"
+#include "io/document/fields.hpp"
 #include "io/document/raw_value.hpp"
-#include "io/hardware/profile_parts.hpp"
 
 namespace plansearch::exporters {
 namespace {
@@ -22,10 +20,13 @@ std::string nearest(const std::string& name, const std::vector<std::string>& kno
   return guess.empty() ? "docs/export.md says where the names are" : guess;
 }
 
-const Fact& fact_at(const Node& node) {
-  const std::string name = node.text();
+const Fact& fact_called(const std::string& name, const Node& node) {
   if (const Fact* fact = find_fact(name)) return *fact;
   node.fail(fmt::format("'{}' is not a fact of a plan", name), nearest(name, fact_names()));
+}
+
+const Fact& fact_at(const Node& node) {
+  return fact_called(node.text(), node);
 }
 
 Setting setting_called(const std::string& name, const Node& node) {
@@ -46,8 +47,7 @@ Spelling document_spelling(const Node& node) {
   Spelling spelling;
   if (const auto on = node.find("then")) spelling.on = value_of(on->raw());
   if (const auto off = node.find("else")) spelling.off = value_of(off->raw());
-  if (const auto quotes = node.find("quotes"))
-    spelling.hydra = quotes->choice(std::span<const io::Choice<bool>>({{"hydra", true}}));
+  io::Fields(node).take("quotes", spelling.hydra, {{"hydra", true}});
   if (const auto open = node.find("left_open")) spelling.left_open = open->boolean();
   return spelling;
 }
@@ -61,22 +61,16 @@ void read_words(const Node& map, std::vector<std::pair<std::string, Value>>& wor
 
 Spelling row_spelling(const Node& row, Spelling spelling) {
   if (const auto words = row.find("words")) read_words(*words, spelling.words);
-  for (const char* word : {"then", "else"}) {
-    const auto node = row.find(word);
-    if (node)
-      spelling.words.emplace_back(std::string_view(word) == "then" ? "true" : "false",
-                                  value_of(node->raw()));
-  }
+  if (const auto on = row.find("then")) spelling.words.emplace_back("true", value_of(on->raw()));
+  if (const auto off = row.find("else")) spelling.words.emplace_back("false", value_of(off->raw()));
   if (const auto others = row.find("read_as")) {
     for (const Node::Entry& entry : others->entries())
       spelling.read_as.emplace_back(entry.value.text(), plain_value(entry.key));
   }
   if (const auto otherwise = row.find("otherwise")) spelling.otherwise = value_of(otherwise->raw());
-  if (const auto list = row.find("list")) {
-    static constexpr io::Choice<std::string_view> kLists[] = {{"brackets", "brackets"},
-                                                              {"commas", "commas"}};
-    spelling.list = list->choice(std::span<const io::Choice<std::string_view>>(kLists));
-  }
+  static constexpr io::Choice<std::string_view> kLists[] = {{"brackets", "brackets"},
+                                                            {"commas", "commas"}};
+  io::Fields(row).take("list", spelling.list, kLists);
   return spelling;
 }
 
@@ -164,8 +158,7 @@ std::vector<Accepts> read_accepts(const Node& map) {
       line.values = texts_at(entry.value);
     } else {
       if (const auto values = entry.value.find("values")) line.values = texts_at(*values);
-      if (const auto by = entry.value.find("by"))
-        line.by = by->choice(std::span<const io::Choice<By>>(kBy));
+      io::Fields(entry.value).take("by", line.by, kBy);
       if (const auto silent = entry.value.find("silent")) line.silent = silent->text();
     }
     accepts.push_back(std::move(line));
@@ -203,8 +196,7 @@ Launch read_launch(const Node& node) {
                                                       {"jax", Starter::Jax},
                                                       {"ray", Starter::Ray}};
   Launch launch;
-  if (const auto starter = node.find("starter"))
-    launch.starter = starter->choice(std::span<const io::Choice<Starter>>(kStarters));
+  io::Fields(node).take("starter", launch.starter, kStarters);
   const Node script = node.at("script");
   if (script.is_map())
     launch.program = [value = read_row({}, script, {}).value](const ExportRequest& h) {
@@ -253,12 +245,9 @@ std::function<std::vector<std::string>(const ExportRequest&)> read_notes(const N
 std::vector<Conflict> read_conflicts(const Node& map) {
   std::vector<Conflict> conflicts;
   for (const Node::Entry& entry : map.entries()) {
-    const Fact* fact = find_fact(entry.key);
-    if (fact == nullptr)
-      entry.value.fail(fmt::format("'{}' is not a fact of a plan", entry.key),
-                       nearest(entry.key, fact_names()));
+    const Fact& fact = fact_called(entry.key, entry.value);
     conflicts.push_back(
-        {entry.value.text(), [fact](const ExportRequest& h) { return holds(*fact, h); }});
+        {entry.value.text(), [&fact](const ExportRequest& h) { return holds(fact, h); }});
   }
   return conflicts;
 }
@@ -286,11 +275,7 @@ void read_start(const Node& root, Exporter& exporter) {
   std::vector<std::pair<const Fact*, Value>> unsaid;
   if (const auto map = root.find("unsaid")) {
     for (const Node::Entry& entry : map->entries()) {
-      const Fact* fact = find_fact(entry.key);
-      if (fact == nullptr)
-        entry.value.fail(fmt::format("'{}' is not a fact of a plan", entry.key),
-                         nearest(entry.key, fact_names()));
-      unsaid.emplace_back(fact, value_of(entry.value.raw()));
+      unsaid.emplace_back(&fact_called(entry.key, entry.value), value_of(entry.value.raw()));
       entry.value.ignore();
     }
   }

@@ -264,11 +264,10 @@ void settle_torchtitan(Reading& r) {
   settle_common(r);
   const std::int64_t length = r.asked.seq_len.value_or(2048);
   const char* tokens = "--training.num_tokens_per_microbatch_per_dp_rank";
-  d.micro_batch = static_cast<int>(
-      std::max<std::int64_t>((r.says(tokens) ? whole_number(r.value(tokens)) : 16384) / length, 1));
-  const char* step = "--training.num_tokens_per_train_step";
-  if (r.says(step) && whole_number(r.value(step), -1) > 0) {
-    r.asked.batch = whole_number(r.value(step)) / length;
+  d.micro_batch = static_cast<int>(std::max<std::int64_t>(r.key_number(tokens, 16384) / length, 1));
+  const std::int64_t step = r.key_number("--training.num_tokens_per_train_step", -1, -1);
+  if (step > 0) {
+    r.asked.batch = step / length;
     d.micro_batches = 0;
   } else if (d.micro_batches == 0) {
     d.micro_batches = 1;
@@ -291,18 +290,14 @@ void settle_torchtitan_toml(Reading& r) {
     d.micro_batch = r.knows("pipeline_micro_batch") ? count_in(r.fact("pipeline_micro_batch"))
                                                     : std::max(samples / counted, 1);
   }
-  const char* global = "training.global_batch_size";
-  const std::int64_t batch = r.says(global) ? whole_number(r.value(global), -1) : std::int64_t{-1};
+  const std::int64_t batch = r.key_number("training.global_batch_size", -1, -1);
   r.asked.batch = batch > 0 ? batch : std::int64_t{1} * samples * d.data;
   d.micro_batches = 0;
   settle_batch(r);
-  const std::string mode = r.says("activation_checkpoint.mode")
-                               ? text_in(r.value("activation_checkpoint.mode"))
-                               : std::string("selective");
+  const std::string mode = r.key_word("activation_checkpoint.mode", "selective");
   if (mode == "none") d.recompute = Recompute::None;
   if (mode == "full") d.recompute = Recompute::Full;
-  const char* option = "activation_checkpoint.selective_ac_option";
-  if (mode == "selective" && (!r.says(option) || text_in(r.value(option)) != "op"))
+  if (mode == "selective" && r.key_word("activation_checkpoint.selective_ac_option") != "op")
     r.notes.emplace_back(
         "selective checkpoints of every n-th layer are priced as those of operators");
 }

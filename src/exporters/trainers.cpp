@@ -27,8 +27,7 @@ void settle_sharding(Reading& r, bool sharded, const std::string& words) {
 
 void settle_groups(Reading& r) {
   PlanDegrees& d = r.degrees;
-  const auto size = [&](const char* fact) { return r.knows(fact) ? count_in(r.fact(fact)) : 0; };
-  const int sharded = size("fsdp_ranks"), copies = size("fsdp_replicas");
+  const int sharded = r.count("fsdp_ranks", 0), copies = r.count("fsdp_replicas", 0);
   if (r.gpus() == 0 && sharded > 0) d.data = sharded * std::max(copies, 1);
   settle_ranks(r);
   if (d.zero == ZeroStage::None) return;
@@ -58,8 +57,7 @@ void settle_llama_adapters(Reading& r) {
   if (type == "full") return;
   if (type != "lora")
     throw Unsettled(fmt::format("finetuning_type {} has no price", type), "lora or full");
-  r.asked.lora_rank =
-      r.knows("adapter_rank") ? whole_number(r.fact("adapter_rank"), 1, 1 << 16) : 8;
+  r.asked.lora_rank = r.number("adapter_rank", 8, 1, 1 << 16);
   if (r.knows("adapted_modules")) {
     read_adapter_modules(r, r.fact("adapted_modules"), "all-linear");
   } else {
@@ -129,10 +127,9 @@ void settle_accelerate(Reading& r) {
   const std::string word = r.word("fsdp_strategy");
   if (word == "SHARD_GRAD_OP" || word == "2") d.zero = ZeroStage::Gradients;
   if (word == "NO_SHARD" || word == "3") d.zero = ZeroStage::None;
-  if (word.starts_with("HYBRID") || word == "4")
-    d.shard_group = r.gpus() / (r.knows("nodes") ? count_in(r.fact("nodes")) : 1);
+  if (word.starts_with("HYBRID") || word == "4") d.shard_group = r.gpus() / r.count("nodes", 1);
   if (r.knows("shard_ranks")) {
-    const int copies = r.knows("shard_replicas") ? count_in(r.fact("shard_replicas")) : 1;
+    const int copies = r.count("shard_replicas", 1);
     const int shards = count_in(r.fact("shard_ranks"));
     d.data = copies * shards;
     if (copies > 1) d.shard_group = shards;

@@ -12,26 +12,22 @@
 namespace plansearch::exporters {
 namespace {
 
-std::int64_t number_or(const Reading& r, const char* fact, std::int64_t otherwise) {
-  return r.knows(fact) ? whole_number(r.fact(fact)) : otherwise;
-}
-
 // Products and sums of two keys, whichever is read last.
 void read_batch(R r, V /*value*/) {
-  r.asked.batch = number_or(r, "mini_batch", 256) * number_or(r, "answers", 1);
+  r.asked.batch = r.number("mini_batch", 256) * r.number("answers", 1);
 }
 void read_length(R r, V /*value*/) {
-  r.asked.seq_len = number_or(r, "prompt_length", 512) + number_or(r, "answer_length", 512);
+  r.asked.seq_len = r.number("prompt_length", 512) + r.number("answer_length", 512);
 }
 void read_processes(R r, V /*value*/) {
-  r.asked.gpus = count_in(Value(number_or(r, "ray_nodes", 1) * number_or(r, "ray_gpus", 8)));
+  r.asked.gpus = count_in(Value(r.number("ray_nodes", 1) * r.number("ray_gpus", 8)));
 }
 
 /// Micro-batches that are filled by tokens hold as many sequences of full length as fit.
 void settle_micro_batch(Reading& r) {
   if (r.on("filled_by_tokens")) {
     const std::int64_t length = r.asked.seq_len.value_or(1024);
-    const std::int64_t fit = number_or(r, "most_tokens", 16384) * r.degrees.context / length;
+    const std::int64_t fit = r.number("most_tokens", 16384) * r.degrees.context / length;
     r.degrees.micro_batch = static_cast<int>(std::clamp<std::int64_t>(fit, 1, 1 << 20));
     r.notes.emplace_back(
         "micro-batches are filled by tokens (use_dynamic_bsz): priced with sequences of full "
@@ -84,7 +80,7 @@ void settle_verl_fsdp(Reading& r) {
   if (r.word("worker") == "megatron")
     throw Unsettled("actor.strategy megatron: its keys begin with actor_rollout_ref.actor.megatron",
                     "--from verl");
-  if (r.knows("adapter_rank") && whole_number(r.fact("adapter_rank"), 0) > 0) {
+  if (r.number("adapter_rank", 0, 0) > 0) {
     r.asked.lora_rank = whole_number(r.fact("adapter_rank"));
     const bool all = !r.knows("adapted_modules");
     read_adapter_modules(r, all ? Value("all-linear") : r.fact("adapted_modules"), "all-linear");
@@ -96,7 +92,7 @@ void settle_verl_fsdp(Reading& r) {
     r.notes.emplace_back("FSDP alone has no context parallelism: priced as any");
   }
   settle_ranks(r);
-  if (r.knows("fsdp_size") && whole_number(r.fact("fsdp_size"), -1) > 0) {
+  if (r.number("fsdp_size", -1, -1) > 0) {
     const int group = count_in(r.fact("fsdp_size")) / d.context;
     if (group > 0 && group < d.data) d.shard_group = group;
   }

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "measure/calibrate/shared_library.hpp"
+#include "measure/calibrate/backend.hpp"
 
 namespace plansearch::calibrate {
 

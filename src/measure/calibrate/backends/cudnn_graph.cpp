@@ -21,6 +21,11 @@ CudnnDescriptor& CudnnGraph::add(cudnnBackendDescriptorType_t type) {
   return all_.emplace_back(cudnn_, type);
 }
 
+void CudnnGraph::append(CudnnDescriptor& operation, const char* what) {
+  operation.finalize(what);
+  operations_.push_back(operation.get());
+}
+
 CudnnGraph::Tensor CudnnGraph::tensor(cudnnDataType_t type, const TensorShape& shape,
                                       cudnnBackendAttributeName_t flag, bool flagged) {
   constexpr std::int64_t kAlignment = 16;
@@ -59,15 +64,15 @@ void CudnnGraph::product(Tensor a, Tensor b, Tensor result) {
   operation.set(CUDNN_ATTR_OPERATION_MATMUL_BDESC, *b);
   operation.set(CUDNN_ATTR_OPERATION_MATMUL_CDESC, *result);
   operation.set(CUDNN_ATTR_OPERATION_MATMUL_DESC, rule);
-  operation.finalize("a product");
-  operations_.push_back(operation.get());
+  append(operation, "a product");
 }
 
 void CudnnGraph::pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor other, Tensor result,
-                           cudnnDataType_t compute, Tensor mask) {
+                           cudnnDataType_t compute, Tensor mask, std::optional<std::int64_t> axis) {
   CudnnDescriptor& rule = add(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
   rule.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
   rule.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &compute);
+  if (axis) rule.set(CUDNN_ATTR_POINTWISE_AXIS, {*axis});
   rule.finalize("an element-wise operation");
   CudnnDescriptor& operation = add(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
   operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, rule);
@@ -75,24 +80,7 @@ void CudnnGraph::pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor other, Te
   if (other != nullptr) operation.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *other);
   if (mask != nullptr) operation.set(CUDNN_ATTR_OPERATION_POINTWISE_TDESC, *mask);
   operation.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, *result);
-  operation.finalize("an element-wise operation");
-  operations_.push_back(operation.get());
-}
-
-void CudnnGraph::index(Tensor like, std::int64_t dimension, Tensor result) {
-  const cudnnPointwiseMode_t mode = CUDNN_POINTWISE_GEN_INDEX;
-  const cudnnDataType_t compute = CUDNN_DATA_INT32;
-  CudnnDescriptor& rule = add(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-  rule.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
-  rule.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &compute);
-  rule.set(CUDNN_ATTR_POINTWISE_AXIS, {dimension});
-  rule.finalize("an index");
-  CudnnDescriptor& operation = add(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, rule);
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, *like);
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, *result);
-  operation.finalize("an index");
-  operations_.push_back(operation.get());
+  append(operation, "an element-wise operation");
 }
 
 void CudnnGraph::reduce(cudnnReduceTensorOp_t kind, Tensor x, Tensor result) {
@@ -105,16 +93,14 @@ void CudnnGraph::reduce(cudnnReduceTensorOp_t kind, Tensor x, Tensor result) {
   operation.set(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, *x);
   operation.set(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, *result);
   operation.set(CUDNN_ATTR_OPERATION_REDUCTION_DESC, rule);
-  operation.finalize("a reduction");
-  operations_.push_back(operation.get());
+  append(operation, "a reduction");
 }
 
 void CudnnGraph::reshape(Tensor x, Tensor result) {
   CudnnDescriptor& operation = add(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
   operation.set(CUDNN_ATTR_OPERATION_RESHAPE_XDESC, *x);
   operation.set(CUDNN_ATTR_OPERATION_RESHAPE_YDESC, *result);
-  operation.finalize("a change of shape");
-  operations_.push_back(operation.get());
+  append(operation, "a change of shape");
 }
 
 CudnnDescriptor CudnnGraph::finish(cudnnHandle_t handle) {

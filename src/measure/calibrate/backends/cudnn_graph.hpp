@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "measure/calibrate/backends/cuda_library.hpp"
@@ -78,11 +79,15 @@ class CudnnGraph {
   Tensor between(cudnnDataType_t type, const TensorShape& shape);
 
   void product(Tensor a, Tensor b, Tensor result);
-  /// `other` and `mask` may be null.
+  /// `other` and `mask` may be null; `axis`: of modes that run along one dimension.
   void pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor other, Tensor result,
-                 cudnnDataType_t compute = CUDNN_DATA_FLOAT, Tensor mask = nullptr);
+                 cudnnDataType_t compute = CUDNN_DATA_FLOAT, Tensor mask = nullptr,
+                 std::optional<std::int64_t> axis = {});
   /// The place of every element along one dimension.
-  void index(Tensor like, std::int64_t dimension, Tensor result);
+  void index(Tensor like, std::int64_t dimension, Tensor result) {
+    pointwise(CUDNN_POINTWISE_GEN_INDEX, like, nullptr, result, CUDNN_DATA_INT32, nullptr,
+              dimension);
+  }
   void reduce(cudnnReduceTensorOp_t operation, Tensor x, Tensor result);
   void reshape(Tensor x, Tensor result);
 
@@ -97,6 +102,8 @@ class CudnnGraph {
   Tensor tensor(cudnnDataType_t type, const TensorShape& shape, cudnnBackendAttributeName_t flag,
                 bool flagged);
   CudnnDescriptor& add(cudnnBackendDescriptorType_t type);
+  /// Ends the description of an operation, which follows the others.
+  void append(CudnnDescriptor& operation, const char* what);
 
   const CudnnLibrary& cudnn_;
   std::deque<CudnnDescriptor> all_;

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <array>
 
-#include "measure/calibrate/shared_library.hpp"
+#include "measure/calibrate/backend.hpp"
 
 namespace plansearch::calibrate {
 namespace {

@@ -10,7 +10,6 @@
 #include "cost/kernels/compute_cost.hpp"
 #include "measure/calibrate/backend.hpp"
 #include "measure/calibrate/probe.hpp"
-#include "plansearch/error.hpp"
 
 namespace plansearch::calibrate {
 namespace {

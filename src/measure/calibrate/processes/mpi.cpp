@@ -8,7 +8,7 @@
 #include <map>
 
 #include "base/units.hpp"
-#include "measure/calibrate/shared_library.hpp"
+#include "measure/calibrate/backend.hpp"
 
 namespace plansearch::calibrate {
 namespace {

@@ -16,6 +16,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/names.hpp"
 #include "base/units.hpp"
 #include "measure/calibrate/backend.hpp"
 
@@ -159,23 +160,11 @@ std::string introduction(std::string_view use, int rank) {
   return fmt::format("{}\n{}\n{}\n{}", kGreeting, use, rank, own_host());
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines{""};
-  for (const char letter : text) {
-    if (letter == '\n') {
-      lines.emplace_back();
-    } else {
-      lines.back() += letter;
-    }
-  }
-  return lines;
-}
-
 /// Strangers at the port are turned away.
 void welcome(io::Descriptor socket, std::vector<Peer>& peers) {
   const auto text = receive_text(socket);
   if (!text) return;
-  const std::vector<std::string> lines = lines_of(*text);
+  const std::vector<std::string> lines = split(*text, "\n");
   constexpr std::size_t kLines = 4;
   if (lines.size() != kLines || lines[0] != kGreeting) return;
   const auto rank = static_cast<std::size_t>(parse_number(lines[2]).value_or(0.0));
