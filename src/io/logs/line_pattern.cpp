@@ -2,12 +2,12 @@
 #include "io/logs/line_pattern.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 
+#include "base/counts.hpp"
 #include "base/names.hpp"
 
 namespace plansearch::io {
@@ -15,10 +15,6 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t";
 constexpr std::string_view kLeaders = " .";
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 /// Without `words` at its front, which may have blanks and leaders.
 std::optional<std::string_view> after_words(std::string_view text, std::string_view words) {
@@ -45,27 +41,14 @@ std::size_t find_words(std::string_view line, std::string_view word, std::size_t
 
 /// A decimal number at the front of the text, which it is taken from.
 std::optional<double> take_number(std::string_view& text) {
-  constexpr std::size_t kGroup = 3;
-  std::array<char, 48> digits{};
-  std::size_t used = 0;
-  std::size_t at = 0;
-  while (at < text.size() && used < digits.size()) {
-    const char c = text[at];
-    const bool sign =
-        (c == '-' || c == '+') && (at == 0 || text[at - 1] == 'e' || text[at - 1] == 'E');
-    const bool exponent = (c == 'e' || c == 'E') && at > 0 && at + 1 < text.size() &&
-                          (is_digit(text[at + 1]) || text[at + 1] == '-' || text[at + 1] == '+');
-    const bool group = c == ',' && at > 0 && at + kGroup < text.size() &&
-                       text.find_first_not_of("0123456789", at + 1) >= at + 1 + kGroup;
-    if (!is_digit(c) && c != '.' && !sign && !exponent && !group) break;
-    if (!group) digits[used++] = c;
-    ++at;
-  }
+  std::string_view token = text.substr(0, text.find_first_not_of("0123456789.,eE+-"));
+  token = token.substr(0, token.find_last_not_of(',') + 1);
+  const std::string digits = without_grouping(token);
   double value = 0.0;
-  const char* end = digits.data() + used;
+  const char* end = digits.data() + digits.size();
   const auto [read, error] = std::from_chars(digits.data(), end, value);
-  if (error != std::errc() || read != end || !std::isfinite(value)) return std::nullopt;
-  text.remove_prefix(at);
+  if (error != std::errc()) return std::nullopt;
+  text.remove_prefix(token.size() - static_cast<std::size_t>(end - read));
   return value;
 }
 
