@@ -92,19 +92,20 @@ def capacity(hw: _Name = None, model: _Name = None, /, **flags: Any) -> Answer:
     return _answer("capacity", [], _question(flags, hw, model))
 
 
-def diagnose(*, measured: str | float | None = None, profile: str | os.PathLike[str] | None = None,
-             profile_steps: float | None = None, **flags: Unpack[Search]) -> Answer:
+def diagnose(*, measured: str | float | None = None, log: str | os.PathLike[str] | None = None,
+             profile: str | os.PathLike[str] | None = None, profile_steps: float | None = None,
+             **flags: Unpack[Search]) -> Answer:
     """Whether a measured step (seconds, or text with a unit) is normal, and what would explain it.
 
-    `profile` is what a profiler saw of `profile_steps` steps; it says how long a step took where `measured` does not.
+    `log` is the output of the training program, `profile` what a profiler saw of `profile_steps` steps; they say how long a
+    step took where `measured` does not.
     """
     given: dict[str, Any] = {**flags}
     if measured is not None:
         given["measured"] = measured if isinstance(measured, str) else f"{measured} s"
-    if profile is not None:
-        given["profile"] = profile
-    if profile_steps is not None:
-        given["profile_steps"] = profile_steps
+    for name, value in {"log": log, "profile": profile, "profile_steps": profile_steps}.items():
+        if value is not None:
+            given[name] = value
     return _answer("diagnose", [], given)
 
 

@@ -18,12 +18,14 @@
 #include <cmath>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <variant>
 
 #include "answer/make_report.hpp"
 #include "base/names.hpp"
 #include "base/units.hpp"
 #include "evaluate/answer/interval.hpp"
+#include "io/logs/training_log.hpp"
 #include "plansearch/error.hpp"
 #include "question/gpu_count.hpp"
 
@@ -132,6 +134,19 @@ class ProfileEvidence {
   double steps_ = 1.0;
 };
 
+/// The log beside the job that it should be of.
+std::optional<LogReport> read_log(const std::string& file, const QuestionReport& question) {
+  if (file.empty()) return std::nullopt;
+  const io::TrainingLog log = io::read_training_log(
+      file, log_formats(shipped_data()), {question.gpus, question.global_batch, question.seq_len});
+  const SteadySteps steady = steady_steps(log.times);
+  return LogReport{file,           log.format,   step_times(steady.steps),
+                   steady.warm_up, steady.apart, steady.apart_every,
+                   steady.change,  log.skipped,  log.nans,
+                   log.flops,      {},           {},
+                   log.allocated,  log.reserved, log.not_understood};
+}
+
 /// How trainers print how fast they are.
 struct Pace {
   std::string_view unit;
@@ -185,10 +200,14 @@ void read_pace(const std::string& text, Measurement& measured) {
                    "such as 18.9s, \"8500 tokens/s\", \"1060 tokens/s/GPU\" or \"1.9 s/it\"");
 }
 
+io::LogFormats log_formats(const ShippedData& data) {
+  return io::read_log_formats(data.directory() / "frameworks" / "logs" / "formats.yaml");
+}
+
 DiagnosisReport diagnose(const PlanRequest& asked, const Measurement& measured) {
   const ProfileEvidence profile(measured);
   std::optional<Seconds> step = measured.step ? measured.step : profile.step();
-  if (!step && !measured.tokens_per_s) {
+  if (!step && !measured.tokens_per_s && measured.log.empty()) {
     throw InputError({measured.profile, 0, 0}, "nothing says how long a step takes",
                      "--measured TIME: step time of the run, such as 18.9s");
   }
@@ -196,11 +215,19 @@ DiagnosisReport diagnose(const PlanRequest& asked, const Measurement& measured) 
   if (given.inexpressible) throw InputError({}, *given.inexpressible);
   const SearchReport base = make_prediction(given);
   if (const auto told = step_of(measured, base.question)) step = told;
+  std::optional<LogReport> log = read_log(measured.log, base.question);
+  if (log && !measured.step && !measured.tokens_per_s) step = log->times.median;
   const Network& network = *given.problem.network;
   DiagnosisReport report{base.question, base.plans.front(), *step, 0.0, 0.0, 0.0, {}, {}};
   const Spread usual = spread_of(report.plan);
   const double time = step->value();
   report.profile = profile.report(network, report.plan);
+  if (log) {
+    const double faster = report.plan.estimate.step.total() / log->times.median;
+    log->own_flops = faster * report.plan.model_rate_per_gpu;
+    log->own_hardware_flops = faster * report.plan.hardware_rate_per_gpu;
+    report.log = std::move(log);
+  }
   report.faster_share = 0.5 * std::erfc(-deviation(usual, time) / std::sqrt(2.0));
   const double nothing = density(usual, time) * profile.density(network, report.plan, kTermSigma);
   report.normal = kNormalOdds * nothing;

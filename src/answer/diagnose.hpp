@@ -7,19 +7,22 @@
 #include <string>
 #include <vector>
 
+#include "io/logs/log_formats.hpp"
 #include "io/tables/kernel_profile/step_profile.hpp"
 #include "plansearch/network.hpp"
 #include "plansearch/plan_report.hpp"
+#include "plansearch/shipped_data.hpp"
 #include "question/resolve_plan.hpp"
 #include "report/diagnosis.hpp"
 
 namespace plansearch {
 
-/// A measured step, a profile of some steps, or both.
+/// A measured step, the log of a run, a profile of some steps, or several of them.
 struct Measurement {
-  std::optional<Seconds> step{};         ///< nothing: as the pace or the profile says
+  std::optional<Seconds> step{};         ///< nothing: as the pace, the log or the profile says
   std::optional<double> tokens_per_s{};  ///< of all GPUs, or of each
   bool of_each_gpu = false;
+  std::string log{};                 ///< output of the training program; empty: none
   std::string profile{};             ///< file of a profiler; empty: none
   std::optional<double> profiled{};  ///< steps that it covers; nothing: as it says itself, else one
 };
@@ -31,6 +34,8 @@ void read_pace(const std::string& text, Measurement& measured);
 /// Seconds of a step of the question; nothing where no time and no pace is known.
 [[nodiscard]] std::optional<Seconds> step_of(const Measurement& measured,
                                              const QuestionReport& question);
+/// The shipped table of lines that training programs print.
+[[nodiscard]] io::LogFormats log_formats(const ShippedData& data);
 
 /// Prices the plan as asked and with every cause of causes.cpp. InputError as resolve_plan, and
 /// where nothing says how long a step takes.
@@ -71,5 +76,16 @@ struct StepTerms {
 
 /// Medians, scatter and the slowest rank.
 [[nodiscard]] StepTimes step_times(const std::vector<io::RankStep>& steps);
+
+/// Steps of a run without those that say nothing of its pace.
+struct SteadySteps {
+  std::vector<io::RankStep> steps;
+  std::size_t all = 0;
+  std::size_t warm_up = 0;                    ///< at the start
+  std::size_t apart = 0;                      ///< later ones: checkpoints, evaluations, stalls
+  std::optional<std::int64_t> apart_every{};  ///< steps, where slow ones follow each other so
+  std::optional<PaceChange> change{};
+};
+[[nodiscard]] SteadySteps steady_steps(const std::vector<io::RankStep>& steps);
 
 }  // namespace plansearch

@@ -105,18 +105,6 @@ Parts parts_of(const StepTerms& predicted, const io::StepProfile& measured, doub
   return all;
 }
 
-double quantile(std::vector<double> sorted, double share) {
-  const double at = share * static_cast<double>(sorted.size() - 1);
-  const auto low = static_cast<std::size_t>(at);
-  const std::size_t high = std::min(low + 1, sorted.size() - 1);
-  return sorted[low] + (at - static_cast<double>(low)) * (sorted[high] - sorted[low]);
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return quantile(std::move(values), 0.5);
-}
-
 }  // namespace
 
 StepTerms predicted_terms(const Network& network, const PlanReport& plan) {
@@ -177,39 +165,6 @@ double density_of_terms(const StepTerms& predicted, const io::StepProfile& measu
     density *= std::exp(-0.5 * z * z) * small / scatter;
   }
   return density;
-}
-
-StepTimes step_times(const std::vector<io::RankStep>& steps) {
-  std::map<std::int64_t, double> slowest;  // of every step
-  std::map<std::int64_t, std::vector<double>> by_rank;
-  for (const io::RankStep& step : steps) {
-    double& longest = slowest[step.step];
-    longest = std::max(longest, step.time.value());
-    by_rank[step.rank].push_back(step.time.value());
-  }
-  std::vector<double> sorted;
-  for (const auto& [step, time] : slowest) sorted.push_back(time);
-  std::ranges::sort(sorted);
-  StepTimes times;
-  times.steps = sorted.size();
-  times.median = Seconds(quantile(sorted, 0.5));
-  times.p10 = Seconds(quantile(sorted, 0.1));
-  times.p90 = Seconds(quantile(sorted, 0.9));
-  constexpr double kSlow = 1.5;
-  const auto slow = std::ranges::count_if(
-      sorted, [&](double time) { return time > kSlow * times.median.value(); });
-  times.slow_share = static_cast<double>(slow) / static_cast<double>(sorted.size());
-  if (by_rank.size() < 2) return times;
-  std::vector<double> medians;
-  for (const auto& [rank, own] : by_rank) medians.push_back(median(own));
-  const double usual = median(medians);
-  for (const auto& [rank, own] : by_rank) {
-    const double ratio = median(own) / usual;
-    if (times.slowest_rank && ratio <= times.slowest_over_median) continue;
-    times.slowest_rank = rank;
-    times.slowest_over_median = ratio;
-  }
-  return times;
 }
 
 }  // namespace plansearch

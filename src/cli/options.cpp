@@ -274,6 +274,9 @@ void add_capacity(CLI::App& app, Options& o) {
 }
 
 void add_diagnose(CLI::App& app, Options& o) {
+  add_typed(app, "FILE", "--log", o.log,
+            "output of the training program, for the step time and more (docs/logs.md); - for a "
+            "pipe");
   add_typed(app, "FILE", "--profile", o.profile,
             "trace of PyTorch's profiler, kernel summary of Nsight Systems, or times of steps");
   positive_number(add_typed(app, "NUMBER", "--profile-steps", o.profile_steps,
@@ -281,7 +284,7 @@ void add_diagnose(CLI::App& app, Options& o) {
                             "(default: as it says, else 1)"));
   add_typed(app, "AMOUNT", "--measured", o.measured,
             "step time of the run, such as 18.9s, or its pace: \"8500 tokens/s\", \"1060 "
-            "tokens/s/GPU\", \"1.9 s/it\" (default: as the profile says)");
+            "tokens/s/GPU\", \"1.9 s/it\" (default: as the log or the profile says)");
   add_typed(app, "PLAN", "--plan", o.plan, "plan document or result.json#RANK");
 }
 

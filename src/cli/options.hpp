@@ -40,6 +40,7 @@ struct Options : ProblemRequest {
   std::string page;                ///< search --report
   std::vector<std::string> plots;  ///< --plot NAME=FILE
   std::string measured;            ///< diagnose --measured
+  std::string log;                 ///< diagnose --log
   std::string profile;             ///< diagnose --profile
   std::optional<double> profile_steps;
   bool force = false;               ///< --force: however large the trace

@@ -123,12 +123,13 @@ int run_diagnose(const Options& options) {
   const PlanRequest asked = complete_from_plan(options, options.plan);
   Measurement measured;
   if (!options.measured.empty()) read_pace(options.measured, measured);
+  measured.log = options.log;
   measured.profile = options.profile;
   measured.profiled = options.profile_steps;
-  if (options.measured.empty() && measured.profile.empty()) {
-    throw InputError({}, "--measured or --profile is needed",
-                     "--measured TIME: step time of the run, such as 18.9s; --profile FILE: what a "
-                     "profiler saw of it");
+  if (options.measured.empty() && measured.log.empty() && measured.profile.empty()) {
+    throw InputError({}, "--measured, --log or --profile is needed",
+                     "--measured TIME: step time of the run, such as 18.9s; --log FILE: what the "
+                     "program printed; --profile FILE: what a profiler saw of it");
   }
   const DiagnosisReport report = diagnose(asked, measured);
   output.write(render_diagnosis(report, format_of(options), columns_of(options)));

@@ -2,8 +2,12 @@
 #include "report/diagnosis.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <span>
+#include <string_view>
 
 #include "base/units.hpp"
 #include "report/columns.hpp"
@@ -63,18 +67,127 @@ const TermReport* furthest(const std::vector<TermReport>& terms) {
   return found;
 }
 
-std::string profile_text(const ProfileReport& profile) {
-  if (const auto& times = profile.times) {
-    std::string text =
-        fmt::format("{}: {} steps, median {} (p10 - p90 {} - {}); {} take half as long again\n",
-                    profile.file, times->steps, to_text(times->median), to_text(times->p10),
-                    to_text(times->p90), likelihood_text(times->slow_share));
-    if (times->slowest_rank) {
-      text += fmt::format("slowest: rank {}, {:.2f}x the median of all ranks\n",
-                          *times->slowest_rank, times->slowest_over_median);
-    }
-    return text;
+std::string times_text(std::string_view source, const StepTimes& times) {
+  std::string text =
+      fmt::format("{}: {} steps, median {} (p10 - p90 {} - {}); {} take half as long again\n",
+                  source, times.steps, to_text(times.median), to_text(times.p10),
+                  to_text(times.p90), likelihood_text(times.slow_share));
+  if (times.slowest_rank) {
+    text += fmt::format("slowest: rank {}, {:.2f}x the median of all ranks\n", *times.slowest_rank,
+                        times.slowest_over_median);
   }
+  return text;
+}
+
+Json times_json(const StepTimes& times) {
+  return {{"steps", times.steps},
+          {"median_s", times.median.value()},
+          {"p10_s", times.p10.value()},
+          {"p90_s", times.p90.value()},
+          {"slow_share", times.slow_share},
+          {"slowest_rank", times.slowest_rank ? Json(*times.slowest_rank) : Json(nullptr)},
+          {"slowest_over_median", times.slowest_over_median}};
+}
+
+/// Steps that the median is not of, and why.
+std::string left_out_text(const LogReport& log) {
+  std::string text;
+  if (log.warm_up > 0) text = fmt::format("{} of warm-up", log.warm_up);
+  if (log.apart > 0) {
+    text += fmt::format(
+        "{}{} slower or faster than the others{}", text.empty() ? "" : ", ", log.apart,
+        log.apart_every
+            ? fmt::format(" (every {} steps: checkpoints, evaluation)", *log.apart_every)
+            : "");
+  }
+  return text.empty() ? text : fmt::format("steps left out: {}\n", text);
+}
+
+/// The log's count of operations beside the one here, and what such a difference comes from.
+std::string flops_text(const LogReport& log) {
+  constexpr double kSame = 0.03;
+  const double ratio = *log.flops / log.own_flops;
+  const double recomputed = log.own_hardware_flops / log.own_flops;
+  std::string reason = "counted alike";
+  if (recomputed > 1.0 + kSame && std::abs(ratio / recomputed - 1.0) < kSame) {
+    reason = "with what is recomputed";
+  } else if (ratio > 1.0 + kSame) {
+    reason =
+        "more operations are counted there: attention as a full square, recomputation, a "
+        "larger vocabulary, or another network or sequence";
+  } else if (ratio < 1.0 - kSame) {
+    reason =
+        "fewer operations are counted there: no attention or logits, or another network or "
+        "sequence";
+  }
+  return fmt::format("each GPU: {} as the log says, {} for the same time as counted here: {}\n",
+                     to_text(*log.flops), to_text(log.own_flops), reason);
+}
+
+std::string memory_text(const LogReport& log, const PeakReport& predicted) {
+  std::string text;
+  const auto beside = [&](const char* what, const std::optional<Bytes>& logged, Bytes own) {
+    if (!logged) return;
+    text += fmt::format("{}{} {}, predicted {}", text.empty() ? "peak memory: " : "; ", what,
+                        to_text(*logged), to_text(own));
+  };
+  beside("allocated", log.allocated, predicted.allocated);
+  beside("reserved", log.reserved, predicted.reserved);
+  return text.empty() ? text : text + "\n";
+}
+
+std::string log_text(const LogReport& log, const PeakReport& predicted) {
+  std::string text = times_text(fmt::format("{}, read as {}", log.file, log.format), log.times);
+  text += left_out_text(log);
+  if (const auto& change = log.change) {
+    text += fmt::format("{}: median {} before step {}, {} from there on\n",
+                        change->sudden ? "a change of pace" : "a drift", to_text(change->before),
+                        change->step, to_text(change->after));
+  }
+  if (log.skipped > 0) text += fmt::format("steps that skipped their update: {}\n", log.skipped);
+  if (log.nans > 0) text += fmt::format("steps whose loss is not a number: {}\n", log.nans);
+  if (log.flops) text += flops_text(log);
+  text += memory_text(log, predicted);
+  if (!log.not_understood.empty()) {
+    constexpr std::size_t kShown = 5;
+    const std::size_t shown = std::min(log.not_understood.size(), kShown);
+    text += fmt::format("lines not understood, cut or mixed with others: {}{}\n",
+                        fmt::join(std::span(log.not_understood).first(shown), ", "),
+                        shown < log.not_understood.size()
+                            ? fmt::format(", ... ({} in all)", log.not_understood.size())
+                            : "");
+  }
+  return text;
+}
+
+Json log_json(const LogReport& log) {
+  const auto or_null = [](const auto& value) {
+    return value ? Json(value->value()) : Json(nullptr);
+  };
+  Json json{{"file", log.file},
+            {"format", log.format},
+            {"times", times_json(log.times)},
+            {"warm_up", log.warm_up},
+            {"left_out", log.apart},
+            {"left_out_every", log.apart_every ? Json(*log.apart_every) : Json(nullptr)},
+            {"skipped", log.skipped},
+            {"nans", log.nans},
+            {"flops_per_gpu", or_null(log.flops)},
+            {"own_flops_per_gpu", log.own_flops.value()},
+            {"allocated_bytes", or_null(log.allocated)},
+            {"reserved_bytes", or_null(log.reserved)},
+            {"lines_not_understood", log.not_understood}};
+  if (const auto& change = log.change) {
+    json["change"] = {{"step", change->step},
+                      {"before_s", change->before.value()},
+                      {"after_s", change->after.value()},
+                      {"sudden", change->sudden}};
+  }
+  return json;
+}
+
+std::string profile_text(const ProfileReport& profile) {
+  if (profile.times) return times_text(profile.file, *profile.times);
   std::string text = fmt::format("{}, {:.4g} {}:\n\n", profile.file, profile.steps,
                                  profile.steps == 1.0 ? "step" : "steps") +
                      table_of(term_columns(), profile.terms).text();
@@ -90,15 +203,7 @@ Json profile_json(const ProfileReport& profile) {
   json["file"] = profile.file;
   json["steps"] = profile.steps;
   json["parts"] = objects_of(term_columns(), profile.terms);
-  if (const auto& times = profile.times) {
-    json["times"] = {{"steps", times->steps},
-                     {"median_s", times->median.value()},
-                     {"p10_s", times->p10.value()},
-                     {"p90_s", times->p90.value()},
-                     {"slow_share", times->slow_share},
-                     {"slowest_rank", or_null(times->slowest_rank)},
-                     {"slowest_over_median", times->slowest_over_median}};
-  }
+  if (profile.times) json["times"] = times_json(*profile.times);
   return json;
 }
 
@@ -153,6 +258,7 @@ std::string table_text(const DiagnosisReport& report, int columns) {
                                  q.hardware, q.gpus, q.accelerator, q.global_batch, q.precision,
                                  q.framework, short_plan(report.plan.plan));
   text += verdict(report) + memory_line(report) + conclusion(report);
+  if (report.log) text += "\n" + log_text(*report.log, report.plan.peak);
   if (report.profile) text += "\n" + profile_text(*report.profile);
   if (!report.causes.empty()) {
     text += "\n" + table_of(cause_columns(report.measured), report.causes).text(columns);
@@ -176,6 +282,7 @@ std::string render_diagnosis(const DiagnosisReport& report, Format format, int c
   document["unknown"] = report.unknown;
   document["plan"] = plan_json(report.question, report.plan);
   document["causes"] = causes;
+  if (report.log) document["log"] = log_json(*report.log);
   if (report.profile) document["profile"] = profile_json(*report.profile);
   // Lines are the causes.
   return render_answer({format == Format::Json ? document : causes}, format,

@@ -48,6 +48,33 @@ struct ProfileReport {
   std::optional<StepTimes> times;  ///< where it lists steps
 };
 
+/// A run that goes on faster or slower than it began.
+struct PaceChange {
+  std::int64_t step = 0;  ///< from which on
+  Seconds before;         ///< medians
+  Seconds after;
+  bool sudden = false;  ///< else little by little
+};
+
+/// The contents of the file of `--log`.
+struct LogReport {
+  std::string file;
+  std::string format;  ///< of the program that printed it
+  StepTimes times;     ///< of the steady part
+  std::size_t warm_up = 0;
+  std::size_t apart = 0;  ///< further steps left out
+  std::optional<std::int64_t> apart_every{};
+  std::optional<PaceChange> change{};
+  std::int64_t skipped = 0;  ///< steps without an update
+  std::int64_t nans = 0;
+  std::optional<FlopRate> flops{};  ///< of one accelerator, as the log counts them
+  FlopRate own_flops{};             ///< of the same time, as they are counted here
+  FlopRate own_hardware_flops{};    ///< the same with what is recomputed
+  std::optional<Bytes> allocated{};
+  std::optional<Bytes> reserved{};
+  std::vector<std::int64_t> not_understood{};  ///< lines
+};
+
 struct DiagnosisReport {
   QuestionReport question;
   PlanReport plan;  ///< as the question says it, with p10 and p90
@@ -57,6 +84,7 @@ struct DiagnosisReport {
   double unknown = 0.0;       ///< that it is none of the causes: what has no price here
   std::vector<CauseReport> causes;  ///< the likeliest first
   std::optional<ProfileReport> profile{};
+  std::optional<LogReport> log{};
 };
 
 [[nodiscard]] std::string render_diagnosis(const DiagnosisReport& report, Format format,

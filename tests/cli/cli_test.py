@@ -2681,6 +2681,30 @@ class AsPeopleWrite(Case):
         self.assertEqual(self.answer("--hw", "dgx-h100", "--model", "sdxl-unet", "--gpus", "8", "--top", "1")["question"]["framework"],
                          "fsdp2")
 
+    def test_the_log_of_a_run_is_diagnosed(self):
+        plan = ["--hw", "dgx-h100", "--model", "llama3-70b", "--gpus", "64", "--tp", "8", "--pp", "2", "--dp", "4",
+                "--micro-batch", "1"]
+        log = str(SOURCE / "tests" / "data" / "logs" / "megatron.log")
+        answer = self.answer("diagnose", *plan, "--batch", "128", "--log", log)
+        read = answer["log"]
+        self.assertEqual(answer["measured_step_time_s"], read["times"]["median_s"])
+        self.assertAlmostEqual(answer["measured_step_time_s"], 24.02)
+        self.assertEqual((read["format"], read["warm_up"], read["left_out"], read["left_out_every"]), ("megatron", 2, 4, 10))
+        self.assertEqual((read["skipped"], read["lines_not_understood"]), (1, [19]))
+        self.assertAlmostEqual(read["allocated_bytes"], 60211.25 * 2**20)
+        text = self.succeed("diagnose", *plan, "--batch", "128", "--log", log)
+        for words in ("read as megatron", "2 of warm-up, 4 slower or faster", "every 10 steps", "lines not understood", "peak memory",
+                      "measured 24.0 s"):
+            self.assertIn(words, text)
+        paced = self.answer("diagnose", *plan, "--batch", "128", "--log", log, "--measured", "20s")
+        self.assertEqual(paced["measured_step_time_s"], 20.0)
+        self.refuse("diagnose", *plan, "--batch", "256", "--log", log,
+                    expect=[f"{log}:42:1", "another job: 128 sequences a step, the plan has 256", "--batch 128"])
+        self.refuse("diagnose", *plan, "--batch", "128", "--log", self.file("empty.log", "nothing here\n"),
+                    expect=["empty.log", "no training step is in this log", "--measured TIME"])
+        self.refuse("diagnose", *plan, "--batch", "128", "--log", "missing.log", expect=["missing.log", "cannot open"])
+        self.refuse("diagnose", *plan, expect=["--measured, --log or --profile is needed"])
+
     def test_a_pace_is_diagnosed(self):
         plan = ["--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "8", "--dp", "8", "--zero", "1", "--micro-batch", "1", "--batch", "128"]
         paced = self.answer("diagnose", *plan, "--measured", "131072 tokens/s")

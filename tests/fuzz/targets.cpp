@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fuzz/targets.hpp"
+#include "answer/diagnose.hpp"
 
 #include <unistd.h>
 
@@ -23,6 +24,7 @@
 #include "io/document/document.hpp"
 #include "io/framework/framework_reader.hpp"
 #include "io/hardware/profile_reader.hpp"
+#include "io/logs/training_log.hpp"
 #include "io/model/model_reader.hpp"
 #include "io/model/model_writer.hpp"
 #include "io/plan/plan_document.hpp"
@@ -177,6 +179,12 @@ void read_nccl_log(std::string_view text) {
   static_cast<void>(io::parse_nccl_log(text, "all_reduce.txt"));
 }
 
+void read_training_log(std::string_view text) {
+  static const io::LogFormats formats = log_formats(shipped_data());
+  const io::TrainingLog log = io::parse_training_log(text, "train.log", formats, {8, 64, 4096});
+  static_cast<void>(step_times(steady_steps(log.times).steps));
+}
+
 void read_quantity(std::string_view text) {
   static_cast<void>(parse_quantity<Seconds>(text));
   static_cast<void>(parse_quantity<Bytes>(text));
@@ -245,6 +253,7 @@ constexpr std::array kTargets{
     Target{"json", [](std::string_view text) { read_tree(text, Syntax::Json); }},
     Target{"profile", read_profile},
     Target{"nccl_log", read_nccl_log},
+    Target{"training_log", read_training_log},
     Target{"samples", read_samples},
     Target{"graph", read_graph},
     Target{"pt2", read_exported_program},

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "base/units.hpp"
+#include "io/document/pieces.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/quantity.hpp"
 #include "plansearch/stop_token.hpp"
@@ -113,29 +114,35 @@ bool write_all(int fd, std::string_view content) {
   return true;
 }
 
-std::string read_file(const fs::path& path, std::size_t size_limit) {
+void for_each_piece(const fs::path& path, const std::function<void(std::string_view)>& take) {
   const char* source = path == kStandardInput ? "/dev/stdin" : path.c_str();
   const Descriptor in(::open(source, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!in.valid()) fail_with_errno(path, "cannot open");
   struct stat status {};
   if (::fstat(in.get(), &status) != 0) fail_with_errno(path, "cannot read");
   if (S_ISDIR(status.st_mode)) fail(path, "is a directory, not a file", "name a file inside it");
-  std::string content;
   std::string buffer(64U * 1024U, '\0');
   for (;;) {
     wait_for_content(in);
     const ssize_t got = ::read(in.get(), buffer.data(), buffer.size());
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (got < 0) fail_with_errno(path, "cannot read");
-    if (got == 0) return content;
-    content.append(buffer.data(), static_cast<std::size_t>(got));
-    if (content.size() > size_limit) {
-      fail(path,
-           fmt::format("larger than {}, the limit for such a file",
-                       to_text(Bytes(static_cast<double>(size_limit)))),
-           "is this the right file?");
-    }
+    if (got == 0) return;
+    take(std::string_view(buffer).substr(0, static_cast<std::size_t>(got)));
   }
+}
+
+std::string read_file(const fs::path& path, std::size_t size_limit) {
+  std::string content;
+  for_each_piece(path, [&](std::string_view piece) {
+    content += piece;
+    if (content.size() <= size_limit) return;
+    fail(path,
+         fmt::format("larger than {}, the limit for such a file",
+                     to_text(Bytes(static_cast<double>(size_limit)))),
+         "is this the right file?");
+  });
+  return content;
 }
 
 bool Descriptor::close() {

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of a run, as the training program printed them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/logs/log_formats.hpp"
+#include "io/tables/kernel_profile/step_profile.hpp"
+#include "plansearch/quantity.hpp"
+
+namespace plansearch::io {
+
+/// The job that a log is expected to be of.
+struct LoggedJob {
+  std::int64_t gpus = 1;
+  std::int64_t batch = 1;
+  std::int64_t seq_len = 1;
+};
+
+struct TrainingLog {
+  std::string format;              ///< name of a row of the table
+  std::vector<RankStep> times;     ///< numbers of steps go on where the run was started again
+  std::optional<FlopRate> flops;   ///< of one accelerator, as printed: the median
+  std::optional<Bytes> allocated;  ///< the largest peak
+  std::optional<Bytes> reserved;
+  std::int64_t skipped = 0;                  ///< steps without an update
+  std::int64_t nans = 0;                     ///< steps with a loss that is not a number
+  std::vector<std::int64_t> not_understood;  ///< lines
+};
+
+/// InputError, with the line where there is one, for logs without steps and logs of another job.
+[[nodiscard]] TrainingLog read_training_log(const std::filesystem::path& path,
+                                            const LogFormats& formats, const LoggedJob& job);
+[[nodiscard]] TrainingLog parse_training_log(std::string_view text, const std::string& file,
+                                             const LogFormats& formats, const LoggedJob& job);
+
+}  // namespace plansearch::io
