@@ -127,7 +127,14 @@ std::vector<int> ladder_sizes(const ResolvedQuestion& asked) {
 
 std::optional<LeastSize> least_gpus(const ResolvedQuestion& asked, int above,
                                     SearchSession& session) {
-  const std::vector<int> sizes = possible_sizes(asked, above);
+  const std::vector<int> possible = possible_sizes(asked, above);
+  std::vector<int> sizes;  // those that have plans, as far as they are needed
+  auto is_there = [&, looked = std::size_t{0}](std::size_t at) mutable {
+    for (; sizes.size() <= at && looked < possible.size(); ++looked) {
+      if (session.has_plans(asked, possible[looked])) sizes.push_back(possible[looked]);
+    }
+    return sizes.size() > at;
+  };
   std::optional<LeastSize> least;
   const auto fits = [&](std::size_t at) {
     const int gpus = sizes[at];
@@ -136,13 +143,19 @@ std::optional<LeastSize> least_gpus(const ResolvedQuestion& asked, int above,
     least = {gpus, *best};
     return true;
   };
-  std::size_t low = 0, high = 1;  // sizes before `low` do not fit, the one before `high` is next
-  while (high <= sizes.size() && !fits(high - 1)) {
-    low = high;
-    high = high == sizes.size() ? high + 1 : std::min(2 * high, sizes.size());
+  std::size_t low = 0, high = 0;  // sizes before `low` do not fit
+  for (std::int64_t wanted = 2 * std::int64_t{above}; !least;
+       wanted = 2 * std::int64_t{sizes[high]}) {
+    while (is_there(high) && sizes[high] < wanted) ++high;
+    if (high == sizes.size()) break;
+    if (!fits(high)) low = high + 1;
+  }
+  if (!least && low < sizes.size() && fits(sizes.size() - 1)) high = sizes.size() - 1;
+  constexpr std::size_t kFew = 32;  // all are tried: a larger size may divide the batch worse
+  for (std::size_t at = 0; !least && sizes.size() <= kFew && at < sizes.size(); ++at) {
+    if (fits(at)) return least;
   }
   if (!least) return std::nullopt;
-  --high;  // fits
   while (low < high) {
     const std::size_t middle = low + (high - low) / 2;
     if (fits(middle)) {
@@ -154,10 +167,7 @@ std::optional<LeastSize> least_gpus(const ResolvedQuestion& asked, int above,
   return least;
 }
 
-namespace {
-
-/// The line that says how few GPUs will do.
-void add_least(const ResolvedQuestion& asked, SearchSession& session, SearchReport& report) {
+std::vector<std::string> least_line(const ResolvedQuestion& asked, SearchSession& session) {
   std::vector<std::string> lines;
   session.ask_aside(lines, "sizes for the least number of GPUs", [&] {
     const auto least = least_gpus(asked, 0, session);
@@ -167,10 +177,8 @@ void add_least(const ResolvedQuestion& asked, SearchSession& session, SearchRepo
                                 least->gpus == 1 ? "s" : "", short_plan(least->best.plan),
                                 to_text(least->best.estimate.step.total())));
   });
-  report.advice.insert(report.advice.end(), lines.begin(), lines.end());
+  return lines;
 }
-
-}  // namespace
 
 std::variant<LadderReport, Infeasible> climb_ladder(const ResolvedQuestion& asked,
                                                     SearchSession& session) {
@@ -192,7 +200,9 @@ std::variant<LadderReport, Infeasible> climb_ladder(const ResolvedQuestion& aske
   choose(ladder, session.stopped());
   if (!session.stopped()) note_ceiling(asked, ladder);
   SearchReport& chosen = ladder.rungs[ladder.chosen].report;
-  if (!session.stopped()) add_least(asked, session, chosen);
+  if (!session.stopped()) {
+    for (std::string& line : least_line(asked, session)) chosen.advice.push_back(std::move(line));
+  }
   if (chosen.plans.empty() && !session.stopped()) {
     const int gpus = chosen.question.gpus;
     chosen =

@@ -47,9 +47,13 @@ struct LeastSize {
   int gpus = 0;
   BestPlan best;
 };
-/// Among the sizes that the machine can give and the pinned degrees divide, above `above`. Sizes
-/// are halved: where a larger one that was tried does not fit, a smaller one is taken not to.
+/// Among the sizes that the machine can give and some plan divides, above `above`. Sizes are
+/// doubled, then halved: where a larger one that was tried does not fit, a smaller one is taken not
+/// to. Where they are few, all are tried.
 [[nodiscard]] std::optional<LeastSize> least_gpus(const ResolvedQuestion& asked, int above,
+                                                  SearchSession& session);
+/// The line that says it; empty where no size does.
+[[nodiscard]] std::vector<std::string> least_line(const ResolvedQuestion& asked,
                                                   SearchSession& session);
 
 /// Climbs the ladder, or the sizes asked for. The chosen rung is the largest that keeps most of the
