@@ -96,9 +96,10 @@ class Hints(unittest.TestCase):
                     changed[changed.index("--gpus") + 1] = more.group(1).replace(",", "")
                 words = shlex.split(flags.group(1)) if flags else []
                 words = [word.rstrip(",") for word in words]
-                if "--seq-len" in words:
-                    at = changed.index("--seq-len")
-                    del changed[at:at + 2]
+                for flag in words:
+                    if flag.startswith("--") and flag in changed:
+                        at = changed.index(flag)
+                        del changed[at:at + 2]
                 answer = run(*changed, *words, "--top", 1, "--format", "json")
                 what = f"{shlex.join(map(str, question))}\n{hint}\n{answer.stderr}"
                 self.assertEqual(answer.returncode, 0, what)
