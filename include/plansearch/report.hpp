@@ -104,6 +104,9 @@ struct PublishedReport {
   std::size_t rank = 0;             ///< among the plans shown and it; 0: behind all of them
   double over_first = 0.0;          ///< step over that of plan 1, less 1; 0 where there is none
   std::optional<Seconds> measured;  ///< as published, of the recipe's own batch and precision
+  // Where it is measured, under the recipe's own batch, length and precision:
+  double measured_rate = 0.0;  ///< tokens per second and device, as published
+  double error = 0.0;          ///< predicted step over the published one, less 1
 };
 
 struct SearchReport {
@@ -116,7 +119,9 @@ struct SearchReport {
   BeyondSearch beyond;
   std::optional<WithoutReport> without;
   std::vector<PublishedReport> published;  ///< that fit first, then by step
-  bool list_published = false;             ///< whether tables list them all
+  std::string
+      published_elsewhere{};  ///< machines and sizes of recipes of the model, where none is of this
+  bool list_published = false;  ///< whether tables list them all
   std::vector<PlanReport> front;
   std::vector<NearMissReport> misses;
   std::vector<std::string> remedies;  ///< what would make something fit

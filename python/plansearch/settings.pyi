@@ -14,7 +14,7 @@ class Settings(TypedDict, total=False):
     hw: File | Words  # hardware profile: a shipped name or a file
     model: File | Words  # model: a shipped name, a file, or a Hugging Face config.json or its folder
     framework: File | Words  # training framework (default: megatron)
-    target: File | Words  # as --framework; a plan it cannot express is exit code 4
+    target: File | Words  # program that plans are exported to, and the framework unless --framework says another; a plan it cannot express is exit code 4
     gpus: Numbers  # number of accelerators (default: a ladder of sizes)
     nodes: Numbers  # number of nodes, instead of --gpus
     batch: Numbers  # sequences per optimizer step

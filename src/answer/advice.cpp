@@ -107,14 +107,8 @@ std::vector<std::string> near_gpu_counts(const ResolvedQuestion& asked, int gpus
   };
   session.ask_aside(near, "sizes near this one", [&] {
     for (const std::int64_t other : {gpus / unit * unit, (gpus / unit + 1) * unit}) try_size(other);
-    if (!near.empty()) return;
-    if (const auto least = least_gpus(asked, 0, session)) {
-      near.push_back(fmt::format("the least that will do: on {} GPUs {} takes {} per step",
-                                 grouped(least->gpus), short_plan(least->best.plan),
-                                 to_text(least->best.estimate.step.total())));
-    }
   });
-  return near;
+  return near.empty() ? least_line(asked, session) : near;
 }
 
 /// Vectors of 16 bytes in every format down to 4 bits, and the usual multiple of vocabularies.
@@ -201,7 +195,12 @@ SearchReport report_or_refuse(const ResolvedQuestion& asked, int gpus, const std
                               SideQuestions beside, SearchSession& session) {
   auto found = session.report(asked, gpus, label, beside);
   if (const auto* infeasible = std::get_if<Infeasible>(&found)) {
-    refuse_question(*infeasible, near_gpu_counts(asked, gpus, session));
+    std::vector<std::string> near = near_gpu_counts(asked, gpus, session);
+    for (std::string& other : find_remedies(asked, gpus, session)) {
+      const bool new_one = !other.starts_with("more GPUs") && !other.starts_with("on ");
+      if (near.size() < 3 && new_one) near.push_back(std::move(other));
+    }
+    refuse_question(*infeasible, near);
   }
   return std::get<SearchReport>(std::move(found));
 }

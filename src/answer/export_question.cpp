@@ -122,12 +122,11 @@ Targets known_targets() {
   }
 }
 
-/// Whether another plan of the same network would do.
+/// Whether another plan of the same question would do.
 enum class Remedy { OtherPlan, OtherTarget };
 
 /// The word of --target that finds plans for it; empty where none does.
 std::string searched_as(const Exporter& exporter) {
-  if (!exporter.framework.empty()) return exporter.framework;
   try {
     static_cast<void>(shipped_data().framework(exporter.name));
     return exporter.name;
@@ -149,7 +148,7 @@ RefusedPlan refuse(const Exporter& exporter, const std::vector<std::string>& rea
   if (!others.empty()) {
     hints.push_back(fmt::format("--to {} can express this one", fmt::join(others, " or --to ")));
   }
-  if (hints.empty()) hints.emplace_back("no plan of this network can be handed to it");
+  if (hints.empty()) hints.emplace_back("no plan of this question can be handed to it");
   const InputError error(
       {}, fmt::format("{} cannot express this plan: {}", exporter.name, fmt::join(reasons, "; ")),
       fmt::format("{}", fmt::join(hints, "; ")));
@@ -215,7 +214,7 @@ AskedTarget ask_target(const Exporter& exporter, const ResolvedPlan& given,
   }
   for (const Refusal& refusal : exporters::refusals(exporter, request)) {
     asked.reasons.push_back(text_of(refusal));
-    if (refusal.of_network) asked.remedy = Remedy::OtherTarget;
+    if (refusal.of_question) asked.remedy = Remedy::OtherTarget;
   }
   if (rule) asked.reasons.push_back(std::move(*rule));
   if (exporter.traces && !given.plan.assignment->direct.empty())
@@ -272,7 +271,9 @@ DegreeLimits TargetFilter::within(DegreeLimits limits, const PinnedDegrees& pinn
     const exporters::Accepts* accepts = exporters::find_accepts(*target_, setting);
     if (accepts != nullptr && accepts->values.empty()) continue;
     // A degree that decides nothing in a plan has its neutral value.
-    std::vector<int> values{degree_value(PlanDegrees{}, row.degree)};
+    std::vector<int> values;
+    if (accepts == nullptr || row.degree != Degree::Recompute)
+      values.push_back(degree_value(PlanDegrees{}, row.degree));
     for (const std::string& word :
          accepts != nullptr ? accepts->values : std::vector<std::string>{}) {
       if (const auto value = parse_value(row.degree, word)) values.push_back(*value);
@@ -285,9 +286,10 @@ DegreeLimits TargetFilter::within(DegreeLimits limits, const PinnedDegrees& pinn
   return limits;
 }
 
-std::vector<std::string> TargetFilter::reasons(const ResolvedPlan& given) const {
-  return target_ == nullptr ? std::vector<std::string>{}
-                            : ask_target(*target_, given, {}, {}).reasons;
+TargetFilter::Reasons TargetFilter::reasons(const ResolvedPlan& given) const {
+  if (target_ == nullptr) return {};
+  AskedTarget asked = ask_target(*target_, given, {}, {});
+  return {std::move(asked.reasons), asked.remedy == Remedy::OtherTarget};
 }
 
 std::optional<std::string> command_to_run(const ResolvedQuestion& asked, const PricedPlan& first,

@@ -61,8 +61,12 @@ class TargetFilter {
   [[nodiscard]] std::string name() const;
   /// `limits`, without values of open degrees that no key of the target says.
   [[nodiscard]] DegreeLimits within(DegreeLimits limits, const PinnedDegrees& pinned) const;
-  /// Why the target cannot express the plan; empty where it can.
-  [[nodiscard]] std::vector<std::string> reasons(const ResolvedPlan& given) const;
+  /// Why the target cannot express the plan; no words where it can.
+  struct Reasons {
+    std::vector<std::string> words;
+    bool of_question = false;  ///< other plans do not help
+  };
+  [[nodiscard]] Reasons reasons(const ResolvedPlan& given) const;
 
  private:
   std::shared_ptr<const exporters::Targets> targets_;

@@ -127,11 +127,18 @@ std::vector<int> ladder_sizes(const ResolvedQuestion& asked) {
 
 std::optional<LeastSize> least_gpus(const ResolvedQuestion& asked, int above,
                                     SearchSession& session, int enough) {
-  std::vector<int> sizes = possible_sizes(asked, above);
+  std::vector<int> possible = possible_sizes(asked, above);
   if (enough > 0) {
-    std::erase_if(sizes, [&](int size) { return size >= enough; });
-    sizes.push_back(enough);
+    std::erase_if(possible, [&](int size) { return size >= enough; });
+    possible.push_back(enough);
   }
+  std::vector<int> sizes;  // those that have plans, as far as they are needed
+  auto is_there = [&, looked = std::size_t{0}](std::size_t at) mutable {
+    for (; sizes.size() <= at && looked < possible.size(); ++looked) {
+      if (session.has_plans(asked, possible[looked])) sizes.push_back(possible[looked]);
+    }
+    return sizes.size() > at;
+  };
   std::optional<LeastSize> least;
   const auto fits = [&](std::size_t at) {
     const int gpus = sizes[at];
@@ -140,14 +147,23 @@ std::optional<LeastSize> least_gpus(const ResolvedQuestion& asked, int above,
     least = {gpus, *best};
     return true;
   };
-  // Sizes before `low` do not fit, the one before `high` is next, or known to.
-  std::size_t low = 0, high = enough > 0 ? sizes.size() : 1;
-  while (enough == 0 && high <= sizes.size() && !fits(high - 1)) {
-    low = high;
-    high = high == sizes.size() ? high + 1 : std::min(2 * high, sizes.size());
+  std::size_t low = 0, high = 0;  // sizes before `low` do not fit
+  if (enough > 0) {
+    while (is_there(high + 1)) ++high;
+  } else {
+    for (std::int64_t wanted = 2 * std::int64_t{above}; !least;
+         wanted = 2 * std::int64_t{sizes[high]}) {
+      while (is_there(high) && sizes[high] < wanted) ++high;
+      if (high == sizes.size()) break;
+      if (!fits(high)) low = high + 1;
+    }
+    if (!least && low < sizes.size() && fits(sizes.size() - 1)) high = sizes.size() - 1;
+    constexpr std::size_t kFew = 32;  // all are tried: a larger size may divide the batch worse
+    for (std::size_t at = 0; !least && sizes.size() <= kFew && at < sizes.size(); ++at) {
+      if (fits(at)) return least;
+    }
+    if (!least) return std::nullopt;
   }
-  if (high == 0 || high > sizes.size()) return std::nullopt;
-  --high;
   while (low < high) {
     const std::size_t middle = low + (high - low) / 2;
     if (fits(middle)) {
@@ -160,17 +176,8 @@ std::optional<LeastSize> least_gpus(const ResolvedQuestion& asked, int above,
   return least;
 }
 
-namespace {
-
-/// The line that says how few GPUs will do, between rungs that do not and the first that does.
-void add_least(const ResolvedQuestion& asked, SearchSession& session, LadderReport& ladder) {
-  int above = 0;
-  int enough = 0;
-  for (const LadderRung& rung : ladder.rungs) {
-    const bool does = !rung.report.plans.empty() && rung.report.admitted == MemoryFit::Fits;
-    (does ? enough : above) = rung.report.question.gpus;
-    if (does) break;
-  }
+std::vector<std::string> least_line(const ResolvedQuestion& asked, SearchSession& session,
+                                    int above, int enough) {
   std::vector<std::string> lines;
   session.ask_aside(lines, "sizes for the least number of GPUs", [&] {
     const auto least = least_gpus(asked, above, session, enough);
@@ -180,8 +187,20 @@ void add_least(const ResolvedQuestion& asked, SearchSession& session, LadderRepo
                                 short_plan(least->best.plan),
                                 to_text(least->best.estimate.step.total())));
   });
-  std::vector<std::string>& advice = ladder.rungs[ladder.chosen].report.advice;
-  advice.insert(advice.end(), lines.begin(), lines.end());
+  return lines;
+}
+
+namespace {
+
+/// The largest rung before the first that does, and that one; 0: there is none.
+std::pair<int, int> around_the_least(const LadderReport& ladder) {
+  std::pair<int, int> around{0, 0};
+  for (const LadderRung& rung : ladder.rungs) {
+    const bool does = !rung.report.plans.empty() && rung.report.admitted == MemoryFit::Fits;
+    (does ? around.second : around.first) = rung.report.question.gpus;
+    if (does) break;
+  }
+  return around;
 }
 
 }  // namespace
@@ -206,7 +225,12 @@ std::variant<LadderReport, Infeasible> climb_ladder(const ResolvedQuestion& aske
   choose(ladder, session.stopped());
   if (!session.stopped()) note_ceiling(asked, ladder);
   SearchReport& chosen = ladder.rungs[ladder.chosen].report;
-  if (!session.stopped()) add_least(asked, session, ladder);
+  if (!session.stopped()) {
+    const auto [above, enough] = around_the_least(ladder);
+    for (std::string& line : least_line(asked, session, above, enough)) {
+      chosen.advice.push_back(std::move(line));
+    }
+  }
   if (chosen.plans.empty() && !session.stopped()) {
     const int gpus = chosen.question.gpus;
     chosen =

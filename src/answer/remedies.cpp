@@ -10,6 +10,7 @@
 #include "plan/primitives/offload.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
+#include "question/training_task.hpp"
 #include "report/plan_cells.hpp"
 
 namespace plansearch {
@@ -76,6 +77,30 @@ void add_host(const ResolvedQuestion& asked, std::vector<Change>& changes) {
     changes.push_back({fmt::format("with --offload {}", host_text(choice)), request});
     changes.back().request.degrees.pin(Degree::Offload, choice);
   }
+}
+
+/// Adapters in place of all weights, for one who tunes a trained network or has a node or less.
+std::vector<Change> by_adapters(const ResolvedQuestion& asked, int gpus) {
+  const ProblemRequest& request = asked.request;
+  const StackKind stack = asked.problem.model->stack;
+  const bool text = stack != StackKind::Vision && stack != StackKind::Graph;
+  const bool small = gpus <= asked.problem.cluster->accelerators_per_node || is_tuning(request);
+  if (!text || !small || request.task == "dpo" || request.base_precision) return {};
+  const bool adapted = request.task == "lora" || request.lora_rank;
+  const bool open = request.framework.empty() && request.target.empty();
+  std::vector<Change> changes;
+  for (const bool quantized : {false, true}) {
+    if (adapted && !quantized) continue;
+    Change change{quantized ? "with --task qlora" : "with --task lora", request};
+    if (open) {
+      change.request.framework = asked.problem.framework->name;
+      change.words += " --framework " + change.request.framework;
+    }
+    change.request.task = "lora";
+    if (quantized) change.request.base_precision = "nf4";
+    changes.push_back(std::move(change));
+  }
+  return changes;
 }
 
 std::vector<Change> possible_changes(const ResolvedQuestion& asked) {
@@ -168,9 +193,9 @@ std::string remedy_by_gpus(const ResolvedQuestion& asked, int gpus, SearchSessio
   }
   const Cluster& cluster = *asked.problem.cluster;
   if (gpus >= cluster.accelerators()) return {};
-  return fmt::format("more GPUs of {} do not help with a batch of {}: tried up to all {}",
-                     cluster.name, grouped(asked.problem.global_batch),
-                     grouped(cluster.accelerators()));
+  return fmt::format(
+      "more GPUs of {} do not help with a batch of {}: sizes up to all {} were tried", cluster.name,
+      grouped(asked.problem.global_batch), grouped(cluster.accelerators()));
 }
 
 }  // namespace
@@ -196,8 +221,15 @@ std::vector<std::string> find_remedies(const ResolvedQuestion& asked, int gpus,
       attempt(change);
       has_room = has_room || (host && remedies.size() > before);
     }
+    for (const Change& change : by_adapters(asked, gpus))
+      if (remedies.empty() || is_tuning(asked.request)) attempt(change);
     const auto free = unpinned(asked);
     if (remedies.empty() && free) attempt({"with other degrees", free->request});
+    if (remedies.empty() && free) {
+      for (const Change& change : possible_changes(*free))
+        if (remedies.empty() && change.words.starts_with("with "))
+          attempt({"with other degrees and " + change.words.substr(5), change.request});
+    }
     if (std::string more = remedy_by_gpus(asked, gpus, session); !more.empty()) {
       remedies.push_back(std::move(more));
     }

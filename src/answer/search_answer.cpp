@@ -5,7 +5,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -87,7 +89,8 @@ SearchAnswer best_variant(const std::vector<OpenQuestion>& variants, SearchSessi
 
 SearchAnswer ladder_of(const ResolvedQuestion& asked, SearchSession& session) {
   auto climbed = climb_ladder(asked, session);
-  if (const auto* infeasible = std::get_if<Infeasible>(&climbed)) refuse_question(*infeasible);
+  if (const auto* infeasible = std::get_if<Infeasible>(&climbed))
+    refuse_question(*infeasible, least_line(asked, session));
   return {asked, {}, std::get<LadderReport>(std::move(climbed))};
 }
 
@@ -96,6 +99,19 @@ SearchAnswer searched(const std::vector<OpenQuestion>& variants, SearchSession& 
   const ResolvedQuestion& asked = variants.front().asked;
   if (!asked.gpus) return ladder_of(asked, session);
   return {asked, report_or_refuse(asked, *asked.gpus, "searching", SideQuestions::All, session)};
+}
+
+/// "dgx-h100 (64, 512 GPUs)", the machines and sizes of recipes of a model.
+std::string published_elsewhere(const std::string& model) {
+  std::map<std::string, std::set<int>> sizes;
+  for (const Recipe& recipe : shipped_data().recipes_naming({model})) {
+    const bool same = canonical_name(recipe.question.model) == canonical_name(model);
+    if (same && recipe.question.gpus) sizes[recipe.question.hardware].insert(*recipe.question.gpus);
+  }
+  std::vector<std::string> words;
+  for (const auto& [machine, counts] : sizes)
+    words.push_back(fmt::format("{} ({} GPUs)", machine, fmt::join(counts, ", ")));
+  return fmt::format("{}", fmt::join(words, ", "));
 }
 
 /// Adds the side questions of the search: remedies or advice, and plans to compare with.
@@ -123,6 +139,7 @@ void decorate(SearchAnswer& answer, SearchSession& session, const std::string& v
   if (!session.stopped()) {
     const std::vector<std::string> names{asked.problem.model->name, asked.problem.cluster->name};
     report.published = published_plans(shipped_data().recipes_naming(names), asked, report);
+    if (report.published.empty()) report.published_elsewhere = published_elsewhere(names.front());
   }
   if (!found || answer.ladder || asked.request.framework.empty()) return;
   if (auto how = command_to_run(asked, priced_plan(asked, report), version)) {
@@ -185,6 +202,20 @@ ProblemRequest question_of(const Recipe& recipe, const ProblemRequest& request,
   return completed(std::move(question), recipe.question);
 }
 
+/// The published step beside its prediction: the recipe's own question, as the site of this one.
+void set_measured(const Recipe& recipe, const ProblemRequest& request, PublishedReport& published) {
+  if (!recipe.step_time) return;
+  ProblemRequest own = recipe.question;
+  own.site = request.site;
+  own.set = request.set;
+  const ResolvedPlan given = resolve_plan({own, {}});
+  const Problem& problem = given.problem;
+  const SearchReport price = make_prediction(given.asked, PlanEvaluator(problem), given.plan);
+  published.measured_rate = static_cast<double>(problem.global_batch * problem.seq_len) /
+                            (recipe.step_time->value() * problem.gpus);
+  published.error = price.plans.front().estimate.step.total() / *recipe.step_time - 1.0;
+}
+
 PublishedReport priced(const Recipe& recipe, const ProblemRequest& request,
                        const SearchReport& report) {
   PublishedReport published{.name = recipe.name,
@@ -208,6 +239,7 @@ PublishedReport priced(const Recipe& recipe, const ProblemRequest& request,
     published.step = plan.estimate.step.total();
     published.memory = plan.estimate.memory.total();
     published.fits = price.misses.empty();
+    set_measured(recipe, request, published);
   } catch (const InputError& error) {
     published.reason = error.what();
   }

@@ -47,11 +47,15 @@ struct LeastSize {
   int gpus = 0;
   BestPlan best;
 };
-/// Among the sizes that the machine can give and the pinned degrees divide, above `above`. Sizes
-/// are halved: where a larger one that was tried does not fit, a smaller one is taken not to.
-/// `enough`: a size that will do; 0: none is known.
+/// Among the sizes that the machine can give and some plan divides, above `above`. Sizes are
+/// doubled, then halved: where a larger one that was tried does not fit, a smaller one is taken not
+/// to. Where they are few, all are tried. `enough`: a size that will do; 0: none is known.
 [[nodiscard]] std::optional<LeastSize> least_gpus(const ResolvedQuestion& asked, int above,
                                                   SearchSession& session, int enough = 0);
+/// The line that says it; empty where no size does.
+[[nodiscard]] std::vector<std::string> least_line(const ResolvedQuestion& asked,
+                                                  SearchSession& session, int above = 0,
+                                                  int enough = 0);
 
 /// Climbs the ladder, or the sizes asked for. The chosen rung is the largest that keeps most of the
 /// throughput per GPU of the smallest that runs: one who pays per GPU-hour stops there. Infeasible

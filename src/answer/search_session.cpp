@@ -92,22 +92,52 @@ SearchRequest SearchSession::request_of(const ResolvedQuestion& asked) {
 
 std::optional<Infeasible> SearchSession::keep_expressible(const ResolvedQuestion& asked,
                                                           const PlanEvaluator& evaluator,
-                                                          SearchResult& result) {
+                                                          SearchResult& result, bool& of_question) {
   if (asked.request.target.empty() || result.ranked.empty()) return std::nullopt;
   const TargetFilter& filter = filter_of(asked);
   std::vector<std::string> first;  // reasons
   const auto refused = [&](const PlanCandidate& candidate) {
-    std::vector<std::string> reasons = filter.reasons(
+    TargetFilter::Reasons reasons = filter.reasons(
         {asked, evaluator.problem(), whole_plan(evaluator, candidate), candidate.plan, {}, {}, {}});
-    if (first.empty()) first = reasons;
-    return !reasons.empty();
+    if (first.empty()) first = reasons.words;
+    of_question = of_question || reasons.of_question;
+    return !reasons.words.empty();
   };
   const std::size_t found = std::erase_if(result.ranked, refused);
   if (!result.ranked.empty() || found == 0) return std::nullopt;
   Infeasible none;
-  none.detail = fmt::format("{} can express none of the best plans: {}", filter.name(),
+  none.detail = fmt::format("{} can express {}: {}", filter.name(),
+                            of_question ? "no plan of this question" : "none of the best plans",
                             fmt::join(first, "; "));
   return none;
+}
+
+std::variant<SearchResult, Infeasible> SearchSession::expressible(const ResolvedQuestion& asked,
+                                                                  const PlanEvaluator& evaluator,
+                                                                  std::string_view space,
+                                                                  SearchOptions options,
+                                                                  const std::string& label) {
+  for (;;) {
+    auto found = run(evaluator, request_of(asked), space, options, label);
+    auto* result = std::get_if<SearchResult>(&found);
+    bool of_question = false;
+    auto* refused = std::get_if<Infeasible>(&found);
+    if (refused != nullptr && !asked.request.target.empty() &&
+        refused->obstacle == Obstacle::DegreesDoNotMultiply) {  // named by what the user asked for
+      const std::string degrees = to_text(asked.request.degrees);
+      refused->detail =
+          fmt::format("no plan that {} takes has {} GPUs and batch {}{}{}", filter_of(asked).name(),
+                      evaluator.problem().gpus, evaluator.problem().global_batch,
+                      degrees.empty() ? "" : " and ", degrees);
+    }
+    auto none =
+        result == nullptr ? std::nullopt : keep_expressible(asked, evaluator, *result, of_question);
+    if (!none) return found;
+    constexpr std::size_t kMost = 200;  // plans, before the target is said to take none
+    if (of_question || options.top >= kMost || stop_reason() != StopReason::None)
+      return *std::move(none);
+    options.top = kMost;
+  }
 }
 
 std::variant<SearchResult, Infeasible> SearchSession::run(const PlanEvaluator& evaluator,
@@ -147,11 +177,10 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
     };
   }
   const std::string_view space = space_of(request, *evaluator.problem().framework);
-  auto found = run(evaluator, request_of(asked), space, wanted, label);
+  auto found = expressible(asked, evaluator, space, wanted, label);
   if (auto* infeasible = std::get_if<Infeasible>(&found)) return std::move(*infeasible);
   auto& result = std::get<SearchResult>(found);
   if (result.completeness == Completeness::Stopped) stopped_ = true;
-  if (auto none = keep_expressible(asked, evaluator, result)) return *std::move(none);
   if (all_ != nullptr) all_->add(result.counts);
   const bool fewest = layers_open && add_fewest_layers(evaluator, result) > 0;
   SearchReport report = make_report(asked, evaluator, result, options_.top, front_);
@@ -177,6 +206,15 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
   return report;
 }
 
+bool SearchSession::has_plans(const ResolvedQuestion& asked, int gpus) {
+  const Problem problem = with_gpus(asked, gpus);
+  const std::string_view space = space_of(asked.request, *problem.framework);
+  const SearchRequest request = request_of(asked);
+  const auto found =
+      make_space(is_staged(space) ? kUsualSpace : space, problem, request.pinned, request.limits);
+  return std::holds_alternative<SearchSpace>(found);
+}
+
 std::optional<BestPlan> SearchSession::best(const ResolvedQuestion& asked, int gpus,
                                             const std::string& label, OfVariants which) {
   SearchOptions wanted = options_;
@@ -186,8 +224,7 @@ std::optional<BestPlan> SearchSession::best(const ResolvedQuestion& asked, int g
   const PlanEvaluator evaluator = evaluator_of(asked, gpus);
   // Beside a question about stages, plans of degrees are tried: they take milliseconds.
   const std::string_view space = space_of(asked.request, *evaluator.problem().framework);
-  auto found =
-      run(evaluator, request_of(asked), is_staged(space) ? kUsualSpace : space, wanted, label);
+  auto found = expressible(asked, evaluator, is_staged(space) ? kUsualSpace : space, wanted, label);
   const auto* result = std::get_if<SearchResult>(&found);
   check_stop();
   check_work();

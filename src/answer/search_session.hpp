@@ -56,6 +56,8 @@ class SearchSession {
   [[nodiscard]] std::optional<BestPlan> best(const ResolvedQuestion& asked, int gpus,
                                              const std::string& label,
                                              OfVariants which = OfVariants::Fastest);
+  /// Whether the question has any plan for this many GPUs, whatever memory it takes.
+  [[nodiscard]] bool has_plans(const ResolvedQuestion& asked, int gpus);
   /// Reports from here on hold the Pareto front too.
   void show_front() { front_ = FrontShown::Yes; }
   /// How far reports look for plans that the framework does not run.
@@ -78,7 +80,13 @@ class SearchSession {
   /// Under --target: leaves ranked plans out that it cannot express; why, where none is left.
   [[nodiscard]] std::optional<Infeasible> keep_expressible(const ResolvedQuestion& asked,
                                                            const PlanEvaluator& evaluator,
-                                                           SearchResult& result);
+                                                           SearchResult& result, bool& of_question);
+  /// A search whose ranked plans the target takes, further down where it takes none of the best.
+  [[nodiscard]] std::variant<SearchResult, Infeasible> expressible(const ResolvedQuestion& asked,
+                                                                   const PlanEvaluator& evaluator,
+                                                                   std::string_view space,
+                                                                   SearchOptions options,
+                                                                   const std::string& label);
   const TargetFilter& filter_of(const ResolvedQuestion& asked);
   /// The evaluator of so many GPUs; those that follow each other share what they can.
   [[nodiscard]] PlanEvaluator evaluator_of(const ResolvedQuestion& asked, int gpus);

@@ -49,7 +49,8 @@ void add_question(CLI::App& app, Options& o) {
     }
     if (row.setting != Setting::Framework) continue;
     add_typed(app, "FRAMEWORK", "--target", o.target,
-              "as --framework; a plan it cannot express is exit code 4");
+              "program that plans are exported to, and the framework unless --framework says "
+              "another; a plan it cannot express is exit code 4");
   }
 }
 

@@ -273,8 +273,11 @@ std::vector<Refusal> refusals(const Exporter& exporter, const ExportRequest& req
   if ((exporter.by_stage | request.differ) != exporter.by_stage) return {{request.difference, {}}};
   const Settings said = said_by_keys(exporter, request);
   for (std::size_t s = 0; s < kSettingCount && !exporter.traces; ++s) {
-    if (auto refusal = refusal_of(static_cast<Setting>(s), exporter, request, said))
-      result.push_back(std::move(*refusal));
+    const auto setting = static_cast<Setting>(s);
+    auto refusal = refusal_of(setting, exporter, request, said);
+    if (!refusal) continue;
+    refusal->of_question = setting > Setting::MicroBatches && setting != Setting::Layers;
+    result.push_back(std::move(*refusal));
   }
   for (const Trait& trait : exporter.lacks) {
     if (trait.has(request.model()))

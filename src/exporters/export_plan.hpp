@@ -17,9 +17,9 @@ using Settings = std::bitset<kSettingCount>;
 
 /// One thing the target cannot express.
 struct Refusal {
-  std::string what;         ///< "vpp 2", "gemma2-9b has norms behind each sublayer"
-  std::string accepted;     ///< "1"; empty where nothing would do
-  bool of_network = false;  ///< for any plan
+  std::string what;          ///< "vpp 2", "gemma2-9b has norms behind each sublayer"
+  std::string accepted;      ///< "1"; empty where nothing would do
+  bool of_question = false;  ///< for any plan of its network and settings
   bool operator==(const Refusal&) const = default;
 };
 

@@ -178,6 +178,12 @@ Value replicas_of(const ExportRequest& h, int count, const std::string& script) 
 std::string shell_word(std::string_view text) {
   if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos)
     return std::string(text);
+  // A path from a variable of the job: "$SCRATCH/run".
+  const std::size_t name =
+      text.starts_with('$') ? text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_", 1) : 0;
+  const std::string_view path = text.substr(std::min(name, text.size()));
+  if (name > 1 && path.find_first_not_of(kPlain) == std::string_view::npos)
+    return fmt::format("\"{}\"", text);
   std::string word = "'";
   for (const char c : text) c == '\'' ? word += "'\\''" : word += c;
   return word + "'";

@@ -314,10 +314,10 @@ void add_calibrate(CLI::App& app, Options& /*shared*/, CalibrateOptions& c) {
             "rows");
   add_typed(app, "SHARE", "--noise", c.noise,
             "synthetic: standard deviation of the time of a block, relative")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(CLI::Range(0.0, 1.0).description(""));
   add_typed(app, "SHARE", "--wild", c.wild,
             "synthetic: share of points three to ten times too slow")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(CLI::Range(0.0, 1.0).description(""));
   add_number(app, "--seed", c.seed, "of noise and order", {0, 1'000'000'000});
 }
 

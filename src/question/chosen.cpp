@@ -91,12 +91,7 @@ Chosen<SiteEffect> choose_site(const ProblemRequest& request, const SiteTable& s
 }
 
 Chosen<std::string> framework_name(const ProblemRequest& request) {
-  if (!request.framework.empty() && !request.target.empty() &&
-      request.framework != request.target) {
-    throw InputError({}, "--framework and --target name two frameworks",
-                     "give one of them: a target is also the framework that is priced");
-  }
-  const std::string& given = request.target.empty() ? request.framework : request.target;
+  const std::string& given = request.framework.empty() ? request.target : request.framework;
   Chosen<std::string> name;
   if (!given.empty()) name.or_else(given, request.origin("framework"));
   name.or_else(is_tuning(request) ? std::string(kTuningFramework) : "megatron", "default");

@@ -46,7 +46,7 @@ class Chosen {
 [[nodiscard]] Chosen<SiteEffect> choose_site(const ProblemRequest& request, const SiteTable& sites,
                                              const Cluster& cluster, std::string_view framework);
 
-/// The framework to price a plan in, and who named it. InputError where two are named.
+/// The framework to price a plan in, else that of the target, and who named it.
 [[nodiscard]] Chosen<std::string> framework_name(const ProblemRequest& request);
 
 }  // namespace plansearch

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,14 +68,17 @@ std::string without_text(const SearchReport& report) {
 
 /// Plans with joined directions, where the table has no column for their order.
 std::string pairs_text(const std::vector<PlanReport>& plans) {
-  std::vector<std::string> pairs;
+  std::map<std::string, std::vector<int>> ranks;  // by order
   for (const PlanReport& p : plans) {
     const ScheduleId order = p.plan.degrees.schedule;
-    if (p.variant_of || !schedule_row(order).joins) continue;
-    pairs.push_back(fmt::format("{} ({})", p.rank, to_text(order)));
+    if (!p.variant_of && schedule_row(order).joins)
+      ranks[std::string(to_text(order))].push_back(p.rank);
   }
-  if (pairs.empty()) return {};
-  return fmt::format("forwards beside backwards: plan {}\n", fmt::join(pairs, ", "));
+  std::string text;
+  for (const auto& [order, of] : ranks)
+    text += fmt::format("forwards beside backwards ({}): plan{} {}\n", order,
+                        of.size() > 1 ? "s" : "", fmt::join(of, ", "));
+  return text;
 }
 
 /// Where nothing fits as surely as asked for.

@@ -96,19 +96,21 @@ Json to_json(const SearchReport& report) {
   json["without_features"] = without_json(report.without);
   json["published"] = array_of(report.published, [](const PublishedReport& plan) -> Json {
     const bool known = plan.reason.empty();
-    return {
-        {"name", plan.name},
-        {"publisher", plan.publisher},
-        {"source", plan.source},
-        {"date", plan.date},
-        {"plan", or_null(plan.words)},
-        {"reason", or_null(plan.reason)},
-        {"step_time_s", known ? Json(plan.step.value()) : Json(nullptr)},
-        {"peak_memory_bytes", known ? Json(whole_bytes(plan.memory)) : Json(nullptr)},
-        {"fits", plan.fits},
-        {"rank", plan.rank > 0 ? Json(plan.rank) : Json(nullptr)},
-        {"over_first", known ? Json(plan.over_first) : Json(nullptr)},
-        {"published_step_time_s", plan.measured ? Json(plan.measured->value()) : Json(nullptr)}};
+    return {{"name", plan.name},
+            {"publisher", plan.publisher},
+            {"source", plan.source},
+            {"date", plan.date},
+            {"plan", or_null(plan.words)},
+            {"reason", or_null(plan.reason)},
+            {"step_time_s", known ? Json(plan.step.value()) : Json(nullptr)},
+            {"peak_memory_bytes", known ? Json(whole_bytes(plan.memory)) : Json(nullptr)},
+            {"fits", plan.fits},
+            {"rank", plan.rank > 0 ? Json(plan.rank) : Json(nullptr)},
+            {"over_first", known ? Json(plan.over_first) : Json(nullptr)},
+            {"published_step_time_s", plan.measured ? Json(plan.measured->value()) : Json(nullptr)},
+            {"published_tokens_per_s_per_gpu",
+             plan.measured_rate > 0.0 ? Json(plan.measured_rate) : Json(nullptr)},
+            {"published_step_error", plan.measured_rate > 0.0 ? Json(plan.error) : Json(nullptr)}};
   });
   constexpr std::string_view kFrontKeys[] = {"config", "step_time_s", "peak_memory_bytes"};
   json["pareto_front"] = array_of(report.front, [&](const PlanReport& plan) {

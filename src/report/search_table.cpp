@@ -79,9 +79,10 @@ std::string place_of(const PublishedReport& plan) {
 /// The best of the published plans in one line, or a table of all.
 std::string published_text(const SearchReport& report, int columns) {
   if (report.published.empty()) {
-    return report.list_published ? "published: no recipe of this model on this machine at this "
-                                   "size (plansearch list recipes)\n"
-                                 : "";
+    if (!report.list_published) return "";
+    const std::string& elsewhere = report.published_elsewhere;
+    return fmt::format("published: no recipe of this model on this machine at this size{}{}\n",
+                       elsewhere.empty() ? " (plansearch list recipes)" : "; of it on ", elsewhere);
   }
   const PublishedReport& first = report.published.front();
   const std::string others = report.published.size() > 1 && !report.list_published
@@ -92,7 +93,8 @@ std::string published_text(const SearchReport& report, int columns) {
                   place_of(first), first.name, first.date, others);
   if (!report.list_published) return text;
   return text + "\n" + published_table(report.published).text(columns) +
-         "published step: of the recipe's own batch and precision\n";
+         "published step, tokens/s a GPU: as published, of the recipe's own batch, length and "
+         "precision; error: of the step predicted for these\n";
 }
 
 std::string search_table(const SearchReport& report, int columns) {
@@ -231,13 +233,18 @@ TextTable published_table(const std::vector<PublishedReport>& published) {
                    {"beside plan 1", Align::Left},
                    {"memory"},
                    {"published step", Align::Right, 2},
+                   {"tokens/s a GPU"},
+                   {"error"},
                    {"date", Align::Left, 1},
                    {"recipe", Align::Left}});
   for (const PublishedReport& plan : published) {
     const bool known = plan.reason.empty();
-    table.add_row({known ? plan.words : "-", known ? Cell(plan.step) : Cell("-"), place_of(plan),
-                   known ? Cell(plan.memory) : Cell("-"),
-                   plan.measured ? Cell(*plan.measured) : Cell("-"), plan.date, plan.name});
+    table.add_row(
+        {known ? plan.words : "-", known ? Cell(plan.step) : Cell("-"), place_of(plan),
+         known ? Cell(plan.memory) : Cell("-"), plan.measured ? Cell(*plan.measured) : Cell("-"),
+         plan.measured_rate > 0.0 ? Cell(count_text(plan.measured_rate)) : Cell("-"),
+         plan.measured_rate > 0.0 ? Cell(fmt::format("{:+.0f} %", 100.0 * plan.error)) : Cell("-"),
+         plan.date, plan.name});
   }
   return table;
 }

@@ -3479,9 +3479,9 @@ class Newcomers(Case):
 
     def test_all_problems_at_once(self):
         table = self.file("runs.csv", "hw,gpus,model,global_batch,micro_batch,step_time_s,tp\n"
-                                      "selen,8,gpt2xl,64,2,fast,1\nselen,eight,gpt2-xl,64,2,-1,1\n")
+                                      "selen,8,gpt2xlarge,64,2,fast,1\nselen,eight,gpt2-xl,64,2,-1,1\n")
         message = self.refuse("validate", table, expect=['"fast" in column step_time_s'])
-        for words in ('"eight" in column gpus', "-1 in column step_time_s", "'gpt2xl'", "runs.csv:2:",
+        for words in ('"eight" in column gpus', "-1 in column step_time_s", "'gpt2xlarge'", "runs.csv:2:",
                       "runs.csv:3:", "hint:"):
             self.assertIn(words, message)
 

@@ -26,8 +26,10 @@ SEED = 1
 
 MODELS = ["llama3.1-8b", "qwen2.5-14b", "mistral-7b", "gpt2-xl", "llama3-70b", "mixtral-8x7b"]
 MACHINES = [("dgx-h100", 8), ("dgx-h100", 64), ("perlmutter", 16), ("l40s", 4), ("rtx4090", 1)]
-TRAINERS = ["axolotl", "llama-factory"]
-TARGETS = TRAINERS * 3 + ["megatron", "torchtitan", "deepspeed", "megatron-deepspeed", "nanotron"]
+TARGETS = ["axolotl", "llama-factory", "ms-swift", "accelerate"] * 3 + [
+    "megatron", "megatron-bridge", "torchtitan", "torchtitan-0.2", "deepspeed", "megatron-deepspeed", "nanotron", "verl", "verl-fsdp",
+    "galvatron", "nnscaler", "maxtext", "axonn", "alpa"]
+FRAMEWORKS = ["megatron", "fsdp2", "hf-trainer", "deepspeed", "torchtitan"]
 TASKS = [[], ["--task", "sft"], ["--task", "lora"], ["--task", "lora", "--lora-targets", "all-linear"], ["--task", "qlora"],
          ["--task", "dpo"]]
 # Those that hints name.
@@ -52,9 +54,9 @@ class Exports(unittest.TestCase):
             for _ in range(ROUNDS):
                 hw, gpus = rng.choice(MACHINES)
                 target = rng.choice(TARGETS)
-                task = rng.choice(TASKS) if target in TRAINERS else rng.choice(TASKS[:2])
-                question = ["--hw", hw, "--model", rng.choice(MODELS), "--gpus", gpus, "--seq-len", 1024, "--batch", 64, *task,
-                            "--target", target, *rng.choice(SETTINGS)]
+                framework = ["--framework", rng.choice(FRAMEWORKS)] if rng.random() < 0.2 else []
+                question = ["--hw", hw, "--model", rng.choice(MODELS), "--gpus", gpus, "--seq-len", 1024, "--batch", 64,
+                            *rng.choice(TASKS if target in TARGETS[:4] else TASKS[:2] * 3 + TASKS), "--target", target, *framework, *rng.choice(SETTINGS)]
                 words = shlex.join(map(str, question))
                 searched = run(*question, "--top", 1, "--format", "json", "--out", answer)
                 if searched.returncode != 0:
@@ -94,9 +96,10 @@ class Hints(unittest.TestCase):
                     changed[changed.index("--gpus") + 1] = more.group(1).replace(",", "")
                 words = shlex.split(flags.group(1)) if flags else []
                 words = [word.rstrip(",") for word in words]
-                if "--seq-len" in words:
-                    at = changed.index("--seq-len")
-                    del changed[at:at + 2]
+                for flag in words:
+                    if flag.startswith("--") and flag in changed:
+                        at = changed.index(flag)
+                        del changed[at:at + 2]
                 answer = run(*changed, *words, "--top", 1, "--format", "json")
                 what = f"{shlex.join(map(str, question))}\n{hint}\n{answer.stderr}"
                 self.assertEqual(answer.returncode, 0, what)

@@ -295,6 +295,26 @@ deepspeed --num_nodes 2 --num_gpus 8 pretrain_gpt.py {LLAMA} --deepspeed --deeps
         plan, _ = self.read(self.file("job.yaml", job))
         self.assertEqual((keys_of(plan)["gpus"], keys_of(plan)["tp"]), (16, 4))
 
+    def test_a_job_of_replicas_counts_its_accelerators(self):
+        words = ", ".join(json.dumps(word) for word in f"{LLAMA} --tensor-model-parallel-size 2".split())
+        replica = ("    {0}:\n      replicas: {1}\n      template:\n        spec:\n          containers:\n            - name: pytorch\n"
+                   "              command: [torchrun, --nproc_per_node=8, pretrain_gpt.py]\n"
+                   "              args: [{2}]\n              resources:\n                limits: {{nvidia.com/gpu: 8}}\n"
+                   "                requests: {{nvidia.com/gpu: 8}}\n")
+        job = ("apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nspec:\n  pytorchReplicaSpecs:\n" + replica.format("Master", 1, words)
+               + replica.format("Worker", 3, words))
+        plan, _ = self.read(self.file("job.yaml", job))
+        self.assertEqual((keys_of(plan)["gpus"], keys_of(plan)["tp"], keys_of(plan)["dp"]), (32, 2, 16))
+
+    def test_arrays_of_jobs(self):
+        script = (f"#!/bin/bash\n#SBATCH --nodes=4\n#SBATCH --gpus-per-node=8\n#SBATCH --ntasks-per-node=1\n#SBATCH --array=0-3\n"
+                  ": \"${PP:=2}\"\nTPS=(1 2 4 8)\nTP=${TPS[$SLURM_ARRAY_TASK_ID]}\nGBS=$((2**(SLURM_ARRAY_TASK_ID + 5)))\n"
+                  f"srun torchrun --nnodes $SLURM_NNODES --nproc_per_node 8 pretrain_gpt.py {LLAMA} --global-batch-size $GBS "
+                  "--tensor-model-parallel-size $TP --pipeline-model-parallel-size $PP\n")
+        plan = self.plan_of(script, "--define", "SLURM_ARRAY_TASK_ID=2")
+        self.assertEqual([plan[k] for k in ("gpus", "batch", "tp", "pp", "dp")], [32, 128, 4, 2, 4])
+        self.refuse(self.file("array.sbatch", script), expect=["depends on", "--define"])
+
     def test_lists_of_overrides(self):
         plan, _ = self.read(self.file("list.sh", "ARGS=(\n  actor_rollout_ref.actor.ppo_mini_batch_size=64\n"
                                       "  actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2\n  trainer.nnodes=2 trainer.n_gpus_per_node=8\n"

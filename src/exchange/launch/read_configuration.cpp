@@ -231,12 +231,14 @@ FoundKeys find_keys(const exporters::Targets& targets, const std::vector<Configu
   const Exporter* exported = exported_to(targets, files);
   std::vector<ConfigurationFile> scripts;
   std::vector<FoundKey> keys;
+  std::optional<int> gpus;  // of a job, which knows more than the launcher in it
   for (const ConfigurationFile& file : files) {
     const Form form = form_of(file);
-    std::string script = form == Form::Yaml ? script_of_job(file) : std::string();
-    if (form == Form::Shell) script = file.text;
-    if (form == Form::Shell || !script.empty()) {
-      scripts.push_back({std::move(script), file.name});
+    JobScript job = form == Form::Yaml ? script_of_job(file) : JobScript{};
+    if (form == Form::Shell) job.script = file.text;
+    if (job.gpus > 0) gpus = job.gpus;
+    if (form == Form::Shell || !job.script.empty()) {
+      scripts.push_back({std::move(job.script), file.name});
     } else {
       std::ranges::move(keys_in(form, file, definitions), std::back_inserter(keys));
     }
@@ -248,6 +250,7 @@ FoundKeys find_keys(const exporters::Targets& targets, const std::vector<Configu
     if (!error.where().file.empty()) throw;
     throw InputError({scripts.front().name, 0, 0}, error.what(), error.hint());
   }
+  if (gpus) found.gpus = gpus;
   found.keys.insert(found.keys.begin(), keys.begin(), keys.end());
   found.file = files.empty() ? std::string() : files.front().name;
   found.exported = exported;

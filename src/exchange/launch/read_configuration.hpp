@@ -54,8 +54,13 @@ using Definitions = std::map<std::string, std::string, std::less<>>;
 /// The keys of a document in a script; none where no target knows any of them.
 [[nodiscard]] std::vector<FoundKey> keys_of_document(const exporters::Targets& targets,
                                                      const ConfigurationFile& document);
-/// The shell script that the containers of a Kubernetes job run; empty for other YAML.
-[[nodiscard]] std::string script_of_job(const ConfigurationFile& file);
+/// The shell script that the containers of a Kubernetes job run, and the accelerators that they ask
+/// for together; empty for other YAML.
+struct JobScript {
+  std::string script;
+  int gpus = 0;
+};
+[[nodiscard]] JobScript script_of_job(const ConfigurationFile& file);
 /// Variables of the environment ("${TP}") take their values from `definitions`.
 [[nodiscard]] std::vector<FoundKey> keys_of_yaml(const ConfigurationFile& file,
                                                  const Definitions& definitions);

@@ -47,11 +47,11 @@ class Arithmetic {
     return left;
   }
   std::optional<std::int64_t> product() {
-    auto left = atom();
+    auto left = power();
     while (left) {
       const char operation = take('*') ? '*' : take('/') ? '/' : take('%') ? '%' : '\0';
       if (operation == '\0') break;
-      const auto right = atom();
+      const auto right = power();
       std::int64_t result = 0;
       if (!right || (operation == '*' && __builtin_mul_overflow(*left, *right, &result)))
         return std::nullopt;
@@ -62,6 +62,18 @@ class Arithmetic {
       left = result;
     }
     return left;
+  }
+  std::optional<std::int64_t> power() {
+    const auto base = atom();
+    skip_blanks();
+    if (!base || !text_.substr(next_).starts_with("**")) return base;
+    next_ += 2;
+    const auto exponent = power();
+    if (!exponent || *exponent < 0 || *exponent > 64) return std::nullopt;
+    std::int64_t result = 1;
+    for (std::int64_t i = 0; i < *exponent; ++i)
+      if (__builtin_mul_overflow(result, *base, &result)) return std::nullopt;
+    return result;
   }
   std::optional<std::int64_t> atom() {
     if (++depth_ > 200) return std::nullopt;

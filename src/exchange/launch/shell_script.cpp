@@ -177,6 +177,7 @@ class ScriptReader {
           continue;
         }
       }
+      if (!found.words.empty() && found.words.front().text == ":") set_default();
       ShellWord word = expanded(false);
       const bool number = !word.quoted && word.parts.size() == 1 &&
                           (word.parts[0].text == "1" || word.parts[0].text == "2") &&
@@ -193,6 +194,18 @@ class ScriptReader {
       return;
     }
     finish(std::move(found));
+  }
+
+  /// The word that is next, "${NAME:=VALUE}", sets a variable that nothing has set.
+  void set_default() {
+    const std::string text = ShellWords(words_).rest_of_line().text;
+    const std::size_t begin = text.find("${");
+    const std::size_t equals = text.find(":=");
+    if (begin > 1 || equals == std::string::npos) return;
+    const std::string name = text.substr(begin + 2, equals - begin - 2);
+    if (read_.variables.contains(name)) return;
+    const ShellWord value = ShellWords(words_).word(true);
+    if (value.parts.size() == 1) keep({name, false, words_.offset()}, {value.parts, false});
   }
 
   static bool is_declaration(std::string_view word) {

@@ -286,6 +286,13 @@ void ShellWords::put_variable(ShellWord& word, const std::string& name, std::str
   const auto found = variables_.find(name);
   const bool all = rest == "[@]" || rest == "[*]";
   const bool plain = rest.empty() || all || rest.starts_with(":?") || rest.starts_with("?");
+  const bool element = !all && rest.starts_with('[') && rest.ends_with(']');
+  if (element && found != variables_.end()) {
+    const auto index = arithmetic_value(rest.substr(1, rest.size() - 2), variables_);
+    const std::vector<MarkedText>& values = found->second.values;
+    if (index && *index >= 0 && static_cast<std::size_t>(*index) < values.size())
+      return put(word, values[static_cast<std::size_t>(*index)], !quoted && !whole);
+  }
   if (found == variables_.end() || !plain) {
     MarkedText unknown;
     std::string spelling = plain ? name : name + std::string(rest);

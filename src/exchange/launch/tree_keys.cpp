@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/parse_as.hpp"
 #include "exchange/launch/read_configuration.hpp"
 #include "io/document/document.hpp"
 #include "io/document/raw_value.hpp"
@@ -78,19 +79,50 @@ std::string without_escapes(const std::string& text) {
   return script;
 }
 
-/// The first of `command: [bash, -c]` with `args: [SCRIPT]`, wherever it stands in a job.
+/// A word as a shell reads it whole.
+std::string quoted(const std::string& word) {
+  std::string text = "'";
+  for (const char letter : word) text += letter == '\'' ? "'\\''" : std::string(1, letter);
+  return text + "' ";
+}
+
+/// The first of `command: [bash, -c]` with `args: [SCRIPT]`, or of a program with flags, wherever it
+/// stands in a job.
 std::string script_in(const io::RawValue& value) {
-  const io::RawValue* command = value_under(value, "command");
-  const io::RawValue* arguments = value_under(value, "args");
-  if (command != nullptr && arguments != nullptr && arguments->items.size() == 1 &&
-      !command->items.empty() && command->items.back().text == "-c")
-    return without_escapes(arguments->items.front().text);
+  std::vector<std::string> words;
+  for (const char* key : {"command", "args"}) {
+    const auto found = std::ranges::find(value.entries, key, &io::RawEntry::key);
+    if (found == value.entries.end()) continue;
+    for (const io::RawValue& item : found->value.items) words.push_back(item.text);
+  }
+  const std::size_t count = words.size();
+  if (count >= 2 && words[count - 2].starts_with('-') && words[count - 2].ends_with('c'))
+    return without_escapes(words.back());
   std::string script;
+  for (const std::string& word : words) script += quoted(word);
+  if (script.find("--") != std::string::npos) return without_escapes(script);
+  script.clear();
   for (std::size_t i = 0; i < value.items.size() && script.empty(); ++i)
     script = script_in(value.items[i]);
   for (std::size_t i = 0; i < value.entries.size() && script.empty(); ++i)
     script = script_in(value.entries[i].value);
   return script;
+}
+
+/// Accelerators of all copies of the containers of a job.
+int gpus_in(const io::RawValue& value, int copies) {
+  int gpus = 0;
+  for (const io::RawEntry& entry : value.entries)
+    if (entry.key == "replicas" || entry.key == "parallelism")
+      copies = std::clamp(parse_as<int>(entry.value.text).value_or(1), 1, 100'000);
+  for (const io::RawEntry& entry : value.entries) {
+    if (entry.key.ends_with(".com/gpu"))
+      gpus += copies * std::clamp(parse_as<int>(entry.value.text).value_or(0), 0, 64);
+    else if (entry.key != "requests")  // of which limits are the same
+      gpus += gpus_in(entry.value, copies);
+  }
+  for (const io::RawValue& item : value.items) gpus += gpus_in(item, copies);
+  return gpus;
 }
 
 class TomlReader {
@@ -275,9 +307,10 @@ class TomlReader {
 
 }  // namespace
 
-std::string script_of_job(const ConfigurationFile& file) {
+JobScript script_of_job(const ConfigurationFile& file) {
   if (file.text.find("containers:") == std::string::npos) return {};
-  return script_in(io::Document::parse(file.text, file.name, io::Syntax::Yaml).raw());
+  const io::Document job = io::Document::parse(file.text, file.name, io::Syntax::Yaml);
+  return {script_in(job.raw()), gpus_in(job.raw(), 1)};
 }
 
 std::vector<FoundKey> keys_of_yaml(const ConfigurationFile& file, const Definitions& definitions) {
