@@ -256,7 +256,11 @@ std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& give
 TargetFilter::TargetFilter(const std::string& target, const std::string& framework)
     : targets_(std::make_shared<const Targets>(shipped_data().directory())),
       target_(targets_->find(canonical_name(target))) {
-  if (target_ == nullptr) target_ = target_of(*targets_, framework);
+  if (target_ == nullptr) target_ = target_of(*targets_, target.empty() ? framework : target);
+  const bool named = !target.empty() && canonical_name(target) != canonical_name(framework);
+  if (target_ != nullptr || !named) return;
+  throw InputError({}, fmt::format("--target {}: no program of that name takes plans", target),
+                   fmt::format("one of: {}", fmt::join(exporter_names(), ", ")));
 }
 
 std::string TargetFilter::name() const {

@@ -48,6 +48,8 @@ int run_predict(const Options& options) {
   const PlanRequest asked =
       with_constraints(complete_from_plan(options, options.plan), options.constraints);
   const ResolvedPlan given = resolve_plan(asked);
+  // Refuses targets of no name.
+  static_cast<void>(TargetFilter(asked.request.target, given.problem.framework->name));
   for (const std::string& note : given.asked.notes) print_note(note, options);
   if (given.inexpressible) {
     print_error(*given.inexpressible, options);
