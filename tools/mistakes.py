@@ -272,8 +272,8 @@ MISTAKES = [
             "src/evaluate/answer/interval.cpp",
             "(step.compute + step.recompute).value() / total", "step.compute.value() / total"),
     Mistake("loss-traffic", "the loss reads its logits once forward and never rewrites them",
-            "src/evaluate/block/operator_time.cpp", "kRewritten{.activation = 2.0}",
-            "kRewritten{.activation = 1.0}"),
+            "src/evaluate/block/operator_time.cpp", "kOnce{{.activation = 1.0}, {.activation = 2.0}}",
+            "kOnce{{.activation = 1.0}, {.activation = 1.0}}"),
     # Schedules.
     Mistake("late-weights", "ZB-H1 starts weight gradients one micro-batch later",
             "src/schedule/orders/in_turns.cpp", "draining || i >= device", "draining || i > device"),

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "io/hardware/chip_software_reader.hpp"
+#include "plansearch/degree_table.hpp"
 
 namespace plansearch {
 
@@ -22,9 +23,13 @@ Framework asked_framework(const ProblemRequest& request, const ShippedData& data
   if (open && chip != nullptr && chip->framework) {
     return usual_framework(*chip->framework, chip, find);
   }
-  // Programs for decoders of text have no layers of other networks.
+  // Programs for decoders of text have no layers of other networks; those cut them all the same.
   const bool text = stack != StackKind::Vision && stack != StackKind::Graph;
-  return usual_framework(open && !text ? "fsdp2" : named.value(), chip, find);
+  const bool cuts = std::ranges::any_of(degree_table(), [&](const DegreeRow& row) {
+    const bool mesh = kMeshDegrees.contains(row.degree) && row.degree != Degree::Data;
+    return mesh && request.degrees.get(row.degree).value_or(1) > 1;
+  });
+  return usual_framework(open && !text && !cuts ? "fsdp2" : named.value(), chip, find);
 }
 
 Framework widened(Framework own, const Framework& widest) {

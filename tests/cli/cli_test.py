@@ -1814,7 +1814,7 @@ class Interruption(Case):
     def test_side_questions_are_not_waited_for(self):
         # The price takes milliseconds; what would fit takes seconds.
         result = run("predict", *self.LARGE_PLAN, "--batch", "15360", "--schedule", "dualpipe", "--precision", "fp8",
-                     "--fp8-recipe", "block", "--seq-len", "32768")
+                     "--fp8-recipe", "block", "--seq-len", "32768", "--framework", "any")
         self.assertEqual(result.returncode, 3, result.stderr)
         self.assertIn("hint: there was no time to try all changes that may help", result.stdout)
 
@@ -2558,7 +2558,8 @@ class OpenPlans(Case):
         result = run(*self.SEARCH, "--hw", "perlmutter", "--gpus", "2", "--space", "data")
         self.assertEqual(result.returncode, 3, result.stderr)
         self.assertIn("no plan fits\n", result.stdout)
-        self.assertIn("hint: on 8 GPUs it fits: dp 8", result.stdout)
+        self.assertIn("hint: with --task lora it fits: dp 2", result.stdout)
+        self.assertIn("hint: on 32 GPUs it fits: dp 32", result.stdout)
 
     def test_pieces_beside_a_ladder(self):
         self.refuse(*self.SEARCH, "--hw", "perlmutter", expect=["a plan with open `pieces` needs --gpus N"])

@@ -147,8 +147,10 @@ class Imports(unittest.TestCase):
             back = pathlib.Path(folder) / "back.yaml"
             back.write_text(read.plan)
             self.assertEqual(plansearch.predict(plan=back).best.step_time, plansearch.predict(plan=plan).best.step_time)
-            with self.assertRaisesRegex(plansearch.InputError, "nothing says --micro-batch-size"):
-                plansearch.import_(script, from_="megatron", **asked)
+            other = pathlib.Path(folder) / "other.yaml"
+            other.write_text("learning_rate: 0.1\n")
+            with self.assertRaisesRegex(plansearch.InputError, "no key of megatron"):
+                plansearch.import_(other, from_="megatron", **asked)
             script = pathlib.Path(folder) / "run.sh"
             script.write_text("ARGS=(--tensor-model-parallel-size $TP --micro-batch-size 1 --num-layers 32)\n"
                               "torchrun --nproc-per-node 8 pretrain_gpt.py ${ARGS[@]}\n")
