@@ -23,13 +23,13 @@ Framework asked_framework(const ProblemRequest& request, const ShippedData& data
   if (open && chip != nullptr && chip->framework) {
     return usual_framework(*chip->framework, chip, find);
   }
-  // Programs for decoders of text have no layers of other networks; those cut them all the same.
-  const bool text = stack != StackKind::Vision && stack != StackKind::Graph;
+  // Programs for decoders have no layers of other networks; where degrees cut those, they do.
+  const bool graph = stack == StackKind::Graph;
   const bool cuts = std::ranges::any_of(degree_table(), [&](const DegreeRow& row) {
     const bool mesh = kMeshDegrees.contains(row.degree) && row.degree != Degree::Data;
     return mesh && request.degrees.get(row.degree).value_or(1) > 1;
   });
-  return usual_framework(open && !text && !cuts ? "fsdp2" : named.value(), chip, find);
+  return usual_framework(open && graph && !cuts ? "fsdp2" : named.value(), chip, find);
 }
 
 Framework widened(Framework own, const Framework& widest) {
