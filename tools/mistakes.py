@@ -362,7 +362,7 @@ MISTAKES = [
             "return std::int64_t{1} * plan.data * plan.tensor_depth * plan.micro_batch;",
             "return std::int64_t{1} * plan.data * plan.micro_batch;"),
     Mistake("one-tail", "the chance to be faster takes sigma for sigma times root 2",
-            "search/ranking/ranking.cpp", "(paired_sigma * std::sqrt(2.0))", "paired_sigma"),
+            "src/base/statistics.cpp", "(deviation * std::numbers::sqrt2)", "deviation"),
     Mistake("gpu-seconds-once", "GPU time of a training is the time of one GPU",
             "src/report/training.cpp",
             "cost.time * static_cast<double>(question.gpus)", "cost.time * 1.0"),

@@ -17,6 +17,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/statistics.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -115,7 +116,7 @@ PlanDegrees plan_family(PlanDegrees plan) {
 double probability_faster(Seconds a, Seconds b, double paired_sigma) {
   if (a == b) return 0.5;
   if (paired_sigma <= 0.0) return a < b ? 1.0 : 0.0;
-  return 0.5 * std::erfc(-std::log(b / a) / (paired_sigma * std::sqrt(2.0)));
+  return normal_below(std::log(b / a), paired_sigma);
 }
 
 namespace {

@@ -23,6 +23,7 @@
 
 #include "answer/make_report.hpp"
 #include "base/names.hpp"
+#include "base/statistics.hpp"
 #include "base/units.hpp"
 #include "evaluate/answer/interval.hpp"
 #include "io/logs/training_log.hpp"
@@ -228,7 +229,7 @@ DiagnosisReport diagnose(const PlanRequest& asked, const Measurement& measured) 
     log->own_hardware_flops = faster * report.plan.hardware_rate_per_gpu;
     report.log = std::move(log);
   }
-  report.faster_share = 0.5 * std::erfc(-deviation(usual, time) / std::sqrt(2.0));
+  report.faster_share = normal_below(deviation(usual, time));
   const double nothing = density(usual, time) * profile.density(network, report.plan, kTermSigma);
   report.normal = kNormalOdds * nothing;
   report.unknown = kUnknownOdds * density({usual.median, kUnknownSigma, kUnknownSigma}, time) *

@@ -11,21 +11,10 @@
 
 #include "answer/diagnose.hpp"
 #include "base/ranges.hpp"
+#include "base/statistics.hpp"
 
 namespace plansearch {
 namespace {
-
-double quantile(std::vector<double> sorted, double share) {
-  const double at = share * static_cast<double>(sorted.size() - 1);
-  const auto low = static_cast<std::size_t>(at);
-  const std::size_t high = std::min(low + 1, sorted.size() - 1);
-  return sorted[low] + (at - static_cast<double>(low)) * (sorted[high] - sorted[low]);
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return quantile(std::move(values), 0.5);
-}
 
 /// A step of the slowest rank.
 struct Step {
@@ -45,28 +34,31 @@ std::vector<Step> slowest_of_ranks(const std::vector<io::RankStep>& steps) {
   return all;
 }
 
-double median(std::span<const Step> steps) {
+std::vector<double> times_of(std::span<const Step> steps) {
   std::vector<double> times;
   for (const Step& step : steps) times.push_back(step.time);
-  return median(std::move(times));
+  return times;
+}
+
+double median_time(std::span<const Step> steps) {
+  return median(times_of(steps));
 }
 
 /// How far ordinary steps lie from their middle, by the median of their distances.
 class Ordinary {
  public:
-  explicit Ordinary(std::span<const Step> steps) : middle_(median(steps)) {
+  explicit Ordinary(std::span<const Step> steps) {
     constexpr double kSigmas = 4.0;
-    constexpr double kNormal = 1.4826;  // of a normal distribution: sigma over that median
     constexpr double kLeast = 0.05;
-    std::vector<double> distances;
-    for (const Step& step : steps) distances.push_back(std::abs(step.time - middle_));
-    bound_ = std::max(kSigmas * kNormal * median(std::move(distances)), kLeast * middle_);
+    const Scatter scatter = scatter_of(times_of(steps));
+    middle_ = scatter.middle;
+    bound_ = std::max(kSigmas * scatter.deviation, kLeast * middle_);
   }
   [[nodiscard]] bool has(const Step& step) const { return std::abs(step.time - middle_) <= bound_; }
   [[nodiscard]] bool slower(const Step& step) const { return step.time > middle_ + bound_; }
 
  private:
-  double middle_;
+  double middle_ = 0.0;
   double bound_ = 0.0;
 };
 
@@ -106,17 +98,18 @@ std::optional<PaceChange> change_of(std::span<const Step> steps) {
   constexpr double kSmall = 0.03;
   constexpr double kSudden = 0.6;  // a straight line has a quarter of it there
   if (steps.size() < kFewest) return std::nullopt;
-  const auto rough = split_by(steps, median(steps));
+  const auto rough = split_by(steps, median_time(steps));
   if (!rough) return std::nullopt;
-  const double between = (median(steps.first(*rough)) + median(steps.subspan(*rough))) / 2.0;
+  const double between =
+      (median_time(steps.first(*rough)) + median_time(steps.subspan(*rough))) / 2.0;
   const std::size_t split = split_by(steps, between).value_or(*rough);
   if (split < 3 || split + 3 > steps.size()) return std::nullopt;
-  const double before = median(steps.first(split));
-  const double after = median(steps.subspan(split));
+  const double before = median_time(steps.first(split));
+  const double after = median_time(steps.subspan(split));
   if (std::abs(after / before - 1.0) < kSmall) return std::nullopt;
   const std::size_t near = std::min({steps.size() / 8 + 1, split, steps.size() - split});
   const double there =
-      median(steps.subspan(split, near)) - median(steps.subspan(split - near, near));
+      median_time(steps.subspan(split, near)) - median_time(steps.subspan(split - near, near));
   return PaceChange{steps[split].number, Seconds(before), Seconds(after),
                     std::abs(there) >= kSudden * std::abs(after - before)};
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: values of micro-batch, recomputation and sharding for plans of one tensor group; a
-//           lower bound of the step of every plan with given blocks in given stages.
+// Computes: values of micro-batch, recomputation and sharding for plans of one tensor group; lower
+//           bounds of the states of a device, and of the step of every plan with given blocks in
+//           given stages.
 // Source: the framework's rules on the degrees (plan/legality/legality.hpp). The mean stage works
 //         no longer than the busiest. Where stages hold one group each and run whole backward
 //         passes, the first micro-batch reaches group k when all before it have run their forward,
@@ -17,6 +18,8 @@
 #include <numeric>
 #include <utility>
 
+#include "communication/derive/tensor_policy.hpp"
+#include "evaluate/block/class_profile.hpp"
 #include "plan/legality/legality.hpp"
 #include "plan/stages/expand.hpp"
 #include "plan/stages/pipeline_shape.hpp"
@@ -93,6 +96,18 @@ std::optional<PlanDegrees> group_degrees(const Problem& problem, const SearchReq
                      request.admits(Degree::Temporal, static_cast<int>(Temporal::None));
   if (degrees.devices() != problem.gpus || !asked) return std::nullopt;
   return degrees;
+}
+
+Bytes least_states(const Problem& problem, const PlanDegrees& degrees) {
+  const DeviceMesh mesh = make_device_mesh(degrees, problem.framework->rank_order);
+  const ModelStateBytes bytes =
+      static_policy(tensor_policies(degrees, mesh, *problem.framework, problem.precision), mesh,
+                    optimizer_moments(problem.model->training.optimizer))
+          .dense;
+  const double parameters =
+      static_cast<double>(parameter_count(*problem.network)) /
+      (degrees.tensor_out * degrees.pipeline * degrees.expert * degrees.expert_tensor);
+  return Bytes(parameters * (bytes.parameter + bytes.gradient + bytes.optimizer));
 }
 
 std::variant<ParallelPlan, Infeasible> placed_plan(const Problem& problem,

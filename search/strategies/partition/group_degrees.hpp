@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The degrees around one tensor group that planners of single operators search, and the least step
-// of their plans.
+// The degrees around one tensor group that planners of single operators search, and the least memory
+// and step of their plans.
 #pragma once
 
 #include <functional>
@@ -37,6 +37,10 @@ namespace plansearch {
 [[nodiscard]] std::optional<PlanDegrees> group_degrees(const Problem& problem,
                                                        const SearchRequest& request, int tensor,
                                                        int micro_batch);
+
+/// Weights, gradients and optimizer states of one device where all are cut over every degree that
+/// cuts weights: no plan of these degrees holds less.
+[[nodiscard]] Bytes least_states(const Problem& problem, const PlanDegrees& degrees);
 
 /// The plan of these degrees with its operators placed one by one.
 [[nodiscard]] std::variant<ParallelPlan, Infeasible> placed_plan(const Problem& problem,

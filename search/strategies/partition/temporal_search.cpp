@@ -51,6 +51,7 @@ class TemporalSearch : public Strategy {
       : problem_(task.evaluator.problem()),
         request_(std::move(request)),
         space_(space),
+        most_bits_(most_bits()),
         task_(task),
         offers_(task) {}
 
@@ -61,13 +62,12 @@ class TemporalSearch : public Strategy {
     }
     left_out.emplace_back("layers of one kind that are cut differently");
     if (over_bits()) {
-      const auto [in_full, at_all] = most_bits();
-      const char* where = at_all < kAlone.at_all ? " beside stages (--tp)" : "";
+      const char* where = most_bits_.at_all < kAlone.at_all ? " beside stages (--tp)" : "";
       left_out.push_back(
-          fmt::format("tensor groups of more than {} devices{}", 1 << at_all, where));
+          fmt::format("tensor groups of more than {} devices{}", 1 << most_bits_.at_all, where));
       left_out.push_back(
           fmt::format("sequences over more than {} devices that are not sorted inside every tier{}",
-                      1 << in_full, where));
+                      1 << most_bits_.in_full, where));
     }
     std::vector<PlanDegrees> groups;
     for (const int tensor : tensor_degrees()) {
@@ -98,6 +98,7 @@ class TemporalSearch : public Strategy {
     bool exact = true;
   };
 
+  /// One level of recomputation, with rings hidden or not, and the best choice of cuts for it.
   struct Asked {
     PlanDegrees degrees;
     Rings rings;
@@ -135,7 +136,7 @@ class TemporalSearch : public Strategy {
       return sizes;
     });
     std::erase_if(found, [&](int size) {
-      return over_bits() ? !has_sequences(size) || size > 1 << most_bits().at_all : size < 2;
+      return over_bits() ? !has_sequences(size) || size > 1 << most_bits_.at_all : size < 2;
     });
     return found;
   }
@@ -273,7 +274,7 @@ class TemporalSearch : public Strategy {
                LeastKernels& known) const {
     check_stop();
     PlanDegrees degrees = group.degrees;
-    if (!has_room(degrees)) return;
+    if (least_states(problem_, degrees) > offers_.limit()) return;
     const auto uniform = expand(degrees, *problem_.network, *problem_.framework);
     const auto* stages = std::get_if<ParallelPlan>(&uniform);
     if (stages != nullptr && !in_time(degrees, *stages, known)) return;
@@ -393,20 +394,6 @@ class TemporalSearch : public Strategy {
     return placed_plan(problem_, asked.degrees, choice.placements);
   }
 
-  /// Whether states that are cut over everything leave room at all.
-  [[nodiscard]] bool has_room(const PlanDegrees& degrees) const {
-    const DeviceMesh mesh = make_device_mesh(degrees, problem_.framework->rank_order);
-    const ModelStateBytes bytes =
-        static_policy(tensor_policies(degrees, mesh, *problem_.framework, problem_.precision), mesh,
-                      optimizer_moments(problem_.model->training.optimizer))
-            .dense;
-    const double parameters =
-        static_cast<double>(parameter_count(*problem_.network)) /
-        (degrees.tensor_out * degrees.pipeline * degrees.expert * degrees.expert_tensor);
-    return parameters * (bytes.parameter + bytes.gradient + bytes.optimizer) <=
-           offers_.limit().value();
-  }
-
   void offer(const Asked& asked, const PartitionPlan& choice) {
     const PlanDegrees& degrees = asked.degrees;
     const bool known = std::any_of(offered_.begin(), offered_.end(), [&](const Offered& other) {
@@ -436,7 +423,7 @@ class TemporalSearch : public Strategy {
   }
 
   [[nodiscard]] PartitionSpace space_of(const PlanDegrees& degrees) const {
-    if (!over_bits() || *bits_of(degrees.tensor_out) <= most_bits().in_full) return space_;
+    if (!over_bits() || *bits_of(degrees.tensor_out) <= most_bits_.in_full) return space_;
     return PartitionSpace::Sorted;
   }
 
@@ -471,6 +458,7 @@ class TemporalSearch : public Strategy {
   const Problem& problem_;
   SearchRequest request_;
   PartitionSpace space_;
+  MostBits most_bits_;
   const SearchTask& task_;
   Offers offers_;
   std::vector<Offered> offered_;

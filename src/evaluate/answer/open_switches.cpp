@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/statistics.hpp"
 #include "plan/degrees/framework_defaults.hpp"
 #include "plansearch/degree_table.hpp"
 
@@ -174,7 +175,7 @@ double share_below(const MixturePart& part, double log_time) {
   const double error = log_time - std::log(part.median);
   const double deviation = error < 0.0 ? part.below : part.above;
   if (deviation <= 0.0) return error < 0.0 ? 0.0 : 1.0;
-  return 0.5 * std::erfc(-error / (deviation * std::sqrt(2.0)));
+  return normal_below(error, deviation);
 }
 
 }  // namespace

@@ -17,8 +17,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
+#include "base/statistics.hpp"
 #include "evaluate/step/windowed_step.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/table.hpp"
@@ -27,17 +27,13 @@ namespace plansearch {
 
 namespace {
 
-double normal_above(double deviations) {
-  return 0.5 * std::erfc(deviations / std::numbers::sqrt2);
-}
-
 /// The number of deviations above which a normal variable lies with this probability.
 double deviations_with(double probability) {
   double low = -40.0;
   double high = 40.0;
   for (int halvings = 0; halvings < 100; ++halvings) {
     const double middle = 0.5 * (low + high);
-    (normal_above(middle) > probability ? low : high) = middle;
+    (normal_below(-middle) > probability ? low : high) = middle;
   }
   return 0.5 * (low + high);
 }
@@ -50,7 +46,7 @@ double risk_of_memory(const MemoryError& error, Bytes predicted, Bytes limit, By
   const double room = std::log((limit - certain) / ((predicted - certain) * error.median));
   const double deviation = room > 0.0 ? error.above : error.below;
   if (deviation <= 0.0) return room < 0.0 ? 1.0 : 0.0;
-  return normal_above(room / deviation);
+  return normal_below(-room / deviation);
 }
 
 Bytes peak_at_risk(const MemoryError& error, double risk, Bytes limit, Bytes certain) {

@@ -9,8 +9,8 @@
 
 #include "evidence/reproduce/gpt_question.hpp"
 #include "evidence/reproduce/reproduce.hpp"
+#include "evidence/validate/error_summary.hpp"
 #include "evidence/validate/run_prediction.hpp"
-#include "evidence/validate/statistics.hpp"
 #include "io/tables/csv.hpp"
 #include "plansearch/error.hpp"
 

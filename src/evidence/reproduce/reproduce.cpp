@@ -11,7 +11,7 @@
 
 #include "base/units.hpp"
 #include "evidence/reproduce/primepar_layers.hpp"
-#include "evidence/validate/statistics.hpp"
+#include "evidence/validate/error_summary.hpp"
 #include "plansearch/error.hpp"
 #include "report/columns.hpp"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "evidence/validate/statistics.hpp"
+#include "evidence/validate/error_summary.hpp"
 #include "io/tables/csv.hpp"
 #include "plansearch/cluster.hpp"
 #include "plansearch/quantity.hpp"

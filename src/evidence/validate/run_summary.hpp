@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "evidence/validate/error_summary.hpp"
 #include "evidence/validate/run_prediction.hpp"
-#include "evidence/validate/statistics.hpp"
 #include "io/tables/csv.hpp"
 #include "plansearch/report.hpp"
 

@@ -14,7 +14,7 @@
 #include <cmath>
 
 #include "base/names.hpp"
-#include "evidence/validate/statistics.hpp"
+#include "evidence/validate/error_summary.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {

@@ -19,6 +19,7 @@
 #include <numbers>
 #include <random>
 
+#include "base/statistics.hpp"
 #include "plansearch/degree_table.hpp"
 
 namespace plansearch {
@@ -59,10 +60,6 @@ double density(double x) {
   return std::isfinite(x) ? std::exp(-0.5 * x * x) / std::sqrt(2.0 * std::numbers::pi) : 0.0;
 }
 
-double below(double x) {
-  return 0.5 * std::erfc(-x / std::numbers::sqrt2);
-}
-
 /// A plan whose mean moves by `slope` for each deviation of a trial's result.
 struct Line {
   double mean;
@@ -93,7 +90,7 @@ double expected_least(std::vector<Line> lines) {
   from.push_back(std::numeric_limits<double>::infinity());
   double sum = 0.0;
   for (std::size_t i = 0; i < envelope.size(); ++i) {
-    sum += envelope[i].mean * (below(from[i + 1]) - below(from[i])) +
+    sum += envelope[i].mean * (normal_below(from[i + 1]) - normal_below(from[i])) +
            envelope[i].slope * (density(from[i]) - density(from[i + 1]));
   }
   return sum;
@@ -197,8 +194,14 @@ std::vector<std::size_t> choose_trials(TrialBeliefs beliefs, std::vector<bool> o
   std::vector<std::size_t> chosen;
   while (chosen.size() < count) {
     std::size_t best = beliefs.leader();
-    for (std::size_t plan = 0; !open[beliefs.leader()] && plan < open.size(); ++plan) {
-      if (open[plan] && (!open[best] || beliefs.gain(plan) > beliefs.gain(best))) best = plan;
+    if (!open[best]) {
+      double most = -1.0;
+      for (std::size_t plan = 0; plan < open.size(); ++plan) {
+        const double gain = open[plan] ? beliefs.gain(plan) : most;
+        if (gain <= most) continue;
+        most = gain;
+        best = plan;
+      }
     }
     if (!open[best]) break;
     chosen.push_back(best);

@@ -91,7 +91,8 @@ TEST_SUITE("problem") {
     Heard heard;
     CHECK_FALSE(heard.session.best(asked, 4, "4 GPUs"));
     asked.request.hardware = asked.request.model = asked.request.framework = "gone since";
-    const std::vector<std::string> remedies = find_remedies(asked, 4, heard.session);
+    const std::vector<std::string> remedies =
+        find_remedies(asked, 4, OtherSizes::Yes, heard.session);
     REQUIRE_FALSE(remedies.empty());
     CHECK(remedies.front().starts_with("without --mem-reserve it fits: dp 4"));
     // A dense layer has no part under Megatron-LM that costs a pass over memory alone.

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "evidence/validate/statistics.hpp"
+#include "evidence/validate/error_summary.hpp"
 #include "io/document/file.hpp"
 #include "io/hardware/profile_reader.hpp"
 #include "measure/calibrate/session.hpp"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "evidence/validate/statistics.hpp"
+#include "evidence/validate/error_summary.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <vector>
 
-namespace plansearch::statistics_test {
+namespace plansearch::error_summary_test {
 
 TEST_SUITE("unit") {
   TEST_CASE("error summaries") {
@@ -34,4 +34,4 @@ TEST_SUITE("unit") {
   }
 }
 
-}  // namespace plansearch::statistics_test
+}  // namespace plansearch::error_summary_test

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: quantiles, robust scatter, Kendall's tau-b.
-// Source: Kendall 1945 (tau-b with ties); linear-interpolation quantiles (Hyndman and Fan type 7).
+// Computes: Kendall's tau-b; mean, median, p90 and bias of errors.
+// Source: Kendall 1945 (tau-b with ties).
 // Assumes: nothing of how values are distributed.
 // Units: ratios.
-// Checked by: tests/unit/evidence/statistics_test.cpp
-#include "evidence/validate/statistics.hpp"
+// Checked by: tests/unit/evidence/error_summary_test.cpp
+#include "evidence/validate/error_summary.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "base/names.hpp"
 
@@ -32,32 +31,6 @@ Column<ErrorSummary> ratio_column(const char* key, const char* title,
 }
 
 }  // namespace
-
-double quantile(std::span<const double> sorted, double share) {
-  const double place = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
-
-double mean(std::span<const double> values) {
-  if (values.empty()) return 0.0;
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0.0;
-  std::ranges::sort(values);
-  return quantile(values, 0.5);
-}
-
-Scatter scatter_of(const std::vector<double>& values) {
-  constexpr double kNormal = 1.4826;
-  Scatter scatter{median(values)};
-  for (const double value : values) scatter.distances.push_back(std::abs(value - scatter.middle));
-  scatter.deviation = kNormal * median(scatter.distances);
-  return scatter;
-}
 
 std::optional<double> kendall_tau(std::span<const double> a, std::span<const double> b) {
   double concordance = 0.0;
