@@ -27,6 +27,9 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kResultSchema = "plansearch/result/v1";
 constexpr std::string_view kPlanSchema = "plansearch/plan/v1";
+/// Limits of answers, which hold many plans.
+constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
+constexpr std::size_t kMostValues = 4'000'000;
 
 struct PlanName {
   std::string file;
@@ -190,15 +193,17 @@ void add_plan(const ResolvedPlan& given, io::PlanDocument& document) {
 
 }  // namespace
 
-PlanRequest complete_from_plan(const ProblemRequest& request, const std::string& plan) {
-  if (plan.empty()) return {request, std::nullopt, std::nullopt, std::nullopt};
-  const PlanName name = split_rank(plan);
-  io::ParseLimits limits;
-  limits.size = std::size_t{64} << 20U;
-  limits.values = 4'000'000;
-  const io::Document document = io::Document::read(name.file, limits);
-  io::PlanDocument read = read_plan(document.root(), name.rank);
-  find_files(name.file, document.root(), read.question);
+SavedPlans::SavedPlans(const std::string& file)
+    : document_(io::Document::read(file, {.size = kMostBytes, .values = kMostValues})) {}
+
+std::size_t SavedPlans::ranks() const {
+  const auto plans = document_.root().find("plans");
+  return plans ? plans->items().size() : 0;
+}
+
+PlanRequest SavedPlans::complete(const ProblemRequest& request, std::size_t rank) const {
+  io::PlanDocument read = read_plan(document_.root(), rank);
+  find_files(document_.file(), document_.root(), read.question);
   if (read.stages) refuse_degrees(request, read.stages->place.where);
   if (read.assign) refuse_degrees(request, read.assign->order.place.where);
   return {completed(request, read.question),
@@ -209,6 +214,12 @@ PlanRequest complete_from_plan(const ProblemRequest& request, const std::string&
           std::move(read.shared),
           std::move(read.window),
           read.question.model};
+}
+
+PlanRequest complete_from_plan(const ProblemRequest& request, const std::string& plan) {
+  if (plan.empty()) return {request, std::nullopt, std::nullopt, std::nullopt};
+  const PlanName name = split_rank(plan);
+  return SavedPlans(name.file).complete(request, name.rank);
 }
 
 PlanRequest with_constraints(PlanRequest asked, const std::string& names) {

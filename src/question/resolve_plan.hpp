@@ -2,10 +2,12 @@
 // One plan that the user described, with the problem it belongs to: from flags and files, and back.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "io/document/document.hpp"
 #include "io/plan/plan_document.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/infeasible.hpp"
@@ -27,8 +29,21 @@ struct PlanRequest {
   std::string written_for{};  ///< the model that the plan names; empty: none
 };
 
-/// Completes the request by a plan ("plan.yaml", "result.json#2"): what the user left open comes
-/// from the file. Without a plan the request as it is.
+/// A file of plans: a plan document, or an answer with plans by rank. InputError for other files.
+class SavedPlans {
+ public:
+  explicit SavedPlans(const std::string& file);
+  /// The plans of an answer; 0 for a plan document.
+  [[nodiscard]] std::size_t ranks() const;
+  /// Completes the request by a plan: what the user left open comes from it. `rank`: from 1.
+  [[nodiscard]] PlanRequest complete(const ProblemRequest& request, std::size_t rank) const;
+
+ private:
+  io::Document document_;
+};
+
+/// The request completed by a plan ("plan.yaml", "result.json#2"). Without a plan the request as it
+/// is.
 [[nodiscard]] PlanRequest complete_from_plan(const ProblemRequest& request,
                                              const std::string& plan);
 

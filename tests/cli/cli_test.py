@@ -2891,6 +2891,8 @@ class Trials(Case):
         self.refuse("tune", "--continue", str(folder), expect=["has ranks 1 to"])
         (folder / "plans.json").write_text("{}")
         self.refuse("tune", "--continue", str(folder), expect=["no plans are in it"])
+        (folder / "plans.json").write_text('{"plans": [')
+        self.refuse("tune", "--continue", str(folder), expect=["plans.json:1"])
 
 
 class WhatIf(Case):

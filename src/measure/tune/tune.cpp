@@ -64,31 +64,20 @@ struct TrialRow {
 const Columns<TrialRow>& trial_columns() {
   using Row = const TrialRow&;
   static const Columns<TrialRow> kColumns{
-      {"trial",
-       [](Row r) { return Json(r.trial.number); },
-       {"trial"},
-       [](Row r) { return fmt::format("{}", r.trial.number); }},
-      {"rank",
-       [](Row r) { return Json(r.trial.rank); },
-       {"rank"},
-       [](Row r) { return fmt::format("{}", r.trial.rank); }},
-      {"plan",
-       [](Row r) { return Json(short_plan(r.candidate->plan.plan)); },
-       {"plan", Align::Left}},
-      {"target", [](Row r) { return Json(r.trial.target); }},
+      {"trial", [](Row r) { return r.trial.number; }, {"trial"}},
+      {"rank", [](Row r) { return r.trial.rank; }, {"rank"}},
+      {"plan", [](Row r) { return short_plan(r.candidate->plan.plan); }, {"plan", Align::Left}},
+      {"target", [](Row r) { return r.trial.target; }},
       {"script",
-       [](Row r) { return Json(fmt::format("trial-{}.sh", r.trial.number)); },
+       [](Row r) { return fmt::format("trial-{}.sh", r.trial.number); },
        {"script", Align::Left}},
-      {"expected_s",
-       [](Row r) { return Json(r.candidate->step().value()); },
-       {"expected"},
-       [](Row r) { return r.candidate->step(); }},
+      {"expected_s", [](Row r) { return r.candidate->step(); }, {"expected"}},
       {"expected_memory_gib",
-       [](Row r) { return Json(r.candidate->memory().value() / 0x1p30); },
+       [](Row r) { return r.candidate->memory().value() / 0x1p30; },
        {"memory"},
        [](Row r) { return r.candidate->memory(); }},
       {"measured",
-       [](Row r) { return Json(r.trial.measured); },
+       [](Row r) { return r.trial.measured; },
        {"measured"},
        [](Row r) {
          return r.trial.step ? Cell(*r.trial.step)
@@ -121,16 +110,14 @@ class TrialFolder {
   }
 
   void read_plans() {
-    const std::string plans = file("plans.json");
+    const SavedPlans plans(file("plans.json"));
     std::optional<ProblemFiles> files;
-    const auto count =
-        Json::parse(io::read_file(plans), nullptr, false).value("plans", Json()).size();
-    if (count == 0) {
-      throw InputError({plans, 0, 0}, "no plans are in it",
+    if (plans.ranks() == 0) {
+      throw InputError({file("plans.json"), 0, 0}, "no plans are in it",
                        "plansearch tune ... --out FOLDER writes it");
     }
-    for (std::size_t rank = 1; rank <= count; ++rank) {
-      const PlanRequest asked = complete_from_plan({}, fmt::format("{}#{}", plans, rank));
+    for (std::size_t rank = 1; rank <= plans.ranks(); ++rank) {
+      const PlanRequest asked = plans.complete({}, rank);
       ResolvedPlan given = files ? resolve_plan(asked, *files) : resolve_plan(asked);
       if (!files) files = given.asked.files;
       SearchReport price = make_prediction(given);
