@@ -196,9 +196,8 @@ SearchReport report_or_refuse(const ResolvedQuestion& asked, int gpus, const std
   auto found = session.report(asked, gpus, label, beside);
   if (const auto* infeasible = std::get_if<Infeasible>(&found)) {
     std::vector<std::string> near = near_gpu_counts(asked, gpus, session);
-    for (std::string& other : find_remedies(asked, gpus, session)) {
-      const bool new_one = !other.starts_with("more GPUs") && !other.starts_with("on ");
-      if (near.size() < 3 && new_one) near.push_back(std::move(other));
+    for (std::string& other : find_remedies(asked, gpus, OtherSizes::No, session)) {
+      if (near.size() < 3) near.push_back(std::move(other));
     }
     refuse_question(*infeasible, near);
   }

@@ -44,13 +44,13 @@ std::vector<std::string> names_of(const std::string& text) {
                    "shorten the lists");
 }
 
-/// Every question so far, once for each value of a member.
-template <typename T, typename Member>
-void vary(std::vector<ProblemRequest>& questions, const std::vector<T>& values, Member member) {
+/// Every question so far, once for each value; `set` gives one to a question.
+template <typename T, typename Set>
+void vary(std::vector<ProblemRequest>& questions, const std::vector<T>& values, Set set) {
   if (values.empty()) return;
   std::vector<ProblemRequest> varied;
   for (const ProblemRequest& question : questions) {
-    for (const T& value : values) varied.emplace_back(question).*member = value;
+    for (const T& value : values) set(varied.emplace_back(question), value);
   }
   if (varied.size() > kMostQuestions) refuse_more();
   questions = std::move(varied);
@@ -63,18 +63,6 @@ constexpr std::array kVaried{Setting::Precision, Setting::Task, Setting::BasePre
 std::vector<std::string> values_of(const ProblemRequest& request, Setting setting) {
   const auto text = row_of(setting).get(request);
   return text ? names_of(*text) : std::vector<std::string>();
-}
-
-/// Every question so far, once for each value of a setting.
-void vary(std::vector<ProblemRequest>& questions, const ProblemRequest& asked, Setting setting) {
-  const std::vector<std::string> values = values_of(asked, setting);
-  if (values.size() < 2) return;
-  std::vector<ProblemRequest> varied;
-  for (const ProblemRequest& question : questions) {
-    for (const std::string& value : values)
-      row_of(setting).set(varied.emplace_back(question), value);
-  }
-  questions = std::move(varied);
 }
 
 /// Spread of the error of one prediction, by the interval that holds 80 % of outcomes.
@@ -320,19 +308,25 @@ std::vector<ProblemRequest> questions_of_machine(const ProblemRequest& request) 
   one.seq_len_list.clear();
   std::vector<ProblemRequest> questions{one};
   using R = ProblemRequest;
-  vary(questions, names_of(request.model), &R::model);
-  vary(questions, names_of(request.framework), &R::framework);
-  for (const Setting setting : kVaried) vary(questions, request, setting);
-  if (request.set) vary(questions, override_combinations(*request.set), &R::set);
-  vary(questions, request.seq_len_list, &R::seq_len);
-  vary(questions, request.gpu_list, &R::gpus);
-  vary(questions, request.node_list, &R::nodes);
-  vary(questions, request.batch_list, &R::batch);
+  const auto vary_member = [&](const auto& values, auto member) {
+    vary(questions, values, [&](R& question, const auto& value) { question.*member = value; });
+  };
+  vary_member(names_of(request.model), &R::model);
+  vary_member(names_of(request.framework), &R::framework);
+  for (const Setting setting : kVaried) {
+    const std::vector<std::string> values = values_of(request, setting);
+    if (values.size() > 1) vary(questions, values, row_of(setting).set);
+  }
+  if (request.set) vary_member(override_combinations(*request.set), &R::set);
+  vary_member(request.seq_len_list, &R::seq_len);
+  vary_member(request.gpu_list, &R::gpus);
+  vary_member(request.node_list, &R::nodes);
+  vary_member(request.batch_list, &R::batch);
   std::vector<PinnedDegrees> orders;
   for (const int order : request.limits.listed(Degree::Schedule)) {
     orders.emplace_back(request.degrees).pin(Degree::Schedule, order);
   }
-  vary(questions, orders, &R::degrees);
+  vary_member(orders, &R::degrees);
   if (!orders.empty()) {
     for (R& question : questions) question.limits.release(Degree::Schedule);
   }

@@ -200,7 +200,7 @@ std::string remedy_by_gpus(const ResolvedQuestion& asked, int gpus, SearchSessio
 
 }  // namespace
 
-std::vector<std::string> find_remedies(const ResolvedQuestion& asked, int gpus,
+std::vector<std::string> find_remedies(const ResolvedQuestion& asked, int gpus, OtherSizes sizes,
                                        SearchSession& session) {
   constexpr std::size_t kEnough = 4;
   std::vector<std::string> remedies, tight;
@@ -230,9 +230,9 @@ std::vector<std::string> find_remedies(const ResolvedQuestion& asked, int gpus,
         if (remedies.empty() && change.words.starts_with("with "))
           attempt({"with other degrees and " + change.words.substr(5), change.request});
     }
-    if (std::string more = remedy_by_gpus(asked, gpus, session); !more.empty()) {
-      remedies.push_back(std::move(more));
-    }
+    std::string more;
+    if (sizes == OtherSizes::Yes) more = remedy_by_gpus(asked, gpus, session);
+    if (!more.empty()) remedies.push_back(std::move(more));
     for (std::string& one : tight) {
       if (remedies.size() < kEnough) remedies.push_back(std::move(one));
     }

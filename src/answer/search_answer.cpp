@@ -121,7 +121,7 @@ void decorate(SearchAnswer& answer, SearchSession& session, const std::string& v
   const bool found = !report.plans.empty();
   const OtherSizes sizes = answer.ladder ? OtherSizes::No : OtherSizes::Yes;
   if (!found && !session.stopped()) {
-    report.remedies = find_remedies(asked, report.question.gpus, session);
+    report.remedies = find_remedies(asked, report.question.gpus, OtherSizes::Yes, session);
   }
   for (std::string& advice : find_advice(asked, report, sizes, session)) {
     report.advice.push_back(std::move(advice));

@@ -98,6 +98,6 @@ enum class OtherSizes { No, Yes };
 
 /// Changes of the question, each with the best plan it leads to. Empty when none of them helps.
 [[nodiscard]] std::vector<std::string> find_remedies(const ResolvedQuestion& asked, int gpus,
-                                                     SearchSession& session);
+                                                     OtherSizes sizes, SearchSession& session);
 
 }  // namespace plansearch

@@ -48,8 +48,8 @@ int run_predict(const Options& options) {
   const PlanRequest asked =
       with_constraints(complete_from_plan(options, options.plan), options.constraints);
   const ResolvedPlan given = resolve_plan(asked);
-  // Refuses targets of no name.
-  static_cast<void>(TargetFilter(asked.request.target, given.problem.framework->name));
+  if (!asked.request.target.empty())  // refuses targets of no name
+    static_cast<void>(TargetFilter(asked.request.target, given.problem.framework->name));
   for (const std::string& note : given.asked.notes) print_note(note, options);
   if (given.inexpressible) {
     print_error(*given.inexpressible, options);
@@ -65,7 +65,7 @@ int run_predict(const Options& options) {
     pinned.request = asked.request;
     if (given.degrees) pinned.request.degrees = pinned_to(*given.degrees, asked.request.degrees);
     SearchRun run(options);
-    report.remedies = find_remedies(pinned, given.plan.devices(), run.session());
+    report.remedies = find_remedies(pinned, given.plan.devices(), OtherSizes::Yes, run.session());
     code = exit_code_after(run, options, kExitInfeasible);
   }
   write_plots(options.plots, given.asked, report);

@@ -90,7 +90,7 @@ void settle_neox_keys(Reading& r) {
   if (activation == "swiglu" || activation == "swish") mlp.activation = Activation::Silu;
   if (activation == "reglu" || activation == "relu") mlp.activation = Activation::Relu;
   if (mlp.width == 0) mlp.width = 4 * r.model.hidden;
-  const std::int64_t each = r.knows("mlp_multiple") ? whole_number(r.fact("mlp_multiple")) : 1;
+  const std::int64_t each = r.number("mlp_multiple", 1);
   mlp.width = (mlp.width / (mlp.gated ? 3 : 1) + each - 1) / each * each;
 }
 

@@ -153,9 +153,8 @@ void take_model(Reading& r, const char* module, const char* name_key, ModelName 
 /// Replicas times shards; a shard degree of -1 is what is left.
 void settle_data(Reading& r) {
   PlanDegrees& d = r.degrees;
-  const int replicas = r.knows("shard_replicas") ? count_in(r.fact("shard_replicas")) : 1;
-  const std::int64_t shards =
-      r.knows("shard_ranks") ? whole_number(r.fact("shard_ranks"), -1, 1'000'000) : -1;
+  const int replicas = r.count("shard_replicas", 1);
+  const std::int64_t shards = r.number("shard_ranks", -1, -1, 1'000'000);
   d.data = shards > 0 ? static_cast<int>(replicas * shards) : 0;
   settle_ranks(r);
   if (replicas > 1) d.shard_group = d.data / replicas;
@@ -283,12 +282,11 @@ void settle_torchtitan_toml(Reading& r) {
   if (d.context > 1 && !r.says("parallelism.context_parallel_rotate_method"))
     d.context_kind = ContextKind::AllGather;
   settle_common(r);
-  const int samples = r.knows("local_batch") ? count_in(r.fact("local_batch")) : 8;
+  const int samples = r.count("local_batch", 8);
   d.micro_batch = samples;
   if (d.pipeline > 1) {
     const int counted = r.knows("pipeline_micro_batches") ? d.micro_batches : samples;
-    d.micro_batch = r.knows("pipeline_micro_batch") ? count_in(r.fact("pipeline_micro_batch"))
-                                                    : std::max(samples / counted, 1);
+    d.micro_batch = r.count("pipeline_micro_batch", std::max(samples / counted, 1));
   }
   const std::int64_t batch = r.key_number("training.global_batch_size", -1, -1);
   r.asked.batch = batch > 0 ? batch : std::int64_t{1} * samples * d.data;

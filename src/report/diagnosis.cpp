@@ -85,7 +85,7 @@ Json times_json(const StepTimes& times) {
           {"p10_s", times.p10.value()},
           {"p90_s", times.p90.value()},
           {"slow_share", times.slow_share},
-          {"slowest_rank", times.slowest_rank ? Json(*times.slowest_rank) : Json(nullptr)},
+          {"slowest_rank", or_null(times.slowest_rank)},
           {"slowest_over_median", times.slowest_over_median}};
 }
 
@@ -161,15 +161,12 @@ std::string log_text(const LogReport& log, const PeakReport& predicted) {
 }
 
 Json log_json(const LogReport& log) {
-  const auto or_null = [](const auto& value) {
-    return value ? Json(value->value()) : Json(nullptr);
-  };
   Json json{{"file", log.file},
             {"format", log.format},
             {"times", times_json(log.times)},
             {"warm_up", log.warm_up},
             {"left_out", log.apart},
-            {"left_out_every", log.apart_every ? Json(*log.apart_every) : Json(nullptr)},
+            {"left_out_every", or_null(log.apart_every)},
             {"skipped", log.skipped},
             {"nans", log.nans},
             {"flops_per_gpu", or_null(log.flops)},
