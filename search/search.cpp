@@ -108,7 +108,8 @@ class SearchPass {
     }
     return fmt::format(
         "space {}: {}; {} offered none faster", parts_[first].space,
-        known.empty() ? "no plan of it is predicted to be faster than plan 1" : known,
+        known.empty() ? "no plan of it is predicted to be faster than plan 1 by more than a tie"
+                      : known,
         fmt::join(others, ", "));
   }
 

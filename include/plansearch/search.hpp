@@ -63,8 +63,9 @@ inline constexpr double kTieProbability = 0.8;
 /// A plan and its variants: the simplest one first, the others by time.
 using PlanGroup = std::vector<PlanCandidate>;
 
-/// The `top` best groups of ranked plans, by the time of the plan that stands for each. Plans of
-/// one family that do not tie with its fastest make further groups.
+/// The `top` best groups of ranked plans. The plan that stands for a group is the simplest one that
+/// is no slower than the next group's fastest: the order does not depend on `top`. Plans of one
+/// family that do not tie with its fastest make further groups.
 [[nodiscard]] std::vector<PlanGroup> grouped_variants(const std::vector<PlanCandidate>& ranked,
                                                       double paired_sigma, std::size_t top);
 

@@ -121,14 +121,15 @@ double probability_faster(Seconds a, Seconds b, double paired_sigma) {
 
 namespace {
 
-/// The fewest tensors on the host; then of the fastest and what differs from it in chunks and
-/// order.
-PlanGroup::iterator simplest(PlanGroup& group) {
+/// Of the plans of a group that take at most `limit`: the fewest tensors on the host, then what
+/// differs from the fastest in chunks and order only.
+PlanGroup::iterator simplest(PlanGroup& group, Seconds limit) {
   const PlanDegrees fastest = group.front().plan;
   const auto key = [&](const PlanCandidate& candidate) {
     const PlanDegrees& plan = candidate.plan;
+    const bool late = candidate.estimate.step.total() > limit;
     const bool twin = plan.zero != fastest.zero || plan.context_kind != fastest.context_kind;
-    return std::tuple(std::popcount(plan.on_host), twin, plan.chunks, plan.schedule);
+    return std::tuple(late, std::popcount(plan.on_host), twin, plan.chunks, plan.schedule);
   };
   return std::ranges::min_element(
       group, [&](const PlanCandidate& a, const PlanCandidate& b) { return key(a) < key(b); });
@@ -177,15 +178,16 @@ std::vector<PlanGroup> grouped_variants(const std::vector<PlanCandidate>& ranked
       groups.push_back({candidate});
     }
   }
-  if (groups.size() > top) groups.resize(top);
-  for (PlanGroup& group : groups) {
-    leave_needless_out(group);
-    const auto first = simplest(group);
-    std::rotate(group.begin(), first, first + 1);
+  for (std::size_t g = 0; g < std::min(groups.size(), top); ++g) {
+    // No slower than the next group at its best: the order holds whatever `top` is.
+    const bool last = g + 1 == groups.size();
+    const PlanCandidate& bar = last ? groups[g].back() : groups[g + 1].front();
+    const Seconds limit = bar.estimate.step.total();
+    leave_needless_out(groups[g]);
+    const auto first = simplest(groups[g], limit);
+    std::rotate(groups[g].begin(), first, first + 1);
   }
-  std::ranges::stable_sort(groups, [](const PlanGroup& a, const PlanGroup& b) {
-    return ranks_before(a.front(), b.front());
-  });
+  if (groups.size() > top) groups.resize(top);
   return groups;
 }
 

@@ -150,10 +150,11 @@ std::string optimality(const SearchResult& result) {
   const std::string& space = result.space;
   if (result.completeness == Completeness::Optimal) {
     if (!result.claim.empty()) return result.claim;
-    return result.ranked.empty()
-               ? fmt::format("no plan of space {} runs: all were checked", space)
-               : fmt::format("optimal within space {}: no plan of it is predicted to be faster",
-                             space);
+    return result.ranked.empty() ? fmt::format("no plan of space {} runs: all were checked", space)
+                                 : fmt::format(
+                                       "optimal within space {}: no plan of it is predicted to be "
+                                       "faster by more than a tie",
+                                       space);
   }
   if (result.bound > Seconds() && !result.ranked.empty()) {
     const Seconds best = result.ranked.front().estimate.step.total();

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "answer/search_answer.hpp"
 
 namespace plansearch::variants_test {
@@ -72,12 +74,16 @@ TEST_SUITE("unit") {
             .size() == 2);
   }
 
-  TEST_CASE("groups are in the order of the plans that stand for them") {
-    const auto groups = grouped_variants(
-        {candidate(1.00, 8), candidate(1.01, 1, 8), candidate(1.02, 2)}, kSigma, 10);
-    REQUIRE(groups.size() == 2);
-    CHECK(groups[0][0].plan.pipeline == 8);
-    CHECK(groups[1][0].plan.chunks == 2);
+  TEST_CASE("the plan that stands for a group is no slower than the next group, for any number") {
+    const std::vector<PlanCandidate> ranked{candidate(1.00, 8), candidate(1.005, 4),
+                                            candidate(1.01, 1, 8), candidate(1.02, 2)};
+    for (const std::size_t top : {1, 2, 10}) {
+      const auto groups = grouped_variants(ranked, kSigma, top);
+      REQUIRE(groups.size() == std::min<std::size_t>(top, 2));
+      CHECK(groups[0][0].plan.chunks == 4);  // two chunks are simpler and come too late
+      CHECK(groups[0].size() == 3);
+      if (top > 1) CHECK(groups[1][0].plan.pipeline == 8);
+    }
   }
 
   TEST_CASE("factors of a number") {
