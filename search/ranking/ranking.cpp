@@ -121,8 +121,8 @@ double probability_faster(Seconds a, Seconds b, double paired_sigma) {
 
 namespace {
 
-/// Of the plans of a group that take at most `limit`: the fewest tensors on the host, then what
-/// differs from the fastest in chunks and order only.
+/// Plans that take at most `limit` come first, then those with the fewest tensors on the host, then
+/// those that differ from the fastest in chunks and order only.
 PlanGroup::iterator simplest(PlanGroup& group, Seconds limit) {
   const PlanDegrees fastest = group.front().plan;
   const auto key = [&](const PlanCandidate& candidate) {

@@ -225,7 +225,7 @@ void add_schedule(CLI::App& app, Options& o) {
 }
 
 void add_predict(CLI::App& app, Options& o) {
-  add_typed(app, "PLAN", "--plan", o.plan, "plan document or result.json#RANK");
+  add_typed(app, "PLAN", "plan,--plan", o.plan, "plan document or result.json#RANK");
   add_constraints(app, o);
   add_typed(app, "FILE", "--write-plan", o.write_plan, "write the plan as a plan document");
   add_typed(app, "FILE", "--write-stages", o.write_stages, "the same with its stages listed");
@@ -286,11 +286,11 @@ void add_diagnose(CLI::App& app, Options& o) {
   add_typed(app, "AMOUNT", "--measured", o.measured,
             "step time of the run, such as 18.9s, or its pace: \"8500 tokens/s\", \"1060 "
             "tokens/s/GPU\", \"1.9 s/it\" (default: as the log or the profile says)");
-  add_typed(app, "PLAN", "--plan", o.plan, "plan document or result.json#RANK");
+  add_typed(app, "PLAN", "plan,--plan", o.plan, "plan document or result.json#RANK");
 }
 
 void add_explain(CLI::App& app, Options& o) {
-  add_typed(app, "PLAN", "plan", o.plan,
+  add_typed(app, "PLAN", "plan,--plan", o.plan,
             "plan document or result.json#RANK (default: search first)");
   add_typed(app, "PLAN", "other", o.rival, "the plan to set it against (default: the best other)");
   app.add_flag("--sensitivity", o.sensitivity,

@@ -18,8 +18,10 @@
 #include "cli/command_row.hpp"
 #include "cli/commands.hpp"
 #include "cli/option_kinds.hpp"
+#include "exporters/exporter.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/shipped_data.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -71,6 +73,29 @@ std::string commands_with(const CLI::App& app, const std::string& option) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+/// "--seq-len" where another program calls it `option` ("--cutoff-len"); empty: no program does.
+std::string option_in_place_of(const std::string& option, const std::vector<std::string>& known) {
+  constexpr std::array kLengths{"epochs",  "num-train-epochs", "max-steps",
+                                "samples", "train-iters",      "train-samples"};
+  const std::string name = option.substr(std::min(option.size(), option.find_first_not_of('-')));
+  if (contains(kLengths, name)) return "--tokens";
+  for (const SettingRow& row : setting_table()) {
+    if (contains(words_of(row), name)) return fmt::format("{} {}", flag_of(row), name);
+  }
+  const exporters::Targets targets(shipped_data().directory());
+  for (const exporters::Exporter* target : targets.all()) {
+    for (const exporters::Document& document : target->documents) {
+      for (const exporters::Key& key : document.keys) {
+        const std::string last = canonical_name(key.name.substr(key.name.rfind('.') + 1));
+        if (key.says.empty() || (last != name && last != option)) continue;
+        const std::string flag = flag_of(exporters::name_of(key.says.front()));
+        if (contains(known, flag)) return flag;
+      }
+    }
+  }
+  return {};
+}
+
 [[noreturn]] void refuse_extra(const CLI::App& app) {
   const std::vector<std::string> extra = app.remaining(true);
   const std::string word = extra.empty() ? std::string() : extra.front();
@@ -83,8 +108,11 @@ std::string commands_with(const CLI::App& app, const std::string& option) {
                      fmt::format("{}plansearch {} --help lists what it takes",
                                  others.empty() ? "" : "taken by " + others + "; ", own));
   }
-  std::string hint = did_you_mean(name, known_words(app));
+  const std::vector<std::string> known = known_words(app);
   const bool option = name.starts_with('-');
+  const std::string other = option ? option_in_place_of(canonical_name(name), known) : "";
+  std::string hint =
+      other.empty() ? did_you_mean(name, known) : fmt::format("plansearch calls it {}", other);
   if (hint.empty() && !option)
     hint = "HARDWARE MODEL by themselves are --hw HARDWARE --model MODEL";
   throw InputError({}, fmt::format("unknown {} '{}'", option ? "option" : "argument", name),

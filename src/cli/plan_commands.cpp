@@ -79,7 +79,7 @@ int run_predict(const Options& options) {
 
 /// Options of the command that writes configurations of training frameworks.
 void add_export(CLI::App& app, Options& o) {
-  add_typed(app, "PLAN", "plan", o.plan, "plan document or result.json#RANK")->required();
+  add_typed(app, "PLAN", "plan,--plan", o.plan, "plan document or result.json#RANK")->required();
   restrict_to(app.add_option("--to", o.to, "as in plansearch list exporters")->required(),
               exporter_names());
   restrict_to(app.add_option("--launch", o.launch, "a launch script with the configuration in it"),

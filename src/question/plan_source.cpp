@@ -61,6 +61,21 @@ void refuse_degrees(const ProblemRequest& request, const SourceLocation& where) 
       "change the stages, or leave the degrees out");
 }
 
+/// The document of a plan or of plans; scripts and configurations of training programs are read by
+/// another command.
+io::Document read_saved(const std::string& file) {
+  constexpr std::array<std::string_view, 5> kScripts{".toml", ".sh", ".bash", ".sbatch", ".slurm"};
+  const auto refuse = [&](const SourceLocation& where, const char* why) {
+    throw InputError(where, fmt::format("this is not a plan document: {}", why),
+                     fmt::format("plansearch import {} --out plan.yaml reads launch files", file));
+  };
+  if (contains(kScripts, fs::path(file).extension().string()) && is_file(file))
+    refuse({file, 1, 1}, "its name is that of a launch file");
+  io::Document document = io::Document::read(file, {.size = kMostBytes, .values = kMostValues});
+  if (!document.root().find("schema")) refuse(document.root().where(), "key 'schema' is missing");
+  return document;
+}
+
 io::PlanDocument read_plan(const io::Node& root, std::size_t rank) {
   const io::Node schema = root.at("schema");
   const std::string name = schema.text();
@@ -193,8 +208,7 @@ void add_plan(const ResolvedPlan& given, io::PlanDocument& document) {
 
 }  // namespace
 
-SavedPlans::SavedPlans(const std::string& file)
-    : document_(io::Document::read(file, {.size = kMostBytes, .values = kMostValues})) {}
+SavedPlans::SavedPlans(const std::string& file) : document_(read_saved(file)) {}
 
 std::size_t SavedPlans::ranks() const {
   const auto plans = document_.root().find("plans");

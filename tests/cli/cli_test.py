@@ -161,6 +161,20 @@ class Usage(Case):
 
     def test_misspelled_words(self):
         self.refuse(*QUESTION, "--gpu", "64", expect=["--gpu", "did you mean --gpus"])
+        for word, ours in (("--qlora", "--task qlora"), ("--max-steps", "--tokens"), ("--cutoff-len", "--seq-len"),
+                           ("--per_device_train_batch_size", "--micro-batch"), ("--tensor-model-parallel-size", "--tp")):
+            self.refuse(*QUESTION, word, "2", expect=[f"unknown option '{word}'", f"plansearch calls it {ours}"])
+
+    def test_plans_are_given_by_name_or_flag(self):
+        plan = self.directory / "plan.yaml"
+        self.succeed("predict", *QUESTION, "--gpus", "64", "--micro-batch", "4", "--write-plan", str(plan))
+        for command in (["predict"], ["explain"], ["diagnose", "--measured", "1s"]):
+            self.assertEqual(self.succeed(*command, "--plan", str(plan)), self.succeed(*command, str(plan)))
+        listed = self.answer("--plan", str(plan), "--micro-batch", "2,4")["plans"]
+        self.assertEqual({plan["config"]["micro_batch"] for plan in listed}, {2, 4})  # not the plan's own value alone
+        script = self.file("run.sh", "torchrun pretrain_gpt.py\n")
+        for wrong in (script, self.file("ds.json", '{"train_batch_size": 8}')):
+            self.refuse("predict", "--plan", str(wrong), expect=["not a plan document", f"plansearch import {wrong}"])
         self.refuse("predct", expect=["predct", "predict"])
         self.refuse(*QUESTION, "--format", "xml", expect=["xml", "table, json, jsonl, csv"])
         self.refuse(*QUESTION, "--gpus", "many", expect=["many"])

@@ -233,15 +233,18 @@ constexpr bool in_order() {
 }
 static_assert(in_order());
 
-/// A flag replaces the tensor degrees as a whole: their two spellings do not mix.
-void complete_degrees(PinnedDegrees& asked, const PinnedDegrees& plan) {
-  constexpr DegreeSet kTensor{Degree::TensorIn, Degree::TensorOut, Degree::TensorDepth};
-  const bool tensor =
-      asked.has(Degree::TensorIn) || asked.has(Degree::TensorOut) || asked.has(Degree::TensorDepth);
-  for (const DegreeRow& degree : degree_table()) {
-    const auto value = plan.get(degree.degree);
-    if (!value || asked.has(degree.degree) || (tensor && kTensor.contains(degree.degree))) continue;
-    asked.pin(degree.degree, *value);
+/// A flag, one value or several, replaces the tensor degrees as a whole: their two spellings do not
+/// mix.
+void complete_degrees(ProblemRequest& asked, const PinnedDegrees& plan) {
+  constexpr std::array kTensor{Degree::TensorIn, Degree::TensorOut, Degree::TensorDepth};
+  const auto said = [&](Degree degree) {
+    return asked.degrees.has(degree) || asked.limits.has(degree);
+  };
+  const bool tensor = std::ranges::any_of(kTensor, said);
+  for (const DegreeRow& row : degree_table()) {
+    const bool replaced = tensor && std::ranges::find(kTensor, row.degree) != kTensor.end();
+    const auto value = plan.get(row.degree);
+    if (value && !replaced && !said(row.degree)) asked.degrees.pin(row.degree, *value);
   }
 }
 
@@ -314,7 +317,7 @@ ProblemRequest completed(ProblemRequest asked, const ProblemRequest& plan) {
     const auto hash = plan.content_hashes.find(row.key);
     if (hash != plan.content_hashes.end()) asked.content_hashes.insert(*hash);
   }
-  complete_degrees(asked.degrees, plan.degrees);
+  complete_degrees(asked, plan.degrees);
   return asked;
 }
 
