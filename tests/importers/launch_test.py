@@ -198,6 +198,14 @@ torchrun --nproc-per-node 8 pretrain_gpt.py ${{args[@]}}
         self.assertIn("run.sh:2: --recompute-granularity stands behind a condition that is known only when the script "
                       "runs", self.messages)
 
+    def test_words_that_may_hold_options_are_named(self):
+        plan = self.plan_of(f"""EXTRA=$(cat flags.txt)
+for flag in --bf16 "--tensor-model-parallel-size 2"; do ARGS="$ARGS $flag"; done
+torchrun --nproc-per-node 8 pretrain_gpt.py {LLAMA} --lr 1e-4 $EXTRA $ARGS
+""")
+        self.assertEqual((plan["tp"], plan["dp"]), (2, 4))
+        self.assertIn("run.sh:1: options in $(cat flags.txt) are not read: known only when the script runs", self.messages)
+
     def test_the_target_s_defaults_count(self):
         plan = self.plan_of(f"torchrun --nproc-per-node 8 pretrain_gpt.py {LLAMA} --tensor-model-parallel-size 2 --num-experts 8\n",
                             "--model", "mixtral-8x7b")

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Flags of the program that launch scripts start, and how many processes its launcher makes.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -87,10 +89,17 @@ bool is_arguments_of_call(std::string_view text) {
   return name && (name->starts_with("@") || name->starts_with("*"));
 }
 
+/// Whether a word is one value that only the running script knows: it may hold options.
+bool is_unknown(std::string_view text) {
+  return !text.empty() && text.front() == kUnknown && text.find(kEndOfName) == text.size() - 1 &&
+         !is_arguments_of_call(text);
+}
+
 class FlagReader {
  public:
-  FlagReader(const exporters::Targets& targets, const Script& script, std::vector<FoundKey>& keys)
-      : targets_(targets), script_(script), keys_(keys) {}
+  FlagReader(const exporters::Targets& targets, const Script& script, std::vector<FoundKey>& keys,
+             std::vector<std::string>& notes)
+      : targets_(targets), script_(script), keys_(keys), notes_(notes) {}
 
   void read(const std::vector<MarkedText>& words, std::size_t from) {
     for (std::size_t i = from; i < words.size(); ++i) {
@@ -114,6 +123,7 @@ class FlagReader {
     if (equals != std::string::npos) values.push_back(word.text.substr(equals + 1));
     while (equals == std::string::npos && i + 1 < words.size() && !is_flag(words[i + 1].text) &&
            !is_word_key(words[i + 1].text, targets_) && !is_path_override(words[i + 1].text)) {
+      if (!values.empty() && is_unknown(words[i + 1].text)) break;
       ++i;
       if (!is_arguments_of_call(words[i].text)) values.push_back(words[i].text);
     }
@@ -138,6 +148,14 @@ class FlagReader {
 
   /// Hydra's "key=value" and words such as "activation-checkpoint:full".
   void word(const MarkedText& text) {
+    if (is_unknown(text.text)) {
+      const SourceLocation place = script_.place(text.offset());
+      const std::string note =
+          fmt::format("{}:{}: options in {} are not read: known only when the script runs",
+                      place.file, place.line, spelled(text.text));
+      if (!contains(notes_, note)) notes_.push_back(note);
+      return;
+    }
     const auto equals = text.text.find('=');
     FoundKey key{text.text.substr(0, equals), Value(true), script_.place(text.offset())};
     while (!key.name.empty() && key.name.front() == '+') key.name.erase(0, 1);
@@ -149,6 +167,7 @@ class FlagReader {
   const exporters::Targets& targets_;
   const Script& script_;
   std::vector<FoundKey>& keys_;
+  std::vector<std::string>& notes_;
 };
 
 std::optional<int> positive(std::string_view text) {
@@ -288,11 +307,12 @@ FoundKeys keys_of_scripts(const exporters::Targets& targets,
   FoundKeys found;
   add_documents(targets, read, script, found);
   if (program > 0) found.program = spelled(best[program - 1].text);
-  FlagReader(targets, script, found.keys).read(listed ? all : best, program);
+  FlagReader(targets, script, found.keys, found.notes).read(listed ? all : best, program);
+  std::vector<std::string> said;  // of the command itself
   for (const MarkedText& text : read.conditional) {
     std::vector<MarkedText> words;
     spread(text, read.variables, 4, words);
-    FlagReader(targets, script, found.conditional).read(words, 0);
+    FlagReader(targets, script, found.conditional, said).read(words, 0);
   }
   const Ranks ranks = ranks_of(best, listed ? 0 : program, header, read.variables);
   found.gpus = ranks.product();

@@ -233,4 +233,24 @@ SourceLocation Script::place(std::uint32_t offset) const {
           static_cast<int>(offset - *std::prev(line)) + 1};
 }
 
+std::optional<bool> command_result(std::vector<std::string> words, bool in_condition) {
+  const bool negated = words.front() == "!" && words.size() > 1;
+  if (negated) words.erase(words.begin());
+  const bool bracket = words.front() == "[" || words.front() == "[[";
+  if (!bracket && words.front() != "test")
+    return in_condition && words.front() != "true" ? std::nullopt : std::optional(true);
+  words.erase(words.begin());
+  if (bracket && !words.empty()) words.pop_back();
+  const auto result = test_result(words);
+  return result && negated ? std::optional(!*result) : result;
+}
+
+std::optional<bool> joined_result(const std::optional<bool>& before, char link,
+                                  const std::optional<bool>& last) {
+  if (link != '&' && link != '|') return last;
+  const bool decides = link == '|';
+  if (before == decides || last == decides) return decides;
+  return before && last ? last : std::nullopt;
+}
+
 }  // namespace plansearch::importers

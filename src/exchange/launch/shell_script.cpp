@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exchange/launch/shell_script.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/ranges.hpp"
 #include "plansearch/stop_token.hpp"
@@ -33,6 +36,11 @@ struct Block {
   bool condition = false;  ///< between if and then, while and do
   std::string subject{};   ///< of a case
   bool pattern = false;    ///< a pattern of a case is due
+  // A loop over words:
+  MarkedText variable{};
+  std::vector<MarkedText> rest{};  ///< words that are still to come
+  std::size_t body = 0;            ///< where its commands begin in the script
+  std::size_t commands = 0;        ///< that stand before it
 };
 
 /// Enters a branch with the known result of its condition, after the branches before it.
@@ -214,55 +222,43 @@ class ScriptReader {
   }
 
   void finish(ShellCommand found) {
-    last_ = status(found);
+    last_ = command_result(transformed(found.words, &MarkedText::text), in_condition());
     if (in_condition()) {
-      condition_ = joined(condition_);
+      condition_ = joined_result(condition_, std::exchange(joined_, '\0'), last_);
       return;
     }
     if (runs() == Runs::No) return;
     const std::string& name = found.words.front().text;
     if ((name == "." || name == "source") && found.words.size() > 1)
       read_.sourced.push_back(spelled(found.words[1].text));
+    if (name == "let") return let(found.words);
     read_.commands.push_back(std::move(found));
   }
 
-  /// a && b, a || b of conditions.
-  [[nodiscard]] std::optional<bool> joined(const std::optional<bool>& before) {
-    std::optional<bool> result = last_;
-    if (joined_ == '&') {
-      if (before == false || last_ == false)
-        result = false;
-      else if (!before || !last_)
-        result = std::nullopt;
+  /// let "NAME=EXPRESSION"
+  void let(const std::vector<MarkedText>& words) {
+    for (const MarkedText& word : words) {
+      const std::size_t equals = word.text.find('=');
+      const std::string name = word.text.substr(0, equals);
+      if (equals == std::string::npos || defined_.contains(name)) continue;
+      const auto value =
+          arithmetic_value(std::string_view(word.text).substr(equals + 1), read_.variables);
+      MarkedText text;
+      if (value) text.add(std::to_string(*value), word.offset());
+      if (!value) text.add_unknown(name, word.offset());
+      keep({name, false, word.offset()}, {{std::move(text)}, false});
     }
-    if (joined_ == '|') {
-      if (before == true || last_ == true)
-        result = true;
-      else if (!before || !last_)
-        result = std::nullopt;
-    }
-    joined_ = '\0';
-    return result;
   }
 
-  [[nodiscard]] std::optional<bool> status(const ShellCommand& found) const {
-    std::vector<std::string> words = transformed(found.words, &MarkedText::text);
-    bool negated = false;
-    if (words.front() == "!" && words.size() > 1) {
-      words.erase(words.begin());
-      negated = true;
-    }
-    const bool bracket = words.front() == "[" || words.front() == "[[";
-    if (!bracket && words.front() != "test")
-      return in_condition() && words.front() != "true" ? std::nullopt : std::optional(true);
-    words.erase(words.begin());
-    if (bracket && !words.empty()) words.pop_back();
-    const auto result = test_result(words);
-    return result && negated ? std::optional(!*result) : result;
-  }
-
+  /// A variable that the user defines takes additions only: NAME="$NAME ...".
   void assign(const ShellWords::Assignment& assigned) {
     Variable value;
+    const std::string line = ShellWords(words_).rest_of_line().text;
+    const auto has = [&](std::string_view before, std::string_view behind) {
+      return line.find(fmt::format("{}{}{}", before, assigned.name, behind)) != std::string::npos;
+    };
+    const bool extends = assigned.append || has("$", " ") || has("${", "} ");
+    if (extends) read_.variables.try_emplace(assigned.name, Variable{{MarkedText{}}, false});
     if (words_.peek() == '(') {
       words_.skip();
       value.array = true;
@@ -283,7 +279,9 @@ class ScriptReader {
       value.values.push_back(std::move(all));
     }
     last_ = true;
-    if (runs() != Runs::No && !defined_.contains(assigned.name)) keep(assigned, std::move(value));
+    const bool defined = defined_.contains(assigned.name);
+    if (defined ? extends && runs() == Runs::Yes : runs() != Runs::No)
+      keep(assigned, std::move(value));
   }
 
   void keep(const ShellWords::Assignment& assigned, Variable value) {
@@ -344,7 +342,7 @@ class ScriptReader {
     } else if (word == "else") {
       if (!blocks_.empty()) enter(blocks_.back(), true);
     } else if (word == "fi" || word == "done" || word == "esac") {
-      if (!blocks_.empty()) blocks_.pop_back();
+      if (!blocks_.empty() && !goes_round()) blocks_.pop_back();
     } else if (word == "case") {
       open_case();
     } else if (word == "for" || word == "select") {
@@ -365,16 +363,68 @@ class ScriptReader {
     joined_ = '\0';
   }
 
+  /// Words that are known are gone through one by one, as long as there are few.
   void loop_over() {
+    constexpr std::size_t kMostRounds = 256;
     words_.skip_blanks();
     const ShellWord name = words_.at_word() ? words_.word(true) : ShellWord{};
     open(Block::Kind::Loop);
-    blocks_.back().branch = Runs::Maybe;
-    while (!words_.at_end() && words_.peek() != '\n' && words_.peek() != ';') words_.skip();
+    Block& block = blocks_.back();
+    block.branch = Runs::Maybe;
+    std::vector<MarkedText> list;
+    while (!words_.at_end() && words_.peek() != '\n' && words_.peek() != ';') {
+      if (!words_.at_word()) {
+        words_.skip();
+        continue;
+      }
+      for (MarkedText& part : expanded(false).parts) list.push_back(std::move(part));
+    }
     if (name.parts.size() != 1 || defined_.contains(name.parts[0].text)) return;
+    block.variable = name.parts[0];
+    block.body = words_.position();
+    block.commands = read_.commands.size();
+    const bool known =
+        !list.empty() && list.front().text == "in" &&
+        std::ranges::none_of(list, [](const MarkedText& word) {
+          return unknown_in(word.text) || word.text.find_first_of("*?[{") != std::string::npos;
+        });
+    rounds_ += list.size();
+    if (!known || block.outside != Runs::Yes || rounds_ > kMostRounds) return forget(block);
+    block.branch = Runs::Yes;
+    block.rest.assign(std::make_move_iterator(list.begin() + 1),
+                      std::make_move_iterator(list.end()));
+    static_cast<void>(goes_round());
+  }
+
+  /// Which word the variable of a loop holds is not known.
+  void forget(Block& block) {
     MarkedText unknown;
-    unknown.add_unknown(name.parts[0].text, name.parts[0].offset());
-    read_.variables[name.parts[0].text] = {{unknown}, false};
+    unknown.add_unknown(block.variable.text, block.variable.offset());
+    read_.variables[block.variable.text] = {{unknown}, false};
+    block.branch = Runs::Maybe;
+    block.rest.clear();
+  }
+
+  /// Takes the next word of a loop and goes back to its first command; false: there is none. A loop
+  /// that starts programs is a series of runs: no word of it is that of the plan.
+  bool goes_round() {
+    Block& block = blocks_.back();
+    if (block.branch != Runs::Yes || block.kind != Block::Kind::Loop) return false;
+    if (!block.rest.empty()) {
+      read_.variables[block.variable.text] = {{std::move(block.rest.front())}, false};
+      block.rest.erase(block.rest.begin());
+    } else {
+      const auto first = read_.commands.begin() + static_cast<std::ptrdiff_t>(block.commands);
+      const bool starts = std::any_of(first, read_.commands.end(), [](const ShellCommand& one) {
+        return std::ranges::any_of(
+            one.words, [](const MarkedText& word) { return word.text.starts_with('-'); });
+      });
+      if (!starts) return false;
+      read_.commands.erase(first, read_.commands.end());
+      forget(block);
+    }
+    words_.go_back_to(block.body);
+    return true;
   }
 
   void open_case() {
@@ -425,6 +475,7 @@ class ScriptReader {
   std::optional<bool> condition_ = false;
   char joined_ = '\0';
   bool until_ = false;
+  std::size_t rounds_ = 0;  ///< of loops over known words
 };
 
 }  // namespace

@@ -100,6 +100,8 @@ class ShellWords {
     return at_end() ? (source_.at.empty() ? 0 : source_.at.back()) : source_.at[next_];
   }
   void skip(std::size_t letters = 1) { next_ += letters; }
+  [[nodiscard]] std::size_t position() const { return next_; }
+  void go_back_to(std::size_t position) { next_ = position; }
   /// Blanks, line continuations and comments.
   void skip_blanks();
   /// The text to the end of the line, the end excluded.
@@ -182,5 +184,10 @@ struct ReadScript {
 [[nodiscard]] bool matches_pattern(std::string_view text, std::string_view pattern);
 /// The result of a test in [ ]; nothing if it depends on files, commands or unknown values.
 [[nodiscard]] std::optional<bool> test_result(const std::vector<std::string>& words);
+/// How a command goes: a test in brackets as it comes out; others succeed, in conditions nobody knows.
+[[nodiscard]] std::optional<bool> command_result(std::vector<std::string> words, bool in_condition);
+/// `before` && `last` or `before` || `last`, as `link` is '&' or '|'; any other: `last`.
+[[nodiscard]] std::optional<bool> joined_result(const std::optional<bool>& before, char link,
+                                                const std::optional<bool>& last);
 
 }  // namespace plansearch::importers

@@ -171,6 +171,16 @@ void ShellWords::quoted(ShellWord& word, bool whole, char end) {
 }
 
 /// Skips a command whose output is unknown; `opening` letters start it.
+namespace {
+
+/// The operands of the command expr, in which '*' is quoted.
+std::optional<std::int64_t> value_of_expr(std::string text, const Variables& variables) {
+  std::erase_if(text, [](char c) { return c == '\\' || c == '\'' || c == '"'; });
+  return arithmetic_value(text, variables);
+}
+
+}  // namespace
+
 void ShellWords::command(ShellWord& word, std::size_t opening, char open, char close) {
   const std::uint32_t where = offset();
   const std::size_t begin = next_;
@@ -187,11 +197,17 @@ void ShellWords::command(ShellWord& word, std::size_t opening, char open, char c
     if (depth == 0) break;
   }
   next_ = std::min(next_, end_);
-  MarkedText unknown;
+  MarkedText result;
   std::string spelling = source_.text.substr(begin, next_ - begin);
+  const std::string inside = spelling.substr(opening, spelling.size() - opening - 1);
+  if (const auto sum = inside.starts_with("expr ") ? value_of_expr(inside.substr(5), variables_)
+                                                   : std::nullopt) {
+    result.add(std::to_string(*sum), where);
+    return put(word, result, false);
+  }
   std::erase_if(spelling, [](char c) { return c == kUnknown || c == kEndOfName; });
-  unknown.add_unknown(spelling, where);
-  put(word, unknown, false);
+  result.add_unknown(spelling, where);
+  put(word, result, false);
 }
 
 void ShellWords::arithmetic(ShellWord& word) {

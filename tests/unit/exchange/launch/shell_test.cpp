@@ -27,6 +27,12 @@ std::vector<std::string> last_command(const std::string& text, const Variables& 
 
 using Words = std::vector<std::string>;
 
+MarkedText text_of(std::string_view letters) {
+  MarkedText text;
+  text.add(letters, 0);
+  return text;
+}
+
 TEST_CASE("shell: words, quotes and variables") {
   CHECK(last_command("echo a  'b c' \"d e\" f\\ g") == Words{"echo", "a", "b c", "d e", "f g"});
   CHECK(last_command("X=1\necho $X ${X}2 '$X' \"<$X>\"") == Words{"echo", "1", "12", "$X", "<1>"});
@@ -70,7 +76,9 @@ TEST_CASE(
 TEST_CASE("shell: what only a run would know stays unknown") {
   CHECK(last_command("echo $X $(date) `pwd`") == Words{"echo", "<X>", "<$(date)>", "<`pwd`>"});
   CHECK(last_command("X=$(date)\necho a$X") == Words{"echo", "a<$(date)>"});
-  CHECK(last_command("for i in 1 2; do X=$i; done\necho $X") == Words{"echo", "<X>"});
+  CHECK(last_command("for i in $(seq 2); do X=$i; done\necho $X") == Words{"echo", "<X>"});
+  CHECK(last_command("for i in a*; do X=$i; done\necho $X") == Words{"echo", "<X>"});
+  CHECK(last_command("for i in 1 2; do run --tp $i; done") == Words{"run", "--tp", "<i>"});
   CHECK(last_command("if [ -d /tmp ]; then X=1; else X=2; fi\necho $X") == Words{"echo", "<X>"});
   CHECK(last_command("if [ -d /tmp ]; then X=1; else X=1; fi\necho $X") == Words{"echo", "<X>"});
 }
@@ -87,7 +95,24 @@ TEST_CASE("shell: conditions are followed where their operands stand in the scri
         Words{"echo", "3"});
 }
 
-TEST_CASE("shell: definitions win over assignments") {
+TEST_CASE("shell: loops over known words, nested and with conditions") {
+  CHECK(last_command("for i in 1 2; do X=$i; done\necho $X") == Words{"echo", "2"});
+  CHECK(last_command("for i in a 'b c'\ndo\n  X=\"$X $i\"\ndone\necho $X") ==
+        Words{"echo", "a", "b", "c"});
+  CHECK(last_command("for i in 1 2; do for k in 3 4; do X+=$i$k,; done; done\necho $X") ==
+        Words{"echo", "13,14,23,24,"});
+  CHECK(last_command("X=0\nfor i in 1 2 3; do if [ $i -eq 2 ]; then X=$i; fi; done\necho $X") ==
+        Words{"echo", "2"});
+}
+
+TEST_CASE("shell: expr and let are arithmetic") {
+  CHECK(last_command("A=6\necho `expr $A \\* 2` $(expr 7 - 2)") == Words{"echo", "12", "5"});
+  CHECK(last_command("A=6\nlet B=A/2 C=$A*2\necho $B $C") == Words{"echo", "3", "12"});
+}
+
+TEST_CASE("shell: definitions win over assignments and take what the script adds to them") {
+  CHECK(last_command("A=1\nA=\"$A 2\"\nA+=3\necho $A", {{"A", {{text_of("x")}, false}}}) ==
+        Words{"echo", "x", "23"});
   MarkedText eight;
   eight.add("8", 0);
   CHECK(last_command("TP=2\necho $TP", {{"TP", {{eight}, false}}}) == Words{"echo", "8"});
