@@ -27,7 +27,8 @@ std::span<const CommandRow> exchange_commands() {
 namespace plansearch {
 
 io::Document io::read_import(const std::filesystem::path& path,
-                             const std::filesystem::path& /*stubs*/) {
+                             const std::filesystem::path& /*stubs*/,
+                             const std::filesystem::path& /*families*/) {
   refuse_left_out(path.string(), "exchange");
 }
 
