@@ -30,6 +30,7 @@ ReadStep start_trainer, settle_axolotl, settle_llama_factory;
 ReadStep start_torchtitan, settle_torchtitan, settle_torchtitan_toml;
 ReadStep start_nanotron, settle_nanotron;
 ReadStep start_maxtext, settle_maxtext;
+ReadStep start_galvatron, settle_galvatron;
 
 /// Overlap and sharding of DeepSpeed, whatever program calls it.
 ReadStep settle_deepspeed, settle_unsharded_bf16;

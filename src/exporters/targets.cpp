@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -9,20 +11,14 @@
 
 namespace plansearch::exporters {
 
-// Those that C++ writes: each is made in its own file.
-Exporter galvatron_exporter();
-Exporter pytorch_csv_exporter();
-Exporter alpa_exporter();
-Exporter chakra_exporter();
-
 namespace {
 
 const std::map<std::string, Fact, std::less<>>& fact_table() {
   static const auto kFacts = [] {
     std::map<std::string, Fact, std::less<>> facts;
-    for (const auto part :
-         {plan_facts, network_facts, megatron_facts, verl_facts, deepspeed_facts, trainer_facts,
-          torchtitan_facts, nanotron_facts, maxtext_facts, axonn_facts}) {
+    for (const auto part : {plan_facts, network_facts, megatron_facts, verl_facts, deepspeed_facts,
+                            trainer_facts, torchtitan_facts, nanotron_facts, maxtext_facts,
+                            axonn_facts, alpa_facts, galvatron_facts, order_facts}) {
       for (Fact& fact : part()) {
         std::string name = fact.name;
         facts.try_emplace(std::move(name), std::move(fact));
@@ -54,8 +50,7 @@ void leave_task_to_script(Exporter& exporter) {
 
 struct Row {
   std::string_view name;
-  bool reads;                    ///< whether its files are read
-  Exporter (*make)() = nullptr;  ///< absent: it is the file of its name
+  bool reads;  ///< whether its files are read
 };
 
 /// In the order of tables and messages; further files stand behind them, by name.
@@ -67,18 +62,18 @@ constexpr std::array kRows{Row{"megatron", true},
                            Row{"nanotron", true},
                            Row{"accelerate", true},
                            Row{"axonn", false},
-                           Row{"galvatron", true, galvatron_exporter},
+                           Row{"galvatron", true},
                            Row{"megatron-bridge", false},
                            Row{"nnscaler", false},
-                           Row{"pytorch-csv", false, pytorch_csv_exporter},
+                           Row{"pytorch-csv", false},
                            Row{"axolotl", true},
                            Row{"llama-factory", true},
                            Row{"ms-swift", true},
                            Row{"verl", true},
                            Row{"verl-fsdp", true},
                            Row{"maxtext", true},
-                           Row{"alpa", false, alpa_exporter},
-                           Row{"chakra", false, chakra_exporter}};
+                           Row{"alpa", false},
+                           Row{"chakra", false}};
 
 const Row* find_row(std::string_view name) {
   const auto* found = std::ranges::find(kRows, name, &Row::name);
@@ -113,10 +108,7 @@ const Exporter* Targets::find(std::string_view name) const {
   if (const auto found = made_.find(name); found != made_.end()) return &found->second;
   const auto all = names();
   if (std::ranges::find(all, name) == all.end()) return nullptr;
-  const Row* row = find_row(name);
-  Exporter made = row != nullptr && row->make != nullptr
-                      ? row->make()
-                      : read_target(folder_ / (std::string(name) + ".yaml"));
+  Exporter made = read_target(folder_ / fmt::format("{}.yaml", name));
   made.name = name;
   take_what_keys_say(made);
   leave_task_to_script(made);
