@@ -107,8 +107,7 @@ ModelFile read_own(const Node& root, const std::filesystem::path& families) {
   return file;
 }
 
-/// A network of another program, read as the graph file that it becomes. Errors of that graph file
-/// have no place in the user's file.
+/// A network of another program, read as the graph file that it becomes, whose errors have no place in the user's file.
 ModelFile read_imported(const std::filesystem::path& path, const std::string& name,
                         const std::filesystem::path& families, const std::filesystem::path& stubs,
                         std::span<const Override> overrides) {
