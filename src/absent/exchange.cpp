@@ -4,7 +4,6 @@
 
 #include "absent/left_out.hpp"
 #include "answer/write_execution_traces.hpp"
-#include "exporters/exporter.hpp"
 #include "io/model/model_reader.hpp"
 
 namespace plansearch::cli {
@@ -27,7 +26,8 @@ std::span<const CommandRow> exchange_commands() {
 namespace plansearch {
 
 io::Document io::read_import(const std::filesystem::path& path,
-                             const std::filesystem::path& /*stubs*/) {
+                             const std::filesystem::path& /*stubs*/,
+                             const std::filesystem::path& /*families*/) {
   refuse_left_out(path.string(), "exchange");
 }
 
@@ -37,15 +37,3 @@ ExportResult write_execution_traces(const Problem& /*problem*/, const ParallelPl
 }
 
 }  // namespace plansearch
-
-namespace plansearch::exporters {
-
-Exporter chakra_exporter();  // declared by the table of exporters
-Exporter chakra_exporter() {
-  Exporter left_out;
-  left_out.title = "execution traces of Chakra: not in this build";
-  left_out.traces = true;
-  return left_out;
-}
-
-}  // namespace plansearch::exporters

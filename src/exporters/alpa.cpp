@@ -16,13 +16,10 @@
 #include <functional>
 #include <numeric>
 
-#include "exporters/spelling.hpp"
+#include "exporters/fact.hpp"
 
 namespace plansearch::exporters {
 namespace {
-
-using D = Degree;
-using S = Setting;
 
 int ranks(const PlanDegrees& d) {
   return d.data * d.tensor_out;
@@ -87,11 +84,6 @@ bool all_recompute(const ExportRequest& h) {
   return std::ranges::all_of(h.positions, recomputes);
 }
 
-Value schedule(const ExportRequest& h) {
-  const std::string order = value_of(s(D::Schedule), h);
-  return Value(order == "eager-1f1b" ? "1f1b_overlap_friendly" : order);
-}
-
 /// Parts of a host that do not fill hosts one after the other, largest first, as
 /// get_sliced_virtual_submeshes places them.
 bool leaves_gaps(const ExportRequest& h) {
@@ -117,24 +109,6 @@ bool is_apart(const ExportRequest& h) {
   }
   return !h.stages.front().embedding || !h.stages.back().head;
 }
-
-// clang-format off
-std::vector<Key> keys() {
-  return {
-      key_of("init.num_nodes", "nodes"),
-      key_of("init.num_devices_per_node", "node_gpus"),
-      key_of("num_micro_batches", "micro_batches", {S::MicroBatches, s(D::MicroBatch)}),
-      {"pipeline_schedule", {s(D::Schedule)}, schedule},
-      {"default_auto_sharding_option.prefer_reduce_scatter", {s(D::Zero)},
-       [](const ExportRequest& h) { return Value(any_scatters(h)); }},
-      {"layer_option.remat_layer", {s(D::Recompute)}, [](const ExportRequest& h) { return Value(all_recompute(h)); }},
-      {"stage_option.forward_stage_layer_ids", {S::Layers, s(D::Pipeline)}, layer_ids},
-      {"stage_option.submesh_physical_shapes", {S::Gpus}, physical_shapes},
-      {"stage_option.submesh_logical_shapes", {s(D::Data), s(D::TensorOut)}, logical_shapes},
-      {"stage_option.submesh_autosharding_option_dicts", {s(D::Data), s(D::Zero)}, stage_options},
-  };
-}
-// clang-format on
 
 /// A literal of Python.
 std::string python(const Value& value) {
@@ -169,8 +143,24 @@ std::string arguments(const Entries& entries, std::string_view group, std::strin
   return text;
 }
 
+/// Set in the network itself where not all layers are computed again.
+Value remat_layers(const ExportRequest& h) {
+  std::string layers;
+  std::int64_t first = 0;
+  for (std::size_t p = 0; p < h.positions.size() && !all_recompute(h); ++p) {
+    const std::int64_t next = first + h.stages[p].layers;
+    if (recomputes(h.positions[p]))
+      layers += fmt::format("{}{} to {}", layers.empty() ? "" : ", ", first, next - 1);
+    first = next;
+  }
+  return where(!layers.empty(),
+               fmt::format("set in the network: flax.linen.remat of layers {}", layers));
+}
+
+}  // namespace
+
 /// alpa.init takes the nodes that have joined the Ray cluster by then, so all are waited for.
-std::string write_python(const std::vector<std::string>& header, const Entries& entries) {
+std::string write_alpa(const std::vector<std::string>& header, const Entries& entries) {
   std::string text;
   for (const std::string& line : header) text += fmt::format("# {}\n", line);
   const std::string nodes = python(entries.front().value);
@@ -189,58 +179,20 @@ std::string write_python(const std::vector<std::string>& header, const Entries& 
   return text + ")\n";
 }
 
-std::vector<Accepts> accepts() {
-  return {{s(D::Zero), {"0", "1"}},
-          {s(D::Schedule), {"1f1b", "gpipe", "eager-1f1b"}},
-          {s(D::Recompute), {"none", "full"}},
-          {S::GlobalBatch, {}, By::Script},
-          {S::SequenceLength, {}, By::Script},
-          {S::Precision, {"fp16", "bf16", "fp32"}, By::Script},
-          {S::Optimizer, {}, By::Script},
-          {S::Attention, {}, By::Script},
-          {S::RankOrder, {"tp-dp-pp"}, By::Target},
-          {S::Model, {}, By::Script}};
+// clang-format off
+Facts alpa_facts() {
+  return {
+      {"any_scattered", {s(D::Zero)}, [](H h) { return Value(any_scatters(h)); }},
+      {"every_layer_recomputed", {s(D::Recompute)}, [](H h) { return Value(all_recompute(h)); }},
+      {"stage_layer_ids", {S::Layers, s(D::Pipeline)}, layer_ids},
+      {"physical_submeshes", {S::Gpus}, physical_shapes},
+      {"logical_submeshes", {s(D::Data), s(D::TensorOut)}, logical_shapes},
+      {"sharding_of_stages", {s(D::Data), s(D::Zero)}, stage_options},
+      {"submeshes_with_gaps", {}, [](H h) { return Value(leaves_gaps(h)); }},
+      {"ends_in_stages_apart", {}, [](H h) { return Value(is_apart(h)); }},
+      {"remat_layers", {}, remat_layers},
+  };
 }
-
-std::vector<std::string> notes(const ExportRequest& h) {
-  std::vector<std::string> notes{
-      "the training step takes @alpa.parallelize(method=parallel_method), and alpa.grad of its "
-      "loss",
-      "the network marks the end of every layer but the last (alpa.mark_pipeline_boundary; "
-      "add_manual_pipeline_markers with pipeline_mp_size = layers in Alpa's own models)"};
-  std::string layers;
-  std::int64_t first = 0;
-  for (std::size_t p = 0; p < h.positions.size() && !all_recompute(h); ++p) {
-    const std::int64_t next = first + h.stages[p].layers;
-    if (recomputes(h.positions[p]))
-      layers += fmt::format("{}{} to {}", layers.empty() ? "" : ", ", first, next - 1);
-    first = next;
-  }
-  if (!layers.empty())
-    notes.push_back(fmt::format("set in the network: flax.linen.remat of layers {}", layers));
-  return notes;
-}
-
-Launch launch() {
-  return {.starter = Starter::Ray,
-          .script = "train.py",
-          .arguments = "\"$PLAN_CONFIG\" \"${TRAIN_ARGS[@]}\""};
-}
-
-}  // namespace
-
-Exporter alpa_exporter() {
-  return {.title = "parallel method of Alpa",
-          .checked = "alpa-projects/alpa@b8078a9f (2023-12-09)",
-          .framework = "alpa",
-          .accepts = accepts(),
-          .documents = {{.keys = keys(), .write = write_python, .file = "alpa_plan.py"}},
-          .launch = launch(),
-          .conflicts = {{"submeshes that do not fill hosts, largest first", leaves_gaps},
-                        {"embedding, head or other blocks in a stage without layers of its own",
-                         is_apart}},
-          .by_stage = {D::Data, D::TensorOut, D::Zero, D::MicroBatch, D::Recompute},
-          .notes = notes};
-}
+// clang-format on
 
 }  // namespace plansearch::exporters

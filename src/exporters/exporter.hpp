@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The row of an exporter: what its target can express, the keys that say it, and how it is started.
 // All of it is data; `export_plan` is the one function that reads it. An exporter is its file, its
-// line in table.cpp and its test.
+// line in targets.cpp and its test.
 #pragma once
 
 #include <filesystem>
@@ -64,6 +64,12 @@ using Writer = std::string (*)(const std::vector<std::string>& header, const Ent
                                      const Entries& entries);
 [[nodiscard]] std::string write_toml(const std::vector<std::string>& header,
                                      const Entries& entries);
+/// A script of Python that makes Alpa's parallel method.
+[[nodiscard]] std::string write_alpa(const std::vector<std::string>& header,
+                                     const Entries& entries);
+/// The one value, without its key.
+[[nodiscard]] std::string write_order(const std::vector<std::string>& header,
+                                      const Entries& entries);
 
 /// A file of the export, or the array of arguments (`array`) of its shell script.
 struct Document {
@@ -166,8 +172,8 @@ struct Exporter {
   std::function<void(Reading&)> settle{};
 };
 
-/// The targets that come with plansearch: those of frameworks/export, and those that C++ writes.
-/// Each is made when it is asked for; InputError for what is wrong in its file.
+/// The targets of frameworks/export. Each is read when it is asked for; InputError for what is wrong
+/// in its file.
 class Targets {
  public:
   explicit Targets(const std::filesystem::path& data_directory)

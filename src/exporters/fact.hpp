@@ -36,6 +36,7 @@ using Facts = std::vector<Fact>;
 using MakeFacts = Facts();
 MakeFacts plan_facts, network_facts, megatron_facts, layer_facts, verl_facts, deepspeed_facts;
 MakeFacts trainer_facts, torchtitan_facts, nanotron_facts, maxtext_facts, axonn_facts;
+MakeFacts alpa_facts, galvatron_facts, order_facts;
 
 /// Boolean facts as conditions: whether it holds of the request.
 [[nodiscard]] bool holds(const Fact& fact, const ExportRequest& request);

@@ -10,14 +10,12 @@
 #include <algorithm>
 
 #include "base/names.hpp"
-#include "exporters/spelling.hpp"
+#include "exporters/fact.hpp"
+#include "exporters/readers.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch::exporters {
 namespace {
-
-using D = Degree;
-using S = Setting;
 
 /// Ulysses exchanges heads inside the group that tensor parallelism would have.
 bool ulysses(const ExportRequest& h) {
@@ -92,70 +90,6 @@ void read_division(Reading& r, const Value& v) {
     r.stages.push_back({p == 0, layers[p], 0, p + 1 == layers.size()});
 }
 
-// clang-format off
-std::vector<Key> keys() {
-  return {
-      key_of("pp_deg", "pp"),
-      {"tp_sizes_enc", {s(D::TensorOut)}, [](const ExportRequest& h) { return each_layer(h, group(h)); },
-       read_common<&PlanDegrees::tensor_out>},
-      {"tp_consecutive_flags", {S::RankOrder}, [](const ExportRequest& h) { return each_layer(h, 1); },
-       [](Reading&, const Value& v) { if (common(v, 0) == 0) throw WrongValue("tensor groups of devices that are not neighbours"); }},
-      {"dp_types_enc", {s(D::Zero)}, [](const ExportRequest& h) { return each_layer(h, 0); }, together},
-      {"use_sp", {s(D::ContextKind)}, [](const ExportRequest& h) { return each_layer(h, ulysses(h) ? 1 : 0); }, together},
-      {"cp_sizes_enc", {s(D::Context)}, [](const ExportRequest& h) { return each_layer(h, ring(h)); },
-       read_common<&PlanDegrees::context>},
-      {"ep_sizes_enc", {s(D::Expert)},
-       [](const ExportRequest& h) { return h.model().moe ? each_layer(h, h.degrees.expert) : Value(); },
-       read_common<&PlanDegrees::expert>},
-      {"tp_of_ep_sizes_enc", {s(D::ExpertTensor)},
-       [](const ExportRequest& h) { return h.model().moe ? each_layer(h, h.degrees.expert_tensor) : Value(); },
-       read_common<&PlanDegrees::expert_tensor>},
-      {"checkpoint", {s(D::Recompute), s(D::RecomputeLayers)}, checkpoints, together},
-      // With the world size and the other degrees: the data ranks.
-      key_of("global_bsz", "batch", {S::GlobalBatch, s(D::Data), S::Gpus}),
-      // Micro-batches of a step; with batch and data parallelism they are the size of a micro-batch.
-      key_of("chunks", "micro_batches", {S::MicroBatches, s(D::MicroBatch)}),
-      {"pp_division", {S::Layers}, division, read_division},
-      {"pipeline_type", {s(D::Schedule)},
-       [](const ExportRequest& h) {
-         const bool all_forward = h.degrees.pipeline > 1 && value_of(s(D::Schedule), h) == "gpipe";
-         return Value(all_forward ? "gpipe" : "pipedream_flush");
-       },
-       together},
-      {"default_dp_type", {s(D::Zero)}, [](const ExportRequest& h) { return Value(default_type(h)); }, together},
-      {"vtp", {s(D::TensorOut)}, [](const ExportRequest& h) { return Value(group(h)); }, together},
-      {"vsp", {s(D::ContextKind)}, [](const ExportRequest& h) { return Value(ulysses(h) ? 1 : 0); }, together},
-      {"vcp", {s(D::Context)}, [](const ExportRequest& h) { return Value(ring(h)); }, together},
-      {"vocab_sdp", {s(D::Zero)}, [](const ExportRequest& h) { return Value(default_type(h) == "zero3" ? 1 : 0); }, together},
-      // The files that ship have it under this name, which the runtime does not read.
-      {"embed_sdp", {}, [](const ExportRequest&) { return Value(); }, together},
-  };
-}
-// clang-format on
-
-std::vector<Accepts> accepts() {
-  return {{s(D::ContextKind), {"ring", "ulysses"}},
-          {s(D::Zero), {"0", "2", "3"}},
-          {s(D::SequenceParallel), {"1"}, By::Target},
-          {s(D::Recompute), {"none", "full"}},
-          {s(D::Schedule), {"1f1b", "gpipe"}},
-          {S::Precision, {"bf16", "fp16", "fp32"}, By::Script},
-          {S::SequenceLength, {}, By::Script},
-          {S::Optimizer, {"adam"}, By::Target},
-          {S::Attention, {"flash"}, By::Script},
-          {S::RankOrder, {"tp-cp-dp-pp"}},
-          {S::Model, {}, By::Script}};
-}
-
-/// utils/config_utils.py: config2strategy, and defaults of args_schema.py.
-void start(Reading& r) {
-  r.asked.framework = "megatron";
-  r.asked.optimizer = "adam";
-  r.degrees.data = 0;
-  r.degrees.micro_batch = 0;
-  r.degrees.sequence_parallel = SequenceParallel::On;
-}
-
 void settle_recompute(Reading& r) {
   if (!r.says("checkpoint")) return;
   const auto flags = numbers_in(r.value("checkpoint"));
@@ -180,7 +114,44 @@ void settle_recompute(Reading& r) {
   if (!whole) r.degrees.recompute_layers = static_cast<int>(counts.front());
 }
 
-void settle(Reading& r) {
+}  // namespace
+
+// clang-format off
+Facts galvatron_facts() {
+  return {
+      {"group_of_layers", {s(D::TensorOut)}, [](H h) { return each_layer(h, group(h)); }, read_common<&PlanDegrees::tensor_out>},
+      {"neighbours_of_layers", {S::RankOrder}, [](H h) { return each_layer(h, 1); },
+       [](R, V v) { if (common(v, 0) == 0) throw WrongValue("tensor groups of devices that are not neighbours"); }},
+      {"usual_type_of_layers", {s(D::Zero)}, [](H h) { return each_layer(h, 0); }},
+      {"ulysses_of_layers", {s(D::ContextKind)}, [](H h) { return each_layer(h, ulysses(h) ? 1 : 0); }},
+      {"ring_of_layers", {s(D::Context)}, [](H h) { return each_layer(h, ring(h)); }, read_common<&PlanDegrees::context>},
+      {"ep_of_layers", {s(D::Expert)}, [](H h) { return h.model().moe ? each_layer(h, h.degrees.expert) : Value(); },
+       read_common<&PlanDegrees::expert>},
+      {"etp_of_layers", {s(D::ExpertTensor)},
+       [](H h) { return h.model().moe ? each_layer(h, h.degrees.expert_tensor) : Value(); }, read_common<&PlanDegrees::expert_tensor>},
+      {"recompute_of_layers", {s(D::Recompute), s(D::RecomputeLayers)}, checkpoints},
+      {"layers_of_stages", {S::Layers}, division, read_division},
+      {"default_type", {s(D::Zero)}, [](H h) { return Value(default_type(h)); }},
+      {"group", {s(D::TensorOut)}, [](H h) { return Value(group(h)); }},
+      {"ulysses_group", {s(D::ContextKind)}, [](H h) { return Value(ulysses(h) ? 1 : 0); }},
+      {"ring", {s(D::Context)}, [](H h) { return Value(ring(h)); }},
+      {"vocabulary_sharded", {s(D::Zero)}, [](H h) { return Value(default_type(h) == "zero3" ? 1 : 0); }},
+      {"tensor_beside_ulysses", {}, [](H h) { return Value(ulysses(h) && h.degrees.tensor_out > 1); }},
+      {"sharded_in_replicas", {}, [](H h) { return Value(h.sharded() && h.shard_ranks() != h.degrees.data); }},
+  };
+}
+// clang-format on
+
+/// utils/config_utils.py: config2strategy, and defaults of args_schema.py.
+void start_galvatron(Reading& r) {
+  r.asked.framework = "megatron";
+  r.asked.optimizer = "adam";
+  r.degrees.data = 0;
+  r.degrees.micro_batch = 0;
+  r.degrees.sequence_parallel = SequenceParallel::On;
+}
+
+void settle_galvatron(Reading& r) {
   PlanDegrees& d = r.degrees;
   const std::string type = r.key_word("default_dp_type", "ddp");
   if (type == "zero2") d.zero = ZeroStage::Gradients;
@@ -222,42 +193,6 @@ void settle(Reading& r) {
   if (r.says("vtp") && count_in(r.value("vtp"), 0) != group)
     r.notes.emplace_back(
         "embedding and head have a tensor degree of their own (vtp): priced as the layers'");
-}
-
-Launch launch() {
-  return {.script = "train_dist.py",
-          .arguments =
-              "scripts/train_dist.yaml "
-              "runtime.parallel.galvatron_config_path=\"$PLAN_CONFIG\" "
-              "\"${TRAIN_ARGS[@]}\""};
-}
-
-}  // namespace
-
-Exporter galvatron_exporter() {
-  return {
-      .title = "strategy of Galvatron (parallel.galvatron_config_path)",
-      .checked = "PKU-DAIR/Hetu-Galvatron@cea12ffb (2026-06-16)",
-      .framework = "",
-      .accepts = accepts(),
-      .documents = {{.keys = keys(), .write = write_json, .file = "galvatron_config.json"}},
-      .launch = launch(),
-      .lacks = {{"multi-token prediction (mtp_layers)",
-                 [](const ModelDescription& m) { return m.mtp_layers > 0; }}},
-      .conflicts = {{"tensor parallelism beside Ulysses, which takes its group",
-                     [](const ExportRequest& h) { return ulysses(h) && h.degrees.tensor_out > 1; }},
-                    {"replicas of sharded groups (shard_group)",
-                     [](const ExportRequest& h) {
-                       return h.sharded() && h.shard_ranks() != h.degrees.data;
-                     }}},
-      .notes = [](const ExportRequest&) -> std::vector<std::string> {
-        return {
-            "set parallel.mixed_precision, train.seq_length and the model in the runtime's own "
-            "file"};
-      },
-      .start = start,
-      .settle = settle,
-  };
 }
 
 }  // namespace plansearch::exporters

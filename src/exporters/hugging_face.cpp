@@ -2,8 +2,6 @@
 // Source: huggingface/transformers v5.24 training_args.py: OptimizerNames; models/llama,
 // models/deepseek_v3: names of linear modules; huggingface/peft tuners/lora/config.py
 // (target_modules, modules_to_save).
-#include "exporters/hugging_face.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +9,8 @@
 
 #include "base/names.hpp"
 #include "base/ranges.hpp"
+#include "exporters/fact.hpp"
+#include "exporters/readers.hpp"
 #include "plansearch/transformer_builder.hpp"
 
 namespace plansearch::exporters {
@@ -64,18 +64,19 @@ void add_target(Reading& r, std::string_view word) {
   r.asked.lora_targets = text.empty() ? std::string(word) : fmt::format("{},{}", text, word);
 }
 
-}  // namespace
-
+/// Null where every parameter is trained.
 const LoraDescription* adapters_of(const ExportRequest& h) {
   const auto& lora = h.model().training.lora;
   return lora ? &*lora : nullptr;
 }
 
+/// Whether every linear product of the layers has an adapter, by that one word.
 bool adapts_all(const ExportRequest& h) {
   const LoraDescription* lora = adapters_of(h);
   return lora != nullptr && names(*lora, "all-linear");
 }
 
+/// peft's target_modules by name; null where there are none, or one word says all.
 Value adapter_modules(const ExportRequest& h) {
   const LoraDescription* lora = adapters_of(h);
   if (lora == nullptr || adapts_all(h)) return {};
@@ -89,6 +90,7 @@ Value adapter_modules(const ExportRequest& h) {
   return modules;
 }
 
+/// peft's modules_to_save: tables that are trained whole; null for none.
 Value trained_tables(const ExportRequest& h) {
   const LoraDescription* lora = adapters_of(h);
   Value modules = Value::array();
@@ -97,32 +99,8 @@ Value trained_tables(const ExportRequest& h) {
   return modules.empty() ? Value() : modules;
 }
 
-void read_adapter_modules(Reading& r, const Value& value, std::string_view all) {
-  for (const std::string& module : listed(value)) {
-    if (module == all) {
-      add_target(r, "all-linear");
-      continue;
-    }
-    const ModuleName* row = find(kModules, &ModuleName::module, module);
-    if (row == nullptr) row = find(kFused, &ModuleName::module, module);
-    if (row == nullptr) row = find(kTables, &ModuleName::module, module);
-    if (row == nullptr)
-      throw WrongValue(fmt::format("'{}' is not a module that is known (--lora-targets)", module));
-    add_target(r, row->word);
-  }
-}
-
-void read_trained_tables(Reading& r, const Value& value) {
-  for (const std::string& module : listed(value)) {
-    const ModuleName* row = find(kTables, &ModuleName::module, module);
-    if (row == nullptr)
-      throw WrongValue(fmt::format("'{}' is neither embed_tokens nor lm_head", module));
-    add_target(r, row->word);
-  }
-}
-
-/// The 8-bit moments are torchao's: those of bitsandbytes do not run under FSDP 2. Pages and Lion
-/// are bitsandbytes'.
+/// transformers/training_args.py: OptimizerNames. The 8-bit moments are torchao's: those of
+/// bitsandbytes do not run under FSDP 2. Pages and Lion are bitsandbytes'.
 std::string optimizer_name(const ExportRequest& h) {
   const bool eight_bits = h.chosen.optimizer_states == "int8";
   const bool pages = h.problem.framework->paged_states;
@@ -156,8 +134,6 @@ void read_optimizer_name(Reading& r, const Value& v) {
 bool fully_shards(H h) {
   return h.sharded() && h.degrees.zero >= ZeroStage::Gradients;
 }
-
-namespace {
 
 using C = plansearch::Setting;
 
@@ -291,6 +267,30 @@ Facts trainer_conditions() {
 // clang-format on
 
 }  // namespace
+
+void read_adapter_modules(Reading& r, const Value& value) {
+  for (const std::string& module : listed(value)) {
+    if (module == kAllLinear) {
+      add_target(r, kAllLinear);
+      continue;
+    }
+    const ModuleName* row = find(kModules, &ModuleName::module, module);
+    if (row == nullptr) row = find(kFused, &ModuleName::module, module);
+    if (row == nullptr) row = find(kTables, &ModuleName::module, module);
+    if (row == nullptr)
+      throw WrongValue(fmt::format("'{}' is not a module that is known (--lora-targets)", module));
+    add_target(r, row->word);
+  }
+}
+
+void read_trained_tables(Reading& r, const Value& value) {
+  for (const std::string& module : listed(value)) {
+    const ModuleName* row = find(kTables, &ModuleName::module, module);
+    if (row == nullptr)
+      throw WrongValue(fmt::format("'{}' is neither embed_tokens nor lm_head", module));
+    add_target(r, row->word);
+  }
+}
 
 Facts trainer_facts() {
   return joined<Fact>(

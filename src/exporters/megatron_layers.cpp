@@ -71,6 +71,17 @@ std::string letters_of(const M& m, const std::vector<std::string>& mixers,
   return letters;
 }
 
+/// The letters of each layer; empty: the sections describe the network, or the pattern cannot.
+std::vector<std::string> pattern_of(const M& m) {
+  if (m.list.empty() || m.stack != StackKind::Decoder) return {};
+  std::vector<std::string> layers;
+  for (const LayerVariant& layer : layer_variants(m, std::numeric_limits<std::int64_t>::max())) {
+    layers.push_back(mixer_letter(m, layer.mixer) + feed_forward_letter(layer.feed_forward));
+    if (layers.back().empty() || layers.back().find(' ') != std::string::npos) return {};
+  }
+  return layers;
+}
+
 Value size_of(const M& m, std::string_view form, std::int64_t RecurrenceDescription::*field) {
   const RecurrenceDescription* r = has_pattern(m) ? recurrence_of(m, form) : nullptr;
   return r != nullptr ? Value(r->*field) : Value();
@@ -180,16 +191,6 @@ void check_letters(std::string_view pattern) {
 }
 
 }  // namespace
-
-std::vector<std::string> pattern_of(const M& m) {
-  if (m.list.empty() || m.stack != StackKind::Decoder) return {};
-  std::vector<std::string> layers;
-  for (const LayerVariant& layer : layer_variants(m, std::numeric_limits<std::int64_t>::max())) {
-    layers.push_back(mixer_letter(m, layer.mixer) + feed_forward_letter(layer.feed_forward));
-    if (layers.back().empty() || layers.back().find(' ') != std::string::npos) return {};
-  }
-  return layers;
-}
 
 bool has_pattern(const M& m) {
   return !pattern_of(m).empty();

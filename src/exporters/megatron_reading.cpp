@@ -106,6 +106,58 @@ void settle_uneven(Reading& r) {
   }
 }
 
+/// Stages with their groups and repetitions written out.
+std::string spread_layout(std::string_view layout, int depth = 0) {
+  std::string result;
+  for (std::size_t i = 0; i < layout.size();) {
+    std::string piece(1, layout[i]);
+    std::size_t next = i + 1;
+    if (layout[i] == '(') {
+      const auto end = layout.find(')', i);
+      if (end == std::string_view::npos || depth > 3) throw WrongValue("brackets do not match");
+      piece = spread_layout(layout.substr(i + 1, end - i - 1), depth + 1);
+      next = end + 1;
+    }
+    const std::int64_t times = repetitions(layout, next, 1);
+    if (result.size() + piece.size() * static_cast<std::size_t>(times) > 100'000)
+      throw WrongValue("a layout of so many layers");
+    for (std::int64_t k = 0; k < times; ++k) result += piece;
+    i = next;
+  }
+  return result;
+}
+
+/// "Et*20|t*12L". WrongValue for other words.
+std::vector<StageContent> stages_of_layout(const std::string& layout) {
+  std::vector<StageContent> stages(1);
+  for (const char letter : spread_layout(layout)) {
+    StageContent& stage = stages.back();
+    switch (letter) {
+      case 'E':
+        stage.embedding = true;
+        break;
+      case 't':
+        ++stage.layers;
+        break;
+      case 'm':
+        ++stage.predictions;
+        break;
+      case 'L':
+        stage.head = true;
+        break;
+      case '|':
+        stages.emplace_back();
+        break;
+      case ',':
+      case ' ':
+        break;
+      default:
+        throw WrongValue(fmt::format("'{}' is not a letter of a layout", letter));
+    }
+  }
+  return stages;
+}
+
 void settle_chunks(Reading& r) {
   PlanDegrees& d = r.degrees;
   const bool layout = r.knows("layout");
@@ -157,27 +209,6 @@ void settle_flags_of_overlap(Reading& r) {
                      (d.pipeline == 1 || d.chunks > 1);
   if (pairs && absent("experts_overlapped")) r.hide(Overlap::ExpertAllToAll, false);
   settle_overlap(r);
-}
-
-/// Stages with their groups and repetitions written out.
-std::string spread_layout(std::string_view layout, int depth = 0) {
-  std::string result;
-  for (std::size_t i = 0; i < layout.size();) {
-    std::string piece(1, layout[i]);
-    std::size_t next = i + 1;
-    if (layout[i] == '(') {
-      const auto end = layout.find(')', i);
-      if (end == std::string_view::npos || depth > 3) throw WrongValue("brackets do not match");
-      piece = spread_layout(layout.substr(i + 1, end - i - 1), depth + 1);
-      next = end + 1;
-    }
-    const std::int64_t times = repetitions(layout, next, 1);
-    if (result.size() + piece.size() * static_cast<std::size_t>(times) > 100'000)
-      throw WrongValue("a layout of so many layers");
-    for (std::int64_t k = 0; k < times; ++k) result += piece;
-    i = next;
-  }
-  return result;
 }
 
 }  // namespace
@@ -237,36 +268,6 @@ void settle_megatron_plan(Reading& r) {
   if (!r.asked.batch && !r.knows("micro_batches")) d.micro_batches = 1;  // args.global_batch_size
   settle_batch(r);
   settle_flags_of_overlap(r);
-}
-
-std::vector<StageContent> stages_of_layout(const std::string& layout) {
-  std::vector<StageContent> stages(1);
-  for (const char letter : spread_layout(layout)) {
-    StageContent& stage = stages.back();
-    switch (letter) {
-      case 'E':
-        stage.embedding = true;
-        break;
-      case 't':
-        ++stage.layers;
-        break;
-      case 'm':
-        ++stage.predictions;
-        break;
-      case 'L':
-        stage.head = true;
-        break;
-      case '|':
-        stages.emplace_back();
-        break;
-      case ',':
-      case ' ':
-        break;
-      default:
-        throw WrongValue(fmt::format("'{}' is not a letter of a layout", letter));
-    }
-  }
-  return stages;
 }
 
 }  // namespace plansearch::exporters

@@ -18,9 +18,7 @@ void read_expert_layers(Reading& reading, const Value& value);
 /// "2" (every second is false, counted from 1), "([1]*3+[0])*2", "[0,1,1]": one for each layer.
 [[nodiscard]] std::vector<bool> layer_flags(const Value& value, std::int64_t layers);
 
-/// The letters of each layer in Megatron-LM's hybrid pattern; empty: the sections describe the
-/// network, or the pattern cannot.
-[[nodiscard]] std::vector<std::string> pattern_of(const ModelDescription& model);
+/// Whether Megatron-LM's hybrid pattern describes the network.
 [[nodiscard]] bool has_pattern(const ModelDescription& model);
 /// The layer list in one spelling, for comparisons.
 void respell_layers(ModelDescription& model);
@@ -31,8 +29,6 @@ void settle_megatron_model(Reading& reading);
 
 /// The number of "*20" at `place`, which moves behind it; 1 where no asterisk stands there.
 [[nodiscard]] std::int64_t repetitions(std::string_view text, std::size_t& place, std::int64_t low);
-/// "Et*20|t*12L": the stages of a layout. WrongValue for other words.
-[[nodiscard]] std::vector<StageContent> stages_of_layout(const std::string& layout);
 
 [[nodiscard]] Value adapter_rank(const ExportRequest& request);
 /// linear_qkv, linear_proj, linear_fc1, linear_fc2 (projections by themselves under latent

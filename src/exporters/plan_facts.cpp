@@ -178,6 +178,7 @@ Facts host_facts() {
          const LayerModules modules = host_tensors(h.degrees.on_host).modules;
          return modules.any() ? Value(words_of(to_text(modules, " "), " ")) : Value();
        }, [](R r, V v) { for (const std::string& word : texts_in(v)) r.offload(word); }},
+      {"copies_to_host", {}, [](H h) { return Value(h.degrees.on_host != 0 || h.problem.framework->paged_states); }},
       {"any_module_on_host", offload, [](H h) { return Value(host_tensors(h.degrees.on_host).modules.any()); }},
   };
 }

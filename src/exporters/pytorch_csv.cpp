@@ -8,16 +8,13 @@
 
 #include <variant>
 
-#include "exporters/exporter.hpp"
+#include "exporters/fact.hpp"
 #include "io/plan/schedule_csv.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch::exporters {
 namespace {
-
-using D = Degree;
-using S = Setting;
 
 std::optional<ComputeOrder> order_of(const ExportRequest& h) {
   if (h.degrees.pipeline == 1 || schedule_row(h.degrees.schedule).tuned) return std::nullopt;
@@ -34,66 +31,32 @@ Value pipeline_order(const ExportRequest& h) {
                                                                : Value();
 }
 
+/// For an order that the format has.
+bool runs_twice(const ExportRequest& h) {
+  const auto order = order_of(h);
+  return order && (order->replicas > 1 || order->forwards > 1);
+}
+
+}  // namespace
+
 /// The format has no comments: the header stays on standard error.
 std::string write_order(const std::vector<std::string>& /*header*/, const Entries& entries) {
   return entries.empty() ? std::string() : entries.front().value.get<std::string>();
 }
 
-std::vector<Accepts> accepts() {
-  std::vector<Accepts> rows;
-  for (const Degree degree :
-       {D::Data, D::TensorOut, D::Context, D::ContextKind, D::Expert, D::ExpertTensor, D::Zero,
-        D::ShardGroup, D::SequenceParallel, D::MicroBatch, D::Recompute, D::RecomputeLayers})
-    rows.push_back({s(degree), {}, By::Script});
-  for (const Setting setting : {S::GlobalBatch, S::SequenceLength, S::Precision, S::Optimizer,
-                                S::Attention, S::RankOrder, S::Layers, S::Gpus, S::Model})
-    rows.push_back({setting, {}, By::Script});
-  // Said by the file as a whole, or refused below.
-  for (const Setting setting : {s(D::Pipeline), s(D::Chunks), s(D::Schedule), S::MicroBatches})
-    rows.push_back({setting, {}, By::Target});
-  for (std::size_t k = 0; k < kOverlapCount; ++k)
-    rows.push_back({setting_of(static_cast<Overlap>(k)), {}, By::Script});
-  return rows;
-}
-
-Launch launch() {
-  return {.script = "-m torchtitan.train",
-          .arguments =
-              "--parallelism.pipeline_parallel_schedule_csv \"$PLAN_CONFIG\" "
-              "\"${TRAIN_ARGS[@]}\""};
-}
-
-}  // namespace
-
-Exporter pytorch_csv_exporter() {
+// clang-format off
+Facts order_facts() {
   return {
-      .title = "pipeline order of torch.distributed.pipelining",
-      .checked = "pytorch/pytorch@00722e64 (torch 2.15), pytorch/torchtitan@b5bcd76c (2026-08-21)",
-      .framework = "",
-      .accepts = accepts(),
-      .documents = {{.keys = {{"pipeline_order",
-                               {s(D::Pipeline), s(D::Chunks), s(D::Schedule), S::MicroBatches},
-                               pipeline_order}},
-                     .write = write_order,
-                     .file = "schedule.csv"}},
-      .launch = launch(),
-      .conflicts = {{"one pipeline stage, which has no order (pp 1)",
-                     [](const ExportRequest& h) { return h.degrees.pipeline == 1; }},
-                    {"an order made for the times of its stages (--schedule of another name)",
-                     [](const ExportRequest& h) { return h.degrees.pipeline > 1 && !order_of(h); }},
-                    {"an order with two copies of the network, or several forward passes",
-                     [](const ExportRequest& h) {
-                       const auto order = order_of(h);
-                       return order && (order->replicas > 1 || order->forwards > 1);
-                     }}},
-      .notes = [](const ExportRequest& h) -> std::vector<std::string> {
-        return {
-            fmt::format("for torchtitan: --parallelism.pipeline_parallel_schedule_csv FILE with "
-                        "{} micro-batches and {} stages",
-                        h.degrees.micro_batches, h.virtual_stages()),
-            "the file has no comments: degrees, batch and network are the training script's"};
-      },
+      {"pipeline_order", {s(D::Pipeline), s(D::Chunks), s(D::Schedule), S::MicroBatches}, pipeline_order},
+      {"order_for_its_times", {}, [](H h) { return Value(h.degrees.pipeline > 1 && !order_of(h)); }},
+      {"order_with_copies", {}, [](H h) { return Value(runs_twice(h)); }},
+      {"order_in_torchtitan", {},
+       [](H h) {
+         return Value(fmt::format("for torchtitan: --parallelism.pipeline_parallel_schedule_csv FILE with "
+                                  "{} micro-batches and {} stages", h.degrees.micro_batches, h.virtual_stages()));
+       }},
   };
 }
+// clang-format on
 
 }  // namespace plansearch::exporters

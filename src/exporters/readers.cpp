@@ -23,6 +23,7 @@ constexpr std::array kReaders{
     Reader{"torchtitan_toml", start_torchtitan, settle_torchtitan_toml},
     Reader{"nanotron", start_nanotron, settle_nanotron},
     Reader{"maxtext", start_maxtext, settle_maxtext},
+    Reader{"galvatron", start_galvatron, settle_galvatron},
 };
 
 }  // namespace

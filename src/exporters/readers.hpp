@@ -30,6 +30,15 @@ ReadStep start_trainer, settle_axolotl, settle_llama_factory;
 ReadStep start_torchtitan, settle_torchtitan, settle_torchtitan_toml;
 ReadStep start_nanotron, settle_nanotron;
 ReadStep start_maxtext, settle_maxtext;
+ReadStep start_galvatron, settle_galvatron;
+
+// Words of peft for the programs that train by it.
+
+/// A list, or one text with commas, of peft's modules, or "all-linear". WrongValue for modules that
+/// have no counterpart.
+void read_adapter_modules(Reading& reading, const Value& value);
+/// modules_to_save, beside what `read_adapter_modules` read.
+void read_trained_tables(Reading& reading, const Value& value);
 
 /// Overlap and sharding of DeepSpeed, whatever program calls it.
 ReadStep settle_deepspeed, settle_unsharded_bf16;

@@ -170,6 +170,7 @@ std::vector<TraitRow> groups() {
         {"norms of queries and keys (attention.qk_norm)", [](const M& m) { return m.attention.qk_norm != QkNorm::None; }},
         {"prediction modules (mtp_layers)", [](const M& m) { return m.mtp_layers > 0; }},
       }},
+      {"prediction_modules", {{"multi-token prediction (mtp_layers)", [](const M& m) { return m.mtp_layers > 0; }}}},
   };
 }
 
@@ -317,12 +318,6 @@ Key key_of(std::string_view name, const Fact& fact, Spelling spelling) {
   const auto shared = std::make_shared<const Spelling>(std::move(spelling));
   key.value = [&fact, shared](const ExportRequest& h) { return spelled(fact, *shared, h); };
   key.read = [&fact, shared](Reading& r, const Value& v) { read_spelled(fact, *shared, r, v); };
-  return key;
-}
-
-Key key_of(std::string_view name, std::string_view fact, std::vector<Setting> says) {
-  Key key = key_of(name, *find_fact(fact), Spelling{.off = Value(false)});
-  if (!says.empty()) key.says = std::move(says);
   return key;
 }
 

@@ -31,10 +31,7 @@ struct Spelling {
 /// Tells the reading the fact and calls its own `read`. WrongValue for what the row does not spell.
 void read_spelled(const Fact& fact, const Spelling& spelling, Reading& reading, const Value& value);
 
-[[nodiscard]] Key key_of(std::string_view name, const Fact& fact, Spelling spelling = {});
-/// A key that has a fact as it is, for targets that C++ writes; `says` in place of its settings.
-[[nodiscard]] Key key_of(std::string_view name, std::string_view fact,
-                         std::vector<Setting> says = {});
+[[nodiscard]] Key key_of(std::string_view name, const Fact& fact, Spelling spelling);
 
 /// The trait of a name, or those of a group ("beyond_decoders"); none: no such name.
 [[nodiscard]] std::vector<Trait> traits_called(std::string_view name);

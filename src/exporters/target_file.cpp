@@ -123,8 +123,11 @@ Key read_only_row(const std::string& name, const Node& row, const Spelling& usua
 }
 
 Document read_document(const Node& node) {
-  static constexpr io::Choice<Writer> kWriters[] = {
-      {"json", write_json}, {"yaml", write_yaml}, {"toml", write_toml}};
+  static constexpr io::Choice<Writer> kWriters[] = {{"json", write_json},
+                                                    {"yaml", write_yaml},
+                                                    {"toml", write_toml},
+                                                    {"alpa", write_alpa},
+                                                    {"order", write_order}};
   Document document;
   if (const auto array = node.find("array")) {
     document.array = array->text();
@@ -292,10 +295,17 @@ Exporter read_exporter(const Node& root) {
   exporter.title = root.at("title").text();
   exporter.checked = root.at("checked").text();
   if (const auto framework = root.find("framework")) exporter.framework = framework->text();
-  exporter.accepts = read_accepts(root.at("accepts"));
-  for (const Node& node : root.at("documents").items())
-    exporter.documents.push_back(read_document(node));
-  exporter.launch = read_launch(root.at("launch"));
+  io::Fields(root).take("traces", exporter.traces, &Node::boolean);
+  if (!exporter.traces) {
+    exporter.accepts = read_accepts(root.at("accepts"));
+    for (const Node& node : root.at("documents").items())
+      exporter.documents.push_back(read_document(node));
+    exporter.launch = read_launch(root.at("launch"));
+  }
+  if (const auto degrees = root.find("by_stage")) {
+    for (const std::string& degree : degrees->texts())
+      exporter.by_stage.insert(static_cast<Degree>(setting_called(degree, *degrees)));
+  }
   if (const auto lacks = root.find("lacks")) exporter.lacks = read_lacks(*lacks);
   if (const auto conflicts = root.find("conflicts"))
     exporter.conflicts = read_conflicts(*conflicts);

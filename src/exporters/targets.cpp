@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -9,20 +11,14 @@
 
 namespace plansearch::exporters {
 
-// Those that C++ writes: each is made in its own file.
-Exporter galvatron_exporter();
-Exporter pytorch_csv_exporter();
-Exporter alpa_exporter();
-Exporter chakra_exporter();
-
 namespace {
 
 const std::map<std::string, Fact, std::less<>>& fact_table() {
   static const auto kFacts = [] {
     std::map<std::string, Fact, std::less<>> facts;
-    for (const auto part :
-         {plan_facts, network_facts, megatron_facts, verl_facts, deepspeed_facts, trainer_facts,
-          torchtitan_facts, nanotron_facts, maxtext_facts, axonn_facts}) {
+    for (const auto part : {plan_facts, network_facts, megatron_facts, verl_facts, deepspeed_facts,
+                            trainer_facts, torchtitan_facts, nanotron_facts, maxtext_facts,
+                            axonn_facts, alpa_facts, galvatron_facts, order_facts}) {
       for (Fact& fact : part()) {
         std::string name = fact.name;
         facts.try_emplace(std::move(name), std::move(fact));
@@ -52,38 +48,30 @@ void leave_task_to_script(Exporter& exporter) {
   exporter.accepts.push_back({task, {"pretrain", "sft"}, By::Script});
 }
 
-struct Row {
-  std::string_view name;
-  bool reads;                    ///< whether its files are read
-  Exporter (*make)() = nullptr;  ///< absent: it is the file of its name
-};
-
 /// In the order of tables and messages; further files stand behind them, by name.
-constexpr std::array kRows{Row{"megatron", true},
-                           Row{"deepspeed", true},
-                           Row{"megatron-deepspeed", true},
-                           Row{"torchtitan", true},
-                           Row{"torchtitan-0.2", true},
-                           Row{"nanotron", true},
-                           Row{"accelerate", true},
-                           Row{"axonn", false},
-                           Row{"galvatron", true, galvatron_exporter},
-                           Row{"megatron-bridge", false},
-                           Row{"nnscaler", false},
-                           Row{"pytorch-csv", false, pytorch_csv_exporter},
-                           Row{"axolotl", true},
-                           Row{"llama-factory", true},
-                           Row{"ms-swift", true},
-                           Row{"verl", true},
-                           Row{"verl-fsdp", true},
-                           Row{"maxtext", true},
-                           Row{"alpa", false, alpa_exporter},
-                           Row{"chakra", false, chakra_exporter}};
-
-const Row* find_row(std::string_view name) {
-  const auto* found = std::ranges::find(kRows, name, &Row::name);
-  return found == kRows.end() ? nullptr : found;
-}
+constexpr std::string_view kNames[] = {"megatron",
+                                       "deepspeed",
+                                       "megatron-deepspeed",
+                                       "torchtitan",
+                                       "torchtitan-0.2",
+                                       "nanotron",
+                                       "accelerate",
+                                       "axonn",
+                                       "galvatron",
+                                       "megatron-bridge",
+                                       "nnscaler",
+                                       "pytorch-csv",
+                                       "axolotl",
+                                       "llama-factory",
+                                       "ms-swift",
+                                       "verl",
+                                       "verl-fsdp",
+                                       "maxtext",
+                                       "alpa",
+                                       "chakra"};
+/// Those of them whose files are not read.
+constexpr std::array<std::string_view, 6> kWrittenOnly{
+    "axonn", "megatron-bridge", "nnscaler", "pytorch-csv", "alpa", "chakra"};
 
 }  // namespace
 
@@ -92,20 +80,17 @@ std::vector<std::string> Targets::names() const {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
     const std::string name = entry.path().stem().string();
-    if (entry.path().extension() == ".yaml" && find_row(name) == nullptr) further.push_back(name);
+    if (entry.path().extension() == ".yaml" && !contains(kNames, name)) further.push_back(name);
   }
   std::ranges::sort(further);
-  std::vector<std::string> names = transformed<std::string>(kRows, &Row::name);
+  std::vector<std::string> names(std::begin(kNames), std::end(kNames));
   names.insert(names.end(), further.begin(), further.end());
   return names;
 }
 
 std::vector<std::string> Targets::readable_names() const {
   std::vector<std::string> all = names();
-  std::erase_if(all, [](const std::string& name) {
-    const Row* row = find_row(name);
-    return row != nullptr && !row->reads;
-  });
+  std::erase_if(all, [](const std::string& name) { return contains(kWrittenOnly, name); });
   return all;
 }
 
@@ -113,10 +98,7 @@ const Exporter* Targets::find(std::string_view name) const {
   if (const auto found = made_.find(name); found != made_.end()) return &found->second;
   const auto all = names();
   if (std::ranges::find(all, name) == all.end()) return nullptr;
-  const Row* row = find_row(name);
-  Exporter made = row != nullptr && row->make != nullptr
-                      ? row->make()
-                      : read_target(folder_ / (std::string(name) + ".yaml"));
+  Exporter made = read_target(folder_ / fmt::format("{}.yaml", name));
   made.name = name;
   take_what_keys_say(made);
   leave_task_to_script(made);
@@ -133,7 +115,7 @@ std::string_view without_plus(std::string_view name) {
 
 bool Targets::has_key(std::string_view name) const {
   const bool complete =
-      std::ranges::all_of(kRows, [&](const Row& row) { return made_.contains(row.name); });
+      std::ranges::all_of(kNames, [&](std::string_view known) { return made_.contains(known); });
   if (!complete) static_cast<void>(all());
   for (const auto& [target, exporter] : made_) {
     for (const Document& document : exporter.documents) {

@@ -10,7 +10,6 @@
 #include <algorithm>
 
 #include "base/names.hpp"
-#include "exporters/hugging_face.hpp"
 #include "exporters/readers.hpp"
 
 namespace plansearch::exporters {
@@ -48,7 +47,7 @@ void settle_axolotl_adapters(Reading& r) {
   if (r.on("adapts_all"))
     r.asked.lora_targets = "all-linear";
   else if (r.knows("modules_by_name"))
-    read_adapter_modules(r, r.fact("modules_by_name"), "all-linear");
+    read_adapter_modules(r, r.fact("modules_by_name"));
   read_tables(r);
 }
 
@@ -59,7 +58,7 @@ void settle_llama_adapters(Reading& r) {
     throw Unsettled(fmt::format("finetuning_type {} has no price", type), "lora or full");
   r.asked.lora_rank = r.number("adapter_rank", 8, 1, 1 << 16);
   if (r.knows("adapted_modules")) {
-    read_adapter_modules(r, r.fact("adapted_modules"), "all-linear");
+    read_adapter_modules(r, r.fact("adapted_modules"));
   } else {
     r.asked.lora_targets = "all-linear";
   }

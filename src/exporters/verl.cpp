@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "exporters/fact.hpp"
-#include "exporters/hugging_face.hpp"
 #include "exporters/readers.hpp"
 
 namespace plansearch::exporters {
@@ -83,7 +82,7 @@ void settle_verl_fsdp(Reading& r) {
   if (r.number("adapter_rank", 0, 0) > 0) {
     r.asked.lora_rank = whole_number(r.fact("adapter_rank"));
     const bool all = !r.knows("adapted_modules");
-    read_adapter_modules(r, all ? Value("all-linear") : r.fact("adapted_modules"), "all-linear");
+    read_adapter_modules(r, all ? Value("all-linear") : r.fact("adapted_modules"));
   }
   if (d.context == 1) {
     d.context_kind = ContextKind::Ring;

@@ -122,19 +122,26 @@ void read_graph(std::string_view text) {
   if (!(*again.graph == *model.graph)) std::abort();
 }
 
+const io::ImportedRows& imported_rows() {
+  static const auto kRows =
+      set_up([] { return io::read_rows(shipped("models/families").front()); });
+  return kRows;
+}
+
 /// An archive, or its JSON by itself: checksums hide what is inside an archive from the fuzzer.
 void read_exported_program(std::string_view text) {
+  const fs::path families = shipped("models/families").front();
   if (text.starts_with("PK")) {
-    static_cast<void>(io::read_model(write_file("net.pt2", text)));
+    static_cast<void>(io::read_model(write_file("net.pt2", text), families));
     return;
   }
   const io::ImportedGraph graph = io::parse_exported_program(text, "fuzz.pt2", "model.json");
-  static_cast<void>(io::read_model(io::graph_document(graph), "fuzz"));
+  static_cast<void>(io::read_model(io::graph_document(graph, imported_rows()), "fuzz"));
 }
 
 void read_onnx(std::string_view text) {
   const io::ImportedGraph graph = io::parse_onnx(text, "fuzz.onnx");
-  static_cast<void>(io::read_model(io::graph_document(graph), "fuzz"));
+  static_cast<void>(io::read_model(io::graph_document(graph, imported_rows()), "fuzz"));
 }
 
 /// The first line is what follows the name of the file: "#2".

@@ -10,7 +10,6 @@
 #include "base/names.hpp"
 #include "base/ranges.hpp"
 #include "exchange/networks/graph_text.hpp"
-#include "exchange/networks/lowering.hpp"
 #include "io/model/model_reader.hpp"
 
 namespace plansearch::io {
@@ -26,8 +25,8 @@ struct UnknownOperator {
 
 class Importer {
  public:
-  Importer(const ImportedGraph& graph, const ImportedStubs& stubs)
-      : graph_(graph), stubs_(stubs), lowering_(graph) {}
+  Importer(const ImportedGraph& graph, const ImportedRows& rows, const ImportedStubs& stubs)
+      : graph_(graph), rows_(rows), stubs_(stubs), lowering_(graph) {}
 
   Draft run() {
     for (const ImportedNode& node : graph_.nodes) {
@@ -48,10 +47,11 @@ class Importer {
     if (node.outputs.empty()) return;
     if (lacks_shapes(node)) return;
     const auto stub = stubs_.find(node.target);
-    if (const ImportedRow* row = find_row(stub == stubs_.end() ? node.kind : stub->second.like)) {
-      row->lower(lowering_, node.kind.starts_with(kOnnx) ? named_arguments(node, *row) : node,
-                 *row);
-      return;
+    const auto known = rows_.find(stub == stubs_.end() ? node.kind : stub->second.like);
+    if (known != rows_.end()) {
+      const ImportedRow& row = known->second;
+      return row.lower(lowering_, node.kind.starts_with(kOnnx) ? named_arguments(node, row) : node,
+                       row);
     }
     const auto ids = Lowering::inputs(node);
     const bool plain = std::ranges::all_of(
@@ -123,6 +123,7 @@ class Importer {
   }
 
   const ImportedGraph& graph_;
+  const ImportedRows& rows_;
   const ImportedStubs& stubs_;
   Lowering lowering_;
   std::map<std::string, UnknownOperator> unknown_;
@@ -130,35 +131,40 @@ class Importer {
 
 }  // namespace
 
-Document read_import(const std::filesystem::path& path, const std::filesystem::path& stub_file) {
+Document read_import(const std::filesystem::path& path, const std::filesystem::path& stub_file,
+                     const std::filesystem::path& families) {
+  const ImportedRows rows = read_rows(families);
   const ImportedStubs stubs =
-      stub_file.empty() ? ImportedStubs() : read_stubs(Document::read(stub_file));
+      stub_file.empty() ? ImportedStubs() : read_stubs(Document::read(stub_file), rows);
   if (path.extension() == ".onnx") {
     ImportedGraph graph = parse_onnx(read_file(path, kLargestOnnx), path.string());
     graph.name = path.stem().string();
-    return graph_document(graph, stubs);
+    return graph_document(graph, rows, stubs);
   }
   auto in = std::make_unique<std::ifstream>(path, std::ios::binary);
   if (!*in) throw InputError({path.string(), 0, 0}, "the file cannot be opened", "check the path");
   ImportedGraph graph = read_exported_program(std::move(in), path.string());
   graph.name = path.stem().string();
-  return graph_document(graph, stubs);
+  return graph_document(graph, rows, stubs);
 }
 
-Document graph_document(const ImportedGraph& graph, const ImportedStubs& stubs) {
-  const std::string text = graph_text(graph, Importer(graph, stubs).run());
+Document graph_document(const ImportedGraph& graph, const ImportedRows& rows,
+                        const ImportedStubs& stubs) {
+  const std::string text = graph_text(graph, Importer(graph, rows, stubs).run());
   return Document::parse(text, graph.file, Syntax::Json,
                          {.size = std::size_t{64} << 20U, .values = 4'000'000, .depth = 64});
 }
 
-ImportedStubs read_stubs(const Document& document) {
-  return document.collect([](const Node& root) {
+ImportedStubs read_stubs(const Document& document, const ImportedRows& rows) {
+  return document.collect([&](const Node& root) {
     require_schema(root, kStubSchema, "a file of stubs");
     ImportedStubs stubs;
     for (const Node::Entry& entry : root.at("operators").entries()) {
       const Node like = entry.value.at("like");
-      if (find_row(like.text()) == nullptr) {
-        std::string hint = did_you_mean(like.text(), row_names());
+      if (!rows.contains(like.text())) {
+        std::vector<std::string> names;
+        for (const auto& [kind, row] : rows) names.push_back(kind);
+        std::string hint = did_you_mean(like.text(), names);
         if (hint.empty())
           hint = "pass, nothing, or an operator with its library, such as aten.gelu";
         like.report(fmt::format("unknown operator '{}'", like.text()), hint);

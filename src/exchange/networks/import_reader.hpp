@@ -7,6 +7,7 @@
 #include <string>
 
 #include "exchange/networks/imported_graph.hpp"
+#include "exchange/networks/lowering.hpp"
 #include "io/document/document.hpp"
 
 namespace plansearch::io {
@@ -22,9 +23,10 @@ struct ImportedStub {
 using ImportedStubs = std::map<std::string, ImportedStub, std::less<>>;
 
 /// Reads plansearch/stubs/v1; wrong keys and names of operators that have no row are InputErrors.
-[[nodiscard]] ImportedStubs read_stubs(const Document& document);
+[[nodiscard]] ImportedStubs read_stubs(const Document& document, const ImportedRows& rows);
 
 /// The network as a document plansearch/graph/v1. Operators that have no row are InputErrors.
-[[nodiscard]] Document graph_document(const ImportedGraph& graph, const ImportedStubs& stubs = {});
+[[nodiscard]] Document graph_document(const ImportedGraph& graph, const ImportedRows& rows,
+                                      const ImportedStubs& stubs = {});
 
 }  // namespace plansearch::io

@@ -2,8 +2,10 @@
 // From operators of another program to ours: what all rows of operator tables build on.
 #pragma once
 
+#include <filesystem>
+#include <functional>
+#include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -113,20 +115,17 @@ using LowerNode = void(Lowering& l, const ImportedNode& node, const ImportedRow&
 
 /// How an operator of one name is read.
 struct ImportedRow {
-  std::string_view name;  ///< without overload, and without the underscore of what runs in place
-  LowerNode* lower;
+  std::string name;  ///< without overload, and without the underscore of what runs in place
+  LowerNode* lower = nullptr;
   Keeps keeps = Keeps::Nothing;  ///< element-wise ones
   MemoryBound passes = MemoryBound::Plain;
-  std::string_view inputs{};  ///< names of inputs that stand by their place: "input,weight,bias"
+  std::vector<std::string> inputs{};  ///< names of inputs that stand by their place
 };
 
-/// PyTorch's ATen (torch.export), sorted by name.
-[[nodiscard]] std::span<const ImportedRow> aten_rows();
-/// ONNX, sorted by name.
-[[nodiscard]] std::span<const ImportedRow> onnx_rows();
-/// "aten.gelu", "onnx.Gelu", or what stubs may say of any operator: "pass", "nothing".
-[[nodiscard]] const ImportedRow* find_row(std::string_view kind);
-[[nodiscard]] std::vector<std::string> row_names();
+/// By kind: "aten.gelu", "onnx.Gelu", or what stubs may say of any operator: "pass", "nothing".
+using ImportedRows = std::map<std::string, ImportedRow, std::less<>>;
+/// The rows of `_imported_operators.yaml` in the folder of families, and those of stubs.
+[[nodiscard]] ImportedRows read_rows(const std::filesystem::path& folder);
 /// Inputs by place and attributes of an ONNX node under the names that rules ask for.
 [[nodiscard]] ImportedNode named_arguments(const ImportedNode& node, const ImportedRow& row);
 

@@ -107,11 +107,11 @@ ModelFile read_own(const Node& root, const std::filesystem::path& families) {
   return file;
 }
 
-/// A network of another program, read as the graph file that it becomes. Errors of that graph file
-/// have no place in the user's file.
+/// A network of another program, read as the graph file that it becomes, whose errors have no place in the user's file.
 ModelFile read_imported(const std::filesystem::path& path, const std::string& name,
-                        const std::filesystem::path& stubs, std::span<const Override> overrides) {
-  const Document document = read_import(path, stubs);
+                        const std::filesystem::path& families, const std::filesystem::path& stubs,
+                        std::span<const Override> overrides) {
+  const Document document = read_import(path, stubs, families);
   try {
     return read_model(overlaid(document, overrides), name);
   } catch (const InputError& error) {
@@ -137,7 +137,8 @@ ModelFile read_changed(const std::filesystem::path& path, const std::filesystem:
     name = (folder.lexically_normal() / "").parent_path().filename().string();
   }
   if (path == kStandardInput) name = "stdin";
-  if (is_import(path)) return read_imported(path, name, stubs, overrides);
+  const std::filesystem::path own = families.empty() ? path.parent_path() / "families" : families;
+  if (is_import(path)) return read_imported(path, name, own, stubs, overrides);
   if (!stubs.empty()) {
     throw InputError({path.string(), 0, 0},
                      fmt::format("--operators {}: only networks of other programs have operators "
@@ -145,9 +146,7 @@ ModelFile read_changed(const std::filesystem::path& path, const std::filesystem:
                                  stubs.string()),
                      "leave --operators out, or name a .pt2 or .onnx file");
   }
-  const std::filesystem::path beside = path.parent_path() / "families";
-  return read_model(changed(Document::read(path), overrides), name.empty() ? "model" : name,
-                    families.empty() ? beside : families);
+  return read_model(changed(Document::read(path), overrides), name.empty() ? "model" : name, own);
 }
 
 /// The file of a name; one that is known, and that no file describes, is refused with the reason.

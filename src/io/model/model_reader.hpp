@@ -66,9 +66,10 @@ struct HfModel {
 [[nodiscard]] bool is_import(const std::filesystem::path& path);
 
 /// The network of a `.pt2` or `.onnx` file as a document plansearch/graph/v1. `stubs` is a file plansearch/stubs/v1 or
-/// empty. Operators that have no row, and whatever else cannot be read, are InputErrors. Defined by the wing `exchange`;
-/// where a build leaves it out, by src/absent/exchange.cpp, which says how to build it.
+/// empty, `families` the directory of the table of operators. Whatever cannot be read, such as an operator that has no
+/// row, is an InputError. The wing `exchange` defines it; src/absent/exchange.cpp where a build leaves that out.
 [[nodiscard]] Document read_import(const std::filesystem::path& path,
-                                   const std::filesystem::path& stubs);
+                                   const std::filesystem::path& stubs,
+                                   const std::filesystem::path& families);
 
 }  // namespace plansearch::io

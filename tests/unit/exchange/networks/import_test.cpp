@@ -23,9 +23,11 @@ using test::says;
 
 namespace fs = std::filesystem;
 const fs::path kData = fs::path(PLANSEARCH_SOURCE_DIR) / "tests/data/imports";
+const fs::path kFamilies = fs::path(PLANSEARCH_SOURCE_DIR) / "models/families";
+const io::ImportedRows kRows = io::read_rows(kFamilies);
 
 Network imported(const std::string& name) {
-  return build_network(io::read_model(kData / (name + ".pt2")).model);
+  return build_network(io::read_model(kData / (name + ".pt2"), kFamilies).model);
 }
 
 Network shipped(const std::string& name) {
@@ -73,7 +75,7 @@ std::string with(const std::string& from, const std::string& to) {
 
 Network network_of(const std::string& program) {
   const io::ImportedGraph graph = io::parse_exported_program(program, "net.pt2", "model.json");
-  return build_network(io::read_model(io::graph_document(graph), "net").model);
+  return build_network(io::read_model(io::graph_document(graph, kRows), "net").model);
 }
 
 std::string message_for(const std::string& program) {
@@ -205,7 +207,8 @@ TEST_CASE("an imported network is a graph file, and is sound") {
   for (const char* name :
        {"gpt2-xl", "gpt2-small-eager", "llama-small", "sdxl-unet", "wide-resnet50-2"}) {
     CAPTURE(name);
-    const ModelDescription model = io::read_model(kData / (std::string(name) + ".pt2")).model;
+    const ModelDescription model =
+        io::read_model(kData / (std::string(name) + ".pt2"), kFamilies).model;
     const std::string text = io::write_graph(model, *model.graph);
     const auto again =
         io::read_model(io::Document::parse(text, "again.yaml", io::Syntax::Yaml), "again").model;
@@ -236,9 +239,9 @@ TEST_CASE("a stub says what an unknown operator is like") {
         "schema: plansearch/stubs/v1\noperators:\n  mylib.fused_act.default: {like: " + like +
         "}\n";
     const io::ImportedStubs stubs =
-        io::read_stubs(io::Document::parse(text, "stubs.yaml", io::Syntax::Yaml));
+        io::read_stubs(io::Document::parse(text, "stubs.yaml", io::Syntax::Yaml), kRows);
     const io::ImportedGraph graph = io::parse_exported_program(program, "net.pt2", "model.json");
-    return build_network(io::read_model(io::graph_document(graph, stubs), "net").model);
+    return build_network(io::read_model(io::graph_document(graph, kRows, stubs), "net").model);
   };
   const Block known = network_of(linear_program()).blocks.front();
   CHECK(read("aten.relu").blocks.front().operators[1].saved == known.operators[1].saved);
@@ -249,13 +252,15 @@ TEST_CASE("a stub says what an unknown operator is like") {
 }
 
 TEST_CASE("a stub of an operator that the network does not have is refused at its place") {
-  const io::ImportedStubs stubs = io::read_stubs(io::Document::parse(
-      "schema: plansearch/stubs/v1\noperators:\n  aten.relu.default: {like: pass}\n", "stubs.yaml",
-      io::Syntax::Yaml));
+  const io::ImportedStubs stubs = io::read_stubs(
+      io::Document::parse(
+          "schema: plansearch/stubs/v1\noperators:\n  aten.relu.default: {like: pass}\n",
+          "stubs.yaml", io::Syntax::Yaml),
+      kRows);
   const io::ImportedGraph graph =
       io::parse_exported_program(linear_program(), "net.pt2", "model.json");
   try {
-    static_cast<void>(io::graph_document(graph, stubs));
+    static_cast<void>(io::graph_document(graph, kRows, stubs));
     FAIL("no error");
   } catch (const InputErrors& errors) {
     const std::string message = errors.all().front().formatted();

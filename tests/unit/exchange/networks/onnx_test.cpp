@@ -18,6 +18,9 @@ namespace {
 
 using test::says;
 
+const std::filesystem::path kFamilies =
+    std::filesystem::path(PLANSEARCH_SOURCE_DIR) / "models/families";
+
 std::string varint(std::uint64_t value) {
   std::string bytes;
   for (; value > 0x7f; value >>= 7) bytes += static_cast<char>((value & 0x7f) | 0x80);
@@ -58,8 +61,9 @@ std::string model(const std::string& rows = "1", const std::string& op = "MatMul
 }
 
 Network network_of(const std::string& bytes) {
+  static const io::ImportedRows kRows = io::read_rows(kFamilies);
   return build_network(
-      io::read_model(io::graph_document(io::parse_onnx(bytes, "net.onnx")), "net").model);
+      io::read_model(io::graph_document(io::parse_onnx(bytes, "net.onnx"), kRows), "net").model);
 }
 
 std::string message_for(const std::string& bytes) {
@@ -97,8 +101,8 @@ TEST_CASE("a product and its ReLU") {
 
 TEST_CASE("a residual network has the parameters and FLOPs of the shipped one") {
   const std::filesystem::path source = PLANSEARCH_SOURCE_DIR;
-  const Network network =
-      build_network(io::read_model(source / "tests/data/imports/wide-resnet50-2.onnx").model);
+  const Network network = build_network(
+      io::read_model(source / "tests/data/imports/wide-resnet50-2.onnx", kFamilies).model);
   const Network shipped =
       build_network(io::read_model(source / "models/wide-resnet50-2.yaml").model);
   CHECK(parameter_count(network) == 68'883'240);
