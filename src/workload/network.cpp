@@ -87,6 +87,18 @@ bool trains_weight(const Block& block, const Operator& op) {
          block.parameter(op.parameters.front()).trainable == Trainable::Yes;
 }
 
+bool multiplies_wide(const Network& network, const Block& block, const Operator& op) {
+  const auto has = [&](DimRole role) {
+    return std::ranges::any_of(op.loop,
+                               [&](DimId dim) { return network.dimension(dim).role == role; });
+  };
+  if (has(DimRole::Vocab) || has(DimRole::ExpertChoice)) return true;
+  return has(DimRole::Latent) && trains_weight(block, op) &&
+         std::ranges::any_of(block.operators, [&](const Operator& other) {
+           return traits(other).multiplies_weight() && !trains_weight(block, other);
+         });
+}
+
 Flops model_training_flops(const Network& network) {
   Flops total;
   for (const BlockRun& run : network.order) {
