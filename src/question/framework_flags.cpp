@@ -304,6 +304,19 @@ std::string overlap_text(const Framework& framework) {
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, "+"));
 }
 
+void expose_exchanges_of_lone_experts(Framework& framework, const Network& network) {
+  OverlapRule& rule = framework.overlap[static_cast<std::size_t>(Overlap::ExpertAllToAll)];
+  const auto alone = [](const Block& block) {
+    const auto runs = [&](auto holds) { return std::ranges::any_of(block.operators, holds); };
+    return runs([](const Operator& op) { return op.kind == OperatorKind::Dispatch; }) &&
+           !runs([](const Operator& op) {
+             return op.kind == OperatorKind::Attention || op.kind == OperatorKind::BatchedMatmul ||
+                    op.kind == OperatorKind::Recurrence;
+           });
+  };
+  if (rule.joined && std::ranges::any_of(network.blocks, alone)) rule = {};
+}
+
 void apply_routing(Framework& framework, const ModelDescription& model, Network& network,
                    const std::string& text) {
   if (!network.routing) {

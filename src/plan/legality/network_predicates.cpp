@@ -189,7 +189,8 @@ bool fits_blocks(const Network& network, const PlanDegrees& plan, const OperandB
   for (const Block& layer : network.blocks) {
     if (!is_layer(layer.kind)) continue;
     for (const Operator& op : layer.operators) {
-      if (traits(op).multiplies_weight() && !multiplies_wide(network, layer, op) &&
+      const OperatorTraits& row = traits(op);  // windows slide in the activation format
+      if (row.multiplies_weight() && !row.slides && !multiplies_wide(network, layer, op) &&
           !whole_features(network, layer, op, plan, block.features)) {
         return false;
       }
