@@ -306,13 +306,13 @@ std::string overlap_text(const Framework& framework) {
 
 void expose_exchanges_of_lone_experts(Framework& framework, const Network& network) {
   OverlapRule& rule = framework.overlap[static_cast<std::size_t>(Overlap::ExpertAllToAll)];
-  const auto alone = [](const Block& block) {
-    const auto runs = [&](auto holds) { return std::ranges::any_of(block.operators, holds); };
-    return runs([](const Operator& op) { return op.kind == OperatorKind::Dispatch; }) &&
-           !runs([](const Operator& op) {
-             return op.kind == OperatorKind::Attention || op.kind == OperatorKind::BatchedMatmul ||
-                    op.kind == OperatorKind::Recurrence;
-           });
+  const auto exchanges = [](const Operator& op) { return traits(op).exchanges_tokens; };
+  const auto attends = [](const Operator& op) {
+    return traits(op).multiplies_activations() || traits(op).cost == CostClass::Recurrence;
+  };
+  const auto alone = [&](const Block& block) {
+    return std::ranges::any_of(block.operators, exchanges) &&
+           std::ranges::none_of(block.operators, attends);
   };
   if (rule.joined && std::ranges::any_of(network.blocks, alone)) rule = {};
 }
