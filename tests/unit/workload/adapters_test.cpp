@@ -70,6 +70,18 @@ TEST_SUITE("unit") {
     twice.insert(twice.end(), both.begin(), both.end());
     CHECK(wide(network_of(adapted())) == twice);
     CHECK(wide(network_of(test::llama(2, 64, 8, 2, 96, 128))).empty());
+    // Latent attention is no adapter, and a router that is frozen makes it none.
+    ModelDescription latent = test::llama(2, 64, 8, 8, 96, 128);
+    latent.attention.latent = LatentAttention{};
+    latent.attention.latent->kv_rank = 16;
+    latent.attention.latent->nope_size = latent.attention.latent->value_size = 8;
+    latent.attention.latent->rope_size = 4;
+    latent.moe = MoeDescription{};
+    latent.moe->experts = 4;
+    latent.moe->top_k = 2;
+    latent.moe->expert_width = 32;
+    latent.training.frozen = {"*router*"};
+    CHECK(wide(network_of(latent)) == std::vector<std::string>{"router", "route"});
   }
 
   TEST_CASE("tables of the vocabulary are trained whole where they are named") {
