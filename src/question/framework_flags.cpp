@@ -304,6 +304,19 @@ std::string overlap_text(const Framework& framework) {
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, "+"));
 }
 
+void expose_exchanges_of_lone_experts(Framework& framework, const Network& network) {
+  OverlapRule& rule = framework.overlap[static_cast<std::size_t>(Overlap::ExpertAllToAll)];
+  const auto exchanges = [](const Operator& op) { return traits(op).exchanges_tokens; };
+  const auto attends = [](const Operator& op) {
+    return traits(op).multiplies_activations() || traits(op).cost == CostClass::Recurrence;
+  };
+  const auto alone = [&](const Block& block) {
+    return std::ranges::any_of(block.operators, exchanges) &&
+           std::ranges::none_of(block.operators, attends);
+  };
+  if (rule.joined && std::ranges::any_of(network.blocks, alone)) rule = {};
+}
+
 void apply_routing(Framework& framework, const ModelDescription& model, Network& network,
                    const std::string& text) {
   if (!network.routing) {

@@ -30,6 +30,11 @@ void apply_rank_order(Framework& framework, std::string_view text);
 void apply_overlap(Framework& framework, std::string_view text);
 [[nodiscard]] std::string overlap_text(const Framework& framework);
 
+/// Exchanges hide behind attention that stands in one layer with the experts: nothing is beside
+/// those of layers of experts alone (Megatron-LM@d98e8a64 core/pipeline_parallel/combined_1f1b.py:
+/// "only GPTModel is supported for EP A2A overlapping"; hybrid patterns are a HybridModel).
+void expose_exchanges_of_lone_experts(Framework& framework, const Network& network);
+
 /// An order asked for by name or file is priced on any framework, with a note; a target stays as it
 /// is. Orders of a list that the framework does not run are left out, with a note; InputError, with
 /// the frameworks that do, where it runs none.

@@ -427,6 +427,7 @@ class QuestionResolver {
     if (request_.rank_order) apply_rank_order(framework_, *request_.rank_order);
     note("rank_order", rank_order_text(framework_),
          request_.rank_order ? request_.origin("rank_order") : "framework");
+    expose_exchanges_of_lone_experts(framework_, *settled_.problem.network);
     if (request_.overlap) apply_overlap(framework_, *request_.overlap);
     note("overlap", overlap_text(framework_),
          request_.overlap ? request_.origin("overlap") : "framework");

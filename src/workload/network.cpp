@@ -87,6 +87,20 @@ bool trains_weight(const Block& block, const Operator& op) {
          block.parameter(op.parameters.front()).trainable == Trainable::Yes;
 }
 
+bool multiplies_wide(const Network& network, const Block& block, const Operator& op) {
+  const auto has = [&](const Operator& one, DimRole role) {
+    return std::ranges::any_of(one.loop,
+                               [&](DimId dim) { return network.dimension(dim).role == role; });
+  };
+  if (has(op, DimRole::Vocab) || has(op, DimRole::ExpertChoice)) return true;
+  const auto frozen = [&](const Operator& other) {
+    return traits(other).multiplies_weight() && !trains_weight(block, other) &&
+           !has(other, DimRole::ExpertChoice);
+  };
+  return has(op, DimRole::Latent) && trains_weight(block, op) &&
+         std::ranges::any_of(block.operators, frozen);
+}
+
 Flops model_training_flops(const Network& network) {
   Flops total;
   for (const BlockRun& run : network.order) {

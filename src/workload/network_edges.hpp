@@ -43,4 +43,10 @@ struct SharedTensor {
   return model.stack != StackKind::Graph || model.embedding.vocab > 0;
 }
 
+/// Whether a product multiplies in the activation format where others take fewer bits: scores of
+/// words and of experts, and adapters, which are trained beside frozen products
+/// (NVIDIA-NeMo/Megatron-Bridge@067f987d src/megatron/bridge/peft/utils.py, ParallelLinearAdapter:
+/// linear layers of Megatron-Core in place of Transformer Engine's).
+[[nodiscard]] bool multiplies_wide(const Network& network, const Block& block, const Operator& op);
+
 }  // namespace plansearch

@@ -2,8 +2,8 @@
 // Computes: forward and backward kernel time of every operator of a block on one device.
 // Source: backward of C = A B is dA = dC B^T and dB = A^T dC, each a matmul of its own shape.
 // Assumes: memory-bound operators pass over their tensors as counted for their implementation;
-//          vocabulary and router scores stay in the activation format; padding by a compiler costs
-//          nothing; a convolution is the product of its patches, which are read as if they were
+//          scores of words and experts, and adapters, stay in the activation format; padding by a
+//          compiler costs nothing; a convolution is the product of its patches, which are read as if they were
 //          written out; the weight gradient is added into the accumulation buffer; an operator in
 //          steps runs one kernel of a step's shape after the other. Depthwise convolutions: one
 //          kernel forward, one for each gradient, as pytorch/pytorch@00410ca9
@@ -21,6 +21,7 @@
 #include "cost/kernels/kernel_shape.hpp"
 #include "evaluate/block/price_memo.hpp"
 #include "plansearch/error.hpp"
+#include "workload/network_edges.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch {
@@ -149,13 +150,8 @@ class OperatorPricer {
     return tf32 ? DataType::Tf32 : context_.precision.activation;
   }
 
-  /// Vocabulary and router scores are computed in the activation format whatever the rest uses.
   [[nodiscard]] DataType matmul_type(const Operator& op) const {
-    for (const DimId dim : op.loop) {
-      const DimRole role = network().dimension(dim).role;
-      if (role == DimRole::Vocab || role == DimRole::ExpertChoice) return activation_type();
-    }
-    return context_.precision.matmul;
+    return multiplies_wide(network(), block_, op) ? activation_type() : context_.precision.matmul;
   }
 
   /// Adding the result into the accumulation buffer.

@@ -20,6 +20,7 @@
 #include "cost/kernels/compute_cost.hpp"
 #include "cost/kernels/kernel_shape.hpp"
 #include "plan/stages/layer_distribution.hpp"
+#include "workload/network_edges.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch {
@@ -47,23 +48,15 @@ bool only_products_read_again(const Block& block, const BlockIndex& index, Tenso
 
 namespace {
 
-/// Vocabulary and router stay in the activation format.
-bool stays_wide(const Network& network, const Operator& op) {
-  return std::ranges::any_of(op.loop, [&](DimId dim) {
-    const DimRole role = network.dimension(dim).role;
-    return role == DimRole::Vocab || role == DimRole::ExpertChoice;
-  });
-}
-
-/// By operator, whether it is a product that keeps its input in a format of its own. Beside frozen
-/// products those that are trained are adapters, which multiply in the activation format
-/// (NVIDIA-NeMo/Megatron-Bridge@067f987d src/megatron/bridge/peft/utils.py, ParallelLinearAdapter).
+/// By operator, whether it is a product that keeps its input in a format of its own. Frozen ones
+/// keep none, and adapters beside them read it in the activation format.
 std::vector<bool> keeping_own_inputs(const PricingContext& context, const LocalBlock& local) {
   if (!context.precision.kept_inputs || !is_layer(local.block.kind)) return {};
   std::vector<bool> keeps;
   for (std::size_t i = 0; i < local.block.operators.size(); ++i) {
     const Operator& op = local.block.operators[i];
-    const bool narrow = traits(op).multiplies_weight() && !stays_wide(*context.problem.network, op);
+    const bool narrow = traits(op).multiplies_weight() &&
+                        !multiplies_wide(*context.problem.network, local.block, op);
     if (narrow && !local.index.operators[i].trains_weight) return {};
     keeps.push_back(narrow);
   }

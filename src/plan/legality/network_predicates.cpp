@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "plan/stages/layer_distribution.hpp"
+#include "workload/network_edges.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch::legality {
@@ -41,8 +42,6 @@ bool whole_features(const Network& network, const Block& block, const Operator& 
                     const PlanDegrees& plan, std::int64_t multiple) {
   if (op.outputs.empty() || op.parameters.empty()) return true;
   const std::vector<DimId>& out = block.tensor(op.outputs.front()).dims;
-  if (carries(network, out, DimRole::ExpertChoice))
-    return true;  // the router is not a narrow product
   std::int64_t inner = 1;
   std::int64_t outer = 1;
   for (const DimId id : block.parameter(op.parameters.front()).dims) {
@@ -53,7 +52,7 @@ bool whole_features(const Network& network, const Block& block, const Operator& 
     const bool kept = std::ranges::find(out, id) != out.end();
     (kept ? outer : inner) *= local;
   }
-  const bool gate = outer == 1;  // of shared experts: no narrow product either
+  const bool gate = outer == 1;  // of shared experts: no narrow product
   return gate || (inner % multiple == 0 && outer % multiple == 0);
 }
 
@@ -190,7 +189,8 @@ bool fits_blocks(const Network& network, const PlanDegrees& plan, const OperandB
   for (const Block& layer : network.blocks) {
     if (!is_layer(layer.kind)) continue;
     for (const Operator& op : layer.operators) {
-      if (traits(op).multiplies_weight() &&
+      const OperatorTraits& row = traits(op);  // windows slide in the activation format
+      if (row.multiplies_weight() && !row.slides && !multiplies_wide(network, layer, op) &&
           !whole_features(network, layer, op, plan, block.features)) {
         return false;
       }

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "plan/legality/legality_parts.hpp"
 
@@ -80,6 +82,40 @@ void place_by_layers(std::vector<Piece>& pieces, const std::vector<std::int64_t>
     piece.stage = stage;
     open = true;
     if (is_layer(piece.kind)) ++placed;
+  }
+}
+
+/// Forward FLOPs of the device with the most, where chunk after chunk goes round the pipeline.
+double heaviest(const Network& network, const std::vector<Piece>& pieces, int pipeline) {
+  std::vector<double> costs(network.blocks.size(), 0.0);
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    for (const Operator& op : network.blocks[i].operators) {
+      costs[i] += useful_forward_flops(network, op).value();
+    }
+  }
+  std::vector<double> devices(static_cast<std::size_t>(pipeline), 0.0);
+  for (const Piece& piece : pieces) devices[piece.stage % devices.size()] += costs[piece.block];
+  return *std::ranges::max_element(devices);
+}
+
+/// Where people give the counts of the ends, layers that do not divide leave the last stage, which
+/// holds loss and prediction modules, with fewer, if that unburdens the heaviest device
+/// (NVIDIA-NeMo/Megatron-Bridge@067f987df, layouts of DeepSeek-V3 and Kimi-K2: 4 x 15, 1 of 61).
+void relieve_last(const Network& network, const PlanDegrees& plan, std::vector<Piece>& pieces) {
+  const std::int64_t layers = count_layers(network);
+  const std::int64_t stages = plan.virtual_stages();
+  const std::int64_t most = layers / stages + 1;
+  const std::int64_t left = layers - most * (stages - 1);
+  if (layers % stages == 0 || left < 1 ||
+      even_with_ends(layers, stages, LayerDistribution::EvenCeil)) {
+    return;
+  }
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(stages), most);
+  counts.back() = left;
+  std::vector<Piece> other = pieces;
+  place_by_layers(other, counts);
+  if (heaviest(network, other, plan.pipeline) <= heaviest(network, pieces, plan.pipeline)) {
+    pieces = std::move(other);
   }
 }
 
@@ -220,6 +256,7 @@ std::variant<StageRuns, Infeasible> distribute_layers(const Network& network,
   if (auto infeasible = legality::check_layers(plan, network, framework, Wording::Full))
     return *infeasible;
   place_by_layers(pieces, layers_per_stage(count_layers(network), stages, framework.layers));
+  if (framework.own_layers == OwnLayers::Ends) relieve_last(network, plan, pieces);
   return runs_of(pieces, stages);
 }
 

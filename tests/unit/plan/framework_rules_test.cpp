@@ -320,6 +320,10 @@ TEST_SUITE("unit") {
     CHECK_FALSE(runs(plan, small_model(), DataType::Mxfp8));
     plan.micro_batch = 2;
     CHECK(runs(plan, small_model(), DataType::Mxfp8));
+    // Adapters multiply in the activation format: a rank of 4 is no block of 16, and need not be.
+    model = small_model();
+    model.training.lora = LoraDescription{4, {"q", "v"}};
+    CHECK(runs({}, model, DataType::Fp8));
 
     const Ruled once("fp8-without-accumulation");
     PlanDegrees step;

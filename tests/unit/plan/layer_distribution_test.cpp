@@ -8,7 +8,8 @@
 namespace plansearch::layer_distribution_test {
 namespace {
 
-Network network_of(std::int64_t layers, std::int64_t hidden, std::int64_t vocab) {
+Network network_of(std::int64_t layers, std::int64_t hidden, std::int64_t vocab,
+                   std::int64_t predictions = 0) {
   ModelDescription model;
   model.name = "small";
   model.layers = layers;
@@ -19,13 +20,15 @@ Network network_of(std::int64_t layers, std::int64_t hidden, std::int64_t vocab)
   model.mlp = {4 * hidden, Activation::Silu, true, false};
   model.embedding.vocab = vocab;
   model.training.seq_len = 128;
+  model.mtp_layers = predictions;
   return build_network(model);
 }
 
 /// Layers on each virtual stage.
 std::vector<std::int64_t> layers_of(const Network& network, int stages, LayerDistribution rule,
-                                    int chunks = 1) {
+                                    int chunks = 1, OwnLayers own = OwnLayers::None) {
   Framework framework;
+  framework.own_layers = own;
   framework.layers = rule;
   PlanDegrees plan;
   plan.pipeline = stages;
@@ -60,6 +63,28 @@ TEST_SUITE("unit") {
     CHECK(layers_of(network, 4, LayerDistribution::EvenCeil, 4) ==
           std::vector<std::int64_t>{0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0});
     CHECK(layers_of(network_of(13, 64, 256), 4, LayerDistribution::EvenCeil, 4).empty());
+  }
+
+  TEST_CASE(
+      "where the ends have counts of their own the last stage has fewer layers if that helps") {
+    using Layers = std::vector<std::int64_t>;
+    const auto rest = [](const Network& network, int stages, int chunks = 1) {
+      return layers_of(network, stages, LayerDistribution::EvenCeil, chunks, OwnLayers::Ends);
+    };
+    // 61 layers and a prediction module on 16 stages: 4 x 15, 1, as Megatron-Bridge lays out
+    // DeepSeek-V3.
+    Layers bridge(15, 4);
+    bridge.push_back(1);
+    CHECK(rest(network_of(61, 64, 256, 1), 16) == bridge);
+    // A head of one layer: 33 of them on the second device of two, in front of it 31; or 32 each.
+    CHECK(rest(network_of(61, 64, 16 * 64, 1), 2, 8) == bridge);
+    CHECK(layers_of(network_of(61, 64, 256, 1), 16, LayerDistribution::EvenCeil).back() == 3);
+    // 36 layers of which nothing stands behind, on 2 devices of 4 chunks: 5 x 7, 1 would give one
+    // device 20 layers.
+    CHECK(rest(network_of(36, 64, 256), 2, 4) == Layers{5, 5, 5, 5, 4, 4, 4, 4});
+    CHECK(rest(network_of(13, 64, 256), 4) == Layers{4, 4, 4, 1});
+    CHECK(rest(network_of(14, 64, 256), 4) == Layers{3, 4, 4, 3});
+    CHECK(rest(network_of(9, 64, 256), 8) == Layers{2, 1, 1, 1, 1, 1, 1, 1});
   }
 
   TEST_CASE("stages without layers hold embedding and head") {

@@ -6,6 +6,8 @@
 #include <string>
 
 #include "plansearch/error.hpp"
+#include "plansearch/evaluator.hpp"
+#include "plansearch/load_problem.hpp"
 #include "support/toy_problem.hpp"
 
 namespace plansearch::software_choice_test {
@@ -91,6 +93,35 @@ TEST_SUITE("unit") {
     take_offloads(framework, cluster, {});
     CHECK(!framework.optimizer_offload);
     CHECK(!framework.offloads.any());
+  }
+
+  TEST_CASE("layers of experts alone have nothing to hide their exchanges behind") {
+    const auto hides = [](const char* model, const char* framework) {
+      ProblemRequest request;
+      request.hardware = "gb300-nvl72";
+      request.model = model;
+      request.framework = framework;
+      request.precision = "mxfp8";
+      const Problem problem = load_problem(request).problem;
+      return problem.framework->overlap[static_cast<std::size_t>(Overlap::ExpertAllToAll)].hides();
+    };
+    CHECK(hides("qwen3-30b-a3b", "megatron"));
+    CHECK_FALSE(hides("nemotron-3-nano-30b-a3b", "megatron"));
+    CHECK(hides("nemotron-3-nano-30b-a3b", "fsdp2") == hides("qwen3-30b-a3b", "fsdp2"));
+    // Convolutions slide in the activation format: the plan that was published in mxfp8 is legal.
+    ProblemRequest published;
+    published.hardware = "gb300-nvl72";
+    published.model = "nemotron-3-nano-30b-a3b";
+    published.precision = "mxfp8";
+    published.gpus = 8;
+    published.batch = 512;
+    PlanDegrees plan;
+    plan.data = plan.expert = 8;
+    plan.micro_batch = 4;
+    plan.micro_batches = 16;
+    plan.zero = ZeroStage::Optimizer;
+    const Evaluation answer = PlanEvaluator(load_problem(published).problem).evaluate(plan);
+    CHECK(std::holds_alternative<Estimate>(answer));
   }
 
   TEST_CASE("updates in backward: frameworks that can, and two words") {

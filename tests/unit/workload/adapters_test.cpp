@@ -5,6 +5,7 @@
 
 #include "descriptions.hpp"
 #include "support/broken_rules.hpp"
+#include "workload/network_edges.hpp"
 
 namespace plansearch::workload_adapters_test {
 using test::block_named;
@@ -50,6 +51,37 @@ TEST_SUITE("unit") {
     CHECK(trainable_parameter_count(network_of(adapted({"gate", "up"}))) == 2 * 4 * 2 * (64 + 96));
     const std::int64_t everything = 2 * 4 * (2 * (64 + 64) + 2 * (64 + 16) + 3 * (64 + 96));
     CHECK(trainable_parameter_count(network_of(adapted({kAllLinear}))) == everything);
+  }
+
+  TEST_CASE(
+      "adapters multiply in the activation format, and no product of a network trained whole") {
+    const auto wide = [](const Network& network) {
+      std::vector<std::string> names;
+      for (const Block& block : network.blocks) {
+        if (block.kind != BlockKind::Decoder) continue;
+        for (const Operator& op : block.operators) {
+          if (multiplies_wide(network, block, op)) names.push_back(op.name);
+        }
+      }
+      return names;
+    };
+    const std::vector<std::string> both{"q.lora_a", "q.lora_b", "v.lora_a", "v.lora_b"};
+    std::vector<std::string> twice = both;  // the lowest layer is a block of its own
+    twice.insert(twice.end(), both.begin(), both.end());
+    CHECK(wide(network_of(adapted())) == twice);
+    CHECK(wide(network_of(test::llama(2, 64, 8, 2, 96, 128))).empty());
+    // Latent attention is no adapter, and a router that is frozen makes it none.
+    ModelDescription latent = test::llama(2, 64, 8, 8, 96, 128);
+    latent.attention.latent = LatentAttention{};
+    latent.attention.latent->kv_rank = 16;
+    latent.attention.latent->nope_size = latent.attention.latent->value_size = 8;
+    latent.attention.latent->rope_size = 4;
+    latent.moe = MoeDescription{};
+    latent.moe->experts = 4;
+    latent.moe->top_k = 2;
+    latent.moe->expert_width = 32;
+    latent.training.frozen = {"*router*"};
+    CHECK(wide(network_of(latent)) == std::vector<std::string>{"router", "route"});
   }
 
   TEST_CASE("tables of the vocabulary are trained whole where they are named") {
