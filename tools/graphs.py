@@ -5,7 +5,7 @@
 Sizes are those of the published configurations: diffusers' UNet2DConditionModel of Stable Diffusion 1.5 and SDXL,
 torchvision's wide_resnet50_2. tests/graphs/graph_test.py counts their parameters by itself.
 
-    tools/graphs.py [MODELS [STUDIES]]      default: models validation/reproduce/nnscaler
+    tools/graphs.py [MODELS [STUDIES]]      default: models validation/reproduce
 """
 import pathlib
 import sys
@@ -96,10 +96,14 @@ class Image:
     def dims(self):
         return ["b", f"y{self.side}", f"x{self.side}", self.channels]
 
+    def under(self, channels):
+        """Read with its channels under another name, which tensor ranks cut otherwise."""
+        return f"{self.name}{at(*self.dims()[:3], channels)}"
 
-def convolution(block, name, image, out, taps=3, stride=1, bias=True):
-    """`out` channels; a window of taps x taps, every stride-th place."""
-    side = image.side // stride
+
+def convolution(block, name, image, out, taps=3, stride=1, bias=True, under=None):
+    """`out` channels; a window of taps x taps, every stride-th place. `under`: a name for the channels it reads."""
+    side, channels = image.side // stride, under or image.channels
     pad = taps // 2
 
     def index(axis, tap):
@@ -107,40 +111,52 @@ def convolution(block, name, image, out, taps=3, stride=1, bias=True):
         return place + (f"+{tap}{taps}-{pad}" if taps > 1 else "")
 
     window = [f"p{taps}", f"q{taps}"] if taps > 1 else []
-    more = {"weight": at(*window, image.channels, out)}
+    more = {"weight": at(*window, channels, out)}
     if bias:
         more["bias"] = at(out)
-    read = f"{image.name}[b, {index('y', 'p')}, {index('x', 'q')}, {image.channels}]"
+    read = f"{image.name}[b, {index('y', 'p')}, {index('x', 'q')}, {channels}]"
     made = block.op(name, "convolution", read, f"{name}[b, y{side}, x{side}, {out}]", **more)
     return Image(made, side, out)
 
 
-def norm(block, name, image):
+GROUPS = 32  # of channels, in every U-Net here
+
+
+def norm(block, name, image, groups=GROUPS, **more):
     """Group or batch normalisation: one launch that keeps its input."""
     made = block.op(name, "norm", image.name, f"{name}{at(*image.dims())}", weight=at(image.channels),
-                    bias=at(image.channels), passes="layer_norm")
+                    bias=at(image.channels), passes="layer_norm", groups=groups, **more)
     return Image(made, image.side, image.channels)
 
 
-def activation(block, name, image):
-    return Image(block.op(name, "elementwise", image.name, f"{name}{at(*image.dims())}", passes="activation"),
-                 image.side, image.channels)
+def activation(block, name, image, channels=None):
+    made = Image(name, image.side, channels or image.channels)
+    read = image.under(channels) if channels else image.name
+    block.op(name, "elementwise", read, f"{name}{at(*made.dims())}", passes="activation")
+    return made
 
 
 def add(block, name, a, b):
-    return Image(block.op(name, "elementwise", [a.name, b.name], f"{name}{at(*a.dims())}", passes="residual"),
+    """The second one may have its channels under another name."""
+    second = b.name if a.channels == b.channels else b.under(a.channels)
+    return Image(block.op(name, "elementwise", [a.name, second], f"{name}{at(*a.dims())}", passes="residual"),
                  a.side, a.channels)
 
 
-def enlarge(block, name, image, times):
+def enlarge(block, name, image, times, channels):
     """The nearest places, written out (F.interpolate)."""
     side = image.side * times
-    read = f"{image.name}[b, y{side}/{times}, x{side}/{times}, {image.channels}]"
-    made = block.op(name, "elementwise", read, f"{name}[b, y{side}, x{side}, {image.channels}]", keep="[]")
-    return Image(made, side, image.channels)
+    read = f"{image.name}[b, y{side}/{times}, x{side}/{times}, {channels}]"
+    made = block.op(name, "elementwise", read, f"{name}[b, y{side}, x{side}, {channels}]", keep="[]")
+    return Image(made, side, channels)
 
 
 class Unet:
+    """Tensor ranks cut every convolution: the first of a residual block on its results (role ffn), the second on what it
+    reads, as axonn-ai/improved-diffusion does (branch axonn-easy, unet.py); those that stand alone on what they read, which
+    needs the fewest bytes, and shortcuts on their results. Channels of the stream (role channel) are cut by a second axis.
+    """
+
     def __init__(self, name, side, channels, depths, heads_of, text_tokens, text_width, linear, extra):
         self.graph, self.name, self.channels, self.depths = Graph(), name, channels, depths
         self.heads_of, self.linear, self.extra, self.text_width = heads_of, linear, extra, text_width
@@ -152,23 +168,23 @@ class Unet:
         g.dim("p3", 3, "kernel"), g.dim("q3", 3, "kernel")
         g.dim("text", text_tokens, "sequence"), g.dim("text_keys", text_tokens, "key-sequence")
         g.dim("text_width", text_width), g.dim("two", 2)
-        g.dim("phase", channels[0]), g.dim("time_width", 4 * channels[0]), g.dim("time", 4 * channels[0])
+        g.dim("phase", channels[0]), g.dim("time_width", 4 * channels[0], "ffn"), g.dim("time", 4 * channels[0])
         self.skips, self.side = [], side
 
-    def c(self, n, family="c"):
-        return self.graph.dim(f"{family}{n}", n, "channel")
+    def c(self, n):
+        return self.graph.dim(f"c{n}", n, "channel")
 
     @staticmethod
     def extent(channels):
         return int(channels[1:])
 
-    def other(self, channels):
-        """The same number of channels under another name: a product has two dimensions."""
-        return self.c(self.extent(channels), "k" if channels[0] == "c" else "c")
+    def inner(self, n):
+        """Channels inside a block."""
+        return self.graph.dim(f"k{n}", n, "ffn")
 
     def enter(self):
         g, block = self.graph, Block("enter", "embedding")
-        block.read("image", ["b", f"y{self.side}", f"x{self.side}", g.dim("latent", 4, "channel")])
+        block.read("image", ["b", f"y{self.side}", f"x{self.side}", g.dim("latent", 4)])
         block.read("phases", ["b", "phase"])
         block.read("text", ["b", "text", "text_width"], gradient="false")
         block.op("time_in", "product", "phases", "time_in[b, time_width]", weight="[phase, time_width]",
@@ -208,8 +224,7 @@ class Unet:
     def residual(self, block, name, h, out):
         """ResnetBlock2D."""
         equal = self.extent(h.channels) == out
-        result = h.channels if equal else self.c(out)
-        inner = self.other(result)
+        result, inner = self.c(out), self.inner(out)
         n = norm(block, f"{name}norm1", h)
         a = activation(block, f"{name}act1", n)
         x = convolution(block, f"{name}conv1", a, inner)
@@ -221,7 +236,7 @@ class Unet:
         x = activation(block, f"{name}act2", norm(block, f"{name}norm2", x))
         x = convolution(block, f"{name}conv2", x, result)
         if not equal:
-            h = convolution(block, f"{name}shortcut", h, result, taps=1)
+            h = convolution(block, f"{name}shortcut", h, inner, taps=1)
         return add(block, f"{name}residual", x, h)
 
     def attend(self, block, name, x, width, token, source, source_dim, key_dim, heads, size):
@@ -242,21 +257,20 @@ class Unet:
     def transformer(self, block, h, depth):
         """Transformer2DModel with BasicTransformerBlocks."""
         g, n = self.graph, self.extent(h.channels)
-        width = self.other(h.channels)
+        width, inner = g.dim(f"w{n}", n, "channel"), self.inner(n)
         heads = g.dim(f"heads{self.heads_of(n)}", self.heads_of(n), "head")
         size = g.dim(f"size{n // self.heads_of(n)}", n // self.heads_of(n), "head-size")
         ffn = g.dim(f"ffn{4 * n}", 4 * n, "ffn")
         token, keys = f"t{h.side}", f"s{h.side}"
         start = norm(block, "attn_norm", h)
         row = f"{token}/{h.side}"  # tokens are places, row by row
-        tokens = lambda x, what: block.op(what, "elementwise", f"{x.name}[b, {row}, x{h.side}, {x.channels}]",
-                                          f"{what}[b, {token}, {x.channels}]", keep="[]")
+        tokens = lambda x, channels: block.op("tokens", "elementwise", f"{x.name}[b, {row}, x{h.side}, {channels}]",
+                                              f"tokens[b, {token}, {channels}]", keep="[]")
         if self.linear:
-            x = tokens(start, "tokens")
-            x = block.op("proj_in", "product", x, f"proj_in[b, {token}, {width}]", weight=at(h.channels, width),
-                         bias=at(width))
+            x = tokens(start, inner)
+            x = block.op("proj_in", "product", x, f"proj_in[b, {token}, {width}]", weight=at(inner, width), bias=at(width))
         else:
-            x = tokens(convolution(block, "proj_in", start, width, taps=1), "tokens")
+            x = tokens(convolution(block, "proj_in", start, inner, taps=1), width)
         stream = f"[b, {token}, {width}]"
         for i in range(depth):
             t = f"t{i}_" if depth > 1 else ""
@@ -277,11 +291,11 @@ class Unet:
         image = lambda x, channels: Image(block.op("image", "elementwise", f"{x}[b, {place}, {channels}]",
                                                    f"image{at('b', *h.dims()[1:3], channels)}", keep="[]"), h.side, channels)
         if self.linear:
-            x = block.op("proj_out", "product", x, f"proj_out[b, {token}, {h.channels}]", weight=at(width, h.channels),
-                         bias=at(h.channels))
+            x = block.op("proj_out", "product", x, f"proj_out[b, {token}, {inner}]", weight=at(width, inner),
+                         bias=at(inner))
             x = image(x, h.channels)
         else:
-            x = convolution(block, "proj_out", image(x, width), h.channels, taps=1)
+            x = convolution(block, "proj_out", image(x, inner), h.channels, taps=1)
         return add(block, "attn_residual", x, h)
 
     def finish(self, block, h, reads_text, skip=None):
@@ -307,11 +321,13 @@ class Unet:
 
     def shrink(self, name):
         block, h = self.start(name)
-        self.finish(block, convolution(block, "conv", h, self.other(h.channels), stride=2), False)
+        inner = self.inner(self.extent(h.channels))
+        self.finish(block, convolution(block, "conv", h, h.channels, stride=2, under=inner), False)
 
     def grow(self, name):
         block, h = self.start(name)
-        self.finish(block, convolution(block, "conv", enlarge(block, "enlarge", h, 2), self.other(h.channels)), False)
+        inner = self.inner(self.extent(h.channels))
+        self.finish(block, convolution(block, "conv", enlarge(block, "enlarge", h, 2, inner), h.channels), False)
 
     def middle(self):
         block, h = self.start("middle")
@@ -352,33 +368,37 @@ class Unet:
         return self.graph.text()
 
 
+def norm32(block, name, image):
+    """GroupNorm32 of openai/improved-diffusion: of a copy in fp32."""
+    return norm(block, name, image, keep=f'["{image.name}: single"]')
+
+
 class ImprovedUnet(Unet):
     """UNetModel of openai/improved-diffusion, as AxoNN's authors train it: attention at `attended` sides, one product for
     queries, keys and values, norms scaled and shifted by the time, means and variances as results."""
 
-    MULTIPLES, RESIDUALS, HEADS = (1, 2, 2, 2), 3, 4
-
-    def __init__(self, name, side, width, attended):
-        self.graph, self.name, self.side, self.width, self.attended = Graph(), name, side, width, attended
+    def __init__(self, width, multiples=(1, 2, 2, 2), residuals=3, heads=4, side=32, attended=(16, 8)):
+        self.graph, self.side, self.width, self.attended = Graph(), side, width, attended
+        self.multiples, self.residuals, self.heads = multiples, residuals, heads
         g = self.graph
-        for level in range(len(self.MULTIPLES)):
+        for level in range(len(multiples)):
             s = side >> level
             g.dim(f"y{s}", s, "pixel"), g.dim(f"x{s}", s, "pixel")
-        for s in attended + (side >> len(self.MULTIPLES) - 1,):
+        for s in attended + (side >> len(self.multiples) - 1,):
             g.dim(f"t{s}", s * s, "sequence"), g.dim(f"s{s}", s * s, "key-sequence")
-        g.dim("p3", 3, "kernel"), g.dim("q3", 3, "kernel"), g.dim("two", 2), g.dim("heads", self.HEADS, "head")
-        g.dim("phase", width), g.dim("time_width", 4 * width), g.dim("time", 4 * width)
+        g.dim("p3", 3, "kernel"), g.dim("q3", 3, "kernel"), g.dim("two", 2), g.dim("heads", self.heads, "head")
+        g.dim("phase", width), g.dim("time_width", 4 * width, "ffn"), g.dim("time", 4 * width)
         self.skips = []
 
     def enter(self):
         block = Block("enter", "embedding")
-        block.read("image", ["b", f"y{self.side}", f"x{self.side}", self.c(3)], gradient="false")
+        block.read("image", ["b", f"y{self.side}", f"x{self.side}", self.graph.dim("rgb", 3)], gradient="false")
         block.read("phases", ["b", "phase"], gradient="false")
         block.op("time_in", "product", "phases", "time_in[b, time_width]", weight="[phase, time_width]",
                  bias="[time_width]")
         block.op("time_act", "elementwise", "time_in", "time_act[b, time_width]", passes="activation")
         temb = block.op("time_out", "product", "time_act", "time_out[b, time]", weight="[time_width, time]", bias="[time]")
-        h = convolution(block, "conv_in", Image("image", self.side, "c3"), self.c(self.width))
+        h = convolution(block, "conv_in", Image("image", self.side, "rgb"), self.c(self.width))
         block.outs = [h.name, temb]
         place = self.graph.add(block)
         self.temb, self.h, self.here = f"enter.{temb}", h, f"{place}.{h.name}"
@@ -387,14 +407,13 @@ class ImprovedUnet(Unet):
     def residual(self, block, name, h, out):
         """ResBlock with use_scale_shift_norm."""
         equal = self.extent(h.channels) == out
-        result = h.channels if equal else self.c(out)
-        inner = self.other(result)
-        x = activation(block, f"{name}act1", norm(block, f"{name}norm1", h))
+        result, inner = self.c(out), self.inner(out)
+        x = activation(block, f"{name}act1", norm32(block, f"{name}norm1", h))
         x = convolution(block, f"{name}conv1", x, inner)
         time = block.op(f"{name}time_act", "elementwise", "time", f"{name}time_act[b, time]", passes="activation")
         moves = block.op(f"{name}time_proj", "product", time, f"{name}time_proj[b, two, {inner}]",
                          weight=at("time", "two", inner), bias=at("two", inner))
-        x = norm(block, f"{name}norm2", x)
+        x = norm32(block, f"{name}norm2", x)
         made = block.op(f"{name}scale_shift", "elementwise", [x.name, moves], f"{name}scale_shift{at(*x.dims())}",
                         forward_kernels=3, backward_kernels=3)
         x = activation(block, f"{name}act2", Image(made, x.side, inner))
@@ -402,15 +421,15 @@ class ImprovedUnet(Unet):
                            keep="[]"), x.side, inner)
         x = convolution(block, f"{name}conv2", x, result)
         if not equal:
-            h = convolution(block, f"{name}shortcut", h, result, taps=1)
+            h = convolution(block, f"{name}shortcut", h, inner, taps=1)
         return add(block, f"{name}residual", x, h)
 
     def attention(self, block, name, h):
         """AttentionBlock: a residual of its own."""
         g, n = self.graph, self.extent(h.channels)
-        width, token, keys = self.other(h.channels), f"t{h.side}", f"s{h.side}"
-        size = g.dim(f"size{n // self.HEADS}", n // self.HEADS, "head-size")
-        x = norm(block, f"{name}attn_norm", h)
+        token, keys, stream = f"t{h.side}", f"s{h.side}", h.channels
+        size = g.dim(f"size{n // self.heads}", n // self.heads, "head-size")
+        x = norm32(block, f"{name}attn_norm", h)
         x = block.op(f"{name}tokens", "elementwise", f"{x.name}[b, {token}/{h.side}, x{h.side}, {x.channels}]",
                      f"{name}tokens[b, {token}, {x.channels}]", keep="[]")
         names = [block.op(f"{name}{what}", "product", x, f"{name}{what}[b, {token}, heads, {size}]",
@@ -419,15 +438,11 @@ class ImprovedUnet(Unet):
         core = block.op(f"{name}core", "attention", [names[0]] + [f"{n}[b, {keys}, heads, {size}]" for n in names[1:]],
                         [f"{name}core[b, {token}, heads, {size}]", f"{name}sums[b, heads, {token}]: statistic"],
                         flops_per_point=4)
-        x = block.op(f"{name}proj", "product", core, f"{name}proj[b, {token}, {width}]", weight=at("heads", size, width),
-                     bias=at(width))
-        place = f"{h.side}*y{h.side}+x{h.side}"
-        x = Image(block.op(f"{name}image", "elementwise", f"{x}[b, {place}, {width}]",
-                           f"{name}image{at(*h.dims()[:3], width)}", keep="[]"), h.side, width)
-        # The results of the product are the channels of what it is added to.
-        read = [f"{x.name}[b, y{h.side}, x{h.side}, {h.channels}]", h.name]
-        return Image(block.op(f"{name}attn_residual", "elementwise", read, f"{name}attn_residual{at(*h.dims())}",
-                              passes="residual"), h.side, h.channels)
+        x = block.op(f"{name}proj", "product", core, f"{name}proj[b, {token}, {stream}]", weight=at("heads", size, stream),
+                     bias=at(stream))
+        x = Image(block.op(f"{name}image", "elementwise", f"{x}[b, {h.side}*y{h.side}+x{h.side}, {stream}]",
+                           f"{name}image{at(*h.dims())}", keep="[]"), h.side, stream)
+        return add(block, f"{name}attn_residual", x, h)
 
     def layer(self, name, out, skip=None):
         block, h = self.start(name, skip)
@@ -448,24 +463,24 @@ class ImprovedUnet(Unet):
     def leave(self):
         block, h = self.start("leave")
         block.kind = "head"
-        h = activation(block, "act_out", norm(block, "norm_out", h))
-        h = convolution(block, "conv_out", h, self.c(6))
+        h = activation(block, "act_out", norm32(block, "norm_out", h))
+        h = convolution(block, "conv_out", h, self.graph.dim("means_and_variances", 6))
         block.op("loss", "elementwise", h.name, f"loss{at(*h.dims())}")
         self.graph.add(block)
 
     def build(self):
         self.enter()
-        levels = len(self.MULTIPLES)
-        for level, multiple in enumerate(self.MULTIPLES):
-            for _ in range(self.RESIDUALS):
+        levels = len(self.multiples)
+        for level, multiple in enumerate(self.multiples):
+            for _ in range(self.residuals):
                 self.layer(f"down{level}", multiple * self.width)
                 self.skips.append((self.here, self.h))
             if level + 1 < levels:
                 self.shrink(f"shrink{level}")
                 self.skips.append((self.here, self.h))
         self.middle()
-        for level, multiple in reversed(list(enumerate(self.MULTIPLES))):
-            for _ in range(self.RESIDUALS + 1):
+        for level, multiple in reversed(list(enumerate(self.multiples))):
+            for _ in range(self.residuals + 1):
                 self.layer(f"up{level}", multiple * self.width, self.skips.pop())
             if level > 0:
                 self.grow(f"grow{level}")
@@ -473,15 +488,15 @@ class ImprovedUnet(Unet):
         return self.graph.text()
 
 
-def improved_unet_parameters(width):
+def improved_unet_parameters(width, multiples=(1, 2, 2, 2), residuals=3):
     """Counted from the modules, not from the graph."""
     time = 4 * width
     conv = lambda a, b, taps=9: a * b * taps + b
     block = lambda a, b: (2 * a + conv(a, b) + time * 2 * b + 2 * b + 2 * b + conv(b, b) + (conv(a, b, 1) if a != b else 0))
     attention = lambda c: 2 * c + conv(c, 3 * c, 1) + conv(c, c, 1)
     total, c, skips = conv(width, time, 1) + conv(time, time, 1) + conv(3, width), width, [width]
-    for level, multiple in enumerate(ImprovedUnet.MULTIPLES):
-        for _ in range(ImprovedUnet.RESIDUALS):
+    for level, multiple in enumerate(multiples):
+        for _ in range(residuals):
             total += block(c, multiple * width) + (attention(multiple * width) if level in (1, 2) else 0)
             c = multiple * width
             skips.append(c)
@@ -489,8 +504,8 @@ def improved_unet_parameters(width):
             total += conv(c, c)
             skips.append(c)
     total += 2 * block(c, c) + attention(c)
-    for level, multiple in reversed(list(enumerate(ImprovedUnet.MULTIPLES))):
-        for _ in range(ImprovedUnet.RESIDUALS + 1):
+    for level, multiple in reversed(list(enumerate(multiples))):
+        for _ in range(residuals + 1):
             total += block(c + skips.pop(), multiple * width) + (attention(multiple * width) if level in (1, 2) else 0)
             c = multiple * width
         total += conv(c, c) if level else 0
@@ -503,11 +518,17 @@ def wide_resnet(depths, widths, classes):
         g.dim(f"y{side}", side, "pixel"), g.dim(f"x{side}", side, "pixel")
     for taps in (3, 7):
         g.dim(f"p{taps}", taps, "kernel"), g.dim(f"q{taps}", taps, "kernel")
-    c = lambda n, family="c": g.dim(f"{family}{n}", n, "channel")
+    def c(n, family="c"):
+        """Tensor ranks cut the channels k that stay in a block, each convolution once."""
+        return g.dim(f"{family}{n}", n, "ffn" if family == "k" else "channel")
+
+    def batch_norm(block, name, x):
+        return norm(block, name, x, int(x.channels[1:]))
+
     block = Block("stem", "embedding")
-    image = Image(block.read("image", ["b", "y224", "x224", c(3)]), 224, "c3")
+    image = Image(block.read("image", ["b", "y224", "x224", g.dim("rgb", 3)]), 224, "rgb")
     h = convolution(block, "conv", image, c(64), taps=7, stride=2, bias=False)
-    h = activation(block, "act", norm(block, "norm", h))
+    h = activation(block, "act", batch_norm(block, "norm", h))
     made = block.op("pool", "elementwise", f"{h.name}[b, 2*y56+p3-1, 2*x56+q3-1, c64]", "pool[b, y56, x56, c64]")
     h = Image(made, 56, "c64")
     block.outs = ["pool"]
@@ -518,11 +539,15 @@ def wide_resnet(depths, widths, classes):
             block = Block(f"layer{level + 1}")
             stride = 2 if level > 0 and i == 0 else 1
             x = Image(block.read("h", h.dims(), joins=h.name), h.side, h.channels)
-            y = activation(block, "act1", norm(block, "norm1", convolution(block, "conv1", x, c(width, "w"), taps=1, bias=False)))
-            y = activation(block, "act2", norm(block, "norm2", convolution(block, "conv2", y, c(width, "v"), stride=stride, bias=False)))
-            y = norm(block, "norm3", convolution(block, "conv3", y, out, taps=1, bias=False))
+            inner = c(width, "k")
+            y = convolution(block, "conv1", x, inner, taps=1, bias=False)
+            y = activation(block, "act1", batch_norm(block, "norm1", y))
+            y = convolution(block, "conv2", y, c(width, "v"), stride=stride, bias=False)
+            y = activation(block, "act2", batch_norm(block, "norm2", y), inner)
+            y = batch_norm(block, "norm3", convolution(block, "conv3", y, out, taps=1, bias=False))
             if x.channels != out:
-                x = norm(block, "norm4", convolution(block, "shortcut", x, out, taps=1, stride=stride, bias=False))
+                x = convolution(block, "shortcut", x, c(256 << level, "k"), taps=1, stride=stride, bias=False)
+                x = batch_norm(block, "norm4", x)
             h = activation(block, "act3", add(block, "residual", y, x))
             block.outs = [h.name]
             g.add(block)
@@ -781,7 +806,7 @@ def models():
                    source="axonn-ai/improved-diffusion@4f20d9bd scripts/launch_per_comm_model.py, template_perlmutter.sh; "
                    "openai/improved-diffusion improved_diffusion/unet.py",
                    parameters=improved_unet_parameters(width), batch=2048, precision="fp16",
-                   optimizer="adam"), ImprovedUnet(name, 32, width, (16, 8)).build()
+                   optimizer="adam"), ImprovedUnet(width).build()
     for name, layers, width, heads in SWIN:
         yield dict(name=name, comment="Swin Transformer of nnScaler's evaluation: images of 1536 x 1536, windows of 48 x 48.",
                    source="Lin et al., nnScaler (OSDI 2024), table 9; microsoft/Swin-Transformer models/swin_transformer.py",
@@ -790,23 +815,29 @@ def models():
 
 
 def studies():
-    """Networks of published figures only (validation/reproduce): sizes of pairs are not published."""
+    """Networks of published figures only (validation/reproduce): sizes of pairs, widths of U-Nets are not published."""
     for name, blocks in (("alphafold2-2.4b", 96), ("alphafold2-3.2b", 128)):
         yield dict(name=name, comment="AlphaFold 2 of nnScaler's evaluation; c_z 384 is the multiple of 64 (heads of 32, two tensor "
                    "ranks)\n# that comes within 6 % of the published parameters.", source="Lin et al., nnScaler (OSDI 2024), table 9",
                    parameters=blocks * 23810368, batch=256, precision="fp16", optimizer="adam",
-                   forwards="3"), Evoformer(128, 256, 1024, 384, msa_heads=32, pair_heads=12).build(blocks)
+                   forwards="3", folder="nnscaler"), Evoformer(128, 256, 1024, 384, msa_heads=32, pair_heads=12).build(blocks)
+    for name, width, multiples, residuals in (("unet-28b-2944", 2944, (1, 2, 2, 2), 3), ("unet-28b-5760", 5760, (1, 1, 1, 1), 2)):
+        yield dict(name=name, comment=f"A U-Net of about 28 billion parameters: {residuals} residual blocks a level, channels times "
+                   f"{', '.join(map(str, multiples))}.", source="Singh and Bhatele, Tensor3D (arXiv 2305.13525v1), names the parameters "
+                   "alone; openai/improved-diffusion improved_diffusion/unet.py",
+                   parameters=improved_unet_parameters(width, multiples, residuals), batch=2048, precision="fp16",
+                   optimizer="adam", folder="tensor3d"), ImprovedUnet(width, multiples, residuals, heads=16).build()
 
 
 def write(directory, graphs):
     for head, text in graphs:
         forwards = f"forwards: {head['forwards']}\n" if "forwards" in head else ""
-        (directory / f"{head['name']}.yaml").write_text(HEAD.format(**head) + forwards + text)
+        (directory / head.get("folder", "") / f"{head['name']}.yaml").write_text(HEAD.format(**head) + forwards + text)
 
 
 def main():
     write(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "models"), models())
-    write(pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else "validation/reproduce/nnscaler"), studies())
+    write(pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else "validation/reproduce"), studies())
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ enum class DimRole {
   Head,          ///< query heads
   KvHead,        ///< key/value heads
   HeadSize,      ///< features of one head; never sharded
-  Ffn,           ///< inner width of the MLP
+  Ffn,           ///< inner width: of the MLP, of a block of convolutions
   Vocab,         ///< vocabulary entries
   Expert,        ///< expert index after dispatch
   ExpertChoice,  ///< expert index of router scores; never sharded
@@ -78,7 +78,7 @@ enum class DimRole {
   Latent,        ///< low-rank latent of MLA; never sharded
   Position,      ///< learned position, token type and similar tables
   Pixel,         ///< spatial positions of a convolution
-  Channel,       ///< channels of a convolution
+  Channel,       ///< residual stream of convolutions
   Kernel,        ///< taps of a convolution
   Other,         ///< constants such as the pair of a gated MLP; never sharded
 };
@@ -184,6 +184,7 @@ struct Operator {
   double flops_per_point = 0.0;  ///< forward FLOPs per point of the loop nest (2 for a matmul)
   double useful_fraction = 1.0;  ///< share of the nest that is really needed (causal: about 1/2)
   bool windowed = false;         ///< attention to a window of the keys
+  std::int64_t groups = 1;       ///< of channels or inner features that a norm takes one by one
   double selected = 0.0;         ///< keys that a query attends to at most, chosen by it; 0: all
   /// A name of frameworks/operators/recurrences.yaml: kernels with a curve of their own.
   std::string kernel{};

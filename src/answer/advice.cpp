@@ -117,9 +117,16 @@ constexpr std::int64_t kUsual = 64;
 /// Savings below this share of the step are not worth another shape.
 constexpr double kWorth = 0.005;
 
-/// Rows of zeros change nothing that these widths feed.
-bool can_be_padded(DimRole role) {
-  return role == DimRole::Vocab || role == DimRole::Ffn || role == DimRole::ExpertFfn;
+/// Whether rows of zeros change nothing that a width feeds: the mean of a norm they do.
+bool can_be_padded(const Network& network, std::size_t dimension) {
+  const DimRole role = network.dimensions[dimension].role;
+  if (role == DimRole::Vocab || role == DimRole::ExpertFfn) return true;
+  return role == DimRole::Ffn && std::ranges::none_of(network.blocks, [&](const Block& block) {
+           return std::ranges::any_of(block.operators, [&](const Operator& op) {
+             return traits(op).statistics.over.contains(role) &&
+                    contains(op.loop, static_cast<DimId>(dimension));
+           });
+         });
 }
 
 std::int64_t rounded_up(std::int64_t extent, std::int64_t unit) {
@@ -217,7 +224,7 @@ std::optional<std::string> padding_advice(const Problem& problem, const Parallel
   for (std::size_t d = 0; d < dimensions.size(); ++d) {
     const std::int64_t extent = dimensions[d].extent;
     const std::int64_t wide = rounded_up(extent, unit);
-    if (!can_be_padded(dimensions[d].role) || wide == extent) continue;
+    if (wide == extent || !can_be_padded(*problem.network, d)) continue;
     const auto padded = padded_step(problem, plan, d, wide);
     if (!padded || 1.0 - *padded / step < most) continue;
     most = 1.0 - *padded / step;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: plans that the framework does not run and that beat all it runs, near those it does.
 // Source: ideas of AxoNN (grids), Tensor3D (pieces), PrimePar and async tensor parallelism (rings),
-// and the orders of schedule/table.cpp.
+// the orders of schedule/table.cpp, and Hosoki et al. (passes over the messages of a pipeline).
 // Assumes: the framework's own software, as if it ran the plan (usual_framework, NAME+).
 // Units: seconds.
 // Checked by: tests/unit/question/beyond_framework_test.cpp
@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -24,7 +25,9 @@
 #include "plansearch/degree_table.hpp"
 #include "plansearch/setting_table.hpp"
 #include "plansearch/stop_token.hpp"
+#include "question/degrees.hpp"
 #include "question/usual_software.hpp"
+#include "schedule/passes/pass.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch {
@@ -198,23 +201,107 @@ class NearSearch {
   std::set<PlanDegrees> known_;
 };
 
+constexpr std::string_view kMessagePasses = "message passes";
+
+/// Where messages of a pipeline wait in lists of instructions (Hosoki et al.) and nothing is said
+/// of passes over these.
+bool waits_in_lists(const ResolvedQuestion& asked) {
+  return asked.files.framework->pipeline_lists == PipelineLists::JustInTime &&
+         !asked.request.passes;
+}
+
+/// The framework's best plan under all passes, if it takes no longer than that.
+std::optional<NearPlan> under_passes(const ProblemRequest& request, const PlanEvaluator& passed,
+                                     Seconds enough) {
+  SearchOptions options;
+  options.top = 1;
+  options.misses = 0;
+  options.front = false;
+  const std::string& space = passed.problem().framework->space;
+  const auto found = search(passed, space.empty() ? "framework" : space,
+                            {request.degrees, request.limits}, options);
+  const auto* result = std::get_if<SearchResult>(&found);
+  if (result == nullptr || result->ranked.empty()) return std::nullopt;
+  const PlanCandidate& best = result->ranked.front();
+  if (best.written || best.estimate.step.total() > enough) return std::nullopt;
+  if (passed.memory_fit(best.estimate.memory.total()) != MemoryFit::Fits) return std::nullopt;
+  return NearPlan{best, std::string(kMessagePasses)};
+}
+
+/// The degrees that a command says: those of which it would assume another value.
+PinnedDegrees said_degrees(const PlanDegrees& plan, const Problem& problem) {
+  PinnedDegrees said;
+  const auto say_others = [&](const PlanDegrees& assumed) {
+    for (const DegreeRow& row : degree_table()) {
+      if (row.get(plan) != row.get(assumed)) said.pin(row.degree, row.get(plan));
+    }
+  };
+  said.pin(Degree::MicroBatch, plan.micro_batch);
+  say_others({});
+  say_others(plan_from_degrees(said, problem, problem.gpus));
+  return said;
+}
+
 /// "plansearch predict --hw perlmutter ... --framework megatron+ --tp-x 4": all that the question
 /// decides, and the degrees of the plan.
-std::string command_of(const ResolvedQuestion& wider, const PlanDegrees& plan) {
+std::string command_of(ProblemRequest request, const Problem& problem, const PlanDegrees& plan) {
   std::string text = "plansearch predict";
-  ProblemRequest request = wider.request;
   request.nodes.reset();
-  request.gpus = wider.problem.gpus;
+  request.gpus = problem.gpus;
   for (const SettingRow& row : setting_table()) {
     if (const auto value = row.get(request)) text += fmt::format(" {} {}", flag_of(row), *value);
   }
-  const PlanDegrees neutral;
+  const PinnedDegrees said = said_degrees(plan, problem);
   for (const DegreeRow& row : degree_table()) {
-    const bool shaped = row.degree == Degree::MicroBatch || row.get(plan) != row.get(neutral);
-    if (!shaped) continue;
-    text += fmt::format(" {} {}", flag_of(row.key), value_text(row.degree, row.get(plan)));
+    const auto value = said.get(row.degree);
+    if (value) text += fmt::format(" {} {}", flag_of(row.key), value_text(row.degree, *value));
   }
   return text;
+}
+
+/// A plan that was found, beside the step that is shown of plan 1.
+BeyondReport told(const ProblemRequest& request, const PlanEvaluator& evaluator,
+                  const NearPlan& plan, Seconds shown) {
+  constexpr double kTenth = 1.2815515655446004;  // deviations of a normal distribution
+  const double deviation = kTenth * evaluator.problem().framework->constants.paired_sigma;
+  const PlanDegrees& degrees = plan.candidate.plan;
+  PlanReport priced = report_plan(evaluator, degrees, plan.candidate.estimate);
+  const double ratio = priced.estimate.step.total() / shown;
+  return {plan.what,
+          1.0 - ratio,
+          1.0 - ratio * std::exp(deviation),
+          1.0 - ratio * std::exp(-deviation),
+          {},
+          command_of(request, evaluator.problem(), degrees),
+          std::move(priced)};
+}
+
+/// Adds the framework's best plan under passes.
+void add_passes(ProblemRequest request, Problem problem, Seconds enough, Seconds shown,
+                BeyondSearch& search) {
+  search.tried += fmt::format(", {}", kMessagePasses);
+  problem.passes = all_passes();
+  request.passes = "all";
+  const PlanEvaluator passed(std::move(problem));
+  const auto best = under_passes(request, passed, enough);
+  if (!best) return;
+  search.plans.push_back(told(request, passed, *best, shown));
+  search.plans.back().runs_in =
+      fmt::format("none; without its passes: {}", passed.problem().framework->name);
+}
+
+/// Looks near plans and near the best of those found, as far as the counted work allows. `other`:
+/// whether there is a plan to show besides.
+void look_near_all(std::span<const PlanCandidate> ranked, bool other, NearSearch& near) {
+  try {
+    for (const PlanCandidate& candidate : ranked) near.look_near(candidate.plan, "");
+    if (const NearPlan* best = near.best()) {
+      const NearPlan start = *best;
+      near.look_near(start.candidate.plan, start.what);
+    }
+  } catch (const Stopped& stopped) {
+    if (stopped.reason != StopReason::WorkLimit || (!other && near.best() == nullptr)) throw;
+  }
 }
 
 }  // namespace
@@ -227,32 +314,26 @@ BeyondSearch beyond_framework(const ResolvedQuestion& asked, const PlanEvaluator
   for (const Idea& idea : kIdeas) {
     search.tried += fmt::format("{}{}", search.tried.empty() ? "" : ", ", idea.name);
   }
+  const Framework& own = *evaluator.problem().framework;
   ResolvedQuestion wider = asked_wider(asked);
   wider.problem.gpus = evaluator.problem().gpus;
   const PlanEvaluator beyond(wider.problem);
-  const double sigma = wider.problem.framework->constants.paired_sigma;
-  const Seconds first = ranked.front().estimate.step.total();
-  NearSearch near(wider, beyond, *evaluator.problem().framework, first / tied_ratio(sigma));
+  const Seconds enough =
+      ranked.front().estimate.step.total() / tied_ratio(own.constants.paired_sigma);
+  if (waits_in_lists(asked)) add_passes(asked.request, evaluator.problem(), enough, shown, search);
+  NearSearch near(wider, beyond, own, enough);
   const std::size_t looked = std::min<std::size_t>(how_far == Beyond::All ? 16 : 4, ranked.size());
-  for (const PlanCandidate& candidate : ranked.first(looked)) near.look_near(candidate.plan, "");
-  if (const NearPlan* best = near.best()) {
-    const NearPlan start = *best;
-    near.look_near(start.candidate.plan, start.what);
-  }
-  const std::size_t most = how_far == Beyond::All ? kIdeas.size() : 1;
+  look_near_all(ranked.first(looked), !search.plans.empty(), near);
   std::set<std::string> ideas;
   for (const NearPlan& plan : near.found()) {
-    if (search.plans.size() == most) break;
+    if (ideas.size() == kIdeas.size()) break;
     if (!ideas.insert(plan.what).second) continue;
-    constexpr double kTenth = 1.2815515655446004;  // deviations of a normal distribution
-    PlanReport priced = report_plan(beyond, plan.candidate.plan, plan.candidate.estimate);
-    const double ratio = priced.estimate.step.total() / shown;
-    search.plans.push_back(
-        {plan.what, 1.0 - ratio, 1.0 - ratio * std::exp(kTenth * sigma),
-         1.0 - ratio * std::exp(-kTenth * sigma),
-         runners_of(wider.problem, plan.candidate, evaluator.problem().framework.get()),
-         command_of(wider, plan.candidate.plan), std::move(priced)});
+    search.plans.push_back(told(wider.request, beyond, plan, shown));
+    search.plans.back().runs_in = runners_of(wider.problem, plan.candidate, &own);
+    if (how_far != Beyond::All) break;
   }
+  std::ranges::stable_sort(search.plans, std::greater{}, &BeyondReport::gain);
+  if (how_far != Beyond::All && search.plans.size() > 1) search.plans.resize(1);
   return search;
 }
 

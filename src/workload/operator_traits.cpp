@@ -51,8 +51,11 @@ constexpr std::array<OperatorTraits, kOperatorKindCount> kOperatorTraits = {{
      .word = "norm",
      .name = "norm",
      // Sum and sum of squares.
-     .statistics =
-         {{DimRole::Hidden, DimRole::HeadSize, DimRole::Latent, DimRole::Pixel}, 1, 1, 2.0},
+     .statistics = {{DimRole::Hidden, DimRole::HeadSize, DimRole::Latent, DimRole::Pixel,
+                     DimRole::Channel, DimRole::Ffn},
+                    1,
+                    1,
+                    2.0},
      .backward_reads = BackwardReads::Inputs},
     {.kind = K::Softmax,
      .word = "softmax",
@@ -143,6 +146,11 @@ bool is_linear(const Operator& op) {
   if (row.multiplies_weight()) return true;
   const bool sum = op.passes == MemoryBound::Residual || op.passes == MemoryBound::DropoutResidual;
   return row.goes_by_element() && op.parameters.empty() && (sum || op.saved.empty());
+}
+
+bool reduces_over(const Operator& op, DimRole role, std::int64_t slices) {
+  if (!traits(op).statistics.over.contains(role)) return false;
+  return !lies_in_groups(role) || op.groups % slices != 0;
 }
 
 const OperatorTraits* find_traits(std::string_view word) {

@@ -114,6 +114,14 @@ extern const std::array<OperatorTraits, kOperatorKindCount> kOperatorTraits;
 /// dropout.
 [[nodiscard]] bool is_linear(const Operator& op);
 
+/// Whether a norm takes a dimension of this role group by group (Operator::groups).
+[[nodiscard]] constexpr bool lies_in_groups(DimRole role) {
+  return role == DimRole::Channel || role == DimRole::Ffn;
+}
+/// Whether a row of statistics reaches over several of these slices of a dimension: groups that
+/// slices do not cut lie whole.
+[[nodiscard]] bool reduces_over(const Operator& op, DimRole role, std::int64_t slices);
+
 /// The row of a word of graph files; null if no row has it.
 [[nodiscard]] const OperatorTraits* find_traits(std::string_view word);
 

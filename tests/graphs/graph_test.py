@@ -278,6 +278,151 @@ def check_small_skip(binary):
         yield "small-skip: kernels of a quarter of the rows take no longer"
 
 
+class Cut:
+    """What one of `ranks` tensor ranks holds of a U-Net, and the elements of all messages for one image, module by module:
+    the first convolution of a residual block cut on its results, the second on what it reads, attention by its heads, the
+    rest of an MLP's kind; whole are the first and the last convolution, norms of the stream and biases of what is summed."""
+
+    def __init__(self, ranks):
+        self.ranks, self.parameters, self.reduced, self.gathered = ranks, 0, 0, 0
+
+    def results(self, i, o, taps=1, bias=True):
+        self.parameters += (i * o * taps + (o if bias else 0)) // self.ranks
+
+    def reads(self, i, o, taps=1, bias=True):
+        self.parameters += i * o * taps // self.ranks + (o if bias else 0)
+
+    def residual(self, side, i, o, time, moves):
+        places = side * side
+        self.parameters += norm(i) + norm(o) // self.ranks
+        self.results(i, o, 9), self.results(time, moves * o), self.reads(o, o, 9)
+        self.reduced += places * o + places * i + time  # results of the second, gradients of what the first and the time read
+        if i != o:
+            self.results(i, o)
+            self.gathered, self.reduced = self.gathered + places * o, self.reduced + places * i
+
+    def transformer(self, side, c, text, depth, linear):
+        stream = side * side * c
+        self.parameters += norm(c) + depth * 3 * norm(c)
+        (self.reads if linear else self.results)(c, c)  # into tokens; out of them
+        (self.results if linear else self.reads)(c, c)
+        # Before and after: results that are summed or gathered, and the same of gradients.
+        self.reduced, self.gathered = self.reduced + 2 * stream, self.gathered + 2 * stream
+        for _ in range(depth):
+            for source in (c, text):
+                self.results(c, c, bias=False), self.results(source, 2 * c, bias=False), self.reads(c, c)
+                self.reduced += 2 * stream
+            self.results(c, 8 * c), self.reads(4 * c, c)
+            self.reduced += 2 * stream
+
+    def resample(self, side, c, made):
+        """Alone: cut on what it reads, whose gradient is gathered."""
+        self.reads(c, c, 9)
+        self.reduced, self.gathered = self.reduced + made * made * c, self.gathered + side * side * c
+
+    def time(self, phases, time):
+        self.results(phases, time), self.reads(time, time)
+        self.reduced += time
+
+
+def cut_diffusers(ranks, channels, depths, text, side, linear, added):
+    unit, time = Cut(ranks), 4 * channels[0]
+    unit.parameters += conv(4, channels[0], 3)
+    unit.time(channels[0], time)
+    unit.reduced += channels[0]  # the gradient of the phases
+    if added:
+        unit.time(added, time)
+        unit.reduced += added
+    skips, c = [channels[0]], channels[0]
+
+    def level(width, depth, count, skip):
+        nonlocal c
+        for _ in range(count):
+            unit.residual(side, c + (skips.pop() if skip else 0), width, time, 1)
+            if depth:
+                unit.transformer(side, width, text, depth, linear)
+            c = width
+            if not skip:
+                skips.append(c)
+
+    for number, (width, depth) in enumerate(zip(channels, depths)):
+        level(width, depth, 2, False)
+        if number + 1 < len(channels):
+            unit.resample(side, c, side // 2)
+            side //= 2
+            skips.append(c)
+    unit.residual(side, c, c, time, 1), unit.transformer(side, c, text, max(depths), linear), unit.residual(side, c, c, time, 1)
+    for number, (width, depth) in reversed(list(enumerate(zip(channels, depths)))):
+        level(width, depth, 3, True)
+        if number:
+            unit.resample(side, c, 2 * side)
+            side *= 2
+    unit.parameters += norm(c) + conv(c, 4, 3)
+    return unit
+
+
+def cut_improved(ranks, width):
+    unit, time, side, c, skips = Cut(ranks), 4 * width, 32, width, [width]
+    unit.parameters += conv(3, width, 3)
+    unit.time(width, time)
+
+    def attention(n):
+        unit.parameters += norm(n)
+        unit.results(n, 3 * n), unit.reads(n, n)
+        unit.reduced += 2 * side * side * n
+
+    def block(i, o):
+        unit.residual(side, i, o, time, 2)
+
+    for multiple in (1, 2, 2, 2):
+        for _ in range(3):
+            block(c, multiple * width)
+            c = multiple * width
+            if side in (16, 8):
+                attention(c)
+            skips.append(c)
+        if side > 4:
+            unit.resample(side, c, side // 2)
+            side //= 2
+            skips.append(c)
+    block(c, c), attention(c), block(c, c)
+    for multiple in (2, 2, 2, 1):
+        for _ in range(4):
+            block(c + skips.pop(), multiple * width)
+            c = multiple * width
+            if side in (16, 8):
+                attention(c)
+        if side < 32:
+            unit.resample(side, c, 2 * side)
+            side *= 2
+    unit.parameters += norm(c) + conv(c, 6, 3)
+    return unit
+
+
+CUTS = {
+    "sd15-unet": ((2, 4, 8), lambda ranks: cut_diffusers(ranks, (320, 640, 1280, 1280), (1, 1, 1, 0), 768, 64, False, 0)),
+    "sdxl-unet": ((2,), lambda ranks: cut_diffusers(ranks, (320, 640, 1280), (0, 2, 10), 2048, 128, True, 2816)),
+    "axonn-unet-1b": ((2, 4), lambda ranks: cut_improved(ranks, 576)),
+}
+
+
+def check_tensor_cuts(binary):
+    for name, (degrees, count) in CUTS.items():
+        for ranks in degrees:
+            wanted = count(ranks)
+            flags = f"--hw dgx-h100 --gpus {ranks} --tp {ranks} --dp 1 --micro-batch 1 --batch 1 --precision bf16 --framework megatron"
+            plan = ask(binary, "predict", "--model", name, *flags.split(), "--sp", "0", "--recompute", "none")["plans"][0]
+            found = {"parameters": plan["memory"]["parameters_bytes"] / 2}
+            for kind, key in (("all-reduce", "reduced"), ("all-gather", "gathered")):
+                found[key] = sum(m["bytes"] * m["count"] for m in plan["communication"] if m["kind"] == kind) / 2
+            for key, value in found.items():
+                if value != getattr(wanted, key):
+                    yield f"{name} on {ranks} tensor ranks: {value:.0f} {key}, by hand {getattr(wanted, key)}"
+            others = {m["kind"] for m in plan["communication"]} - {"all-reduce", "all-gather"}
+            if others or any("statistics" in m["what"] for m in plan["communication"]):
+                yield f"{name} on {ranks} tensor ranks: halos or statistics of norms: {others}"
+
+
 PLANS = {
     "llama3-8b": "--hw perlmutter --gpus 16 --tp 4 --pp 2 --dp 2 --sp 1 --micro-batch 2 --batch 64 --recompute selective",
     "t5-v1_1-xxl": "--hw dgx-h100 --gpus 32 --tp 4 --pp 4 --dp 2 --micro-batch 1 --batch 64 --recompute full",
@@ -328,7 +473,7 @@ def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--binary", required=True)
     binary = arguments.parse_args().binary
-    problems = [*check_counts(binary), *check_rounded(binary), *check_prices(binary), *check_halos(binary), *check_small_skip(binary),
+    problems = [*check_counts(binary), *check_rounded(binary), *check_prices(binary), *check_halos(binary), *check_small_skip(binary), *check_tensor_cuts(binary),
                 *templates.check_templates(ask, binary)]
     print("\n".join(problems) or f"{len(COUNTS)} counts, {len(PLANS)} prices, halos and pieces agree")
     return 1 if problems else 0

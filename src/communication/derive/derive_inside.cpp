@@ -25,8 +25,8 @@ namespace plansearch {
 namespace derivation {
 namespace {
 
-/// The axes that cut dimensions of these roles in the loop of an operator, and how many elements of
-/// the other dimensions a device has.
+/// The axes that cut dimensions of these roles in the loop of an operator, but between groups, and
+/// how many elements of the other dimensions and groups a device has.
 struct CutRoles {
   AxisSet axes;
   double others = 1.0;
@@ -37,12 +37,17 @@ CutRoles cut_roles(const Context& context, std::size_t i, const RoleSet& roles) 
   const OperatorPlacement& placed = context.placement.operators[i];
   CutRoles cut;
   for (std::size_t p = 0; p < op.loop.size(); ++p) {
-    if (roles.contains(context.network.dimension(op.loop[p]).role)) {
-      cut.axes = cut.axes | placed.loop[p].spatial_axes(placed.steps);
-    } else {
-      const double extent = context.rules.extents[static_cast<std::size_t>(op.loop[p])];
-      cut.others *= extent / placed.loop[p].slices();
+    const DimRole role = context.network.dimension(op.loop[p]).role;
+    const int slices = placed.loop[p].slices();
+    if (!roles.contains(role)) {
+      cut.others *= context.rules.extents[static_cast<std::size_t>(op.loop[p])] / slices;
+      continue;
     }
+    if (lies_in_groups(role)) {
+      cut.others *= std::max(1.0, static_cast<double>(op.groups) / slices);
+      if (!reduces_over(op, role, slices)) continue;
+    }
+    cut.axes = cut.axes | placed.loop[p].spatial_axes(placed.steps);
   }
   return cut;
 }

@@ -22,7 +22,7 @@ namespace plansearch {
 
 /// Operators of one kind of surroundings share a table "dimension -> slices".
 enum class PlacementVariant : std::uint8_t {
-  Plain,           ///< Head, KvHead, Ffn, Vocab over Out; Hidden over In; tokens over the rest
+  Plain,           ///< Head, KvHead, Ffn, Vocab over Out; Hidden, Channel over In; tokens elsewhere
   SequenceSpread,  ///< sequence parallelism: tokens also over Out
   Attention,       ///< attends to KeySequence: ring or Ulysses over Context
   TokenExchange,   ///< between token order and expert order

@@ -78,6 +78,7 @@ class RuleBuilder {
       case DimRole::Sequence:
         return SliceMap::shard(mesh_, {Axis::Context});
       case DimRole::Hidden:
+      case DimRole::Channel:
         return SliceMap::shard(mesh_, {Axis::In});
       case DimRole::Head:
       case DimRole::Ffn:
@@ -97,7 +98,6 @@ class RuleBuilder {
       case DimRole::Latent:
       case DimRole::Position:
       case DimRole::Pixel:
-      case DimRole::Channel:
       case DimRole::Kernel:
       case DimRole::Other:
         return {};

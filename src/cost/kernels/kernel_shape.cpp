@@ -22,9 +22,18 @@ double extent(LocalExtents extents, DimId dim) {
   return extents[static_cast<std::size_t>(dim)];
 }
 
-/// Activations times parameters: three dimension lists decide.
+/// Whether an operator reads an input along a dimension of its loop nest.
+bool reads_along(const Block& block, const Operator& op, std::size_t input, DimId dim) {
+  if (input >= op.reads.size() || op.reads[input].empty()) {
+    return carries(block.tensor(op.inputs[input]).dims, dim);
+  }
+  return std::ranges::any_of(op.reads[input], [&](const IndexExpression& index) {
+    return std::ranges::any_of(index.terms, [&](const IndexTerm& term) { return term.dim == dim; });
+  });
+}
+
+/// Activations times parameters: what is read, the weight and the result decide.
 MatmulShape parametric_shape(const Block& block, const Operator& op, LocalExtents extents) {
-  const auto& left = block.tensor(op.inputs.front()).dims;
   const auto& right = block.parameter(op.parameters.front()).dims;
   const auto& out = block.tensor(op.outputs.front()).dims;
   MatmulShape shape;
@@ -35,23 +44,13 @@ MatmulShape parametric_shape(const Block& block, const Operator& op, LocalExtent
       shape.k *= extent(extents, dim);
     } else if (!in_right) {
       shape.m *= extent(extents, dim);
-    } else if (carries(left, dim)) {
+    } else if (reads_along(block, op, 0, dim)) {
       shape.batch *= extent(extents, dim);
     } else {
       shape.n *= extent(extents, dim);
     }
   }
   return shape;
-}
-
-/// Whether an operator reads an input along a dimension of its loop nest.
-bool reads_along(const Block& block, const Operator& op, std::size_t input, DimId dim) {
-  if (input >= op.reads.size() || op.reads[input].empty()) {
-    return carries(block.tensor(op.inputs[input]).dims, dim);
-  }
-  return std::ranges::any_of(op.reads[input], [&](const IndexExpression& index) {
-    return std::ranges::any_of(index.terms, [&](const IndexTerm& term) { return term.dim == dim; });
-  });
 }
 
 /// Two activations whose reads are written out: what all three tensors carry is a product each.

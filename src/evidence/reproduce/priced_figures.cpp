@@ -287,15 +287,20 @@ void add_priced(const StudyContext& context, Figures& figures) {
   for (const std::string& id : figures.asked()) {
     const PublishedFigure& figure = figures.at(id);
     const std::vector<const PricedAnswer*> own = answers_of(id);
-    const PricedAnswer* over = figure.over.empty() ? nullptr : answers_of(figure.over).front();
+    std::vector<const PricedAnswer*> over(own.size(), nullptr);
+    if (!figure.over.empty()) {  // setting by setting, or one for all
+      const std::vector<const PricedAnswer*> found = answers_of(figure.over);
+      for (std::size_t i = 0; i < own.size(); ++i)
+        over[i] = found[found.size() == own.size() ? i : 0];
+    }
     std::vector<std::string> words;
     if (figure.row.check.find("{}") != std::string::npos) words.push_back(spelled(*own.front()));
     ReproducedRow& row =
-        figures.add(id, predicted(measure_of(id, figure), *own.front(), over), words);
+        figures.add(id, predicted(measure_of(id, figure), *own.front(), over.front()), words);
     row.question = figure.question;
     if (figure.row.kind != FigureKind::Range) continue;
-    for (const PricedAnswer* answer : own) {
-      row.widen(predicted(measure_of(id, figure), *answer, over).at_site);
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      row.widen(predicted(measure_of(id, figure), *own[i], over[i]).at_site);
     }
   }
 }

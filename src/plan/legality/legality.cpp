@@ -102,6 +102,10 @@ Result check_dimension(const PlanDegrees& plan, const Framework& framework,
       return check_cut({Obstacle::HiddenNotDivisible, "hidden features", extent, plan.tensor_in,
                         "tensor-in degree"},
                        wording);
+    case DimRole::Channel:
+      return check_cut(
+          {Obstacle::HiddenNotDivisible, "channels", extent, plan.tensor_in, "tensor-in degree"},
+          wording);
     case DimRole::Vocab:
       if (framework.vocab_multiple > 0) return std::nullopt;
       return check_cut(
@@ -328,7 +332,7 @@ constexpr std::array kConditions{
               true},
     Condition{{Degree::TensorOut}, cut_of<DimRole::Ffn, DimRole::Vocab>, true},
     Condition{{Degree::ExpertTensor}, cut_of<DimRole::ExpertFfn>},
-    Condition{{Degree::TensorIn}, cut_of<DimRole::Hidden>},
+    Condition{{Degree::TensorIn}, cut_of<DimRole::Hidden, DimRole::Channel>},
     Condition{{Degree::Expert}, cut_of<DimRole::Expert>},
     Condition{{Degree::Context, Degree::TensorOut, Degree::SequenceParallel},
               cut_of<DimRole::Sequence>,

@@ -32,6 +32,7 @@ std::int64_t ranks_of(DimRole role, const PlanDegrees& plan) {
     case DimRole::ExpertFfn:
       return plan.expert_tensor;
     case DimRole::Hidden:
+    case DimRole::Channel:
       return plan.tensor_in;
     default:
       return 1;

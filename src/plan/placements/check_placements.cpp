@@ -91,7 +91,7 @@ Result check_extent(const DimensionCut& cut, const Dimension& dimension, const P
 /// Whether the statistics of a norm are over it is told by the role of a dimension.
 Result check_reduced(const Network& network, const Operator& op, const DimensionCut& cut) {
   const Dimension& dimension = network.dimension(cut.dim);
-  const bool open = dimension.role == DimRole::Other || dimension.role == DimRole::Channel;
+  const bool open = dimension.role == DimRole::Other;
   if (cut.factors.empty() || !open || traits(op).statistics.over.empty()) return std::nullopt;
   return broken(
       fmt::format("{}: a {} over {} is not cut: nothing says whether it normalises over "

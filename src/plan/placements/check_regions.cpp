@@ -61,7 +61,7 @@ class RegionChecker {
     }
     const Dimension& dimension = network_.dimension(*dim);
     const OperatorTraits& row = traits(op);
-    if (row.statistics.over.contains(dimension.role)) {
+    if (reduces_over(op, dimension.role, region_.pieces)) {
       return broken(fmt::format("{}: a {} normalises over {}, which stays whole", op.name, row.name,
                                 dimension.name));
     }

@@ -41,6 +41,51 @@ TEST_SUITE("unit") {
                 "step: all-reduce out x4 of gradient of gamma, 64 per step"});
   }
 
+  TEST_CASE("a pair of convolutions is cut as an MLP; a norm of whole groups exchanges nothing") {
+    // 8 x 8 places; 64 channels of the stream, 128 inside: full messages of 8 * 8 * 64 = 4096 and
+    // 8192. Cut: channels inside over out, the stream over in.
+    const auto network = [](std::int64_t groups) {
+      test::BlockBuilder b;
+      const DimId y = b.dim("y", DimRole::Pixel, 8);
+      const DimId x = b.dim("x", DimRole::Pixel, 8);
+      const DimId c = b.dim("c", DimRole::Channel, 64);
+      const DimId k = b.dim("k", DimRole::Ffn, 128);
+      const TensorId in = b.tensor("in", {y, x, c});
+      const TensorId inside = b.tensor("inside", {y, x, k});
+      const TensorId normed = b.tensor("normed", {y, x, k});
+      const TensorId out = b.tensor("out", {y, x, c});
+      b.op("first", OperatorKind::Convolution, {y, x, c, k}, {in}, {b.parameter("w1", {c, k})},
+           {inside});
+      b.op("norm", OperatorKind::Norm, {y, x, k}, {inside}, {}, {normed});
+      b.block.operators.back().groups = groups;
+      b.op("second", OperatorKind::Convolution, {y, x, k, c}, {normed}, {b.parameter("w2", {k, c})},
+           {out});
+      b.block.inputs = {in};
+      b.block.outputs = {out};
+      return b.finish();
+    };
+    PlanDegrees plan;
+    plan.tensor_out = 4;
+    const Network whole_groups = network(32);
+    CHECK(test::lines(whole_groups, test::derive(whole_groups, plan)) ==
+          Lines{"forward: all-reduce out x4 of out, 4096 per use",
+                "input-gradient: all-reduce out x4 of gradient of in, 4096 per use"});
+    // Two groups over four ranks: sum and sum of squares of the one group that a rank has a part
+    // of, in both passes.
+    const Network cut_groups = network(2);
+    CHECK(test::lines(cut_groups, test::derive(cut_groups, plan)) ==
+          Lines{"forward: all-reduce out x4 of statistics of norm, 2 per use",
+                "forward: all-reduce out x4 of out, 4096 per use",
+                "input-gradient: all-reduce out x4 of statistics of norm, 2 per use",
+                "input-gradient: all-reduce out x4 of gradient of in, 4096 per use"});
+    plan.tensor_in = 2;
+    CHECK(test::lines(whole_groups, test::derive(whole_groups, plan)) ==
+          Lines{"forward: all-reduce in x2 of inside, 2048 per use",
+                "forward: all-reduce out x4 of out, 2048 per use",
+                "input-gradient: all-reduce in x2 of gradient of normed, 2048 per use",
+                "input-gradient: all-reduce out x4 of gradient of in, 2048 per use"});
+  }
+
   TEST_CASE("a bias is added to the summed output") {
     // One row-parallel linear with a bias of 64: the ranks of `out` all add the same bias to the
     // same sums, so its gradient is complete; with tokens over out each saw a quarter of them.

@@ -111,6 +111,32 @@ TEST_SUITE("problem") {
     std::filesystem::remove(file);
   }
 
+  TEST_CASE("where messages wait in lists, the best plan under passes is beyond the framework") {
+    ProblemRequest lists = request();
+    lists.hardware = "p3.16xlarge";
+    lists.model = "gpt2-xl";
+    lists.framework = "alpa";
+    lists.gpus = 64;
+    SearchSession session({.top = 3, .misses = 0}, [](const std::string&) {});
+    const auto report = [&](const ProblemRequest& asked) {
+      auto found = session.report(load_problem(asked), 64, "", SideQuestions::OfPlans);
+      REQUIRE(std::holds_alternative<SearchReport>(found));
+      return std::get<SearchReport>(std::move(found));
+    };
+    const SearchReport plain = report(lists);
+    REQUIRE(plain.beyond.plans.size() == 1);
+    const BeyondReport& beyond = plain.beyond.plans.front();
+    CHECK(beyond.what == "message passes");
+    // Alpa recomputes where nothing is said.
+    CHECK(beyond.command.find("--passes all ") != std::string::npos);
+    CHECK(beyond.command.find("--recompute none") != std::string::npos);
+    ProblemRequest passed = lists;
+    passed.passes = "all";
+    const SearchReport under = report(passed);
+    CHECK(under.plans.front().estimate.step.total() == beyond.plan.estimate.step.total());
+    CHECK(under.beyond.tried.find("passes") == std::string::npos);
+  }
+
   TEST_CASE("nothing is looked for where that is asked, and the nearest plan shows alone") {
     CHECK(report_of(request(), Beyond::None).beyond.tried.empty());
     const SearchReport nearest = report_of(request(), Beyond::Nearest);

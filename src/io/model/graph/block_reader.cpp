@@ -175,6 +175,7 @@ class BlockReader {
     check(node, op);
     check_reads(node, op);
     read_operator_fields(node, op);
+    check_groups(node, op);
     read_kept(node, op);
     graph_.block.operators.push_back(std::move(op));
   }
@@ -326,6 +327,18 @@ class BlockReader {
         needs(looped || !kCutRoles.contains(own.role),
               fmt::format("its loop has no '{}', over which what it reads is cut", own.name));
       }
+    }
+  }
+
+  void check_groups(const Node& node, const Operator& op) const {
+    if (op.groups > 1 && !traits(op).statistics.over.contains(DimRole::Channel)) {
+      node.at("groups").fail("only a norm takes its channels in groups");
+    }
+    for (const DimId dim : op.loop) {
+      const Dimension& own = network_.dimension(dim);
+      if (!lies_in_groups(own.role) || own.extent % op.groups == 0) continue;
+      node.at("groups").fail(
+          fmt::format("{} {} do not divide into {} groups", own.extent, own.name, op.groups));
     }
   }
 

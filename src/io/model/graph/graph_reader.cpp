@@ -160,6 +160,7 @@ void read_operator_fields(const Node& node, Operator& op) {
   fields.take("windowed", op.windowed, &Node::boolean);
   fields.take("whole_sequence", op.whole_sequence, &Node::boolean);
   fields.take("kernel", op.kernel, &Node::text);
+  fields.take("groups", op.groups, [](const Node& value) { return value.integer(kPositive); });
   number("selected", op.selected, 0.0, 1e9);
   number("carries", op.carried, 0.0, 1e6);
   fields.take("fused", op.fused_key, &Node::text);

@@ -281,6 +281,7 @@ class BlockWriter {
     if (op.windowed) line(8, "windowed: true");
     if (op.whole_sequence) line(8, "whole_sequence: true");
     if (!op.kernel.empty()) line(8, fmt::format("kernel: {}", in_quotes(op.kernel)));
+    write_number("groups", op.groups, usual.groups);
     write_number("selected", op.selected, usual.selected);
     write_number("carries", op.carried, usual.carried);
     if (!op.fused_key.empty()) line(8, fmt::format("fused: {}", in_quotes(op.fused_key)));
