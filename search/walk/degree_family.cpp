@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "evaluate/step/bound_ladder.hpp"
+#include "plan/primitives/offload.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/error.hpp"
 
@@ -135,8 +136,10 @@ class FamilyPricer::Worker {
   Seconds fewer_of(const PlanDegrees& plan, Shared& shared) {
     return fewer_of(plan, shared, pairs(plan) ? plan.schedule : kDefaultSchedule);
   }
+  /// Where the host takes what layers keep, none waits for more than the plan that runs all again.
   static PlanDegrees keeping_all(PlanDegrees plan) {
     plan.recompute = Recompute::None;
+    plan.on_host = without_activations(plan.on_host);
     return plan;
   }
 

@@ -10,8 +10,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "evaluate/block/host_copies.hpp"
 #include "evaluate/memory/memory_model.hpp"
 #include "evaluate/step/step_model.hpp"
+#include "plan/primitives/offload.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -42,6 +44,7 @@ PlanDegrees under_own(PlanDegrees plan) {
 PlanDegrees placement_degrees(const PlanDegrees& asked, const Framework& framework) {
   PlanDegrees plan = keeping_all(without_order(asked));
   plan.micro_batch = plan.pieces = 1;
+  plan.on_host = without_activations(plan.on_host);
   plan.dispatcher = placed_dispatcher(framework, plan.dispatcher);
   return plan;
 }
@@ -51,6 +54,21 @@ PlanDegrees memory_degrees(const PlanDegrees& asked, const Framework& framework)
   PlanDegrees plan = without_order(asked);
   plan.dispatcher = placed_dispatcher(framework, plan.dispatcher);
   return plan;
+}
+
+/// Whether the host takes what layers keep of whole micro-batches, and passes wait for the copies.
+bool waits_for_copies(const PlanDegrees& plan) {
+  return host_tensors(plan.on_host).activations && plan.pieces == 1 && plan.modules == 0 &&
+         plan.recompute_layers == 0;
+}
+
+/// The work of passes that last no less than their copies.
+NetworkWork beside_copies(NetworkWork work, const HostCopies& copies, Recompute level) {
+  const Seconds backward = work.repeated[static_cast<std::size_t>(level)] + work.input_gradient +
+                           work.weight_gradient;
+  work.forward = std::max(work.forward, copies.forward);
+  work.input_gradient += std::max(copies.backward - backward, Seconds(0));
+  return work;
 }
 
 /// The first device holds most micro-batches, the last one the loss: the worst needs no less.
@@ -165,6 +183,16 @@ void BoundLadder::raise(Rung rung, const PlanDegrees& plan, PlanBound& bound) {
       const auto& own = placement(under_own(plan)).placed;
       const auto work = views_.profiles.network_work(own, plan.micro_batch / plan.pieces);
       bound.step_time = least_time(plan, *work, own);
+      if (!waits_for_copies(plan) || views_.profiles.joins(plan.schedule)) return;
+      fill_memory(under_own(plan));
+      Bytes left;
+      for (const BlockRun& run : views_.problem.network->order) {
+        left += workspace_.early.profile.blocks[run.block].memory.offloaded *
+                static_cast<double>(run.count);
+      }
+      const HostCopies copies = host_copies(views_.context, left, {});
+      const NetworkWork longer = beside_copies(*work, copies, plan.recompute);
+      bound.step_time = std::max(bound.step_time, views_.grid.step_time(plan, longer, {}));
       return;
     }
     case Rung::EndStages:
@@ -351,7 +379,7 @@ bool BoundLadder::may_recompute(const PlanDegrees& plan) const {
 }
 
 PlanDegrees BoundLadder::with_least_kept(PlanDegrees plan) {
-  const auto choices = views_.profiles.module_choices(placement(plan).placed, plan.micro_batch);
+  const auto choices = views_.profiles.module_choices(placement(plan).placed, plan);
   for (auto choice = choices->sets.rbegin(); choice != choices->sets.rend(); ++choice) {
     plan.modules = choice->modules;
     if (may_recompute(plan)) return plan;
@@ -363,7 +391,7 @@ PlanDegrees BoundLadder::with_least_kept(PlanDegrees plan) {
 
 std::optional<ModuleFit> BoundLadder::modules_within(const PlanDegrees& plan, Bytes limit,
                                                      std::size_t first) {
-  const auto choices = views_.profiles.module_choices(placement(plan).placed, plan.micro_batch);
+  const auto choices = views_.profiles.module_choices(placement(plan).placed, plan);
   PlanDegrees tried = plan;
   return with_saved(
       plan, [](std::size_t, BlockMemory&) {},
