@@ -136,7 +136,7 @@ class FamilyPricer::Worker {
   Seconds fewer_of(const PlanDegrees& plan, Shared& shared) {
     return fewer_of(plan, shared, pairs(plan) ? plan.schedule : kDefaultSchedule);
   }
-  /// Where the host takes what layers keep, none waits for more than the plan that runs all again.
+  /// For bounds of plans that run some layers again: their copies to the host are fewer.
   static PlanDegrees keeping_all(PlanDegrees plan) {
     plan.recompute = Recompute::None;
     plan.on_host = without_activations(plan.on_host);
