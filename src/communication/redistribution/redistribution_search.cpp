@@ -82,33 +82,22 @@ void RedistributionSearch::write(const RedistributionSearcher::Moves& moves,
   }
 }
 
-/// Visits only layouts on paths of the least cost, those with fewer bytes sent first, so that among
-/// equal costs the path with the fewest steps wins. Most often the bound is that cost; where no
-/// path has it, the cost is found first.
+/// Finds the least cost first. Then it visits only layouts on paths of that cost, those with fewer
+/// bytes sent first, so that among equal costs the path with the fewest steps wins.
 void RedistributionSearcher::run(const RedistributionPattern& pattern, Moves& moves) {
   pattern_ = &pattern;
   set(pattern, Landing::AtGoal);
+  limit_ = std::numeric_limits<double>::infinity();
+  order_ = Order::InAll;
+  limit_ = nodes_[find_goal()].cost + kStepCharge / 2.0;
+  order_ = Order::Sent;
   moves.clear();
-  if (pattern.start == pattern.goal) return;
-  const auto cheapest = [&](double cost) {
-    limit_ = cost + kStepCharge / 2.0;
-    order_ = Order::Sent;
-    return find_goal();
-  };
-  std::uint32_t node = cheapest(pattern.least_left(pattern.start, kStepCharge));
-  if (node == 0) {
-    limit_ = std::numeric_limits<double>::infinity();
-    order_ = Order::InAll;
-    node = cheapest(nodes_[find_goal()].cost);
-    PLANSEARCH_CHECK(node != 0);
-  }
-  for (; node != 0; node = nodes_[node].parent) {
+  for (std::uint32_t node = find_goal(); node != 0; node = nodes_[node].parent) {
     moves.push_back({nodes_[node].move, nodes_[node].state});
   }
   std::ranges::reverse(moves);
 }
 
-/// The node of the goal; 0, the start, where no path is within the limit.
 std::uint32_t RedistributionSearcher::find_goal() {
   nodes_.clear();
   open_.clear();
@@ -116,7 +105,8 @@ std::uint32_t RedistributionSearcher::find_goal() {
   nodes_.push_back({pattern_->start, 0.0, 0.0, 0, {}});
   *place_of(pattern_->start) = 1;
   open_.push_back({0.0, 0});
-  while (!open_.empty()) {
+  while (true) {
+    PLANSEARCH_CHECK(!open_.empty());
     std::pop_heap(open_.begin(), open_.end(), later);
     const Open next = open_.back();
     open_.pop_back();
@@ -127,7 +117,6 @@ std::uint32_t RedistributionSearcher::find_goal() {
     local_ = pattern_->local_elements(here);
     expand(here);
   }
-  return 0;
 }
 
 /// Where the number of a state's node stands, or belongs.

@@ -13,6 +13,7 @@
 #include "cost/kernels/compute_cost.hpp"
 #include "evaluate/block/host_copies.hpp"
 #include "evaluate/block/local_work.hpp"
+#include "plan/primitives/offload.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "schedule/table.hpp"
@@ -24,6 +25,11 @@ std::size_t mixed(const void* part, std::uint64_t number) {
   std::uint64_t hash = reinterpret_cast<std::uintptr_t>(part);
   hash = (hash ^ number << 48U ^ number) * 0xFF51AFD7ED558CCDULL;
   return static_cast<std::size_t>(hash ^ hash >> 32U);
+}
+
+/// What layers keep that goes to the host, which passes and memory of blocks depend on.
+HostBits kept_on_host(const PlanDegrees& plan) {
+  return static_cast<HostBits>(plan.on_host ^ without_activations(plan.on_host));
 }
 
 }  // namespace
@@ -86,7 +92,8 @@ const std::vector<RepeatedShares>& ProfileMaker::repeated(std::uint8_t modules) 
 }
 
 ProfileMaker::PassForm ProfileMaker::pass_form(const PlanDegrees& plan) const {
-  return {plan.recompute, plan.modules, plan.on_host, leaves_node(plan), joins(plan.schedule)};
+  return {plan.recompute, plan.modules, kept_on_host(plan), leaves_node(plan),
+          joins(plan.schedule)};
 }
 
 bool ProfileMaker::joins(ScheduleId schedule) const {
@@ -210,7 +217,8 @@ std::shared_ptr<const LocalWork> ProfileMaker::work(const PlanDegrees& plan,
 
 std::shared_ptr<const LocalMemory> ProfileMaker::memory(
     const std::shared_ptr<const PlacedBlocks>& placed, const PlanDegrees& plan) const {
-  const LocalForm form = local_form(plan);
+  LocalForm form = local_form(plan);
+  form.on_host = kept_on_host(plan);
   const auto beside = static_cast<std::uint32_t>(form.on_host) << 8U | form.modules;
   return memory_.get(LocalKey{placed.get(), form.micro_batch, beside}, [&] {
     LocalMemory memory{placed, {}};
@@ -228,8 +236,7 @@ std::vector<SavedTensor> ProfileMaker::saved_tensors(const ClassProfile& profile
                                                      std::size_t block) const {
   std::vector<std::vector<SavedTensor>> all;
   for_each_local_block(
-      *profile.memory->placed,
-      {profile.made_for.micro_batch, profile.modules, profile.made_for.on_host},
+      *profile.memory->placed, local_form(profile.made_for),
       [&](const LocalBlock& b) { all.push_back(saved_of(context_, b, profile.recompute)); });
   return std::move(all[block]);
 }
