@@ -167,13 +167,9 @@ void refuse_word(std::string_view flag, std::string_view word,
                    fmt::format("it takes {}", fmt::join(known, ", ")));
 }
 
-namespace {
-
-std::vector<Framework> shipped_frameworks() {
+static std::vector<Framework> shipped_frameworks() {
   return io::load_frameworks(std::array{shipped_data().directory() / "frameworks"});
 }
-
-}  // namespace
 
 const std::vector<Framework>& shipped_programs() {
   static const std::vector<Framework> kPrograms = [] {

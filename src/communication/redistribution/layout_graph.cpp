@@ -167,7 +167,8 @@ void LayoutGraph::find_distance(std::uint32_t start, const LayoutState& goal,
   prices_.assign(sizes_.size() << shape_.units << kKindBits, -1.0);
   open_.clear();
   for (std::uint32_t layout = 0; layout < of.size(); ++layout) {
-    if (of[layout] >= distances.final && of[layout] < kNever) open_.emplace_back(of[layout], layout);
+    if (of[layout] >= distances.final && of[layout] < kNever)
+      open_.emplace_back(of[layout], layout);
   }
   std::make_heap(open_.begin(), open_.end(), std::greater<>());
   const auto reach = [&](std::uint32_t layout, double distance) {

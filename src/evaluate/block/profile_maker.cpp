@@ -27,7 +27,7 @@ std::size_t mixed(const void* part, std::uint64_t number) {
   return static_cast<std::size_t>(hash ^ hash >> 32U);
 }
 
-/// What layers keep that goes to the host, which passes and memory of blocks depend on.
+/// Tensors on the host that passes and memory of blocks depend on: those that layers keep.
 HostBits kept_on_host(const PlanDegrees& plan) {
   return static_cast<HostBits>(plan.on_host ^ without_activations(plan.on_host));
 }
@@ -217,8 +217,7 @@ std::shared_ptr<const LocalWork> ProfileMaker::work(const PlanDegrees& plan,
 
 std::shared_ptr<const LocalMemory> ProfileMaker::memory(
     const std::shared_ptr<const PlacedBlocks>& placed, const PlanDegrees& plan) const {
-  LocalForm form = local_form(plan);
-  form.on_host = kept_on_host(plan);
+  const LocalForm form{plan.micro_batch, plan.modules, kept_on_host(plan)};
   const auto beside = static_cast<std::uint32_t>(form.on_host) << 8U | form.modules;
   return memory_.get(LocalKey{placed.get(), form.micro_batch, beside}, [&] {
     LocalMemory memory{placed, {}};
@@ -236,7 +235,8 @@ std::vector<SavedTensor> ProfileMaker::saved_tensors(const ClassProfile& profile
                                                      std::size_t block) const {
   std::vector<std::vector<SavedTensor>> all;
   for_each_local_block(
-      *profile.memory->placed, local_form(profile.made_for),
+      *profile.memory->placed,
+      {profile.made_for.micro_batch, profile.modules, profile.made_for.on_host},
       [&](const LocalBlock& b) { all.push_back(saved_of(context_, b, profile.recompute)); });
   return std::move(all[block]);
 }

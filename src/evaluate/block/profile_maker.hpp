@@ -208,9 +208,6 @@ class ProfileMaker {
     std::uint8_t modules = 0;
     HostBits on_host = 0;
   };
-  [[nodiscard]] static LocalForm local_form(const PlanDegrees& plan) {
-    return {plan.micro_batch, plan.modules, plan.on_host};
-  }
   template <typename Visit>
   void for_each_local_block(const PlacedBlocks& placed, LocalForm form, Visit visit) const;
 

@@ -73,8 +73,8 @@ bool waits_for_copies(const PlanDegrees& plan) {
 
 /// The work of passes that last no less than their copies.
 NetworkWork beside_copies(NetworkWork work, const HostCopies& copies, Recompute level) {
-  const Seconds backward = work.repeated[static_cast<std::size_t>(level)] + work.input_gradient +
-                           work.weight_gradient;
+  const Seconds backward =
+      work.repeated[static_cast<std::size_t>(level)] + work.input_gradient + work.weight_gradient;
   work.forward = std::max(work.forward, copies.forward);
   work.input_gradient += std::max(copies.backward - backward, Seconds(0));
   return work;

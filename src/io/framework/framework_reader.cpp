@@ -220,12 +220,10 @@ class Reader {
 
   /// Every file is read once, and counts in the hash of each framework that refers to it.
   const Document& open(const fs::path& path) {
-    const auto known = documents_.find(path);
-    const Document& document =
-        known != documents_.end() ? known->second
-                                  : documents_.emplace(path, Document::read(path)).first->second;
-    hash_ = combine_hashes(hash_, document.hash());
-    return document;
+    auto known = documents_.find(path);
+    if (known == documents_.end()) known = documents_.emplace(path, Document::read(path)).first;
+    hash_ = combine_hashes(hash_, known->second.hash());
+    return known->second;
   }
 
   /// Finds the file in the folder of the file that names it, else among the shipped ones.
