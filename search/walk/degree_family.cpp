@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "evaluate/step/bound_ladder.hpp"
+#include "plan/primitives/offload.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/error.hpp"
 
@@ -135,8 +136,10 @@ class FamilyPricer::Worker {
   Seconds fewer_of(const PlanDegrees& plan, Shared& shared) {
     return fewer_of(plan, shared, pairs(plan) ? plan.schedule : kDefaultSchedule);
   }
+  /// For bounds of plans that run some layers again: their copies to the host are fewer.
   static PlanDegrees keeping_all(PlanDegrees plan) {
     plan.recompute = Recompute::None;
+    plan.on_host = without_activations(plan.on_host);
     return plan;
   }
 
@@ -192,6 +195,13 @@ class FamilyPricer::Worker {
   /// that plans of one micro-batch share is made when the first of them is left.
   void visit_legal(const PlanDegrees& open, Shared& shared) {
     const PlanDegrees plan = with_dispatcher(open);
+    if (prunes() && plan.on_host != 0) {  // times known from plans with less on the host, or more
+      const Seconds order = ladder_.order_time(plan);
+      if (is_pruned(plan, {std::max(shared.least, order), Bytes(0)}, order)) {
+        ++result_.counts.pruned;
+        return;
+      }
+    }
     if (!shared.profile || several_dispatchers_) {
       PlanBound bound{shared.least, Bytes(0)};
       const auto excludes = [&](const PlanBound& b) {

@@ -11,6 +11,7 @@
 #include "base/names.hpp"
 #include "base/ranges.hpp"
 #include "base/units.hpp"
+#include "io/framework/framework_reader.hpp"
 #include "plan/degrees/framework_defaults.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
@@ -166,14 +167,14 @@ void refuse_word(std::string_view flag, std::string_view word,
                    fmt::format("it takes {}", fmt::join(known, ", ")));
 }
 
+static std::vector<Framework> shipped_frameworks() {
+  return io::load_frameworks(std::array{shipped_data().directory() / "frameworks"});
+}
+
 const std::vector<Framework>& shipped_programs() {
   static const std::vector<Framework> kPrograms = [] {
-    const ShippedData data = shipped_data();
-    std::vector<Framework> found;
-    for (const ShippedFile& file : data.frameworks()) {
-      Framework framework = data.framework(file.path.string());
-      if (framework.has_program) found.push_back(std::move(framework));
-    }
+    std::vector<Framework> found = shipped_frameworks();
+    std::erase_if(found, [](const Framework& framework) { return !framework.has_program; });
     return found;
   }();
   return kPrograms;
@@ -181,9 +182,8 @@ const std::vector<Framework>& shipped_programs() {
 
 std::vector<std::string> run_by(const std::function<bool(const Framework&)>& holds) {
   std::vector<std::string> names;
-  const ShippedData data = shipped_data();
-  for (const ShippedFile& file : data.frameworks()) {
-    if (holds(data.framework(file.name))) names.push_back("--framework " + file.name);
+  for (const Framework& framework : shipped_frameworks()) {
+    if (holds(framework)) names.push_back("--framework " + framework.name);
   }
   return names;
 }

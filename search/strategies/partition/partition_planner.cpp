@@ -367,6 +367,7 @@ bool PartitionPlanner::keep(
 bool PartitionPlanner::price(
     const std::vector<Held>& levels, double share,
     const std::function<bool(std::size_t level, const SequenceBound&)>& may_serve) {
+  if (share == 0.0) return parts_->price_tensors();
   const Parts& p = *parts_;
   std::vector<SequenceBound> kernels;
   for (const auto [level, in_flight] : levels) kernels.push_back(bound(level, in_flight));
@@ -389,7 +390,7 @@ bool PartitionPlanner::price(
     for (std::size_t l = 0; l < levels.size(); ++l) {
       if (serves(l)) return true;
     }
-    return share == 0.0;
+    return false;
   });
 }
 

@@ -18,6 +18,7 @@
 
 #include "base/checked.hpp"
 #include "base/parallel.hpp"
+#include "evaluate/step/bound_ladder.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "schedule/simulation/simulator.hpp"
@@ -41,6 +42,14 @@ struct EndSplit {
   }
 };
 
+/// Bounds of plans by their degrees, for one thread.
+struct DegreeBounds {
+  explicit DegreeBounds(const PlanEvaluator& evaluator)
+      : workspace(PlanEvaluator::make_workspace()), ladder(evaluator, *workspace) {}
+  EvaluationWorkspacePtr workspace;
+  BoundLadder ladder;
+};
+
 /// The splits of one form that have room, bounded. Any number may be made at once.
 class FormSplits {
  public:
@@ -49,16 +58,15 @@ class FormSplits {
       : pricer_(pricer),
         ranges_(ranges),
         order_(order),
-        form_(pricer.form(degrees)),
-        stages_(gpus / form_.devices()),
-        prices_(static_cast<std::size_t>(ranges.size())) {}
+        degrees_(degrees),
+        stages_(gpus / degrees.stage_ranks()) {}
 
-  [[nodiscard]] const StageConfig& form() const { return form_; }
+  [[nodiscard]] const PlanDegrees& degrees() const { return degrees_; }
   [[nodiscard]] int stages() const { return stages_; }
   [[nodiscard]] std::int64_t plans() const { return plans_; }
   [[nodiscard]] const std::vector<EndSplit>& splits() const { return splits_; }
 
-  void find(int number, const Offers& offers) {
+  void find(int number, const Offers& offers, BoundLadder& ladder) {
     const int layers = ranges_.layers();
     const int inner = stages_ - 2;
     for (int first = 1; first < layers; ++first) {
@@ -69,6 +77,9 @@ class FormSplits {
       }
     }
     plans_ = static_cast<std::int64_t>(splits_.size());
+    if (is_hopeless(offers, ladder)) return splits_.clear();
+    form_ = pricer_.form(degrees_);
+    prices_.resize(static_cast<std::size_t>(ranges_.size()));
     if (is_hopeless(offers)) return splits_.clear();
     const std::vector<double> in_flight = most_in_flight();
     std::erase_if(splits_,
@@ -89,6 +100,17 @@ class FormSplits {
     const double stages = stages_;
     return (all.fixed + all.activations) / stages > offers.limit() ||
            offers.is_late(all.both() * (order_.micro_batches / stages));
+  }
+
+  /// The same before the form has a price.
+  [[nodiscard]] bool is_hopeless(const Offers& offers, BoundLadder& ladder) const {
+    PlanDegrees all = degrees_;
+    all.pipeline = 1;
+    const double stages = stages_;
+    PlanBound bound;
+    return ladder.climb(kMicroBatchRungs, all, bound, [&](const PlanBound& b) {
+      return b.memory / stages > offers.limit() || offers.is_late(b.step_time / stages);
+    });
   }
 
   /// The longest stage, micro-batch after micro-batch; false where a stage has no room.
@@ -122,7 +144,8 @@ class FormSplits {
   const StagePricer& pricer_;
   const LayerRanges& ranges_;
   const PipelineOrder& order_;
-  StageConfig form_;
+  PlanDegrees degrees_;
+  StageConfig form_;  ///< once it may be worth a price
   int stages_;
   std::int64_t plans_ = 0;
   std::vector<EndSplit> splits_;
@@ -137,7 +160,8 @@ class EndLayers : public Strategy {
         task_(task),
         pricer_(task.evaluator.views()),
         ranges_(layer_runs(*problem_.network), *problem_.network, problem_.framework->skips),
-        offers_(task) {}
+        offers_(task),
+        bounds_([&task] { return std::make_unique<DegreeBounds>(task.evaluator); }) {}
 
   void run() override {
     task_.result.left_out.emplace_back(kOrdersLeftOut);
@@ -152,11 +176,14 @@ class EndLayers : public Strategy {
   void search_order(const PipelineOrder& order, const std::vector<PlanDegrees>& degrees) {
     std::vector<std::unique_ptr<FormSplits>> forms(degrees.size());
     parallel_for(degrees.size(), task_.options.threads, [&](std::size_t i) {
-      auto form = std::make_unique<FormSplits>(pricer_, ranges_, order, degrees[i], problem_.gpus);
-      if (request_.admits(Degree::Pipeline, form->stages())) {
-        form->find(static_cast<int>(i), offers_);
-      }
-      forms[i] = std::move(form);
+      forms[i] = bounds_.with([&](auto& bounds) {
+        auto form =
+            std::make_unique<FormSplits>(pricer_, ranges_, order, degrees[i], problem_.gpus);
+        if (request_.admits(Degree::Pipeline, form->stages())) {
+          form->find(static_cast<int>(i), offers_, bounds->ladder);
+        }
+        return form;
+      });
     });
     std::vector<EndSplit> splits;
     for (const auto& form : forms) {
@@ -172,23 +199,23 @@ class EndLayers : public Strategy {
       const std::size_t count = std::min(Offers::kBatch, splits.size() - next);
       offers_.offer_batch(count, [&](std::size_t i) {
         const EndSplit& split = splits[next + i];
-        return made(order, forms[static_cast<std::size_t>(split.form)]->form(), split);
+        return made(order, forms[static_cast<std::size_t>(split.form)]->degrees(), split);
       });
     }
   }
 
-  [[nodiscard]] Offers::Made made(const PipelineOrder& order, const StageConfig& form,
+  [[nodiscard]] Offers::Made made(const PipelineOrder& order, const PlanDegrees& degrees,
                                   const EndSplit& split) const {
     std::vector<StageDescription> stages(static_cast<std::size_t>(split.stages));
     int next = 0;
     for (std::size_t s = 0; s < stages.size(); ++s) {
       const int count = split.layers_of(static_cast<int>(s));
-      stages[s].degrees = form.degrees;
+      stages[s].degrees = degrees;
       stages[s].degrees.pipeline = 1;
       stages[s].chunks = {ranges_.runs(ranges_.number(next, next + count - 1)).blocks};
       next += count;
     }
-    PlanDegrees family = form.degrees;
+    PlanDegrees family = degrees;
     family.pipeline = split.stages;
     return {plan_of_stages(stages, {order.schedule, order.micro_batches}, problem_.global_batch,
                            *problem_.framework, *problem_.network),
@@ -201,6 +228,7 @@ class EndLayers : public Strategy {
   StagePricer pricer_;
   LayerRanges ranges_;
   Offers offers_;
+  Pool<std::unique_ptr<DegreeBounds>> bounds_;
 };
 
 }  // namespace

@@ -155,23 +155,35 @@ double LayoutGraph::price(std::uint32_t number, std::uint32_t wanted,
   return moved * rates(move.kind, move.units) + kStepCharge;
 }
 
-void LayoutGraph::find_distances(const LayoutState& goal, const UnitRates& rates,
-                                 std::vector<double>& distances) {
+void LayoutGraph::find_distance(std::uint32_t start, const LayoutState& goal,
+                                const UnitRates& rates, Distances& distances) {
+  std::vector<double>& of = distances.of;
+  if (of.empty()) {
+    of.assign(states_.size(), kNever);
+    of[number(goal)] = 0.0;
+  }
+  if (of[start] <= distances.final) return;
   const std::uint32_t wanted = goal.cut_units();
   prices_.assign(sizes_.size() << shape_.units << kKindBits, -1.0);
-  distances.assign(states_.size(), kNever);
+  open_.clear();
+  for (std::uint32_t layout = 0; layout < of.size(); ++layout) {
+    if (of[layout] >= distances.final && of[layout] < kNever)
+      open_.emplace_back(of[layout], layout);
+  }
+  std::make_heap(open_.begin(), open_.end(), std::greater<>());
   const auto reach = [&](std::uint32_t layout, double distance) {
-    if (distance >= distances[layout]) return;
-    distances[layout] = distance;
+    if (distance >= of[layout]) return;
+    of[layout] = distance;
     open_.emplace_back(distance, layout);
     std::push_heap(open_.begin(), open_.end(), std::greater<>());
   };
-  reach(number(goal), 0.0);
   while (!open_.empty()) {
     std::pop_heap(open_.begin(), open_.end(), std::greater<>());
     const auto [distance, here] = open_.back();
     open_.pop_back();
-    if (distance > distances[here]) continue;  // reached at less since
+    if (distance > of[here]) continue;  // reached at less since
+    distances.final = distance;
+    if (here == start) return;
     for (std::uint32_t i = first_back_[here]; i < first_back_[here + 1]; ++i) {
       double& known = prices_[back_[i].price];
       if (known < 0.0) known = price(back_[i].price, wanted, rates);
@@ -181,7 +193,7 @@ void LayoutGraph::find_distances(const LayoutState& goal, const UnitRates& rates
 }
 
 void LayoutGraph::find_path(const LayoutState& start, const LayoutState& goal,
-                            const UnitRates& rates, const std::vector<double>& distances,
+                            const UnitRates& rates, const Distances& distances,
                             const std::vector<std::uint32_t>& names,
                             std::vector<WayStep>& steps) const {
   const std::uint32_t last = number(goal);
@@ -191,7 +203,7 @@ void LayoutGraph::find_path(const LayoutState& start, const LayoutState& goal,
     const Step* best = nullptr;
     double least = kNever;
     for (std::uint32_t i = first_[here]; i < first_[here + 1]; ++i) {
-      const double behind = distances[names[steps_[i].to]];
+      const double behind = distances.of[names[steps_[i].to]];
       if (behind >= least) continue;
       const double left = behind + price(steps_[i].price, wanted, rates);
       if (left < least) {
@@ -199,7 +211,7 @@ void LayoutGraph::find_path(const LayoutState& start, const LayoutState& goal,
         best = &steps_[i];
       }
     }
-    PLANSEARCH_CHECK(best != nullptr && distances[names[best->to]] < distances[names[here]]);
+    PLANSEARCH_CHECK(best != nullptr && distances.of[names[best->to]] < distances.of[names[here]]);
     here = best->to;
     steps.push_back({best->move, states_[here]});
   }
@@ -282,8 +294,9 @@ void LayoutGraphs::find_path(const RedistributionPattern& pattern, const UnitRat
   if (remember_ == Remember::No) {
     std::vector<std::uint32_t> own(graph.layouts());
     std::iota(own.begin(), own.end(), 0U);
-    graph.find_distances(pattern.goal, rates, distances_);
-    return graph.find_path(pattern.start, pattern.goal, rates, distances_, own, steps);
+    LayoutGraph::Distances distances;
+    graph.find_distance(graph.number(pattern.start), pattern.goal, rates, distances);
+    return graph.find_path(pattern.start, pattern.goal, rates, distances, own, steps);
   }
   const UnitNames names = names_by_goal(pattern, rates);
   std::vector<std::uint32_t>& layouts = shape.renamed[names];
@@ -296,11 +309,11 @@ void LayoutGraphs::find_path(const RedistributionPattern& pattern, const UnitRat
   put_bytes(key_, layouts[graph.number(pattern.goal)]);
   named_rates.put(key_);
   const auto [place, is_new] = shape.distances.try_emplace(key_);
-  if (is_new) {
-    graph.find_distances(renamed(pattern.goal, names), named_rates, place->second);
-    bytes_ += graph.layouts() * sizeof(double);
-  }
-  graph.find_path(pattern.start, pattern.goal, rates, place->second, layouts, steps);
+  if (is_new) bytes_ += graph.layouts() * sizeof(double);
+  LayoutGraph::Distances& distances = place->second;
+  graph.find_distance(layouts[graph.number(pattern.start)], renamed(pattern.goal, names),
+                      named_rates, distances);
+  graph.find_path(pattern.start, pattern.goal, rates, distances, layouts, steps);
 }
 
 }  // namespace plansearch

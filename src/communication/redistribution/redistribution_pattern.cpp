@@ -141,6 +141,7 @@ class Left {
   /// Cuts that change their dimension, with nothing in their way.
   [[nodiscard]] double free(std::size_t rank) const {
     double sum = 0.0;
+    if (exchanges_ == 0) return sum;
     for (std::size_t a = 0; a < rank; ++a) {
       for (std::size_t b = 0; b < rank; ++b) sum += 1.0 - 1.0 / exchanged_[a][b].pieces;
     }

@@ -77,14 +77,19 @@ class LayoutGraph : private LayoutMoves {
 
   explicit LayoutGraph(const RedistributionPattern& shape);
 
-  /// The least costs of bringing every layout to the goal, by number: shares of the tensor that a
-  /// device sends, at their rates, with the charges.
-  void find_distances(const LayoutState& goal, const UnitRates& rates,
-                      std::vector<double>& distances);
+  /// The least costs of bringing layouts to one goal: shares of the tensor that a device sends, at
+  /// their rates, with the charges.
+  struct Distances {
+    std::vector<double> of{};  ///< by number, those up to `final` for good; empty: none yet
+    double final = 0.0;
+  };
+  /// Goes on until the distance of `start` and all shorter ones are final.
+  void find_distance(std::uint32_t start, const LayoutState& goal, const UnitRates& rates,
+                     Distances& distances);
   /// The cheapest steps by such distances, of equal ones the first. `names`: the numbers of layouts
   /// that they have in `distances`.
   void find_path(const LayoutState& start, const LayoutState& goal, const UnitRates& rates,
-                 const std::vector<double>& distances, const std::vector<std::uint32_t>& names,
+                 const Distances& distances, const std::vector<std::uint32_t>& names,
                  std::vector<WayStep>& steps) const;
   /// By number of a layout, the one that has other names for units that are alike.
   [[nodiscard]] std::vector<std::uint32_t> renamed(const UnitNames& names) const;
@@ -149,8 +154,8 @@ class LayoutGraphs {
  private:
   struct Known {
     std::unique_ptr<LayoutGraph> graph;
-    std::unordered_map<std::string, std::vector<double>> distances;  ///< by goal and rates
-    std::map<UnitNames, std::vector<std::uint32_t>> renamed;         ///< layouts
+    std::unordered_map<std::string, LayoutGraph::Distances> distances;  ///< by goal and rates
+    std::map<UnitNames, std::vector<std::uint32_t>> renamed;            ///< layouts
   };
   [[nodiscard]] Known& known(const RedistributionPattern& pattern);
 
@@ -159,7 +164,6 @@ class LayoutGraphs {
   std::unordered_map<std::string, Known> graphs_;
   std::size_t bytes_ = 0;  ///< of all graphs and distances
   std::string key_;
-  std::vector<double> distances_;
 };
 
 /// Whether digits may take part in one collective: one digit, or factors of one tensor group.

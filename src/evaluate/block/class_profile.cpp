@@ -169,6 +169,7 @@ StatesKey placement_key(StatesKey key) {
   key.plan.pipeline = 1;
   key.plan.shard_group = 0;
   key.plan.zero = ZeroStage::None;
+  key.plan.on_host = 0;
   for (const Axis axis : kDataAxes) {
     std::uint64_t& where = key.axes[static_cast<std::size_t>(axis)];
     where = whether_active(where);

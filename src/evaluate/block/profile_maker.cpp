@@ -13,6 +13,7 @@
 #include "cost/kernels/compute_cost.hpp"
 #include "evaluate/block/host_copies.hpp"
 #include "evaluate/block/local_work.hpp"
+#include "plan/primitives/offload.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "schedule/table.hpp"
@@ -26,11 +27,17 @@ std::size_t mixed(const void* part, std::uint64_t number) {
   return static_cast<std::size_t>(hash ^ hash >> 32U);
 }
 
+/// Tensors on the host that passes and memory of blocks depend on: those that layers keep.
+HostBits kept_on_host(const PlanDegrees& plan) {
+  return static_cast<HostBits>(plan.on_host ^ without_activations(plan.on_host));
+}
+
 }  // namespace
 
 std::uint64_t ProfileMaker::PassForm::number() const noexcept {
-  return static_cast<std::uint64_t>(modules) << 4U | static_cast<std::uint64_t>(recompute) << 2U |
-         static_cast<std::uint64_t>(joins) << 1U | static_cast<std::uint64_t>(leaves_node);
+  return static_cast<std::uint64_t>(on_host) << 12U | static_cast<std::uint64_t>(modules) << 4U |
+         static_cast<std::uint64_t>(recompute) << 2U | static_cast<std::uint64_t>(joins) << 1U |
+         static_cast<std::uint64_t>(leaves_node);
 }
 
 std::size_t ProfileMaker::LocalKey::hash() const noexcept {
@@ -85,7 +92,8 @@ const std::vector<RepeatedShares>& ProfileMaker::repeated(std::uint8_t modules) 
 }
 
 ProfileMaker::PassForm ProfileMaker::pass_form(const PlanDegrees& plan) const {
-  return {plan.recompute, plan.modules, leaves_node(plan), joins(plan.schedule)};
+  return {plan.recompute, plan.modules, kept_on_host(plan), leaves_node(plan),
+          joins(plan.schedule)};
 }
 
 bool ProfileMaker::joins(ScheduleId schedule) const {
@@ -121,7 +129,6 @@ std::shared_ptr<const PlacedNetwork> ProfileMaker::placed(
 std::uint32_t SizedParts::number(const StatesKey& key) {
   StatesKey sizes = key;
   sizes.plan.dispatcher = kOwnDispatcher;
-  sizes.plan.on_host = 0;
   const std::lock_guard lock(mutex_);
   return numbers_.emplace(sizes, static_cast<std::uint32_t>(numbers_.size())).first->second;
 }
@@ -143,18 +150,17 @@ std::shared_ptr<const ShardedStates> ProfileMaker::states(
 }
 
 template <typename Visit>
-void ProfileMaker::for_each_local_block(const PlacedBlocks& placed, int micro_batch,
-                                        std::uint8_t modules, Visit visit) const {
+void ProfileMaker::for_each_local_block(const PlacedBlocks& placed, LocalForm form,
+                                        Visit visit) const {
   const Network& network = *context_.problem.network;
-  const std::vector<RepeatedShares>& shares = repeated(modules);
+  const std::vector<RepeatedShares>& shares = repeated(form.modules);
   PlanDegrees plan = placed.plan;
-  plan.micro_batch = micro_batch;
-  plan.modules = modules;
+  plan.micro_batch = form.micro_batch;
+  plan.modules = form.modules;
   const SelectiveRecompute selective = selective_of(*context_.problem.framework, plan);
-  const HostTensors host = host_tensors(plan.on_host);
   thread_local std::vector<double> extents;
   placed_extents(network, plan, *context_.problem.framework, extents);
-  fill_fullest_rank(network, placed.mesh, micro_batch, extents);
+  fill_fullest_rank(network, placed.mesh, form.micro_batch, extents);
   for (std::size_t b = 0; b < network.blocks.size(); ++b) {
     const Block& block = network.blocks[b];
     const PlacedBlock& own = placed.blocks[b];
@@ -165,9 +171,9 @@ void ProfileMaker::for_each_local_block(const PlacedBlocks& placed, int micro_ba
                      own.pieces ? own.pieces->repeated : shares[b],
                      {block, index_[b], own.cuts, extents},
                      {block, index_[b], kernels, extents},
-                     micro_batch,
+                     form.micro_batch,
                      selective,
-                     host});
+                     host_tensors(form.on_host)});
   }
 }
 
@@ -179,7 +185,7 @@ std::shared_ptr<const LocalKernels> ProfileMaker::kernels(const PlacedNetwork& p
     for (const Block& block : context_.problem.network->blocks) operators += block.operators.size();
     kernels->blocks.reserve(placed.blocks().size());
     kernels->operators.reserve(operators);
-    for_each_local_block(*placed.shared, micro_batch, 0, [&](const LocalBlock& local) {
+    for_each_local_block(*placed.shared, {micro_batch}, [&](const LocalBlock& local) {
       add_block_kernels(context_, local, *kernels);
     });
     return kernels;
@@ -210,13 +216,14 @@ std::shared_ptr<const LocalWork> ProfileMaker::work(const PlanDegrees& plan,
 }
 
 std::shared_ptr<const LocalMemory> ProfileMaker::memory(
-    const std::shared_ptr<const PlacedBlocks>& placed, int micro_batch,
-    std::uint8_t modules) const {
-  return memory_.get(LocalKey{placed.get(), micro_batch, modules}, [&] {
+    const std::shared_ptr<const PlacedBlocks>& placed, const PlanDegrees& plan) const {
+  const LocalForm form{plan.micro_batch, plan.modules, kept_on_host(plan)};
+  const auto beside = static_cast<std::uint32_t>(form.on_host) << 8U | form.modules;
+  return memory_.get(LocalKey{placed.get(), form.micro_batch, beside}, [&] {
     LocalMemory memory{placed, {}};
     memory.blocks.reserve(placed->blocks.size());
     const bool edges = !context_.problem.network->edges.empty();
-    for_each_local_block(*placed, micro_batch, modules, [&](const LocalBlock& local) {
+    for_each_local_block(*placed, form, [&](const LocalBlock& local) {
       memory.blocks.push_back(block_memory(context_, local));
       if (edges) memory.ports.push_back(block_ports(context_, local));
     });
@@ -228,7 +235,8 @@ std::vector<SavedTensor> ProfileMaker::saved_tensors(const ClassProfile& profile
                                                      std::size_t block) const {
   std::vector<std::vector<SavedTensor>> all;
   for_each_local_block(
-      *profile.memory->placed, profile.made_for.micro_batch, profile.modules,
+      *profile.memory->placed,
+      {profile.made_for.micro_batch, profile.modules, profile.made_for.on_host},
       [&](const LocalBlock& b) { all.push_back(saved_of(context_, b, profile.recompute)); });
   return std::move(all[block]);
 }
@@ -297,7 +305,7 @@ void ProfileMaker::fill_memory(const PlanDegrees& plan,
   early.context = context_.id;
   early.timed = false;
   ClassProfile& profile = early.profile;
-  set_memory(memory(placed->shared, plan.micro_batch, plan.modules), plan, profile);
+  set_memory(memory(placed->shared, plan), plan, profile);
   early.placed = placed;
   profile.made_for = plan;
   profile.kept.reset();
@@ -316,7 +324,7 @@ void ProfileMaker::make_module_sets(const PlacedNetwork& placed) const {
   const Network& network = *context_.problem.network;
   module_sets_ =
       sets_of_modules(network, context_.problem.framework->recompute_modules & modules_of(network));
-  for_each_local_block(*placed.shared, 1, 0, [&](const LocalBlock& local) {
+  for_each_local_block(*placed.shared, {1}, [&](const LocalBlock& local) {
     returned_.push_back(returned_parts(context_, local, module_sets_));
   });
   for (const std::uint8_t set : module_sets_) {
@@ -333,14 +341,15 @@ void ProfileMaker::make_module_sets(const PlacedNetwork& placed) const {
 }
 
 std::shared_ptr<const ModuleChoices> ProfileMaker::module_choices(
-    const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const {
+    const std::shared_ptr<const PlacedNetwork>& placed, const PlanDegrees& plan) const {
   sets_made_.run([&] { make_module_sets(*placed); });
   const ChoiceKey key{
-      {placed->sizes, micro_batch}, placed->shared->plan.dispatcher, placed->shared->plan.on_host};
+      {placed->sizes, plan.micro_batch}, placed->shared->plan.dispatcher, plan.on_host};
   return choices_.get(key, [&] {
-    const auto local = kernels(*placed, micro_batch);
+    const auto local = kernels(*placed, plan.micro_batch);
     std::vector<ModuleBlock> blocks;
-    for_each_local_block(*placed->shared, micro_batch, 0, [&](const LocalBlock& one) {
+    const LocalForm form{plan.micro_batch, 0, plan.on_host};
+    for_each_local_block(*placed->shared, form, [&](const LocalBlock& one) {
       ModuleBlock& block = blocks.emplace_back();
       const std::size_t b = blocks.size() - 1;
       block.parts = grouped_parts(returned_[b], saved_parts(context_, one));
@@ -394,7 +403,7 @@ std::shared_ptr<ClassProfile> ProfileMaker::make(std::shared_ptr<const ShardedSt
   profile->made_for = plan;
   profile->maker = context_.id;
   profile->work = work(states->placed, key.micro_batch / key.pieces, plan.dispatcher);
-  set_memory(memory(states->placed->shared, key.micro_batch, plan.modules), plan, *profile);
+  set_memory(memory(states->placed->shared, plan), plan, *profile);
   profile->states = std::move(states);
   profile->shared = profile->states->shared;
   profile->skew = key.form.leaves_node ? context_.constants.collective_skew_across_nodes

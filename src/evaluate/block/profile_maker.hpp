@@ -79,9 +79,9 @@ class ProfileMaker {
   [[nodiscard]] bool joins(ScheduleId schedule) const;
   /// The dispatchers that are worth trying: a slower one on the way of another is not.
   [[nodiscard]] const std::vector<DispatcherId>& tried() const { return tried_; }
-  /// Sets of modules worth recomputing with so many sequences a micro-batch.
+  /// Sets of modules worth recomputing in plans of this micro-batch and these tensors on the host.
   [[nodiscard]] std::shared_ptr<const ModuleChoices> module_choices(
-      const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const;
+      const std::shared_ptr<const PlacedNetwork>& placed, const PlanDegrees& plan) const;
   /// Whether `profile` would make this profile for the plan.
   [[nodiscard]] bool is_own(const ClassProfile& profile, const PlanDegrees& plan,
                             const DeviceMesh& mesh) const;
@@ -107,7 +107,7 @@ class ProfileMaker {
   struct LocalKey {
     const void* placed;  ///< a network, or its blocks wherever ranks lie
     int micro_batch;
-    std::uint32_t form;  ///< dispatcher, modules, or what messages wait for
+    std::uint32_t form;  ///< dispatcher, modules and what the host holds, or what messages wait for
     [[nodiscard]] std::size_t hash() const noexcept;
     bool operator==(const LocalKey&) const = default;
   };
@@ -123,6 +123,7 @@ class ProfileMaker {
   struct PassForm {
     Recompute recompute;
     std::uint8_t modules;
+    HostBits on_host;
     bool leaves_node;  ///< the pipeline does
     bool joins;
     [[nodiscard]] std::uint64_t number() const noexcept;
@@ -177,8 +178,7 @@ class ProfileMaker {
       const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch,
       DispatcherId dispatcher) const;
   [[nodiscard]] std::shared_ptr<const LocalMemory> memory(
-      const std::shared_ptr<const PlacedBlocks>& placed, int micro_batch,
-      std::uint8_t modules) const;
+      const std::shared_ptr<const PlacedBlocks>& placed, const PlanDegrees& plan) const;
   [[nodiscard]] std::shared_ptr<const NetworkWaits> waits(
       const std::shared_ptr<const PlacedNetwork>& placed, Piece piece,
       DispatcherId dispatcher) const;
@@ -202,9 +202,14 @@ class ProfileMaker {
   [[nodiscard]] BlockParts parts(const ClassProfile& profile, std::size_t block) const {
     return parts(profile, block, profile.work->blocks[block], profile.states->blocks[block]);
   }
+  /// Fields of a plan that its blocks depend on, once they are placed.
+  struct LocalForm {
+    int micro_batch;
+    std::uint8_t modules = 0;
+    HostBits on_host = 0;
+  };
   template <typename Visit>
-  void for_each_local_block(const PlacedBlocks& placed, int micro_batch, std::uint8_t modules,
-                            Visit visit) const;
+  void for_each_local_block(const PlacedBlocks& placed, LocalForm form, Visit visit) const;
 
   [[nodiscard]] bool leaves_node(const PlanDegrees& plan) const;
   /// The profile of the layers that are kept beside recomputed ones.

@@ -10,8 +10,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "evaluate/block/host_copies.hpp"
 #include "evaluate/memory/memory_model.hpp"
 #include "evaluate/step/step_model.hpp"
+#include "plan/primitives/offload.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -42,7 +44,17 @@ PlanDegrees under_own(PlanDegrees plan) {
 PlanDegrees placement_degrees(const PlanDegrees& asked, const Framework& framework) {
   PlanDegrees plan = keeping_all(without_order(asked));
   plan.micro_batch = plan.pieces = 1;
+  plan.on_host = without_activations(plan.on_host);
   plan.dispatcher = placed_dispatcher(framework, plan.dispatcher);
+  return plan;
+}
+
+/// The fields that passes without recomputation and copies do not depend on, set to one value.
+PlanDegrees pass_degrees(const PlanDegrees& asked) {
+  PlanDegrees plan = keeping_all(asked);
+  plan.zero = ZeroStage::None;
+  plan.shard_group = 0;
+  plan.on_host = 0;
   return plan;
 }
 
@@ -51,6 +63,21 @@ PlanDegrees memory_degrees(const PlanDegrees& asked, const Framework& framework)
   PlanDegrees plan = without_order(asked);
   plan.dispatcher = placed_dispatcher(framework, plan.dispatcher);
   return plan;
+}
+
+/// Whether the host takes what layers keep of whole micro-batches, and passes wait for the copies.
+bool waits_for_copies(const PlanDegrees& plan) {
+  return host_tensors(plan.on_host).activations && plan.pieces == 1 && plan.modules == 0 &&
+         plan.recompute_layers == 0;
+}
+
+/// The work of passes that last no less than their copies.
+NetworkWork beside_copies(NetworkWork work, const HostCopies& copies, Recompute level) {
+  const Seconds backward =
+      work.repeated[static_cast<std::size_t>(level)] + work.input_gradient + work.weight_gradient;
+  work.forward = std::max(work.forward, copies.forward);
+  work.input_gradient += std::max(copies.backward - backward, Seconds(0));
+  return work;
 }
 
 /// The first device holds most micro-batches, the last one the loss: the worst needs no less.
@@ -165,6 +192,16 @@ void BoundLadder::raise(Rung rung, const PlanDegrees& plan, PlanBound& bound) {
       const auto& own = placement(under_own(plan)).placed;
       const auto work = views_.profiles.network_work(own, plan.micro_batch / plan.pieces);
       bound.step_time = least_time(plan, *work, own);
+      if (!waits_for_copies(plan) || views_.profiles.joins(plan.schedule)) return;
+      fill_memory(under_own(plan));
+      Bytes left;
+      for (const BlockRun& run : views_.problem.network->order) {
+        left += workspace_.early.profile.blocks[run.block].memory.offloaded *
+                static_cast<double>(run.count);
+      }
+      const HostCopies copies = host_copies(views_.context, left, {});
+      const NetworkWork longer = beside_copies(*work, copies, plan.recompute);
+      bound.step_time = std::max(bound.step_time, views_.grid.step_time(plan, longer, {}));
       return;
     }
     case Rung::EndStages:
@@ -256,6 +293,32 @@ Seconds BoundLadder::pass_time(const PlanDegrees& plan) {
   const Seconds time = bound();
   take(all);
   return time;
+}
+
+std::size_t BoundLadder::HashPasses::operator()(const PlanDegrees& plan) const noexcept {
+  std::uint64_t sum = 0;
+  for (const int field :
+       {plan.pipeline, plan.chunks, static_cast<int>(plan.schedule), plan.micro_batch, plan.pieces,
+        plan.tensor_in, plan.tensor_out, plan.tensor_depth, plan.context, plan.expert,
+        plan.expert_tensor, static_cast<int>(plan.context_kind), static_cast<int>(plan.temporal),
+        static_cast<int>(plan.sequence_parallel), static_cast<int>(plan.dispatcher)}) {
+    sum = (sum ^ static_cast<std::uint64_t>(field)) * 0x9E3779B97F4A7C15ULL;
+    sum ^= sum >> 29U;
+  }
+  return static_cast<std::size_t>(sum);
+}
+
+Seconds BoundLadder::order_time(const PlanDegrees& plan) {
+  constexpr std::size_t kMost = 1U << 16U;
+  if (order_times_.size() > kMost) order_times_.clear();
+  const auto [known, is_new] = order_times_.try_emplace(pass_degrees(plan));
+  if (!is_new) return known->second;
+  EarlyProfile& early = workspace_.early;
+  fill_memory(known->first);
+  if (!early.timed || early.dispatcher != plan.dispatcher) views_.profiles.fill_least_times(early);
+  return known->second = views_.with_bound_view(
+             early.profile, known->first, workspace_,
+             [&](const PricingInput& view) { return passes_bound(view, workspace_); });
 }
 
 /// States by degrees; what is placed where is known only if it was asked for.
@@ -351,7 +414,7 @@ bool BoundLadder::may_recompute(const PlanDegrees& plan) const {
 }
 
 PlanDegrees BoundLadder::with_least_kept(PlanDegrees plan) {
-  const auto choices = views_.profiles.module_choices(placement(plan).placed, plan.micro_batch);
+  const auto choices = views_.profiles.module_choices(placement(plan).placed, plan);
   for (auto choice = choices->sets.rbegin(); choice != choices->sets.rend(); ++choice) {
     plan.modules = choice->modules;
     if (may_recompute(plan)) return plan;
@@ -363,7 +426,7 @@ PlanDegrees BoundLadder::with_least_kept(PlanDegrees plan) {
 
 std::optional<ModuleFit> BoundLadder::modules_within(const PlanDegrees& plan, Bytes limit,
                                                      std::size_t first) {
-  const auto choices = views_.profiles.module_choices(placement(plan).placed, plan.micro_batch);
+  const auto choices = views_.profiles.module_choices(placement(plan).placed, plan);
   PlanDegrees tried = plan;
   return with_saved(
       plan, [](std::size_t, BlockMemory&) {},

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/hash.hpp"
 #include "base/names.hpp"
@@ -161,16 +162,17 @@ void require_everything(const Node& root, const Framework& framework) {
 
 class Reader {
  public:
-  explicit Reader(std::vector<fs::path> directories)
-      : directories_(std::move(directories)), library_(directories_) {}
+  explicit Reader(std::span<const fs::path> directories)
+      : directories_(directories.begin(), directories.end()) {}
 
   Framework find(std::string_view name, const fs::path& beside, const SourceLocation& where,
                  int depth, std::span<const Override> overrides = {}) {
     const fs::path path = resolve_file(name, framework_files(directories_, beside), where);
-    const Document document = overlaid(library_.open(path), overrides);
+    if (depth == 0) hash_ = 0;
+    const Document document = overlaid(open(path), overrides);
     Framework framework =
         document.collect([&](const Node& root) { return read(document, root, depth); });
-    framework.content_hash = library_.hash();
+    framework.content_hash = hash_;
     if (!overrides.empty()) {
       framework.content_hash = combine_hashes(framework.content_hash, document.hash());
     }
@@ -196,15 +198,15 @@ class Reader {
     framework.release_of.clear();
     unlogged.take("release_of", framework.release_of, &Node::text);
     unlogged.take("operators", framework.operators, [&](const Node& operators) {
-      return read_operators(library_.open(find_operators(document, operators)));
+      return read_operators(open(find_operators(document, operators)));
     });
     unlogged.take("recurrences", framework.named_kernels, [&](const Node& table) {
-      return read_named_kernels(library_.open(find_operators(document, table)));
+      return read_named_kernels(open(find_operators(document, table)));
     });
     read_pipeline(root, framework, log);
     const Fields fields(root, &log);
     unlogged.with("dispatchers", [&](const Node& map) {
-      read_dispatchers(map, library_.open(find_operators(document, map.at("table"))), framework);
+      read_dispatchers(map, open(find_operators(document, map.at("table"))), framework);
     });
     read_rules(fields, framework);
     read_policies(fields, framework);
@@ -214,6 +216,14 @@ class Reader {
     root.finish();
     require_everything(root, framework);
     return framework;
+  }
+
+  /// Every file is read once, and counts in the hash of each framework that refers to it.
+  const Document& open(const fs::path& path) {
+    auto known = documents_.find(path);
+    if (known == documents_.end()) known = documents_.emplace(path, Document::read(path)).first;
+    hash_ = combine_hashes(hash_, known->second.hash());
+    return known->second;
   }
 
   /// Finds the file in the folder of the file that names it, else among the shipped ones.
@@ -364,14 +374,22 @@ class Reader {
   }
 
   std::vector<fs::path> directories_;
-  ProfileLibrary library_;
+  std::map<fs::path, Document> documents_;
+  std::uint64_t hash_ = 0;  ///< of the files of the framework at hand
 };
 
 }  // namespace
 
 Framework load_framework(std::string_view name_or_path, std::span<const fs::path> directories,
                          std::span<const Override> overrides) {
-  return Reader({directories.begin(), directories.end()}).find(name_or_path, {}, {}, 0, overrides);
+  return Reader(directories).find(name_or_path, {}, {}, 0, overrides);
+}
+
+std::vector<Framework> load_frameworks(std::span<const fs::path> directories) {
+  Reader reader(directories);
+  return transformed<Framework>(list_frameworks(directories), [&](const NamedFile& file) {
+    return reader.find(file.path.string(), {}, {}, 0);
+  });
 }
 
 NamedFiles framework_files(std::span<const fs::path> directories, const fs::path& beside) {

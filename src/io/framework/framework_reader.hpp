@@ -22,6 +22,10 @@ namespace plansearch::io {
                                        std::span<const std::filesystem::path> directories,
                                        std::span<const Override> overrides = {});
 
+/// All frameworks in the directories; files that several refer to are read once.
+[[nodiscard]] std::vector<Framework> load_frameworks(
+    std::span<const std::filesystem::path> directories);
+
 /// Look-up of a framework in the directories, by a file in the folder `beside` (empty: by none).
 [[nodiscard]] NamedFiles framework_files(std::span<const std::filesystem::path> directories,
                                          const std::filesystem::path& beside);
