@@ -6,6 +6,7 @@
 #include "answer/write_execution_traces.hpp"
 #include "exporters/exporter.hpp"
 #include "io/model/model_reader.hpp"
+#include "question/logged_plan.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -29,6 +30,11 @@ namespace plansearch {
 io::Document io::read_import(const std::filesystem::path& path,
                              const std::filesystem::path& /*stubs*/) {
   refuse_left_out(path.string(), "exchange");
+}
+
+std::optional<PlanRequest> plan_in_log(const std::string& /*log*/, const ProblemRequest& /*typed*/,
+                                       std::vector<std::string>& /*notes*/) {
+  return std::nullopt;
 }
 
 ExportResult write_execution_traces(const Problem& /*problem*/, const ParallelPlan& /*plan*/,
