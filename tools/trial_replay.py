@@ -327,7 +327,9 @@ def replay_all(sweeps, title):
 
 #: A typical site, how far sites are from it, and rows of a site from each other (logarithms).
 TYPICAL, SITES, WITHIN = 0.09, 0.15, 0.07
+STEADY = 4.0  # some sites scatter so much less
 WORTHWHILE = 0.003  # of a step, by which parts have to predict a run left out better
+COUNTS = (3, 5, 8, 12)
 DRAWS = 6  # of the runs of a site
 FACTOR_ROWS = 0.5  # rows that the typical site counts in one factor
 
@@ -362,12 +364,12 @@ def one_factor(runs):
     return math.exp(weight * median_of(runs) + (1.0 - weight) * TYPICAL)
 
 
-def factors_of_parts(runs, sizes=SHIPPED[:-2]):
+def factors_of_parts(runs, sizes=SHIPPED[:-2], scatter=WITHIN):
     """As src/measure/fit/fit_parts.cpp: those in the middle first."""
     middle = median_of(runs)
     runs = sorted(runs, key=lambda run: abs(run.error() - middle))
     there = [part for part in range(len(PARTS)) if any(run.shares[part] for run in runs)]
-    beliefs = Beliefs([*runs, *map(Part, there)], [*sizes, 0.0, 0.0], SITES, WITHIN, 1.0)
+    beliefs = Beliefs([*runs, *map(Part, there)], [*sizes, 0.0, 0.0], SITES, scatter, 1.0)
     for i, run in enumerate(runs):
         beliefs.mean[i] += TYPICAL
     for i, run in enumerate(runs):
@@ -382,17 +384,21 @@ def off(factors, run):
 
 def best_factors(runs):
     """Those of parts where they predict a run left out clearly better than if parts were all alike."""
-    one = parts = 0.0
-    for i, run in enumerate(runs):
-        others = runs[:i] + runs[i + 1:]
-        one += off(factors_of_parts(others, [0.05] + [0.0] * (len(PARTS) - 1)), run)
-        parts += off(factors_of_parts(others), run)
-    return factors_of_parts(runs) if parts + WORTHWHILE * len(runs) < one else [one_factor(runs)] * len(PARTS)
+    def left_out(*sizes):
+        return sum(off(factors_of_parts(runs[:i] + runs[i + 1:], *sizes), run) for i, run in enumerate(runs))
+
+    clearly = WORTHWHILE * len(runs)
+    scatters = (WITHIN, WITHIN / STEADY)
+    alike = min(left_out([0.05] + [0.0] * (len(PARTS) - 1), scatter) for scatter in scatters)
+    usual, steady = (left_out(SHIPPED[:-2], scatter) for scatter in scatters)
+    if min(usual, steady) + clearly >= alike:
+        return [one_factor(runs)] * len(PARTS)
+    return factors_of_parts(runs, SHIPPED[:-2], scatters[steady + clearly < usual])
 
 
 def compare_terms(sites):
     noise = random.Random(3)
-    for count in (3, 5, 8, 12):
+    for count in COUNTS:
         losses = []  # of a site: as typical, by one factor, by parts
         for runs in sites.values():
             if len(runs) < count + 3:

@@ -155,12 +155,6 @@ std::variant<SearchResult, Infeasible> SearchSession::run(const PlanEvaluator& e
   announce_(label);
   auto found = search(evaluator, space, request, options);
   announce_("");
-  const SiteEffect& site = evaluator.problem().site;
-  if (auto* result = std::get_if<SearchResult>(&found); result != nullptr && !site.parts.empty()) {
-    std::ranges::stable_sort(result->ranked, {}, [&](const PlanCandidate& plan) {
-      return plan.estimate.step.total() * factor_at(site, plan.estimate.step);
-    });
-  }
   return found;
 }
 

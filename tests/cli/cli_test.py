@@ -2248,6 +2248,37 @@ class Fits(Case):
             self.assertAlmostEqual(row["predicted_step_time_s"] / row["measured_step_time_s"],
                                    expected / 1.3, places=4)
 
+    def test_parts_of_a_step_have_factors_of_their_own(self):
+        """Tensor messages take 1.8 times as long as predicted, all else 1.05 times."""
+        rows = json.loads(self.succeed("validate", self.table(self.RUNS), "--site", "tuned", "--format", "json"))["rows"]
+        runs = []
+        for (tp, _), row in zip(self.RUNS, rows):
+            parts = row["predicted_parts_s"]
+            runs.append((tp, 1.05 * row["predicted_step_time_s"] + 0.75 * parts["exposed_tensor"]))
+        out, answer, _ = self.fit_all([self.table(runs)])
+        self.assertTrue(answer["site"]["has_parts"])
+        self.assertLess(answer["site"]["error_by_parts"], answer["site"]["error_of_one_factor"])
+        parts = {part["part"]: part for part in answer["site"]["parts"]}
+        self.assertGreater(parts["tensor"]["factor"], parts["compute"]["factor"] + 0.15)
+        self.assertFalse(parts["tensor"]["separated"])  # only one of the four runs is mostly messages
+        after = json.loads(self.succeed("validate", self.table(runs, hw=[out] * 4), "--format", "json"))["rows"]
+        factor = answer["site"]["factor"]
+        errors = [0.0, 0.0]
+        for row, tuned in zip(after, json.loads(self.succeed("validate", self.table(runs), "--site", "tuned", "--format", "json"))["rows"]):
+            for i, step in enumerate((row["predicted_step_time_s"], factor * tuned["predicted_step_time_s"])):
+                errors[i] += abs(step / row["measured_step_time_s"] - 1.0)
+            self.assertAlmostEqual(sum(row["predicted_parts_s"][key] for key in (
+                "compute", "recompute", "exposed_communication", "bubble", "optimizer", "host", "site")),
+                row["predicted_step_time_s"], places=6)
+        self.assertLess(errors[0], errors[1])
+        found = self.answer("--hw", out, "--model", "llama3-8b", "--gpus", "8", "--batch", "64", "--top", "20")["plans"]
+        times = [plan["step_time_s"] for plan in found if not plan["variant_of"]]
+        self.assertEqual(times, sorted(times))
+        text = out.read_text()
+        for wrong, words in (("tensor: 99", "is not a factor"), ("tensr: 1.0", "tensr")):
+            out.write_text(re.sub(r"tensor: [0-9.]+", wrong, text))
+            self.refuse("--hw", out, "--model", "llama3-8b", "--gpus", "8", expect=["fitted.yaml", words])
+
     def test_logs_are_runs(self):
         """With the arguments that they print, and with plans beside them."""
         logs, plans = [], []

@@ -21,6 +21,8 @@ namespace {
 constexpr double kSmallPart = 0.02;
 /// Share of the deviation before any run: a part that is known no better is not separated.
 constexpr double kSeparated = 0.7;
+/// Some sites scatter so many times less than others.
+constexpr double kSteady = 4.0;
 /// Share of a step by which factors of parts have to predict a run left out better.
 constexpr double kWorthwhile = 0.003;
 
@@ -40,23 +42,29 @@ TrialPlan step_of(std::size_t part) {
   return plan;
 }
 
-/// Beliefs about the steps of runs, and behind them about those of single parts. `alike`: as if every step
-/// were kernels alone.
+/// An assumption about the runs of a site.
+struct Assumed {
+  bool alike = false;    ///< as if every step were kernels alone
+  double scatter = 0.0;  ///< of runs, of the logarithm
+};
+
+/// Beliefs about the steps of runs, and behind them about those of single parts.
 TrialBeliefs beliefs_behind(std::vector<FitRun> runs, const SitePopulation& population,
-                            bool alike) {
+                            const Assumed& assumed) {
   const double middle = median(transformed(runs, &FitRun::log));
   std::ranges::stable_sort(runs, {}, [&](const FitRun& run) { return std::abs(run.log - middle); });
   std::vector<TrialPlan> plans;
   for (const FitRun& run : runs) {
     TrialPlan& plan = plans.emplace_back(TrialPlan{run.step, {}});
     plan.step.site = Seconds();
-    if (alike) plan = step_of(0);
+    if (assumed.alike) plan = step_of(0);
   }
-  for (std::size_t part = 0; part < kStepParts; ++part) plans.push_back(step_of(alike ? 0 : part));
+  for (std::size_t part = 0; part < kStepParts; ++part)
+    plans.push_back(step_of(assumed.alike ? 0 : part));
   TrialBeliefs beliefs(plans, {.level = typical_site(population).spread,
                                .of_degrees = 0.0,
                                .own = 0.0,
-                               .noise = population.within,
+                               .noise = assumed.scatter,
                                .far_off = 1.0});
   for (std::size_t i = 0; i < runs.size(); ++i)
     beliefs.see(i, plans[i].step.total() * std::exp(runs[i].log - population.mean));
@@ -80,12 +88,12 @@ double predicted_by(const std::vector<double>& factors, const FitRun& run) {
 
 /// Mean error of runs left out.
 double error_left_out(const std::vector<FitRun>& runs, const SitePopulation& population,
-                      bool alike) {
+                      const Assumed& assumed) {
   double sum = 0.0;
   for (std::size_t out = 0; out < runs.size(); ++out) {
     std::vector<FitRun> others = runs;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(out));
-    const auto factors = factors_of(beliefs_behind(others, population, alike), population);
+    const auto factors = factors_of(beliefs_behind(others, population, assumed), population);
     sum += std::abs(predicted_by(factors, runs[out]) / std::exp(runs[out].log) - 1.0);
   }
   return sum / static_cast<double>(runs.size());
@@ -96,9 +104,17 @@ double error_left_out(const std::vector<FitRun>& runs, const SitePopulation& pop
 PartsFit fit_parts(const std::vector<FitRun>& runs, const SitePopulation& population,
                    double site_factor) {
   PartsFit fit;
-  fit.error_of_one = error_left_out(runs, population, true);
-  fit.error = error_left_out(runs, population, false);
-  const TrialBeliefs beliefs = beliefs_behind(runs, population, false);
+  Assumed assumed;
+  for (const double scatter : {population.within, population.within / kSteady}) {
+    const double one = error_left_out(runs, population, {true, scatter});
+    const double parts = error_left_out(runs, population, {false, scatter});
+    const bool first = assumed.scatter == 0.0;
+    fit.error_of_one = first ? one : std::min(one, fit.error_of_one);
+    if (!first && parts + kWorthwhile >= fit.error) continue;
+    fit.error = parts;
+    assumed.scatter = scatter;
+  }
+  const TrialBeliefs beliefs = beliefs_behind(runs, population, assumed);
   const std::vector<double> factors = factors_of(beliefs, population);
   for (std::size_t part = 0; part < kStepParts; ++part) {
     PartFit one{.part = step_part(part), .least = 1.0, .factor = factors[part]};
