@@ -59,6 +59,12 @@ FAULTS = [
     ("tensor-parallel communication hides under nothing", "--overlap tensor=0"),
     ("is not active: products run in bf16", "--precision bf16"),
     ("micro-batches of", "--micro-batch 4"),
+    ("attention runs FlashAttention 2", "--kernels flash2"),
+    ("products run in fp8", "--precision fp8"),
+    ("experts run one by one", "--set framework.constants.expert_launch=150us"),
+    ("documents are far shorter", "--packing 700"),
+    ("half the sequences", "--batch HALF"),
+    ("a CUDA graph issues the step", "--cuda-graphs 1"),
 ]
 
 
@@ -126,8 +132,12 @@ def diagnosed(binary, question, seconds, profile=()):
 
 def altered(binary, folder, question):
     """(words of the cause, the question as asked, the question as it ran)."""
+    batch = int(question.split()[question.split().index("--batch") + 1])
     for words, change in FAULTS:
+        change = change.replace("HALF", str(batch // 2))
         flag = change.split()[0]
+        if change == "--precision fp8" and "fp8" in question:
+            continue
         asked = without(question, [flag] if flag in ("--recompute", "--micro-batch") else [])
         yield words, asked, [*without(question, [flag]), *change.split()]
     hardware = question.split()[1]

@@ -17,6 +17,7 @@ struct SiteEffect {
   double spread = 0.0;   ///< standard deviation of ln(factor): how far it may be off
   double scatter = 0.0;  ///< of ln(measured / predicted) among the site's own runs; 0: not known
   std::string basis{};   ///< what the factor rests on, in words
+  std::vector<double> parts{};  ///< factors of the parts of a step besides; empty: none differs
   bool operator==(const SiteEffect&) const = default;
 };
 

@@ -5,6 +5,7 @@
 #include "absent/left_out.hpp"
 #include "answer/write_execution_traces.hpp"
 #include "io/model/model_reader.hpp"
+#include "question/logged_plan.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -29,6 +30,11 @@ io::Document io::read_import(const std::filesystem::path& path,
                              const std::filesystem::path& /*stubs*/,
                              const std::filesystem::path& /*families*/) {
   refuse_left_out(path.string(), "exchange");
+}
+
+std::optional<PlanRequest> plan_in_log(const std::string& /*log*/, const ProblemRequest& /*typed*/,
+                                       std::vector<std::string>& /*notes*/) {
+  return std::nullopt;
 }
 
 ExportResult write_execution_traces(const Problem& /*problem*/, const ParallelPlan& /*plan*/,

@@ -30,6 +30,9 @@ class Causes {
     overlaps();
     sequence_parallel();
     routing();
+    experts();
+    documents();
+    batch();
     links();
     clock();
     return std::move(causes_);
@@ -87,6 +90,10 @@ class Causes {
 
   void attention() {
     if (request().attention == "unfused") return;
+    if (!request().kernels) {
+      add_setting(Setting::Kernels, "flash2", "attention runs FlashAttention 2",
+                  "names of attention kernels in a profile; the version of flash-attn", kRareFault);
+    }
     add_setting(Setting::Attention, "unfused", "attention is not fused",
                 "softmax and batched products in a profile",
                 request().attention ? kRareFault : kFault);
@@ -107,6 +114,10 @@ class Causes {
   void precision() {
     const DataType now = given_.problem.precision;
     const bool narrow = now == DataType::Fp8 || now == DataType::Mxfp8 || now == DataType::Nvfp4;
+    if (now == DataType::Bf16) {
+      add_setting(Setting::Precision, "fp8", "products run in fp8", "fp8 in the launch command",
+                  request().precision ? kRareFault : kFault);
+    }
     if (!narrow) return;
     Cause& cause = add(fmt::format("{} is not active: products run in bf16", to_text(now)),
                        "names of matrix kernels in a profile", kFault);
@@ -142,6 +153,41 @@ class Causes {
     add_setting(Setting::Routing, "real", "routers spread tokens unevenly",
                 "tokens of the fullest expert in the log; step times without forced balance",
                 kUnstated);
+  }
+
+  /// One call an expert and product in place of one for all.
+  void experts() {
+    if (!given_.problem.network->routing) return;
+    const Seconds each = Seconds(200e-6);
+    if (given_.problem.framework->constants.expert_launch >= each) return;
+    Cause& cause =
+        add("experts run one by one, not grouped",
+            "as many matrix kernels as experts in a profile; grouped GEMM installed", kFault);
+    auto slower = std::make_shared<Framework>(*cause.files.framework);
+    slower->constants.expert_launch = each;
+    cause.files.framework = std::move(slower);
+  }
+
+  void documents() {
+    if (request().packing) {
+      add("packing is not active: documents see the whole sequence", "masks of the data loader",
+          kFault)
+          .request.request.packing.reset();
+      return;
+    }
+    constexpr std::int64_t kShort = 512;
+    if (given_.problem.seq_len < 4 * kShort) return;
+    add_setting(Setting::Packing, fmt::format("{}", kShort),
+                "documents are far shorter than the sequence",
+                "lengths of the documents; how the data loader packs them", kRareFault);
+  }
+
+  /// A ramp of the batch, fewer accumulated passes: the run is fast.
+  void batch() {
+    if (!given_.degrees || given_.degrees->micro_batches % 2 != 0) return;
+    add("a step has half the sequences", "global batch size in the log; ramp-up of the batch",
+        kFault)
+        .request.request.batch = given_.problem.global_batch / 2;
   }
 
   /// A cable, a card or a link that runs at half its rate slows every group that uses it.

@@ -135,19 +135,6 @@ class ProfileEvidence {
   double steps_ = 1.0;
 };
 
-/// The log beside the job that it should be of.
-std::optional<LogReport> read_log(const std::string& file, const QuestionReport& question) {
-  if (file.empty()) return std::nullopt;
-  const io::TrainingLog log = io::read_training_log(
-      file, log_formats(shipped_data()), {question.gpus, question.global_batch, question.seq_len});
-  const SteadySteps steady = steady_steps(log.times);
-  return LogReport{file,           log.format,   step_times(steady.steps),
-                   steady.warm_up, steady.apart, steady.apart_every,
-                   steady.change,  log.skipped,  log.nans,
-                   log.flops,      {},           {},
-                   log.allocated,  log.reserved, log.not_understood};
-}
-
 /// How trainers print how fast they are.
 struct Pace {
   std::string_view unit;
@@ -201,6 +188,25 @@ void read_pace(const std::string& text, Measurement& measured) {
                    "such as 18.9s, \"8500 tokens/s\", \"1060 tokens/s/GPU\" or \"1.9 s/it\"");
 }
 
+std::optional<LogReport> read_run_log(const std::string& file, const QuestionReport& question) {
+  const io::TrainingLog log = io::read_training_log(
+      file, log_formats(shipped_data()), {question.gpus, question.global_batch, question.seq_len});
+  if (log.out_of_memory) return std::nullopt;
+  const auto all = static_cast<std::int64_t>(log.times.size());
+  if (2 * log.nans > all) {
+    throw InputError({file, 0, 0},
+                     fmt::format("the losses of {} of {} steps are not numbers", log.nans, all),
+                     "such steps leave out their update: run it again with losses that are "
+                     "numbers, or give the step time by hand");
+  }
+  const SteadySteps steady = steady_steps(log.times);
+  return LogReport{file,           log.format,   step_times(steady.steps),
+                   steady.warm_up, steady.apart, steady.apart_every,
+                   steady.change,  log.skipped,  log.nans,
+                   log.flops,      {},           {},
+                   log.allocated,  log.reserved, log.not_understood};
+}
+
 io::LogFormats log_formats(const ShippedData& data) {
   return io::read_log_formats(data.directory() / "frameworks" / "logs" / "formats.yaml");
 }
@@ -216,7 +222,15 @@ DiagnosisReport diagnose(const PlanRequest& asked, const Measurement& measured) 
   if (given.inexpressible) throw InputError({}, *given.inexpressible);
   const SearchReport base = make_prediction(given);
   if (const auto told = step_of(measured, base.question)) step = told;
-  std::optional<LogReport> log = read_log(measured.log, base.question);
+  std::optional<LogReport> log;
+  if (!measured.log.empty()) {
+    log = read_run_log(measured.log, base.question);
+    if (!log) {
+      throw InputError({measured.log, 0, 0}, "the run ran out of memory",
+                       "plansearch predict says how much the plan needs; a search with "
+                       "--mem-reserve finds others");
+    }
+  }
   if (log && !measured.step && !measured.tokens_per_s) step = log->times.median;
   const Network& network = *given.problem.network;
   DiagnosisReport report{base.question, base.plans.front(), *step, 0.0, 0.0, 0.0, {}, {}};

@@ -34,6 +34,10 @@ void read_pace(const std::string& text, Measurement& measured);
 /// Seconds of a step of the question; nothing where no time and no pace is known.
 [[nodiscard]] std::optional<Seconds> step_of(const Measurement& measured,
                                              const QuestionReport& question);
+/// The pace of a run of the question by its log; nothing where it ran out of memory.
+/// InputError for logs without steps, of another job, and of runs whose losses are mostly no numbers.
+[[nodiscard]] std::optional<LogReport> read_run_log(const std::string& file,
+                                                    const QuestionReport& question);
 /// The shipped table of lines that training programs print.
 [[nodiscard]] io::LogFormats log_formats(const ShippedData& data);
 

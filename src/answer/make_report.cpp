@@ -8,6 +8,7 @@
 
 #include "evaluate/answer/interval.hpp"
 #include "evaluate/answer/open_switches.hpp"
+#include "evaluate/answer/site_population.hpp"
 #include "evaluate/step/priced_program.hpp"
 #include "io/hardware/profile_reader.hpp"
 #include "plansearch/degree_table.hpp"
@@ -40,6 +41,12 @@ std::vector<PlanReport> ranked_reports(const PlanEvaluator& evaluator,
            kTieProbability;
   };
   std::vector<PlanGroup> groups = grouped_variants(ranked, sigma, top);
+  if (const SiteEffect& site = evaluator.problem().site; !site.parts.empty()) {
+    std::ranges::stable_sort(groups, {}, [&](const PlanGroup& group) {
+      const StepTimeBreakdown& step = group.front().estimate.step;
+      return step.total() * factor_at(site, step);
+    });
+  }
   std::vector<PlanReport> reports;
   constexpr std::size_t kInAnyTime = 10;  // plans
   const auto is_late = [&] {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/parallel.hpp"
+#include "evaluate/answer/site_population.hpp"
 #include "evaluate/block/profile_maker.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/plan_report.hpp"
@@ -235,7 +236,7 @@ std::optional<BestPlan> SearchSession::best(const ResolvedQuestion& asked, int g
     static_cast<PlanCandidate&>(best) = grouped_variants(result->ranked, sigma, 1).front().front();
   }
   best.memory_risk = rate_plan(evaluator, whole_plan(evaluator, best), best.estimate).memory_risk;
-  best.estimate = at_factor(best.estimate, evaluator.problem().site.factor);
+  best.estimate = at_factor(best.estimate, factor_at(evaluator.problem().site, best.estimate.step));
   return best;
 }
 

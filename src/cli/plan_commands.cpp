@@ -15,6 +15,7 @@
 #include "cli/search_run.hpp"
 #include "plansearch/shipped_data.hpp"
 #include "question/degrees.hpp"
+#include "question/logged_plan.hpp"
 #include "question/resolve_plan.hpp"
 #include "report/plan_timeline.hpp"
 
@@ -122,7 +123,9 @@ int run_export(const Options& options) {
 
 int run_diagnose(const Options& options) {
   const Output output(options);
-  const PlanRequest asked = complete_from_plan(options, options.plan);
+  std::vector<std::string> notes;
+  const PlanRequest asked = plan_of_run(options, options.plan, options.log, notes);
+  for (const std::string& note : notes) print_note(note, options);
   Measurement measured;
   if (!options.measured.empty()) read_pace(options.measured, measured);
   measured.log = options.log;

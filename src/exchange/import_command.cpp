@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@
 #include "plansearch/problem_request.hpp"
 #include "plansearch/shipped_data.hpp"
 #include "plansearch/transformer_builder.hpp"
+#include "question/logged_plan.hpp"
 
 namespace plansearch {
 namespace {
@@ -40,8 +42,9 @@ struct ImportQuestion {
 };
 
 struct ImportResult {
-  std::string plan;   ///< a plan file
-  std::string model;  ///< a model file, for a network of its own; else empty
+  io::PlanDocument plan;
+  std::string header;  ///< of its file
+  std::string model;   ///< a model file, for a network of its own; else empty
   std::vector<std::string> notes;
 };
 
@@ -193,7 +196,8 @@ void settle_model(const ImportQuestion& question, Reading& reading, const Shippe
   }
   if (question.model_file.empty()) {
     throw InputError({first, 0, 0}, "its network is none of the models that ship",
-                     "--out PLAN writes it beside the plan, --write-model FILE elsewhere");
+                     "plansearch import FILE --out PLAN writes it beside the plan, --write-model "
+                     "FILE elsewhere");
   }
   ModelDescription& own = reading.model;
   own.name = std::filesystem::path(question.model_file).stem().string();
@@ -261,29 +265,60 @@ std::string header_of(const ImportQuestion& question, const importers::ReadConfi
   return text;
 }
 
+std::vector<importers::ConfigurationFile> read_files(const std::vector<std::string>& names) {
+  std::vector<importers::ConfigurationFile> files;
+  for (const std::string& file : names)
+    files.push_back({io::read_file(file), file == io::kStandardInput ? "stdin" : file});
+  return files;
+}
+
 /// `typed`: settings and degrees of the command line, which win over the files. InputError, with
 /// its place, for what cannot be read or is not known.
 ImportResult import_question(const ImportQuestion& question, const ProblemRequest& typed,
-                             const ShippedData& data) {
-  std::vector<importers::ConfigurationFile> files;
-  for (const std::string& file : question.files)
-    files.push_back({io::read_file(file), file == io::kStandardInput ? "stdin" : file});
+                             const ShippedData& data, const exporters::Targets& targets,
+                             const importers::FoundKeys& found) {
   importers::Typed beside{question.from, typed, question.definitions};
   if (!typed.hardware.empty())
     beside.node_gpus = data.cluster(typed.hardware).accelerators_per_node;
   if (!typed.model.empty()) beside.layers = data.model(typed.model).description.layers;
-  const exporters::Targets targets(data.directory());
-  importers::ReadConfiguration read = importers::read_configuration(
-      targets, importers::find_keys(targets, files, question.definitions), beside);
+  importers::ReadConfiguration read = importers::read_configuration(targets, found, beside);
   ImportResult result;
-  for (const std::string& file : question.files) add_unread(file, read.unread, result.notes);
+  for (const std::string& file : question.files) {
+    if (!found.logged) add_unread(file, read.unread, result.notes);
+  }
   result.notes.insert(result.notes.end(), read.notes.begin(), read.notes.end());
   settle_model(question, read.reading, data, result, read.reading.asked.model);
-  result.plan = header_of(question, read) + io::to_yaml(plan_document(read.reading));
+  result.header = header_of(question, read);
+  result.plan = plan_document(read.reading);
   return result;
 }
 
+/// The text at the head of a log; its arguments stand there.
+std::string head_of(const std::string& log) {
+  constexpr std::size_t kHead = std::size_t{16} << 20U;
+  std::ifstream file(log, std::ios::binary);
+  std::string text(kHead, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text;
+}
+
 }  // namespace
+
+std::optional<PlanRequest> plan_in_log(const std::string& log, const ProblemRequest& typed,
+                                       std::vector<std::string>& notes) {
+  if (log == io::kStandardInput) return std::nullopt;  // comes once
+  const ShippedData& data = shipped_data();
+  const exporters::Targets targets(data.directory());
+  const std::vector<importers::ConfigurationFile> files{{head_of(log), log}};
+  if (importers::keys_of_log(targets, files.front()).keys.empty()) return std::nullopt;
+  ImportResult read =
+      import_question({{log}, {}, {}, {}}, typed, data, targets, find_keys(targets, files, {}));
+  notes.insert(notes.end(), read.notes.begin(), read.notes.end());
+  notes.push_back(fmt::format("{}: the plan is that of the arguments that are printed in it", log));
+  return PlanRequest{completed(typed, read.plan.question), std::move(read.plan.stages), {}, {}};
+}
+
 }  // namespace plansearch
 
 namespace plansearch::cli {
@@ -310,9 +345,13 @@ int run_import(const Options& options, const ImportOptions& own) {
     const auto equals = definition.find('=');
     question.definitions[definition.substr(0, equals)] = definition.substr(equals + 1);
   }
-  const ImportResult result = import_question(question, options, shipped_data());
+  const ShippedData& data = shipped_data();
+  const exporters::Targets targets(data.directory());
+  const ImportResult result =
+      import_question(question, options, data, targets,
+                      find_keys(targets, read_files(own.files), question.definitions));
   if (!result.model.empty()) io::write_file(question.model_file, result.model);
-  output.write(result.plan);
+  output.write(result.header + io::to_yaml(result.plan));
   for (const std::string& note : result.notes) print_note(note, options);
   return kExitOk;
 }

@@ -15,6 +15,7 @@ namespace {
 
 struct FitOptions {
   std::vector<std::string> tables;
+  std::vector<std::string> plans;
   std::string base;   ///< a profile that is like the machine
   std::string fresh;  ///< name of a profile from samples alone
   std::string plot;
@@ -28,9 +29,9 @@ int run_fit(const Options& options, const FitOptions& own) {
   Options shown = options;
   shown.out.clear();
   const Output output(shown);
-  const FitAnswer answer = fit_profile(
-      {own.tables, own.base, own.fresh, options.out, threads_of(options), format_of(options)},
-      shipped_data());
+  const FitAnswer answer = fit_profile({own.tables, own.plans, own.base, own.fresh, options.out,
+                                        threads_of(options), format_of(options)},
+                                       shipped_data());
   if (!answer.profile.empty()) writable.write(answer.profile);
   if (!own.plot.empty()) io::write_file(own.plot, answer.plot);
   output.write(answer.report);
@@ -43,8 +44,11 @@ void add_fit(CLI::App& app, Options& /*shared*/, FitOptions& o) {
   add_typed(
       app, "TABLE", "tables", o.tables,
       "samples of calibrate, CSV of own runs, matrix products or collectives, as for validate, "
-      "and output of nccl-tests; the profile goes to --out")
+      "output of nccl-tests, and logs of training programs; the profile goes to --out")
       ->required();
+  add_typed(app, "PLAN", "--plan", o.plans,
+            "plan of the logs, or one for each in their order (default: of the arguments that they "
+            "print)");
   CLI::Option* base =
       add_typed(app, "HARDWARE", "--base", o.base,
                 "profile that is like the machine; without one, samples describe it whole");

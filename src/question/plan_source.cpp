@@ -16,6 +16,7 @@
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/setting_table.hpp"
+#include "question/logged_plan.hpp"
 #include "question/resolve_plan.hpp"
 #include "question/training_task.hpp"
 
@@ -234,6 +235,14 @@ PlanRequest complete_from_plan(const ProblemRequest& request, const std::string&
   if (plan.empty()) return {request, std::nullopt, std::nullopt, std::nullopt};
   const PlanName name = split_rank(plan);
   return SavedPlans(name.file).complete(request, name.rank);
+}
+
+PlanRequest plan_of_run(const ProblemRequest& typed, const std::string& plan,
+                        const std::string& log, std::vector<std::string>& notes) {
+  if (plan.empty() && !log.empty()) {
+    if (auto logged = plan_in_log(log, typed, notes)) return *std::move(logged);
+  }
+  return complete_from_plan(typed, plan);
 }
 
 PlanRequest with_constraints(PlanRequest asked, const std::string& names) {

@@ -21,6 +21,7 @@ import re
 import resource
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -2261,6 +2262,67 @@ class Fits(Case):
             self.assertAlmostEqual(row["predicted_step_time_s"] / row["measured_step_time_s"],
                                    expected / 1.3, places=4)
 
+    def test_parts_of_a_step_have_factors_of_their_own(self):
+        """Tensor messages take 1.8 times as long as predicted, all else 1.05 times."""
+        rows = json.loads(self.succeed("validate", self.table(self.RUNS), "--site", "tuned", "--format", "json"))["rows"]
+        runs = []
+        for (tp, _), row in zip(self.RUNS, rows):
+            parts = row["predicted_parts_s"]
+            runs.append((tp, 1.05 * row["predicted_step_time_s"] + 0.75 * parts["exposed_tensor"]))
+        out, answer, _ = self.fit_all([self.table(runs)])
+        self.assertTrue(answer["site"]["has_parts"])
+        self.assertLess(answer["site"]["error_by_parts"], answer["site"]["error_of_one_factor"])
+        parts = {part["part"]: part for part in answer["site"]["parts"]}
+        self.assertGreater(parts["tensor"]["factor"], parts["compute"]["factor"] + 0.15)
+        self.assertFalse(parts["tensor"]["separated"])  # only one of the four runs is mostly messages
+        after = json.loads(self.succeed("validate", self.table(runs, hw=[out] * 4), "--format", "json"))["rows"]
+        factor = answer["site"]["factor"]
+        errors = [0.0, 0.0]
+        for row, tuned in zip(after, json.loads(self.succeed("validate", self.table(runs), "--site", "tuned", "--format", "json"))["rows"]):
+            for i, step in enumerate((row["predicted_step_time_s"], factor * tuned["predicted_step_time_s"])):
+                errors[i] += abs(step / row["measured_step_time_s"] - 1.0)
+            self.assertAlmostEqual(sum(row["predicted_parts_s"][key] for key in (
+                "compute", "recompute", "exposed_communication", "bubble", "optimizer", "host", "site")),
+                row["predicted_step_time_s"], places=6)
+        self.assertLess(errors[0], errors[1])
+        found = self.answer("--hw", out, "--model", "llama3-8b", "--gpus", "8", "--batch", "64", "--top", "20")["plans"]
+        times = [plan["step_time_s"] for plan in found if not plan["variant_of"]]
+        self.assertEqual(times, sorted(times))
+        text = out.read_text()
+        for wrong, words in (("tensor: 99", "is not a factor"), ("tensr: 1.0", "tensr")):
+            out.write_text(re.sub(r"tensor: [0-9.]+", wrong, text))
+            self.refuse("--hw", out, "--model", "llama3-8b", "--gpus", "8", expect=["fitted.yaml", words])
+
+    def test_logs_are_runs(self):
+        """With the arguments that they print, and with plans beside them."""
+        logs, plans = [], []
+        for index, (tp, seconds) in enumerate(self.tuned()):
+            arguments = {"world_size": 8, "tensor_model_parallel_size": tp, "sequence_parallel": tp > 1, "num_layers": 32,
+                         "hidden_size": 4096, "ffn_hidden_size": 14336, "num_attention_heads": 32, "group_query_attention": True,
+                         "num_query_groups": 8, "max_position_embeddings": 8192, "position_embedding_type": "rope",
+                         "normalization": "RMSNorm", "swiglu": True, "add_bias_linear": False, "attention_dropout": 0.0,
+                         "hidden_dropout": 0.0, "untie_embeddings_and_output_weights": True, "padded_vocab_size": 128256,
+                         "seq_length": 8192, "global_batch_size": 64, "micro_batch_size": 1, "bf16": True, "fp16": False,
+                         "use_distributed_optimizer": True, "overlap_grad_reduce": True, "recompute_num_layers": 1,
+                         "recompute_granularity": "full", "recompute_method": "uniform", "pipeline_model_parallel_size": 1,
+                         "cp_comm_type": ["p2p"], "attention_backend": "AttnBackend.auto", "num_experts": None}
+            printed = "".join(f"  {name} {'.' * (47 - len(name))} {value}\n" for name, value in arguments.items())
+            logs.append(self.file(f"run{index}.log", printed + Trials.log(seconds, batch=64)))
+        out = self.directory / "fitted.yaml"
+        text = self.succeed("fit", "--quiet", *logs, "--base", "dgx-h100", "--out", out)
+        self.assertIn("4 of 4 runs", text)
+        self.assertIn("run3.log", text)
+        self.assertIn("site: {", out.read_text())
+        plan = self.directory / "plan.yaml"
+        self.succeed("import", "--quiet", logs[0], "--hw", "dgx-h100", "--out", plan)
+        self.assertIn("llama3-8b", plan.read_text())
+        bare = [self.file(f"bare{index}.log", Trials.log(seconds, batch=64)) for index, seconds in enumerate((20, 20.2, 19.9))]
+        self.refuse("fit", *bare, "--base", "dgx-h100", "--out", out, expect=["bare0.log", "prints no arguments", "--plan"])
+        self.assertIn("3 of 3 runs", self.succeed("fit", "--quiet", *bare, "--plan", plan, "--base", "dgx-h100", "--out", out))
+        self.refuse("fit", *bare, "--plan", plan, "--plan", plan, "--base", "dgx-h100", "--out", out,
+                    expect=["2 plans for 3 logs"])
+        self.assertIn("measured", self.succeed("diagnose", "--quiet", "--hw", "dgx-h100", "--log", logs[1]))
+
     def test_an_outlier_is_named(self):
         runs = self.tuned()
         runs[2] = (runs[2][0], 3 * runs[2][1])
@@ -2891,6 +2953,63 @@ class Trials(Case):
         folder, _ = self.begin()
         self.fill(folder, "83886 tokens/s")  # 512 x 8192 tokens in 50 s
         self.assertIn("50.0 s", self.succeed("tune", "--continue", str(folder)))
+
+    @staticmethod
+    def log(seconds, batch=512, nan=0, steps=20):
+        return "".join(
+            f" [2026-03-01 10:{i:02}:00] iteration {i:8}/ 500 | consumed samples: {i * batch} | elapsed time per iteration "
+            f"(ms): {1e3 * seconds * (1.5 if i < 3 else 1):.1f} | global batch size: {batch:5} | lm loss: 7.1E+00 | number of "
+            f"skipped iterations: 0 | number of nan iterations: {nan} |\n" for i in range(1, steps + 1))
+
+    def test_logs_are_results(self):
+        folder, _ = self.begin()
+        (folder / "trial-1.log").write_text(self.log(90))
+        (folder / "trial-2.log").write_text("starting\n" + self.log(50))
+        (folder / "trial-3.log").write_text("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n")
+        after = self.go_on(folder)
+        self.assertEqual([t["measured"] for t in after["trials"][:3]], ["90s", "50s", "oom"])
+        self.assertEqual(after["leader"]["rank"], after["trials"][1]["rank"])
+        with (folder / "trials.csv").open() as file:  # what was read stays, without the log
+            self.assertEqual([row["measured"] for row in csv.DictReader(file)][:3], ["90s", "50s", "oom"])
+        (folder / "trial-1.log").unlink()
+        self.assertEqual(self.go_on(folder)["trials"][0]["measured"], "90s")
+
+    def test_real_steps_on_two_cores(self):
+        """Twelve plans on two ranks and eight on one, as tools/trial_run.py measured them: the best is found in three trials."""
+        data = SOURCE / "tests/data/trials"
+        with (data / "measured.csv").open() as file:
+            steps = {(row["ranks"], row["zero"], row["micro_batch"], row["recompute"]): list(map(float, row["step_times_ms"].split()))
+                     for row in csv.DictReader(file)}
+        medians = {plan: statistics.median(times) for plan, times in steps.items()}
+        for ranks in ("1", "2"):
+            folder = self.directory / f"on-{ranks}"
+            self.succeed("tune", "--hw", data / "two-cores.yaml", "--model", data / "gpt-tiny.yaml", "--gpus", ranks, "--to", "accelerate",
+                         "--framework", "fsdp2", "--precision", "fp32", "--tp", "1", "--pp", "1", "--cp", "1", "--trials", "3", "--out", folder)
+            configs = [plan["config"] for plan in json.loads((folder / "plans.json").read_text())["plans"]]
+            plans = [(ranks, *(str(config[key]) for key in ("zero", "micro_batch", "recompute"))) for config in configs]
+            self.assertEqual(set(plans), {plan for plan in steps if plan[0] == ranks})
+            with (folder / "trials.csv").open() as file:
+                for row in csv.DictReader(file):
+                    lines = (f"step {i:05}/00012 (0.00%) | dt: {t:.2f}ms | tok/sec: 1 |\n"
+                             for i, t in enumerate(steps[plans[int(row["rank"]) - 1]]))
+                    (folder / f"trial-{row['trial']}.log").write_text("".join(lines))
+            leader = plans[self.go_on(folder)["leader"]["rank"] - 1]
+            self.assertLessEqual(medians[leader], 1.01 * min(medians[plan] for plan in plans))
+
+    def test_logs_that_say_nothing_of_the_trial_are_refused(self):
+        folder, _ = self.begin()
+        table = (folder / "trials.csv").read_text()
+        degrees = json.loads((folder / "plans.json").read_text())["plans"][int(table.splitlines()[1].split(",")[1]) - 1]["config"]
+        other = "\n".join(f"  {name} {'.' * (40 - len(name))} {value}" for name, value in {
+            "world_size": 8, "tensor_model_parallel_size": 4 if degrees["tp"] != 4 else 2, "pipeline_model_parallel_size": 1,
+            "micro_batch_size": 1, "global_batch_size": 512, "seq_length": 8192, "bf16": True, "num_layers": 32,
+            "use_distributed_optimizer": True, "hidden_size": 4096, "num_attention_heads": 32}.items()) + "\n"
+        for text, words in (("still compiling\n", "no training step"), (self.log(50, batch=64), "another job"),
+                            (self.log(50, nan=1), "are not numbers"), (other + self.log(50), "another plan: ")):
+            (folder / "trial-1.log").write_text(text)
+            self.refuse("tune", "--continue", str(folder), expect=["trial-1.log", words, "column measured"])
+            self.assertEqual((folder / "trials.csv").read_text(), table)
+            (folder / "trial-1.log").unlink()
 
     def test_wrong_folders_and_cells_are_named(self):
         self.refuse("tune", *self.QUESTION, expect=["--out is missing"])

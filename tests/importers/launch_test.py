@@ -175,6 +175,40 @@ class Scripts(Case):
         plan, self.messages = self.read(self.file("run.sh", text), "--from", "megatron", "--hw", "dgx-h100", *arguments)
         return keys_of(plan)
 
+    def test_arguments_that_logs_print(self):
+        """torchtitan's JSON on several ranks, transformers, MaxText, Megatron-DeepSpeed; defaults that are printed say nothing."""
+        titan = ["Running with configs: {", '  "model": {"name": "llama3",', '    "flavor": "8B"},',
+                 '  "training": {"local_batch_size": 2, "global_batch_size": -1, "seq_len": 8192},',
+                 '  "parallelism": {"data_parallel_shard_degree": -1, "tensor_parallel_degree": 2,',
+                 '    "pipeline_parallel_degree": 1, "context_parallel_degree": 1},',
+                 '  "activation_checkpoint": {"mode": "full"}}']
+        lines = [f"\x1b[32m[rank{rank}]:\x1b[0m{line}" for line in titan for rank in (0, 1)]
+        plan = keys_of(self.read(self.file("titan.log", "\n".join(lines)), "--hw", "dgx-h100", "--gpus", "8")[0])
+        self.assertEqual([plan[key] for key in ("model", "tp", "dp", "batch", "micro_batch", "recompute")],
+                         ["llama3.1-8b", 2, 4, 8, 2, "full"])
+        trainer = ["parameters TrainingArguments(", "_n_gpu=1,", "adam_beta1=0.9,", "bf16=True,", "bf16_full_eval=False,",
+                   "deepspeed=None,", "fsdp=[],", "gradient_accumulation_steps=4,", "gradient_checkpointing=True,",
+                   "optim=OptimizerNames.ADAMW_TORCH,", "per_device_train_batch_size=2,", "seed=42,", ")"]
+        plan = keys_of(self.read(self.file("hf.log", "\n".join(trainer)), "--hw", "dgx-h100", "--gpus", "8", "--model",
+                                 "llama3-8b", "--seq-len", "4096")[0])
+        self.assertEqual([plan[key] for key in ("batch", "micro_batch", "recompute", "precision")], [64, 2, "full", "bf16"])
+        sizes = {"base_emb_dim": 4096, "base_mlp_dim": 14336, "base_num_decoder_layers": 32, "model_name": "llama3-8b",
+                 "per_device_batch_size": 2, "max_target_length": 8192, "ici_fsdp_parallelism": -1,
+                 "ici_tensor_parallelism": 1, "remat_policy": "full", "dtype": "bfloat16"}
+        text = "\n".join(f"Config param {key}: {value}" for key, value in sizes.items())
+        plan = keys_of(self.read(self.file("maxtext.log", text), "--hw", "tpu-v5p", "--gpus", "8")[0])
+        self.assertEqual([plan[key] for key in ("model", "zero", "batch")], ["llama3-8b", 3, 16])
+        arguments = {"world_size": 16, "zero_stage": 1, "tensor_model_parallel_size": 4, "pipeline_model_parallel_size": 2,
+                     "num_layers": 24, "hidden_size": 2048, "num_attention_heads": 16, "seq_length": 2048, "fp16": True,
+                     "bf16": False, "max_position_embeddings": 2048, "micro_batch_size": 4, "global_batch_size": 64,
+                     "padded_vocab_size": 50432, "num_experts": [1], "swiglu": False, "rampup_batch_size": None}
+        text = "\n".join(f"0:   {key} {'.' * (45 - len(key))} {value}" for key, value in arguments.items())
+        plan, messages = self.read(self.file("deepspeed.log", text), "--hw", "selene")
+        self.assertIn("read as megatron-deepspeed", plan)
+        self.assertEqual([keys_of(plan)[key] for key in ("gpus", "tp", "pp", "dp", "zero", "precision")],
+                         [16, 4, 2, 2, 1, "fp16"])
+        self.assertNotIn("not read", messages)
+
     def test_conditions_follow_what_is_known(self):
         plan = self.plan_of(f"""#!/bin/bash
 SIZE=8b; DTYPE=${{1:-fp8}}

@@ -23,6 +23,7 @@
 
 #include "base/units.hpp"
 #include "evaluate/answer/plan_details.hpp"
+#include "evaluate/answer/site_population.hpp"
 #include "evaluate/step/priced_program.hpp"
 #include "plan/legality/legality.hpp"
 #include "plan/primitives/recompute.hpp"
@@ -186,7 +187,7 @@ PlanReport rate_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
   const Problem& problem = evaluator.problem();
   PlanReport report;
   report.plan = PlanSummary(evaluator, plan);
-  report.estimate = at_factor(estimate, problem.site.factor);
+  report.estimate = at_factor(estimate, factor_at(problem.site, estimate.step));
   const Seconds step = report.estimate.step.total();
   report.p10 = step * estimate.relative_p10;
   report.p90 = step * estimate.relative_p90;

@@ -188,6 +188,32 @@ SiteEffect find_site(const SiteTable& sites, std::string_view name) {
       fmt::format("{}it is one of {}", guess.empty() ? "" : guess + "; ", fmt::join(known, ", ")));
 }
 
+std::array<Seconds, kStepParts> parts_of_step(const StepTimeBreakdown& step) {
+  std::array<Seconds, kStepParts> parts{step.compute, step.recompute, step.bubble, step.optimizer,
+                                        step.host};
+  std::copy(step.exposed.begin(), step.exposed.end(), parts.end() - kPurposeCount);
+  return parts;
+}
+
+std::string_view step_part(std::size_t part) {
+  constexpr std::array<std::string_view, kStepParts - kPurposeCount> kNames{
+      "compute", "recompute", "bubble", "optimizer", "host"};
+  if (part < kNames.size()) return kNames[part];
+  return to_text(static_cast<Purpose>(part - kNames.size()));
+}
+
+double factor_at(const SiteEffect& site, const StepTimeBreakdown& step) {
+  if (site.parts.empty()) return site.factor;
+  const auto parts = parts_of_step(step);
+  Seconds all;
+  Seconds own;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    all += parts[i];
+    own += parts[i] * site.parts[i];
+  }
+  return site.factor * (own / all);
+}
+
 const MeasuredSite* site_of(const SiteTable& sites, std::string_view source,
                             std::string_view profile) {
   const auto found = std::find_if(sites.begin(), sites.end(), [&](const MeasuredSite& site) {

@@ -2,9 +2,11 @@
 // Site factors: of an unmeasured site, from all measured ones, and of these themselves.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string_view>
 
+#include "plansearch/evaluation.hpp"
 #include "plansearch/site.hpp"
 
 namespace plansearch {
@@ -39,6 +41,14 @@ inline constexpr double kPriorRuns = 0.5;
 
 /// "typical", "tuned" or a measured one. InputError with the nearest names.
 [[nodiscard]] SiteEffect find_site(const SiteTable& sites, std::string_view name);
+
+/// Parts of a step whose errors are a machine's own; they sum to the step without its site.
+inline constexpr std::size_t kStepParts = 5 + kPurposeCount;
+[[nodiscard]] std::array<Seconds, kStepParts> parts_of_step(const StepTimeBreakdown& step);
+/// "compute", "tensor", ...
+[[nodiscard]] std::string_view step_part(std::size_t part);
+/// A step of the site over its parts: the factor of the site, times those of the parts.
+[[nodiscard]] double factor_at(const SiteEffect& site, const StepTimeBreakdown& step);
 
 /// The site that rows of this source on this profile belong to; nullptr: none of them.
 [[nodiscard]] const MeasuredSite* site_of(const SiteTable& sites, std::string_view source,

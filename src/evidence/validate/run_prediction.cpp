@@ -269,7 +269,8 @@ class GroupPricer {
     errors.site = site.spread;
     errors.scatter = site.scatter;
     const RelativeInterval interval = mixed_interval(plans, errors, evaluator_.problem().gpus);
-    const Seconds time = plans.front().estimate.step.total() * (run_case.batch_share * site.factor);
+    const StepTimeBreakdown& step = plans.front().estimate.step;
+    const Seconds time = step.total() * (run_case.batch_share * factor_at(site, step));
     return {time, time * interval.p10, time * interval.p90};
   }
 
@@ -291,7 +292,7 @@ class GroupPricer {
     prediction.step_time = answer.time;
     prediction.p10 = answer.p10;
     prediction.p90 = answer.p90;
-    prediction.parts = at_factor(estimate, sites.answer.factor).step;
+    prediction.parts = at_factor(estimate, factor_at(sites.answer, estimate.step)).step;
   }
 
   /// The stage whose figure the row gives.

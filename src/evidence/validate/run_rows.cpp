@@ -25,13 +25,18 @@ constexpr std::array<std::string_view, 3> kSiteViews{"own_site", "typical", "lef
 
 Json parts_json(const std::optional<StepTimeBreakdown>& parts) {
   if (!parts) return nullptr;
-  return {{"compute", parts->compute.value()},
-          {"recompute", parts->recompute.value()},
-          {"exposed_communication", parts->exposed_total().value()},
-          {"bubble", parts->bubble.value()},
-          {"optimizer", parts->optimizer.value()},
-          {"host", parts->host.value()},
-          {"site", parts->site.value()}};
+  Json json{{"compute", parts->compute.value()},
+            {"recompute", parts->recompute.value()},
+            {"exposed_communication", parts->exposed_total().value()},
+            {"bubble", parts->bubble.value()},
+            {"optimizer", parts->optimizer.value()},
+            {"host", parts->host.value()},
+            {"site", parts->site.value()}};
+  for (std::size_t i = 0; i < kPurposeCount; ++i) {
+    const auto purpose = static_cast<Purpose>(i);
+    json[fmt::format("exposed_{}", to_text(purpose))] = parts->exposed[i].value();
+  }
+  return json;
 }
 
 Json at_sites_json(const RunPrediction& prediction) {

@@ -153,7 +153,7 @@ void take_typed(const ProblemRequest& typed, Reading& reading) {
   reading.asked.from_plan.clear();
 }
 
-enum class Form { Shell, Json, Yaml, Toml };
+enum class Form { Shell, Json, Yaml, Toml, Log };
 
 bool ends_with(const std::string& name, std::initializer_list<const char*> endings) {
   return std::ranges::any_of(endings, [&](const char* ending) { return name.ends_with(ending); });
@@ -181,13 +181,15 @@ Form form_of(std::string_view text) {
   return keys > 0 ? Form::Yaml : Form::Shell;
 }
 
-/// The form of a file by its name, else by its first letters.
-Form form_of(const ConfigurationFile& file) {
+/// The form of a file by its name, else by its first letters. `logged`: the arguments that are
+/// printed in it, where it has no such name.
+Form form_of(const ConfigurationFile& file, const exporters::Targets& targets, LoggedKeys& logged) {
   if (ends_with(file.name, {".json"})) return Form::Json;
   if (ends_with(file.name, {".yaml", ".yml"})) return Form::Yaml;
   if (ends_with(file.name, {".toml"})) return Form::Toml;
   if (ends_with(file.name, {".sh", ".slurm", ".sbatch", ".bash"})) return Form::Shell;
-  return form_of(std::string_view(file.text));
+  logged = keys_of_log(targets, file);
+  return logged.keys.empty() ? form_of(std::string_view(file.text)) : Form::Log;
 }
 
 std::vector<FoundKey> keys_in(Form form, const ConfigurationFile& file,
@@ -232,12 +234,19 @@ FoundKeys find_keys(const exporters::Targets& targets, const std::vector<Configu
   std::vector<ConfigurationFile> scripts;
   std::vector<FoundKey> keys;
   std::optional<int> gpus;  // of a job, which knows more than the launcher in it
+  bool is_log = false;
   for (const ConfigurationFile& file : files) {
-    const Form form = form_of(file);
+    LoggedKeys logged;
+    const Form form = form_of(file, targets, logged);
     JobScript job = form == Form::Yaml ? script_of_job(file) : JobScript{};
     if (form == Form::Shell) job.script = file.text;
     if (job.gpus > 0) gpus = job.gpus;
-    if (form == Form::Shell || !job.script.empty()) {
+    if (logged.gpus) gpus = logged.gpus;
+    if (form == Form::Log) {
+      is_log = true;
+      if (!logged.target.empty()) exported = targets.find(logged.target);
+      std::ranges::move(logged.keys, std::back_inserter(keys));
+    } else if (form == Form::Shell || !job.script.empty()) {
       scripts.push_back({std::move(job.script), file.name});
     } else {
       std::ranges::move(keys_in(form, file, definitions), std::back_inserter(keys));
@@ -251,6 +260,7 @@ FoundKeys find_keys(const exporters::Targets& targets, const std::vector<Configu
     throw InputError({scripts.front().name, 0, 0}, error.what(), error.hint());
   }
   if (gpus) found.gpus = gpus;
+  found.logged = is_log;
   found.keys.insert(found.keys.begin(), keys.begin(), keys.end());
   found.file = files.empty() ? std::string() : files.front().name;
   found.exported = exported;

@@ -31,6 +31,7 @@ struct FoundKeys {
   std::string program;                ///< that a script starts, such as "pretrain_gpt.py"
   std::vector<std::string> notes;
   const exporters::Exporter* exported = nullptr;  ///< as the header of an export says; else null
+  bool logged = false;  ///< a log says them, with every default of the program
 };
 
 /// A file as text, and its name in messages.
@@ -61,6 +62,14 @@ struct JobScript {
   int gpus = 0;
 };
 [[nodiscard]] JobScript script_of_job(const ConfigurationFile& file);
+/// The arguments that a training program printed at the head of its log; none where there is no such list.
+struct LoggedKeys {
+  std::vector<FoundKey> keys;
+  std::optional<int> gpus;
+  std::string target;  ///< whose arguments they are; empty: told by the keys
+};
+[[nodiscard]] LoggedKeys keys_of_log(const exporters::Targets& targets,
+                                     const ConfigurationFile& file);
 /// Variables of the environment ("${TP}") take their values from `definitions`.
 [[nodiscard]] std::vector<FoundKey> keys_of_yaml(const ConfigurationFile& file,
                                                  const Definitions& definitions);

@@ -7,6 +7,7 @@
 
 #include "base/names.hpp"
 #include "base/ranges.hpp"
+#include "evaluate/answer/site_population.hpp"
 #include "io/document/fields.hpp"
 #include "io/hardware/profile_parts.hpp"
 #include "io/hardware/profile_reader.hpp"
@@ -22,8 +23,7 @@ constexpr Choice<SiteKind> kKinds[] = {{"laboratory", SiteKind::Laboratory},
 /// site.
 constexpr double kMostFactor = 10.0;
 
-double factor_of(const Node& node) {
-  const Node value = node.at("factor");
+double factor_in(const Node& value) {
   const double factor = value.number();
   if (!(factor >= 1.0 / kMostFactor && factor <= kMostFactor)) {
     value.fail(
@@ -31,6 +31,19 @@ double factor_of(const Node& node) {
         "it is measured over predicted step time, about 1");
   }
   return factor;
+}
+
+double factor_of(const Node& node) {
+  return factor_in(node.at("factor"));
+}
+
+/// Factors of parts of a step by their names; those that are not said do not differ.
+std::vector<double> read_parts(const Node& node) {
+  std::vector<double> factors(kStepParts, 1.0);
+  for (std::size_t part = 0; part < kStepParts; ++part) {
+    if (const auto value = node.find(step_part(part))) factors[part] = factor_in(*value);
+  }
+  return factors;
 }
 
 double deviation(const Node& value) {
@@ -149,6 +162,7 @@ FittedSite read_fitted_site(const Node& node) {
   site.effect.factor = factor_of(node);
   site.effect.spread = deviation(node.at("spread"));
   site.effect.scatter = deviation(node.at("scatter"));
+  if (const auto parts = node.find("parts")) site.effect.parts = read_parts(*parts);
   site.effect.name = node.at("name").name();
   site.framework = node.at("framework").text();
   site.effect.basis = fmt::format("fitted to {} runs of your own", rows);

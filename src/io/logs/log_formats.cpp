@@ -70,6 +70,8 @@ LogFormats read_log_formats(const std::filesystem::path& path) {
   require_schema(root, "plansearch/logs/v1");
   LogFormats table;
   for (const Node& node : root.at("ranks").items()) table.ranks.push_back(read_pattern(node));
+  for (const Node& node : root.at("out_of_memory").items())
+    table.out_of_memory.push_back(node.text());
   for (const Node& node : root.at("logs").items()) {
     LogFormat format{node.at("name").text(), {}};
     for (const std::string_view key : {"programs", "source"}) {

@@ -63,6 +63,7 @@ struct LogFormat {
 struct LogFormats {
   std::vector<LogFormat> formats;
   std::vector<LinePattern> ranks;
+  std::vector<std::string> out_of_memory;  ///< words of a run that ended so
 };
 
 /// InputError with the place of what is wrong.

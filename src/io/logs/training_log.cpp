@@ -177,9 +177,11 @@ class LogReader {
 
   TrainingLog finish() {
     read(begun_);
+    TrainingLog log;
+    log.out_of_memory = out_of_memory_;
+    if (out_of_memory_ && longest_ == 0) return log;
     const std::size_t own = own_format();
     check_job();
-    TrainingLog log;
     log.format = formats_.formats[own].name;
     log.times = rows_[own].steps();
     log.flops = rows_[own].flops();
@@ -200,6 +202,9 @@ class LogReader {
     std::string plain;
     if (line.find('\x1b') != std::string_view::npos) line = plain = without_colours(line);
     constexpr std::size_t kSure = 200;
+    const auto is_in = [&](const std::string& words) { return has_word(line, words); };
+    if (!out_of_memory_ && std::ranges::any_of(formats_.out_of_memory, is_in))
+      out_of_memory_ = line_;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       if (sure_ && *sure_ != i) continue;
       for (const LogLine& kind : formats_.formats[i].lines) {
@@ -312,9 +317,19 @@ class LogReader {
   std::int64_t skipped_ = 0;
   std::int64_t skipped_so_far_ = 0;
   std::int64_t nans_ = 0;
+  std::optional<std::int64_t> out_of_memory_;
 };
 
 }  // namespace
+
+bool is_training_log(std::string_view text, const LogFormats& formats) {
+  const auto is_in = [&](const std::string& words) { return has_word(text, words); };
+  if (std::ranges::any_of(formats.out_of_memory, is_in)) return true;
+  return std::ranges::any_of(formats.formats, [&](const LogFormat& format) {
+    return std::ranges::any_of(format.lines,
+                               [&](const LogLine& line) { return line.paced && is_in(line.mark); });
+  });
+}
 
 TrainingLog read_training_log(const std::filesystem::path& path, const LogFormats& formats,
                               const LoggedJob& job) {

@@ -28,12 +28,16 @@ struct TrainingLog {
   std::optional<FlopRate> flops;   ///< of one accelerator, as printed: the median
   std::optional<Bytes> allocated;  ///< the largest peak
   std::optional<Bytes> reserved;
-  std::int64_t skipped = 0;                  ///< steps without an update
-  std::int64_t nans = 0;                     ///< steps with a loss that is not a number
-  std::vector<std::int64_t> not_understood;  ///< lines
+  std::int64_t skipped = 0;                     ///< steps without an update
+  std::int64_t nans = 0;                        ///< steps with a loss that is not a number
+  std::vector<std::int64_t> not_understood;     ///< lines
+  std::optional<std::int64_t> out_of_memory{};  ///< the line that says so
 };
 
-/// InputError, with the line where there is one, for logs without steps and logs of another job.
+/// Whether a line of the text is like those of a training program, or says that memory ran out.
+[[nodiscard]] bool is_training_log(std::string_view text, const LogFormats& formats);
+
+/// InputError, with the line where there is one, for logs without steps of runs that had the memory, and logs of another job.
 [[nodiscard]] TrainingLog read_training_log(const std::filesystem::path& path,
                                             const LogFormats& formats, const LoggedJob& job);
 [[nodiscard]] TrainingLog parse_training_log(std::string_view text, const std::string& file,

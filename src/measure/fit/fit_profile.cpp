@@ -36,17 +36,24 @@ std::string tiers_text(const KernelFit& fit, const std::string& base) {
   return text.empty() ? text : "tiers:\n" + text;
 }
 
+std::string parts_entry(const PartsFit& parts) {
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < parts.factors.size(); ++i)
+    texts.push_back(fmt::format("{}: {:.4g}", step_part(i), parts.factors[i]));
+  return texts.empty() ? "" : fmt::format(", parts: {{{}}}", fmt::join(texts, ", "));
+}
+
 std::string site_text(const FitFindings& findings, const std::string& name) {
   if (!findings.site) return {};
   const SiteEffect& effect = findings.site->effect;
   const FitRuns& runs = findings.runs;
   return fmt::format(
       "site: {{name: {}, framework: {}, rows: {}, factor: {:.6g}, spread: {:.6g}, scatter: "
-      "{:.6g}}}\n"
+      "{:.6g}{}}}\n"
       "provenance:\n"
       "  - {}",
       io::in_quotes(name), io::in_quotes(runs.framework), findings.site->kept.size(), effect.factor,
-      effect.spread, effect.scatter,
+      effect.spread, effect.scatter, parts_entry(findings.parts),
       evidence_entry(
           "site", "measured",
           fmt::format("plansearch fit {}, {}, {}: {}", fmt::join(names_of(findings.files), " "),
@@ -145,11 +152,13 @@ Start start_of(const FitRequest& request, const ShippedData& data) {
 }
 
 void read_runs_of(const FitTables& tables, const Cluster& machine, const ShippedData& data,
-                  int threads, FitFindings& findings) {
-  findings.runs = read_fit_runs(tables.runs, machine, data, threads);
+                  const FitRequest& request, FitFindings& findings) {
+  findings.runs = read_fit_runs({tables.runs, tables.logs, request.plans, request.base}, machine,
+                                data, request.threads);
   std::vector<double> logs;
   for (const FitRun& fit : findings.runs.runs) logs.push_back(fit.log);
-  const auto fitted = fit_site(logs, population_of(data.sites()));
+  const SitePopulation population = population_of(data.sites());
+  const auto fitted = fit_site(logs, population);
   if (const auto* refused = std::get_if<SiteFitRefusal>(&fitted)) {
     findings.outliers = refused->outliers;
     throw FitRefusal{refused->reason,
@@ -158,11 +167,10 @@ void read_runs_of(const FitTables& tables, const Cluster& machine, const Shipped
   }
   findings.site = std::get<SiteFit>(fitted);
   findings.outliers = findings.site->outliers;
-  if (findings.site->effect.scatter > kLargeScatter) {
-    std::vector<FitRun> kept;
-    for (const std::size_t run : findings.site->kept) kept.push_back(findings.runs.runs[run]);
-    findings.separating = separating_column(kept);
-  }
+  std::vector<FitRun> kept;
+  for (const std::size_t run : findings.site->kept) kept.push_back(findings.runs.runs[run]);
+  if (findings.site->effect.scatter > kLargeScatter) findings.separating = separating_column(kept);
+  findings.parts = fit_parts(kept, population, findings.site->effect.factor);
 }
 
 void find(const FitRequest& request, const ShippedData& data, const Start& start,
@@ -176,8 +184,8 @@ void find(const FitRequest& request, const ShippedData& data, const Start& start
   findings.kernels = fit_kernels(tables.kernels, base, population,
                                  start.fresh ? Carried::WholeCurve : Carried::Rates);
   fit_overlap(tables.singles, findings.kernels);
-  if (!tables.runs.empty()) {
-    read_runs_of(tables, findings.kernels.cluster, data, request.threads, findings);
+  if (!tables.runs.empty() || !tables.logs.empty()) {
+    read_runs_of(tables, findings.kernels.cluster, data, request, findings);
   } else if (base.site) {
     throw FitRefusal{
         fmt::format("the site of {} was fitted to runs as its kernels and links were before",

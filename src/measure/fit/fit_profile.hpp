@@ -24,8 +24,9 @@ namespace plansearch {
 struct FitRun {
   std::string place;  ///< file and id
   RunRecord run;
-  Seconds predicted;  ///< at factor 1
-  double log = 0.0;   ///< ln(measured / predicted)
+  Seconds predicted;         ///< at factor 1
+  double log = 0.0;          ///< ln(measured / predicted)
+  StepTimeBreakdown step{};  ///< as predicted
 };
 
 struct FitRuns {
@@ -35,10 +36,42 @@ struct FitRuns {
   std::string precision;
 };
 
-/// Every run of the tables on `base`, whose own site does not count. InputError for anything wrong
-/// in a table, FitRefusal for runs that are not of one machine, framework and precision.
-[[nodiscard]] FitRuns read_fit_runs(const std::vector<std::string>& tables, const Cluster& base,
+/// The measured runs of a fit.
+struct FitSources {
+  std::vector<std::string> tables;
+  std::vector<std::string> logs;   ///< of training programs
+  std::vector<std::string> plans;  ///< of the logs: none, one for all, or one for each
+  std::string base;                ///< profile that is like the machine
+};
+
+/// Every run on `machine`, whose own site does not count. InputError for anything wrong
+/// in a file, FitRefusal for runs that are not of one machine, framework and precision.
+[[nodiscard]] FitRuns read_fit_runs(const FitSources& sources, const Cluster& machine,
                                     const ShippedData& data, int threads);
+
+/// A part of a step (step_part), as runs show it.
+struct PartFit {
+  std::string_view part;
+  double least = 0.0;  ///< of its shares in the runs
+  double most = 0.0;
+  double factor = 1.0;     ///< what it takes over its prediction at factor 1
+  double deviation = 0.0;  ///< how far ln(factor) may be off
+  bool separated = false;  ///< the runs say more of it than that it is like the others
+};
+
+/// Parts of a step that runs depend on, each with a factor of its own.
+struct PartsFit {
+  std::vector<double>
+      factors;  ///< of all parts, over that of the site; empty: one factor is as good
+  std::vector<PartFit> parts;  ///< those in the runs
+  double error_of_one = 0.0;   ///< mean error of a run left out, by one factor
+  double error = 0.0;          ///< the same by parts
+};
+
+/// The posterior of the factors of parts: a site's prior, parts that err as in trials. Where runs left out
+/// are predicted no better than by one factor, there are no factors.
+[[nodiscard]] PartsFit fit_parts(const std::vector<FitRun>& runs, const SitePopulation& population,
+                                 double site_factor);
 
 /// "tp: 1 in 3 runs at x1.10, 2 in 3 at x1.45": the column whose cells separate the runs best;
 /// empty where none does.
@@ -46,10 +79,11 @@ struct FitRuns {
 
 struct FitRequest {
   std::vector<std::string>
-      tables;         ///< samples; CSV of runs, kernels, collectives; logs of nccl-tests
-  std::string base;   ///< profile that is like the machine; empty: samples describe it
-  std::string fresh;  ///< name of the new profile; empty: the stem of `out`
-  std::string out;    ///< the profile to write
+      tables;  ///< samples; CSV of runs, kernels, collectives; logs of nccl-tests
+  std::vector<std::string> plans;  ///< of the logs of training programs
+  std::string base;                ///< profile that is like the machine; empty: samples describe it
+  std::string fresh;               ///< name of the new profile; empty: the stem of `out`
+  std::string out;                 ///< the profile to write
   int threads = 1;
   Format format = Format::Table;  ///< of the report
 };
@@ -72,6 +106,7 @@ struct FitFindings {
   FitRuns runs;                       ///< `runs` empty: none given, or refused
   std::vector<std::size_t> outliers;  ///< among the runs
   std::optional<SiteFit> site;
+  PartsFit parts;
   SiteEffect typical;
   std::string separating;             ///< the column that separates scattered runs
   std::optional<FitRefusal> refused;  ///< nothing is written

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/units.hpp"
@@ -122,6 +123,57 @@ std::string kernels_text(const KernelFit& kernels) {
   return text;
 }
 
+/// A difference between runs that separates a part from the others, by its name.
+std::string run_that_separates(std::string_view part) {
+  static const std::map<std::string_view, std::string_view> kRuns{
+      {"recompute", "another --recompute"},  {"bubble", "other stages, or more micro-batches"},
+      {"optimizer", "a much smaller batch"}, {"host", "smaller micro-batches"},
+      {"tensor", "other tensor ranks"},      {"data", "a much smaller batch, or other data ranks"},
+      {"context", "other context ranks"},    {"expert", "other expert ranks"},
+      {"pipeline", "other stages"},          {"offload", "nothing in memory of the host"}};
+  const auto found = kRuns.find(part);
+  return std::string(found == kRuns.end() ? "other sizes" : found->second);
+}
+
+const Columns<PartFit>& part_columns() {
+  using Part = const PartFit&;
+  static const Columns<PartFit> kColumns{
+      {"part", [](Part p) { return Json(p.part); }, {"part of a step", Align::Left}},
+      {"least_share", [](Part p) { return Json(p.least); }},
+      {"most_share",
+       [](Part p) { return Json(p.most); },
+       {"share"},
+       [](Part p) { return fmt::format("{:.0f} - {:.0f} %", 100.0 * p.least, 100.0 * p.most); }},
+      {"factor",
+       [](Part p) { return Json(p.factor); },
+       {"factor"},
+       [](Part p) { return fmt::format("{:.3f}", p.factor); }},
+      {"deviation",
+       [](Part p) { return Json(p.deviation); },
+       {"known to"},
+       [](Part p) { return fmt::format("{:.1f} %", 100.0 * p.deviation); }},
+      {"separated",
+       [](Part p) { return Json(p.separated); },
+       {"remark", Align::Left},
+       [](Part p) {
+         return p.separated
+                    ? ""
+                    : fmt::format("not separated; a run with {} would", run_that_separates(p.part));
+       }}};
+  return kColumns;
+}
+
+std::string parts_text(const PartsFit& fit) {
+  if (fit.parts.size() < 2) return {};
+  return "\n" + table_of(part_columns(), fit.parts).text() +
+         fmt::format(
+             "a run left out is predicted to {:.1f} % by parts, {:.1f} % if all are alike: "
+             "{}\n",
+             100.0 * fit.error, 100.0 * fit.error_of_one,
+             fit.factors.empty() ? "the profile has one factor"
+                                 : "the profile has those of parts besides");
+}
+
 std::string site_text(const FitFindings& findings) {
   if (!findings.site) return {};
   const SiteEffect& own = findings.site->effect;
@@ -131,6 +183,7 @@ std::string site_text(const FitFindings& findings) {
       "%\n",
       100.0 * (own.factor / findings.typical.factor - 1.0), 100.0 * own.spread,
       100.0 * findings.typical.spread);
+  text += parts_text(findings.parts);
   if (own.scatter <= kLargeScatter) return text;
   return text + fmt::format(
                     "the runs scatter by more than {:.0f} %: p10 - p90 is wider for it; {}\n",
@@ -189,7 +242,11 @@ Json site_json(const FitFindings& findings) {
           {"scatter", own.scatter},
           {"typical_factor", findings.typical.factor},
           {"typical_spread", findings.typical.spread},
-          {"separating", or_null(findings.separating)}};
+          {"separating", or_null(findings.separating)},
+          {"parts", objects_of(part_columns(), findings.parts.parts)},
+          {"error_of_one_factor", findings.parts.error_of_one},
+          {"error_by_parts", findings.parts.error},
+          {"has_parts", !findings.parts.factors.empty()}};
 }
 
 std::string render_json(const FitFindings& findings) {

@@ -11,9 +11,13 @@
 #include <string_view>
 #include <utility>
 
+#include "answer/diagnose.hpp"
+#include "answer/make_report.hpp"
 #include "base/ranges.hpp"
 #include "evidence/evidence.hpp"
 #include "io/tables/csv.hpp"
+#include "plansearch/degree_table.hpp"
+#include "question/logged_plan.hpp"
 
 namespace plansearch {
 namespace {
@@ -88,21 +92,86 @@ double squares_about_mean(const std::vector<double>& values) {
 
 }  // namespace
 
-FitRuns read_fit_runs(const std::vector<std::string>& tables, const Cluster& base,
-                      const ShippedData& data, int threads) {
+namespace {
+
+/// The plan of the log of this number.
+std::string plan_of_log(const FitSources& sources, std::size_t log) {
+  const auto& plans = sources.plans;
+  if (plans.empty()) return {};
+  if (plans.size() != 1 && plans.size() != sources.logs.size()) {
+    throw InputError({}, fmt::format("{} plans for {} logs", plans.size(), sources.logs.size()),
+                     "--plan once for all logs, once for each in their order, or not where they "
+                     "print their arguments");
+  }
+  return plans.size() == 1 ? plans.front() : plans[log];
+}
+
+/// The run of a log, priced on the machine as it is.
+FitRun run_of_log(const FitSources& sources, std::size_t number, const Cluster& machine,
+                  std::vector<std::string>& unused) {
+  const std::string& log = sources.logs[number];
+  if (sources.base.empty()) {
+    throw InputError({log, 0, 0}, "a log says nothing of the machine: --base is missing",
+                     "name a profile that is like it with --base");
+  }
+  ProblemRequest typed;
+  typed.site = kTunedSite;
+  typed.hardware = sources.base;
+  std::vector<std::string> notes;
+  const std::string plan = plan_of_log(sources, number);
+  const PlanRequest asked = plan_of_run(typed, plan, log, notes);
+  if (asked.request.model.empty()) {
+    throw InputError({log, 0, 0}, "the log prints no arguments that say its plan and its network",
+                     "--plan PLAN, of plansearch predict --write-plan or plansearch import");
+  }
+  ProblemFiles files = read_problem_files(asked.request);
+  files.cluster = std::make_shared<const Cluster>(machine);
+  const ResolvedPlan given = resolve_plan(asked, files);
+  const SearchReport priced = make_prediction(given);
+  FitRun fit{.place = fs::path(log).filename().string(), .run = {}, .predicted = {}};
+  const QuestionReport& question = priced.question;
+  fit.run.hardware = sources.base;
+  fit.run.framework = question.framework;
+  fit.run.model = question.model;
+  fit.run.gpus = question.gpus;
+  fit.run.question = given.asked.request;
+  fit.run.question.precision = to_text(given.problem.precision);
+  fit.step = priced.plans.front().estimate.step;
+  fit.predicted = fit.step.total();
+  for (const DegreeRow& row : degree_table())
+    fit.run.cells[std::string(row.key)] =
+        fmt::format("{}", row.get(priced.plans.front().plan.degrees));
+  if (const auto read = read_run_log(log, question)) {
+    fit.run.step_time = read->times.median;
+    fit.log = std::log(*fit.run.step_time / fit.predicted);
+  } else {
+    unused.push_back(fit.place + ": the run ran out of memory");
+  }
+  return fit;
+}
+
+}  // namespace
+
+FitRuns read_fit_runs(const FitSources& sources, const Cluster& base, const ShippedData& data,
+                      int threads) {
   FitRuns found;
   std::set<std::string> accelerators;
   std::vector<FitRun> all;
-  for (const std::string& table : tables) {
+  for (const std::string& table : sources.tables) {
     for (RunRecord& run : read_table(table, data)) {
       if (!run.hardware.empty()) accelerators.insert(accelerator_of(run, table, data));
       const std::string place = fmt::format("{} {}", fs::path(table).filename().string(), run.id);
-      all.push_back({place, std::move(run), Seconds(), 0.0});
+      all.push_back({.place = place, .run = std::move(run), .predicted = {}});
     }
   }
-  refuse_contradiction(all, accelerators, base);
   Cluster machine = base;
   machine.site.reset();
+  const std::size_t rows_of_tables = all.size();
+  for (std::size_t log = 0; log < sources.logs.size(); ++log)
+    all.push_back(run_of_log(sources, log, machine, found.unused));
+  refuse_contradiction(all, accelerators, base);
+  std::vector<FitRun> logged(all.begin() + static_cast<std::ptrdiff_t>(rows_of_tables), all.end());
+  all.resize(rows_of_tables);
   const ProfileFinder finder{[&](std::string_view) { return machine; },
                              [&](std::string_view name) { return data.framework(name); }};
   const ArchitectureTable architectures = shipped_architectures(data);
@@ -118,7 +187,11 @@ FitRuns read_fit_runs(const std::vector<std::string>& tables, const Cluster& bas
     }
     all[i].predicted = *predicted.tuned;
     all[i].log = std::log(*run.step_time / all[i].predicted);
+    all[i].step = *predicted.parts;
     found.runs.push_back(std::move(all[i]));
+  }
+  for (FitRun& run : logged) {
+    if (run.run.step_time) found.runs.push_back(std::move(run));
   }
   if (!found.runs.empty()) {
     found.framework = found.runs.front().run.framework;

@@ -10,8 +10,11 @@
 #include <set>
 #include <utility>
 
+#include "answer/diagnose.hpp"
 #include "base/ranges.hpp"
 #include "io/document/file.hpp"
+#include "io/document/pieces.hpp"
+#include "io/logs/training_log.hpp"
 #include "measure/fit/nccl_log.hpp"
 #include "plansearch/error.hpp"
 #include "report/columns.hpp"
@@ -170,6 +173,23 @@ void read_samples(const std::string& path, std::string_view text, const Cluster&
   }
 }
 
+/// By its lines, whatever its size; a first line with the column of step times is that of a table.
+bool is_log_of_training(const std::string& path) {
+  static const io::LogFormats formats = log_formats(shipped_data());
+  bool first = true;
+  bool is_table = false;
+  bool is_log = false;
+  io::for_each_piece(path, [&](std::string_view piece) {
+    if (std::exchange(first, false)) {
+      const std::string_view line = piece.substr(0, piece.find('\n'));
+      is_table = line.find("step_time_s") != line.npos || line.find(",model,") != line.npos ||
+                 io::is_sample_file(piece);
+    }
+    is_log = is_log || (!is_table && io::is_training_log(piece, formats));
+  });
+  return is_log;
+}
+
 }  // namespace
 
 std::optional<std::string> shipped_accelerator(std::string name, const ShippedData& data) {
@@ -208,6 +228,10 @@ FitTables read_fit_tables(const std::vector<std::string>& paths, const Cluster& 
   FitTables found;
   MachineCheck check(base, data);
   for (const std::string& path : paths) {
+    if (is_log_of_training(path)) {
+      found.logs.push_back(path);
+      continue;
+    }
     const std::string text = io::read_file(path, io::kLargestSampleFile);
     if (io::is_sample_file(text)) {
       read_samples(path, text, base, found, check);

@@ -35,6 +35,7 @@ struct KernelTable {
 
 struct FitTables {
   std::vector<std::string> runs;  ///< paths
+  std::vector<std::string> logs;  ///< paths of logs of training programs
   std::vector<KernelTable> kernels;
   std::vector<io::Sample> singles{};  ///< of probes without a table: launches, overlap
   std::vector<std::string> remarks;   ///< what could not be checked

@@ -20,37 +20,17 @@
 #include <random>
 
 #include "base/statistics.hpp"
+#include "evaluate/answer/site_population.hpp"
 #include "plansearch/degree_table.hpp"
 
 namespace plansearch {
 namespace {
 
-/// Deviations of ln(measured / predicted) of a part of a step.
-constexpr double kCompute = 0.05, kRecompute = 0.075, kExposed = 0.20, kBubble = 0.15,
-                 kOptimizer = 0.25, kHost = 0.15;
-/// Deviation of what degrees decide, its correlation for each degree that differs, deviation of a
-/// plan by itself.
-constexpr double kOfDegrees = 0.05;
+/// Deviations of parts other than messages, in their order (parts_of_step), and of messages.
+constexpr std::array kDeviations{0.05, 0.075, 0.15, 0.25, 0.15};
+constexpr double kExposed = 0.20;
+/// Correlation of what degrees decide, for each degree that differs.
 constexpr double kPerDegree = 0.5;
-constexpr double kOwn = 0.02;
-/// Deviation of a mean over a few steps.
-constexpr double kNoise = 0.01;
-/// Deviations beyond which a trial is far off.
-constexpr double kFarOff = 3.0;
-
-struct Part {
-  Seconds time;
-  double deviation;
-};
-
-std::array<Part, 6> parts_of_step(const StepTimeBreakdown& step) {
-  return {{{step.compute, kCompute},
-           {step.recompute, kRecompute},
-           {step.exposed_total(), kExposed},
-           {step.bubble, kBubble},
-           {step.optimizer, kOptimizer},
-           {step.host, kHost}}};
-}
 
 double square(double x) {
   return x * x;
@@ -98,23 +78,27 @@ double expected_least(std::vector<Line> lines) {
 
 }  // namespace
 
-TrialBeliefs::TrialBeliefs(const std::vector<TrialPlan>& plans, double level)
-    : covariance_(plans.size() * plans.size(), square(level)) {
+double part_deviation(std::size_t part) {
+  return part < kDeviations.size() ? kDeviations[part] : kExposed;
+}
+
+TrialBeliefs::TrialBeliefs(const std::vector<TrialPlan>& plans, const TrialErrors& errors)
+    : errors_(errors), covariance_(plans.size() * plans.size(), square(errors.level)) {
   for (const TrialPlan& plan : plans) mean_.push_back(std::log(plan.step.total().value()));
   for (std::size_t a = 0; a < plans.size(); ++a) {
     for (std::size_t b = 0; b < plans.size(); ++b) {
       const auto own = parts_of_step(plans[a].step);
       const auto other = parts_of_step(plans[b].step);
       for (std::size_t part = 0; part < own.size(); ++part) {
-        covariance(a, b) += square(own[part].deviation) * (own[part].time / plans[a].step.total()) *
-                            (other[part].time / plans[b].step.total());
+        covariance(a, b) += square(part_deviation(part)) * (own[part] / plans[a].step.total()) *
+                            (other[part] / plans[b].step.total());
       }
       const auto apart = std::ranges::count_if(degree_table(), [&](const DegreeRow& row) {
         return row.get(plans[a].degrees) != row.get(plans[b].degrees);
       });
-      covariance(a, b) += square(kOfDegrees) * std::pow(kPerDegree, apart);
+      covariance(a, b) += square(errors.of_degrees) * std::pow(kPerDegree, apart);
     }
-    covariance(a, a) += square(kOwn);
+    covariance(a, a) += square(errors.own);
   }
 }
 
@@ -131,14 +115,14 @@ void TrialBeliefs::condition(std::size_t plan, double surprise, double variance)
 void TrialBeliefs::see(std::size_t plan, Seconds measured) {
   const double seen = std::log(measured.value());
   const double surprise = seen - mean_[plan];
-  const double variance = covariance(plan, plan) + square(kNoise);
-  condition(plan, surprise, std::max(variance, square(surprise / kFarOff)));
+  const double variance = covariance(plan, plan) + square(errors_.noise);
+  condition(plan, surprise, std::max(variance, square(surprise / errors_.far_off)));
   mean_[plan] = seen;  // far off or not, its own step is known
   for (std::size_t i = 0; i < size(); ++i) covariance(i, plan) = covariance(plan, i) = 0.0;
 }
 
 void TrialBeliefs::await(std::size_t plan) {
-  condition(plan, 0.0, covariance(plan, plan) + square(kNoise));
+  condition(plan, 0.0, covariance(plan, plan) + square(errors_.noise));
 }
 
 Seconds TrialBeliefs::expected(std::size_t plan) const {
@@ -181,7 +165,7 @@ double TrialBeliefs::is_best(std::size_t plan, double within) const {
 }
 
 double TrialBeliefs::gain(std::size_t plan) const {
-  const double deviation = std::sqrt(covariance(plan, plan) + square(kNoise));
+  const double deviation = std::sqrt(covariance(plan, plan) + square(errors_.noise));
   std::vector<Line> lines;
   for (std::size_t i = 0; i < size(); ++i) {
     lines.push_back({mean_[i], covariance(i, plan) / deviation});

@@ -17,11 +17,22 @@ struct TrialPlan {
   PlanDegrees degrees;
 };
 
+/// Deviations of ln(measured / predicted) beside those of the parts of a step.
+struct TrialErrors {
+  double level = 0.0;       ///< that all plans share
+  double of_degrees = 0.1;  ///< that plans share the more, the fewer degrees they differ in
+  double own = 0.02;        ///< of a plan by itself
+  double noise = 0.01;      ///< of a mean over a few steps
+  double far_off = 3.0;     ///< deviations beyond which a result is far off
+};
+
+/// Deviation of the error of a part (step_part) that is the same in all plans of one machine.
+[[nodiscard]] double part_deviation(std::size_t part);
+
 /// Joint normal beliefs about ln(step time) of plans.
 class TrialBeliefs {
  public:
-  /// `level`: deviation of an error that all plans share, of the logarithm.
-  TrialBeliefs(const std::vector<TrialPlan>& plans, double level);
+  TrialBeliefs(const std::vector<TrialPlan>& plans, const TrialErrors& errors);
 
   /// A trial of the plan took so long: every other plan that depends on the same parts moves.
   void see(std::size_t plan, Seconds measured);
@@ -49,6 +60,7 @@ class TrialBeliefs {
   }
   void condition(std::size_t plan, double surprise, double variance);
 
+  TrialErrors errors_;
   std::vector<double> mean_;
   std::vector<double> covariance_;
 };

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -17,12 +18,15 @@
 #include "answer/diagnose.hpp"
 #include "answer/make_report.hpp"
 #include "base/names.hpp"
+#include "base/ranges.hpp"
 #include "base/units.hpp"
 #include "evaluate/answer/interval.hpp"
 #include "io/document/file.hpp"
 #include "io/tables/csv.hpp"
 #include "measure/tune/trial_choice.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
+#include "question/logged_plan.hpp"
 #include "report/columns.hpp"
 #include "report/plan_cells.hpp"
 
@@ -55,6 +59,13 @@ struct Trial {
   bool out_of_memory = false;
 };
 
+std::string script_name(std::size_t trial) {
+  return fmt::format("trial-{}.sh", trial);
+}
+std::string log_name(std::size_t trial) {
+  return fmt::format("trial-{}.log", trial);
+}
+
 /// A trial beside its plan, as it is shown and written.
 struct TrialRow {
   Trial trial;
@@ -68,9 +79,7 @@ const Columns<TrialRow>& trial_columns() {
       {"rank", [](Row r) { return r.trial.rank; }, {"rank"}},
       {"plan", [](Row r) { return short_plan(r.candidate->plan.plan); }, {"plan", Align::Left}},
       {"target", [](Row r) { return r.trial.target; }},
-      {"script",
-       [](Row r) { return fmt::format("trial-{}.sh", r.trial.number); },
-       {"script", Align::Left}},
+      {"script", [](Row r) { return script_name(r.trial.number); }, {"script", Align::Left}},
       {"expected_s", [](Row r) { return r.candidate->step(); }, {"expected"}},
       {"expected_memory_gib",
        [](Row r) { return r.candidate->memory().value() / 0x1p30; },
@@ -140,6 +149,7 @@ class TrialFolder {
       trial.rank = static_cast<std::size_t>(*rank);
       trial.target = table.text(row, "target");
       trial.measured = table.text(row, "measured");
+      if (trial.measured.empty()) trial.measured = measured_in_log(trial);
       trial.out_of_memory = canonical_name(trial.measured) == kOutOfMemory;
       if (!trial.measured.empty() && !trial.out_of_memory) {
         try {
@@ -153,6 +163,44 @@ class TrialFolder {
         }
       }
       trials_.push_back(std::move(trial));
+    }
+  }
+
+  /// The cell `measured` as the log beside the script says it; empty where there is none yet.
+  [[nodiscard]] std::string measured_in_log(const Trial& trial) const {
+    const std::string log = file(log_name(trial.number));
+    std::error_code error;
+    if (!std::filesystem::exists(log, error)) return {};
+    const Candidate& own = candidates_[trial.rank - 1];
+    try {
+      refuse_other_plan(log, own);
+      const auto read = read_run_log(log, question_);
+      return read ? fmt::format("{:.6g}s", read->times.median.value()) : kOutOfMemory;
+    } catch (const InputError& wrong) {
+      throw InputError(wrong.where(), wrong.what(),
+                       fmt::format("run {} again, write its step time or oom into column measured "
+                                   "of {}, or move the log away",
+                                   script_name(trial.number), file("trials.csv")));
+    }
+  }
+
+  /// The log prints the arguments of a plan with other degrees.
+  void refuse_other_plan(const std::string& log, const Candidate& own) const {
+    ProblemRequest typed;
+    typed.hardware = own.given.asked.request.hardware;
+    typed.model = own.given.asked.request.model;
+    std::vector<std::string> notes;
+    const auto logged = plan_in_log(log, typed, notes);
+    if (!logged) return;
+    for (const DegreeRow& row : degree_table()) {
+      constexpr std::array kTold{Degree::TensorOut, Degree::Pipeline, Degree::Context,
+                                 Degree::Expert, Degree::MicroBatch};
+      const auto said = logged->request.degrees.get(row.degree);
+      const int planned = row.get(own.plan.plan.degrees);
+      if (!said || *said == planned || !contains(kTold, row.degree)) continue;
+      throw InputError({log, 0, 0},
+                       fmt::format("the log is of another plan: {} {}, the trial has {}", row.key,
+                                   *said, planned));
     }
   }
 
@@ -176,7 +224,7 @@ class TrialFolder {
                        "search again with a larger --mem-reserve, into another folder");
     }
     const ErrorModel errors = error_model(candidates_.front().given.problem);
-    beliefs_.emplace(plans, std::hypot(errors.site, errors.framework));
+    beliefs_.emplace(plans, TrialErrors{.level = std::hypot(errors.site, errors.framework)});
     for (const Trial& trial : trials_) {
       const auto place = std::ranges::find(alive_, trial.rank - 1);
       if (place == alive_.end()) continue;
@@ -222,11 +270,13 @@ class TrialFolder {
       const Json cells = object_of(trial_columns(), row);
       if (table.empty()) table = csv_header(cells);
       table += csv_line(cells);
-      const std::string script = file(fmt::format("trial-{}.sh", row.trial.number));
+      const std::string script = file(script_name(row.trial.number));
       std::error_code error;
       if (std::filesystem::exists(script, error)) continue;
       ExportOptions options = request_.scripts;
       options.target = row.trial.target;
+      if (options.launcher == "slurm")
+        options.sbatch.push_back("output=" + log_name(row.trial.number));
       const auto exported = export_question(row.candidate->given, options, request_.version);
       if (const auto* refused = std::get_if<RefusedPlan>(&exported)) {
         throw InputError({}, refused->message);
@@ -277,16 +327,17 @@ class TrialFolder {
     }
     std::vector<std::string> scripts;
     for (std::size_t i = before; i < trials_.size(); ++i) {
-      scripts.push_back(fmt::format("trial-{}.sh", i + 1));
+      scripts.push_back(script_name(i + 1));
     }
     if (!scripts.empty()) {
       line(fmt::format("new: {}; such a trial saves {:.2g} % of a step on average",
                        fmt::join(scripts, ", "), 100.0 * gain_));
     }
     line(fmt::format(
-        "write into column measured of {} what a step takes (18.9s, \"8500 tokens/s\") or "
-        "oom, then: plansearch tune --continue {}",
-        file("trials.csv"), request_.folder.string()));
+        "keep what each prints beside it (bash trial-1.sh > {0} 2>&1), or write into column "
+        "measured of {1} what a step takes (18.9s, \"8500 tokens/s\") or oom; then: plansearch "
+        "tune --continue {2}",
+        file(log_name(1)), file("trials.csv"), request_.folder.string()));
     return text;
   }
 

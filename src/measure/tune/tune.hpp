@@ -11,7 +11,7 @@
 namespace plansearch {
 
 /// A folder of trials: plans.json, the answer of a search; trials.csv, one row a trial, of which the
-/// user fills in `measured`; and a launch script for each.
+/// user fills in `measured`; and for each a launch script, with the log of its run beside it.
 struct TuneRequest {
   std::filesystem::path folder;
   ExportOptions scripts;      ///< target and launcher

@@ -166,6 +166,21 @@ const std::vector<Example>& examples() {
 }  // namespace
 
 TEST_SUITE("unit") {
+  TEST_CASE("a run that ran out of memory says so, with and without steps") {
+    const std::string line = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB";
+    const io::TrainingLog none = read("loading\n" + line + "\n");
+    CHECK(none.out_of_memory == 2);
+    CHECK(none.times.empty());
+    const auto step = megatron_and_deepspeed().front().line;
+    const io::TrainingLog some = read(lines(5, step) + line);
+    CHECK(some.out_of_memory == 6);
+    CHECK(some.times.size() == 5);
+    CHECK_FALSE(read(lines(5, step)).out_of_memory);
+    CHECK(io::is_training_log(line, formats()));
+    CHECK(io::is_training_log(step(1), formats()));
+    CHECK_FALSE(io::is_training_log("id,hw,gpus,model,step_time_s\n1,x,8,m,2.0\n", formats()));
+  }
+
   TEST_CASE("every format of the table has an example, and is read from it") {
     std::vector<std::string> tried;
     for (const Example& example : examples()) {

@@ -14,6 +14,7 @@ namespace plansearch {
 namespace {
 
 constexpr double kLevel = 0.2;
+constexpr TrialErrors kErrors{.level = kLevel};
 
 TrialPlan plan_of(double compute, double exposed, int tensor) {
   TrialPlan plan;
@@ -23,14 +24,14 @@ TrialPlan plan_of(double compute, double exposed, int tensor) {
   return plan;
 }
 
-/// By hand: compute 0.05, exposed 0.20, of degrees 0.05 halved for each that differs, own 0.02.
+/// By hand: compute 0.05, exposed 0.20, of degrees 0.1 halved for each that differs, own 0.02.
 double covariance(const TrialPlan& a, const TrialPlan& b, bool same) {
   const auto share = [](const TrialPlan& plan) {
     return plan.step.compute.value() / plan.step.total().value();
   };
   const double apart = a.degrees.tensor_out == b.degrees.tensor_out ? 0.0 : 1.0;
   return kLevel * kLevel + 0.0025 * share(a) * share(b) +
-         0.04 * (1.0 - share(a)) * (1.0 - share(b)) + 0.0025 * std::pow(0.5, apart) +
+         0.04 * (1.0 - share(a)) * (1.0 - share(b)) + 0.01 * std::pow(0.5, apart) +
          (same ? 0.0004 : 0.0);
 }
 
@@ -44,7 +45,7 @@ TEST_SUITE("tune") {
   TEST_CASE("a trial moves other plans by their covariance with it") {
     const TrialPlan a = plan_of(9.0, 1.0, 1);
     const TrialPlan b = plan_of(8.0, 3.0, 2);
-    TrialBeliefs beliefs({a, b}, kLevel);
+    TrialBeliefs beliefs({a, b}, kErrors);
     CHECK(beliefs.deviation(0) == doctest::Approx(std::sqrt(covariance(a, a, true))));
     const double variance = covariance(a, a, true) + 0.0001;  // and noise
     const double both = covariance(a, b, false);
@@ -57,10 +58,19 @@ TEST_SUITE("tune") {
     CHECK(beliefs.deviation(0) == 0.0);
   }
 
+  TEST_CASE("what is believed of a step of one part is the factor of the part") {
+    TrialPlan messages = plan_of(0.0, 1.0, 4);
+    TrialBeliefs beliefs({plan_of(9.0, 1.0, 1), plan_of(5.0, 5.0, 1), messages},
+                         TrialErrors{.level = kLevel, .of_degrees = 0.0, .own = 0.0});
+    beliefs.see(0, Seconds(10.4));
+    beliefs.see(1, Seconds(12.0));  // both: messages take 1.4 times as long as predicted
+    CHECK(beliefs.expected(2).value() == doctest::Approx(1.4).epsilon(0.07));
+  }
+
   TEST_CASE("a trial that is far off says less about others") {
     const std::vector<TrialPlan> plans{plan_of(9.0, 1.0, 1), plan_of(8.0, 3.0, 2)};
-    TrialBeliefs near(plans, kLevel);
-    TrialBeliefs far(plans, kLevel);
+    TrialBeliefs near(plans, kErrors);
+    TrialBeliefs far(plans, kErrors);
     near.see(0, Seconds(11.0));
     far.see(0, Seconds(1000.0));
     CHECK(far.expected(0).value() == doctest::Approx(1000.0));
@@ -71,7 +81,7 @@ TEST_SUITE("tune") {
   TEST_CASE("the gain of a trial of one of two plans is that of a normal difference") {
     const TrialPlan a = plan_of(9.0, 1.0, 1);
     const TrialPlan b = plan_of(7.0, 3.5, 2);
-    const TrialBeliefs beliefs({a, b}, kLevel);
+    const TrialBeliefs beliefs({a, b}, kErrors);
     const double noisy = std::sqrt(covariance(b, b, true) + 0.0001);
     const double slope = std::abs(covariance(b, b, true) - covariance(a, b, false)) / noisy;
     const double z = -std::log(10.5 / 10.0) / slope;
@@ -82,7 +92,7 @@ TEST_SUITE("tune") {
   TEST_CASE("the gain among many plans and the chance to be best are those of draws") {
     std::vector<TrialPlan> plans;
     for (int i = 0; i < 6; ++i) plans.push_back(plan_of(9.0 - 0.2 * i, 1.0 + 0.25 * i, 1 + i % 3));
-    const TrialBeliefs beliefs(plans, kLevel);
+    const TrialBeliefs beliefs(plans, kErrors);
     std::mt19937_64 random(7);
     std::normal_distribution<double> normal;
     constexpr int kDraws = 200'000;
@@ -110,7 +120,7 @@ TEST_SUITE("tune") {
     const TrialPlan b = plan_of(7.0, 3.5, 2);
     const double variance =
         covariance(a, a, true) + covariance(b, b, true) - 2.0 * covariance(a, b, false);
-    CHECK(TrialBeliefs({a, b}, kLevel).is_best(0, 0.0) ==
+    CHECK(TrialBeliefs({a, b}, kErrors).is_best(0, 0.0) ==
           doctest::Approx(normal_below(std::log(1.05) / std::sqrt(variance))).epsilon(0.03));
   }
 
@@ -118,7 +128,7 @@ TEST_SUITE("tune") {
     std::vector<TrialPlan> plans;
     for (int i = 0; i < 5; ++i) plans.push_back(plan_of(9.0 + 0.1 * i, 1.0, 1 + i));
     std::swap(plans[0], plans[2]);
-    const TrialBeliefs beliefs(plans, kLevel);
+    const TrialBeliefs beliefs(plans, kErrors);
     const auto chosen = choose_trials(beliefs, std::vector<bool>(5, true), 3);
     REQUIRE(chosen.size() == 3);
     CHECK(chosen.front() == 2);
