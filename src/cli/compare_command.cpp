@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "answer/capacity.hpp"
+#include "answer/fits.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
@@ -44,6 +45,19 @@ int run_capacity(const Options& options) {
   const std::string missed = unmet(report);
   if (!missed.empty() && !run.stopped()) print_note(missed, options);
   return exit_code_after(run, options, code_of(missed.empty(), run.stopped()));
+}
+
+int run_fits(const Options& options) {
+  const Output output(options);
+  check_degrees(options.degrees, options.limits);
+  SearchRun run(options);
+  run.session().look_beyond(Beyond::None);
+  const FitsReport report =
+      does_it_fit(options, options.anyway ? Misfits::Priced : Misfits::Refused,
+                  options.no_cards ? Cards::Left : Cards::Listed, run.session());
+  run.conclude_all(options);
+  output.write(render_fits(report, format_of(options), columns_of(options)));
+  return exit_code_after(run, options, code_of(report.fits(), run.stopped()));
 }
 
 }  // namespace plansearch::cli

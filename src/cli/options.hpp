@@ -43,6 +43,8 @@ struct Options : ProblemRequest {
   std::string log;                 ///< diagnose --log
   std::string profile;             ///< diagnose --profile
   std::optional<double> profile_steps;
+  bool anyway = false;              ///< fits --anyway
+  bool no_cards = false;            ///< fits --no-cards
   bool force = false;               ///< --force: however large the trace
   bool timeline = false;            ///< explain --timeline
   bool sensitivity = false;         ///< explain --sensitivity
