@@ -2793,6 +2793,14 @@ class Verdicts(Case):
         self.assertRegex(anyway.stdout.splitlines()[0], r"; priced all the same: [\d.]+ k tokens/s a GPU \(")
         self.assertEqual(run(*ask[:-2], "8", "--no-cards").returncode, 0)
 
+    def test_public_reports(self):
+        """What ran and what did not, as people reported it; the verdict is another where the table says why."""
+        lines = (SOURCE / "tests/data/fits.csv").read_text().splitlines()
+        for report in csv.DictReader(line for line in lines if not line.startswith("#")):
+            with self.subTest(report["run"]):
+                code = run("fits", *report["question"].split(), "--no-cards").returncode
+                self.assertEqual({0: "yes", 3: "no"}[code] == report["ran"], not report["missed"], report["source"])
+
     def test_the_smallest_size_days_and_cards_alone(self):
         text = self.succeed("fits", "llama3-8b", "--on", "h100", "--tokens", "10B", "--no-cards")
         self.assertRegex(text.splitlines()[0], r"^fits on [2-8] x dgx-h100: .* GiB free, .* for 10 B tokens \(.* to .*\)$")
