@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "answer/fits.hpp"
-
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -33,40 +31,25 @@ std::vector<std::string> machine_of_every_card() {
   return names;
 }
 
-CardRow card_row(const ResolvedQuestion& asked, SearchSession& session) {
-  const Problem& problem = asked.problem;
-  const Accelerator& card = problem.cluster->accelerator;
-  CardRow row{.accelerator = card.name, .hardware = problem.cluster->name, .capacity = card.memory};
+void find_fewest(const ResolvedQuestion& asked, SearchSession& session, CardRow& row) {
   const auto least = least_gpus(asked, 0, session);
   if (!least) {
     row.why_none = "no plan fits";
-    return row;
+    return;
   }
   const Estimate& estimate = least->best.estimate;
   row.gpus = least->gpus;
   row.plan = short_plan(PlanSummary(least->best.plan));
   row.memory = estimate.memory.total();
   row.risk = least->best.memory_risk;
-  row.rate = static_cast<double>(problem.global_batch * problem.seq_len) /
+  row.rate = static_cast<double>(asked.problem.global_batch * asked.problem.seq_len) /
              (estimate.step.total().value() * least->gpus);
-  return row;
 }
 
-/// The plan that exceeds memory least, with its price.
-void price_misfit(const ResolvedQuestion& asked, SearchReport& report) {
-  ProblemRequest request = asked.request;
-  request.nodes.reset();
-  request.gpus = report.question.gpus;
-  request.degrees = pinned_to(report.misses.front().plan.degrees, request.degrees);
-  report.plans = make_prediction(resolve_plan({request, {}})).plans;
-}
-
+/// At the size that is asked for, else at the smallest on which it fits.
 SearchReport report_on(const ResolvedQuestion& asked, SearchSession& session) {
-  int gpus = asked.gpus.value_or(0);
-  if (gpus == 0) {
-    const auto least = least_gpus(asked, 0, session);
-    gpus = least ? least->gpus : ladder_sizes(asked).back();
-  }
+  const auto least = asked.gpus ? std::nullopt : least_gpus(asked, 0, session);
+  const int gpus = asked.gpus.value_or(least ? least->gpus : ladder_sizes(asked).back());
   SearchReport report = report_or_refuse(asked, gpus, "searching", SideQuestions::All, session);
   if (report.plans.empty() && !session.stopped()) {
     report.remedies = find_remedies(asked, gpus, OtherSizes::Yes, session);
@@ -74,24 +57,32 @@ SearchReport report_on(const ResolvedQuestion& asked, SearchSession& session) {
   return report;
 }
 
+/// The plan that exceeds memory least, with its price.
+std::vector<PlanReport> priced_misfit(const ResolvedQuestion& asked, const SearchReport& report) {
+  ProblemRequest request = asked.request;
+  request.nodes.reset();
+  request.gpus = report.question.gpus;
+  request.degrees = pinned_to(report.misses.front().plan.degrees, request.degrees);
+  return make_prediction(resolve_plan({request, {}})).plans;
+}
+
 }  // namespace
 
-FitsReport does_it_fit(const ProblemRequest& request, Misfits misfits, Cards cards,
+FitsReport does_it_fit(const ProblemRequest& request, const FitsQuestion& how,
                        SearchSession& session) {
   FitsReport report{.model = request.model, .method = request.task.value_or("pretrain")};
-  std::vector<ProblemRequest> machines;
-  if (!request.hardware.empty()) machines = machine_questions(request);
-  if (machines.size() == 1) {
-    const ResolvedQuestion asked = load_problem(machines.front());
-    report.answer = report_on(asked, session);
-    report.priced = report.answer->plans.empty() && !report.answer->misses.empty() &&
-                    misfits == Misfits::Priced;
-    if (report.priced) price_misfit(asked, *report.answer);
-    report.model = report.answer->question.model;
-    if (cards == Cards::Left) return report;
-  }
   std::vector<std::string> names;
-  for (const ProblemRequest& one : machines) names.push_back(one.hardware);
+  if (!request.hardware.empty()) {
+    for (const ProblemRequest& one : machine_questions(request)) names.push_back(one.hardware);
+  }
+  if (names.size() == 1) {
+    const ResolvedQuestion asked = load_problem(machine_questions(request).front());
+    report.answer = report_on(asked, session);
+    report.model = report.answer->question.model;
+    report.priced = how.anyway && !report.fits() && !report.answer->misses.empty();
+    if (report.priced) report.answer->plans = priced_misfit(asked, *report.answer);
+    if (how.no_cards) return report;
+  }
   if (names.size() < 2) names = machine_of_every_card();
   QuestionFiles read;
   ProblemRequest question = request;
@@ -101,14 +92,13 @@ FitsReport does_it_fit(const ProblemRequest& request, Misfits misfits, Cards car
     if (session.stopped()) break;
     question.hardware = name;
     const ProblemFiles files = read.of(question);
+    const Accelerator& card = files.cluster->accelerator;
     report.model = files.model->description.name;
+    CardRow& row = report.cards.emplace_back(CardRow{card.name, files.cluster->name, card.memory});
     try {
-      report.cards.push_back(card_row(resolve_question(question, files), session));
+      find_fewest(resolve_question(question, files), session, row);
     } catch (const InputError& refusal) {
-      report.cards.push_back({.accelerator = files.cluster->accelerator.name,
-                              .hardware = files.cluster->name,
-                              .capacity = files.cluster->accelerator.memory,
-                              .why_none = refusal.what()});
+      row.why_none = refusal.what();
     }
   }
   std::ranges::stable_sort(report.cards, {}, [](const CardRow& row) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "answer/capacity.hpp"
-#include "answer/fits.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
@@ -52,10 +51,7 @@ int run_fits(const Options& options) {
   check_degrees(options.degrees, options.limits);
   SearchRun run(options);
   run.session().look_beyond(Beyond::None);
-  const FitsReport report =
-      does_it_fit(options, options.anyway ? Misfits::Priced : Misfits::Refused,
-                  options.no_cards ? Cards::Left : Cards::Listed, run.session());
-  run.conclude_all(options);
+  const FitsReport report = does_it_fit(options, options.fits, run.session());
   output.write(render_fits(report, format_of(options), columns_of(options)));
   return exit_code_after(run, options, code_of(report.fits(), run.stopped()));
 }

@@ -310,8 +310,8 @@ void add_fits(CLI::App& app, Options& o) {
   };
   spelling("--method", Setting::Task, "TASK", "the same as --task");
   spelling("--on", Setting::Hardware, "HW", "the same as --hw: one machine, or those of the table");
-  app.add_flag("--anyway", o.anyway, "price what does not fit");
-  app.add_flag("--no-cards", o.no_cards, "the machine alone, without the table of cards");
+  app.add_flag("--anyway", o.fits.anyway, "price what does not fit");
+  app.add_flag("--no-cards", o.fits.no_cards, "the machine alone, without the table of cards");
 }
 
 void add_compare(CLI::App& app, Options& o) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "answer/capacity.hpp"
+#include "answer/compare_questions.hpp"
 #include "answer/schedule_question.hpp"
 #include "plansearch/load_problem.hpp"
 
@@ -43,8 +44,6 @@ struct Options : ProblemRequest {
   std::string log;                 ///< diagnose --log
   std::string profile;             ///< diagnose --profile
   std::optional<double> profile_steps;
-  bool anyway = false;              ///< fits --anyway
-  bool no_cards = false;            ///< fits --no-cards
   bool force = false;               ///< --force: however large the trace
   bool timeline = false;            ///< explain --timeline
   bool sensitivity = false;         ///< explain --sensitivity
@@ -79,6 +78,7 @@ struct Options : ProblemRequest {
   ScheduleQuestion schedule;
   OrderingQuestion ordering;  ///< schedule --blocks
   CapacityQuestion capacity;
+  FitsQuestion fits;
 };
 
 /// The whole command line; callbacks set `options`. Kept apart from parsing so that completion

@@ -21,24 +21,21 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Card = const CardRow&;
 
-constexpr double kGiB = 1073741824.0;
-
 std::string gib(Bytes bytes) {
-  return fmt::format("{:.1f} GiB", bytes.value() / kGiB);
+  return fmt::format("{:.1f} GiB", bytes.value() / 1073741824.0);
 }
 
-/// "8 x dgx-h100"
-std::string where(const QuestionReport& question) {
-  return fmt::format("{} x {}", grouped(question.gpus), question.hardware);
+bool does(Card row) {
+  return row.gpus.has_value();
 }
 
 /// Pace and, where tokens are asked about, the time for them, each with 80 % of outcomes.
 std::string pace_text(const QuestionReport& question, const PlanReport& plan) {
-  const double tokens = plan.tokens_per_s / question.gpus;
-  const Seconds step = plan.estimate.step.total();
-  const auto rate = [&](Seconds other) { return count_text(tokens * (step / other)); };
-  std::string text =
-      fmt::format("{} tokens/s a GPU ({} to {})", rate(step), rate(plan.p90), rate(plan.p10));
+  const auto rate = [&](Seconds step) {
+    return count_text(plan.tokens_per_s / question.gpus * (plan.estimate.step.total() / step));
+  };
+  std::string text = fmt::format("{} tokens/s a GPU ({} to {})", rate(plan.estimate.step.total()),
+                                 rate(plan.p90), rate(plan.p10));
   if (const auto cost = training_cost(question, plan)) {
     text += fmt::format(", {} for {} tokens ({} to {})", duration_text(cost->time),
                         count_text(*question.tokens), duration_text(cost->p10),
@@ -47,31 +44,43 @@ std::string pace_text(const QuestionReport& question, const PlanReport& plan) {
   return text;
 }
 
-std::string verdict_on(const SearchReport& answer, bool priced, const CardRow* more) {
+/// "fits on 8 x dgx-h100: 12.0 GiB free, ..."
+std::string verdict_on(const SearchReport& answer, const FitsReport& report) {
   const QuestionReport& q = answer.question;
-  if (answer.plans.empty() || priced) {
-    std::string text = fmt::format("does not fit on {}", where(q));
-    if (!answer.misses.empty()) {
-      const NearMissReport& miss = answer.misses.front();
-      text += fmt::format(": {} at the least, {} too much", gib(miss.memory.total()),
-                          gib(miss.excess()));
-    }
-    if (more != nullptr && more->gpus > q.gpus)
-      text += fmt::format("; {} fit", grouped(*more->gpus));
-    if (priced) text += "; priced all the same: " + pace_text(q, answer.plans.front());
-    return text;
+  const std::string where = fmt::format("on {} x {}", grouped(q.gpus), q.hardware);
+  if (report.fits()) {
+    const PlanReport& plan = answer.plans.front();
+    const bool tight = plan.memory_fit != MemoryFit::Fits;
+    return fmt::format("{} {}: {} free, {}{}", tight ? "tight" : "fits", where,
+                       gib(std::max(Bytes(0), q.memory_capacity - plan.estimate.memory.total())),
+                       tight ? fmt::format("a risk of {} of running out, ", risk_text(plan)) : "",
+                       pace_text(q, plan));
   }
-  const PlanReport& plan = answer.plans.front();
-  const bool tight = plan.memory_fit != MemoryFit::Fits;
-  return fmt::format("{} on {}: {} free, {}{}", tight ? "tight" : "fits", where(q),
-                     gib(std::max(Bytes(0), q.memory_capacity - plan.estimate.memory.total())),
-                     tight ? fmt::format("a risk of {} of running out, ", risk_text(plan)) : "",
-                     pace_text(q, plan));
+  std::string text = "does not fit " + where;
+  for (const NearMissReport& miss : answer.misses) {
+    text +=
+        fmt::format(": {} at the least, {} too much", gib(miss.memory.total()), gib(miss.excess()));
+    break;
+  }
+  const auto same = std::ranges::find(report.cards, q.hardware, &CardRow::hardware);
+  if (same != report.cards.end() && same->gpus > q.gpus) {
+    text += fmt::format("; {} fit", grouped(*same->gpus));
+  }
+  if (report.priced) text += "; priced all the same: " + pace_text(q, answer.plans.front());
+  return text;
+}
+
+std::string verdict(const FitsReport& report) {
+  if (report.answer) return verdict_on(*report.answer, report);
+  return fmt::format("{} {} fits on {} of {} kinds of cards, on a single one of {}", report.model,
+                     report.method, std::ranges::count_if(report.cards, does), report.cards.size(),
+                     std::ranges::count_if(report.cards, [](Card row) { return row.gpus == 1; }));
 }
 
 /// Parts of the memory of the fullest GPU as a bar, with their sizes; what is left are dots.
 std::string bar_of(const MemoryBreakdown& memory, Bytes capacity) {
   constexpr double kWidth = 64.0;
+  constexpr double kShown = 0.002;
   constexpr std::string_view kMarks = "#=+*o~-";
   const Bytes whole = std::max(capacity, memory.total());
   std::string bar, legend;
@@ -79,10 +88,10 @@ std::string bar_of(const MemoryBreakdown& memory, Bytes capacity) {
   std::size_t mark = 0;
   for (const auto& [key, name, value] : parts_of(memory)) {
     const char letter = kMarks[mark++ % kMarks.size()];
-    if (value < Bytes(0.05 * kGiB)) continue;
     sum = sum + value;
-    bar.resize(std::max(bar.size(), static_cast<std::size_t>(std::lround(kWidth * (sum / whole)))),
-               letter);
+    const auto end = static_cast<std::size_t>(std::lround(kWidth * (sum / whole)));
+    bar.resize(std::max(bar.size(), end), letter);
+    if (value < kShown * whole) continue;
     legend += fmt::format("{}{} {} {}", legend.empty() ? "" : ", ", letter, name, gib(value));
   }
   bar.resize(static_cast<std::size_t>(kWidth), '.');
@@ -90,81 +99,70 @@ std::string bar_of(const MemoryBreakdown& memory, Bytes capacity) {
 }
 
 const Columns<CardRow>& card_columns() {
-  const auto found = [](auto value) {
-    return
-        [value](Card row) { return row.gpus ? json_of(std::invoke(value, row)) : Json(nullptr); };
-  };
-  const auto cell = [](auto show) {
-    return [show](Card row) { return row.gpus ? Cell(show(row)) : Cell("-"); };
-  };
   static const Columns<CardRow> kColumns{
       {"accelerator", &CardRow::accelerator, {"card", Align::Left}},
       {"hardware", &CardRow::hardware, {"machine", Align::Left, 2}},
       {"memory_capacity_bytes", &CardRow::capacity, {"memory"}},
-      {"gpus", &CardRow::gpus, {"fewest GPUs"}, cell([](Card row) { return grouped(*row.gpus); })},
-      {"peak_memory_bytes", found(&CardRow::memory), {"used"}, cell([](Card row) {
-         return to_text(row.memory);
-       })},
-      {"memory_risk", found(&CardRow::risk)},
-      {"tokens_per_s_per_gpu", found(&CardRow::rate), {"tokens/s a GPU"}, cell([](Card row) {
-         return count_text(row.rate);
-       })},
+      {"gpus",
+       &CardRow::gpus,
+       {"fewest GPUs"},
+       [](Card row) { return does(row) ? grouped(*row.gpus) : "-"; }},
+      {"peak_memory_bytes",
+       &CardRow::memory,
+       {"used"},
+       [](Card row) { return does(row) ? Cell(*row.memory) : Cell("-"); }},
+      {"memory_risk", &CardRow::risk},
+      {"tokens_per_s_per_gpu",
+       &CardRow::rate,
+       {"tokens/s a GPU"},
+       [](Card row) { return does(row) ? count_text(*row.rate) : "-"; }},
       {"reason", [](Card row) { return or_null(row.why_none); }},
-      {"plan", found(&CardRow::plan), {"plan", Align::Left, 1}, [](Card row) {
-         return row.gpus ? row.plan : row.why_none;
-       }}};
+      {"plan",
+       [](Card row) { return or_null(row.plan); },
+       {"plan", Align::Left, 1},
+       [](Card row) { return does(row) ? row.plan : row.why_none; }}};
   return kColumns;
 }
 
-std::string table_text(const FitsReport& report, int columns) {
-  std::string text = report.verdict() + "\n";
-  if (report.answer) {
-    const SearchReport& answer = *report.answer;
-    const QuestionReport& q = answer.question;
-    if (!answer.plans.empty()) {
-      const PlanReport& plan = answer.plans.front();
-      text +=
-          bar_of(plan.estimate.memory, q.memory_capacity) + "plan: " + short_plan(plan.plan) + "\n";
-    } else if (!answer.misses.empty()) {
-      const NearMissReport& miss = answer.misses.front();
-      text += bar_of(miss.memory, q.memory_capacity) + "the least: " + short_plan(miss.plan) + "\n";
-    }
-    text += fmt::format("{}, {}, batch {} x {}, {}, {}\n", q.model, report.method, q.global_batch,
-                        q.seq_len, q.precision, framework_text(q));
-    for (const std::string& remedy : answer.remedies) text += "hint: " + remedy + "\n";
+/// The machine that was asked about: memory, plan, question, ways out.
+std::string answer_text(const SearchReport& answer, const std::string& method) {
+  const QuestionReport& q = answer.question;
+  std::string text;
+  if (!answer.plans.empty()) {
+    const PlanReport& plan = answer.plans.front();
+    text = bar_of(plan.estimate.memory, q.memory_capacity) + "plan: " + short_plan(plan.plan);
+  } else if (!answer.misses.empty()) {
+    const NearMissReport& miss = answer.misses.front();
+    text = bar_of(miss.memory, q.memory_capacity) + "the least: " + short_plan(miss.plan);
   }
-  if (!report.cards.empty()) text += "\n" + table_of(card_columns(), report.cards).text(columns);
-  if (report.answer) text += "\n" + report.answer->evidence + "\n";
-  return wrapped(text, columns);
+  text += fmt::format("\n{}, {}, batch {} x {}, {}, {}\n", q.model, method, q.global_batch,
+                      q.seq_len, q.precision, framework_text(q));
+  for (const std::string& remedy : answer.remedies) text += "hint: " + remedy + "\n";
+  return text;
 }
 
 }  // namespace
 
 bool FitsReport::fits() const {
-  if (answer) return !answer->plans.empty() && !priced;
-  return std::ranges::any_of(cards, [](Card row) { return row.gpus.has_value(); });
-}
-
-std::string FitsReport::verdict() const {
-  if (answer) {
-    const auto same = std::ranges::find(cards, answer->question.hardware, &CardRow::hardware);
-    return verdict_on(*answer, priced, same == cards.end() ? nullptr : &*same);
-  }
-  const auto on = std::ranges::count_if(cards, [](Card row) { return row.gpus.has_value(); });
-  const auto one = std::ranges::count_if(cards, [](Card row) { return row.gpus == 1; });
-  return fmt::format("{} {} fits on {} of {} kinds of cards, on a single one of {}", model, method,
-                     on, cards.size(), one);
+  return answer ? !answer->plans.empty() && !priced : std::ranges::any_of(cards, does);
 }
 
 std::string render_fits(const FitsReport& report, Format format, int columns) {
+  const auto table = [&] {
+    std::string text = verdict(report) + "\n";
+    if (report.answer) text += answer_text(*report.answer, report.method);
+    if (!report.cards.empty()) text += "\n" + table_of(card_columns(), report.cards).text(columns);
+    if (report.answer) text += "\n" + report.answer->evidence + "\n";
+    return wrapped(text, columns);
+  };
   return render_answer({{{"schema", "plansearch/fits/v1"},
                          {"model", report.model},
                          {"method", report.method},
                          {"fits", report.fits()},
-                         {"verdict", report.verdict()},
+                         {"verdict", verdict(report)},
                          {"answer", report.answer ? to_json(*report.answer) : Json(nullptr)},
                          {"rows", objects_of(card_columns(), report.cards)}}},
-                       format, [&] { return table_text(report, columns); });
+                       format, table);
 }
 
 }  // namespace plansearch

@@ -14,12 +14,12 @@ namespace plansearch {
 struct CardRow {
   std::string accelerator, hardware;
   Bytes capacity;
+  std::string why_none{};     ///< where no number of them does
   std::optional<int> gpus{};  ///< absent: none
   std::string plan{};
-  Bytes memory{};          ///< of the fullest GPU
-  double risk = 0.0;       ///< of running out of memory
-  double rate = 0.0;       ///< tokens per second and GPU
-  std::string why_none{};  ///< where no number of them does
+  std::optional<Bytes> memory{};  ///< of the fullest GPU
+  std::optional<double> risk{};   ///< of running out of memory
+  std::optional<double> rate{};   ///< tokens per second and GPU
 };
 
 struct FitsReport {
@@ -30,8 +30,6 @@ struct FitsReport {
 
   /// Whether it does, more likely than not.
   [[nodiscard]] bool fits() const;
-  /// "fits on 8 x dgx-h100: 12.0 GiB free, ..."
-  [[nodiscard]] std::string verdict() const;
 };
 
 [[nodiscard]] std::string render_fits(const FitsReport& report, Format format, int columns = 0);
