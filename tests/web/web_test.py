@@ -166,7 +166,7 @@ class Page(unittest.TestCase):
         self.browser.execute_script("$('anyway').click()")
         self.wait("$('verdict').textContent.includes('priced all the same')")
         self.assertIn("unknown hardware profile 'nope'", self.verdict(machine="nope"))
-        wrong = '{"model_type": "llama", "num_hidden_layers": 2, "num_attention_heads": 8,\n "hidden_size": -3, "vocab_size": 100}'
+        wrong = '{"model_type": "llama", "num_hidden_layers": 2, "num_attention_heads": 8,\n "hidden_size": -3, "vocab_size": 100, "intermediate_size": 64}'
         self.browser.execute_script("ownModel = {name: 'config.json', text: arguments[0]}", wrong)
         self.assertRegex(self.verdict(model="config.json", machine="h100"), r"config\.json:2")
 
