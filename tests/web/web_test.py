@@ -25,7 +25,7 @@ import unittest
 BINARY = PAGE = PICTURES = None
 SKIPPED = 77
 
-NETWORKS = ("llama3.1-8b", "qwen2.5-14b", "gpt2-xl", "mistral-7b", "mixtral-8x7b", "llama2-13b", "qwen3-4b")
+NETWORKS = ("llama3.1-8b", "qwen2.5-14b", "qwen2.5-3b", "mistral-7b", "mixtral-8x7b", "llama2-13b", "qwen3-4b")
 MACHINES = ("h100", "rtx-4090", "l40s", "mi300x-8", "perlmutter", "tpu-v5e", "gb200")
 
 
@@ -39,7 +39,7 @@ def questions():
         "schedule zb-h1 --stages 4 --micro-batches 8 --times 1,1,1",
         "diagnose --hw dgx-h100 --model llama3-70b --gpus 64 --tp 8 --pp 2 --dp 4 --batch 128 --measured 24s",
         "show hw dgx-h100",
-        "list exporters",
+        "list schedules",
     ]
     tasks = ("pretrain", "lora", "qlora", "sft", "dpo")
     for i in range(21):
