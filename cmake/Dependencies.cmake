@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every dependency is a Debian 12 package; nothing is downloaded at configure time.
+if(EMSCRIPTEN)
+  include(Web)
+  return()
+endif()
 find_package(Threads REQUIRED)
 find_package(Boost 1.74 REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)

@@ -40,7 +40,7 @@ plansearch_library(cost FROM src/hardware src/workload src/framework src/schedul
 plansearch_library(search FROM search USES cost)
 plansearch_library(io JSON FROM src/io USES cost WITH yaml-cpp::yaml-cpp)
 plansearch_library(report JSON FROM src/report USES cost)
-plansearch_library(exporters JSON FROM src/exporters USES io report)
+plansearch_library(exporters JSON FROM src/exporters USES io report WITH yaml-cpp::yaml-cpp)
 plansearch_library(question FROM src/question USES search io)
 plansearch_library(answer JSON FROM src/answer USES question exporters)
 plansearch_library(commands JSON FROM src/cli LEAVE "src/cli/main.cpp$" USES answer WITH $<BUILD_INTERFACE:CLI11::CLI11>)

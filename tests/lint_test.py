@@ -86,6 +86,10 @@ class Layers(unittest.TestCase):
         self.refused("src/base/a.cpp", LICENCE + "\n" * 600, "split")
 
 
+    def test_the_browser_has_no_code_of_its_own(self):
+        self.refused("src/cli/a.cpp", LICENCE + "#ifdef __EMSCRIPTEN__\n#endif\n", "belong into base")
+        self.assertEqual(lint({"src/base/a.cpp": LICENCE + "#ifdef __EMSCRIPTEN__\n#endif\n"})[0], 0)
+
     def test_long_functions(self):
         body = "int f() {\n" + "  g();\n" * 57 + "}\n"
         wrapped = LICENCE + "namespace a {\nclass B {\n" + body + "};\n}\n"

@@ -120,6 +120,8 @@ def faults(path, root):
     for number, line in enumerate(lines, 1):
         if layer != "workload" and KIND.search(line):
             yield number, "a kind of operator by name; ask its row (workload/operator_traits.hpp)"
+        if layer != "base" and "EMSCRIPTEN" in line:
+            yield number, "the page runs the same program; differences of its platform belong into base"
         match = INCLUDE.match(line)
         used = used_layer(match) if match else None
         if used not in RANK:

@@ -31,7 +31,7 @@ def _text(value: Any) -> str:
     raise TypeError(f"{value!r} is not the value of a flag: give text, a number or a list of them")
 
 
-_SWITCHES = {"exhaustive", "pareto", "recipes", "force", "timeline", "sensitivity"}
+_SWITCHES = {"anyway", "exhaustive", "pareto", "recipes", "force", "no_cards", "timeline", "sensitivity"}
 _REPEATED = {"set", "known", "plot", "sbatch"}  # several of them are several flags
 
 
@@ -90,6 +90,11 @@ def compare(*plans: str | os.PathLike[str], **flags: Unpack[Search]) -> Answer:
 def capacity(hw: _Name = None, model: _Name = None, /, **flags: Any) -> Answer:
     """Time and cost of training on `tokens` on every size of every machine, within a deadline or a budget."""
     return _answer("capacity", [], _question(flags, hw, model))
+
+
+def fits(model: _Name = None, /, **flags: Any) -> Answer:
+    """Whether a model fits on the machine `on`, and the fewest of every kind of card; `method` is the task."""
+    return _answer("fits", [], _question(flags, None, model))
 
 
 def diagnose(*, measured: str | float | None = None, log: str | os.PathLike[str] | None = None,

@@ -8,6 +8,7 @@
 #include "answer/search_session.hpp"
 #include "plansearch/load_problem.hpp"
 #include "report/comparison.hpp"
+#include "report/fits.hpp"
 
 namespace plansearch {
 
@@ -36,5 +37,14 @@ namespace plansearch {
 /// Each plan as it is priced ("result.json#2", "plan.yaml"); flags of `request` override them.
 [[nodiscard]] ComparisonReport compare_given_plans(const ProblemRequest& request,
                                                    const std::vector<std::string>& plans);
+
+struct FitsQuestion {
+  bool anyway = false;    ///< price what does not fit
+  bool no_cards = false;  ///< one machine alone
+};
+/// Whether the model fits on `hardware` at the size it names, else at the smallest on which it fits, and the fewest of every
+/// kind of card that ships; of the machines of `hardware` where they are several.
+[[nodiscard]] FitsReport does_it_fit(const ProblemRequest& request, const FitsQuestion& how,
+                                     SearchSession& session);
 
 }  // namespace plansearch

@@ -21,6 +21,7 @@ inline constexpr int kExitInterrupted = 130;  ///< the best so far was printed
 [[nodiscard]] int run_search(const Options& options);
 [[nodiscard]] int run_compare(const Options& options);
 [[nodiscard]] int run_predict(const Options& options);
+[[nodiscard]] int run_fits(const Options& options);
 [[nodiscard]] int run_capacity(const Options& options);
 [[nodiscard]] int run_diagnose(const Options& options);
 [[nodiscard]] int run_sweep(const Options& options);

@@ -46,4 +46,14 @@ int run_capacity(const Options& options) {
   return exit_code_after(run, options, code_of(missed.empty(), run.stopped()));
 }
 
+int run_fits(const Options& options) {
+  const Output output(options);
+  check_degrees(options.degrees, options.limits);
+  SearchRun run(options);
+  run.session().look_beyond(Beyond::None);
+  const FitsReport report = does_it_fit(options, options.fits, run.session());
+  output.write(render_fits(report, format_of(options), columns_of(options)));
+  return exit_code_after(run, options, code_of(report.fits(), run.stopped()));
+}
+
 }  // namespace plansearch::cli

@@ -299,6 +299,21 @@ void add_explain(CLI::App& app, Options& o) {
   add_step(app, o);
 }
 
+void add_fits(CLI::App& app, Options& o) {
+  app.add_option("name", o.model, "model: a name, an alias or a file, as of --model");
+  const auto spelling = [&](const char* name, Setting setting, const char* type, const char* help) {
+    app.add_option_function<std::string>(
+           name, [&o, setting](const std::string& text) { row_of(setting).set(o, text); }, help)
+        ->type_name(type)
+        ->check(
+            [setting](const std::string& text) { return setting_problem(row_of(setting), text); });
+  };
+  spelling("--method", Setting::Task, "TASK", "the same as --task");
+  spelling("--on", Setting::Hardware, "HW", "the same as --hw: one machine, or those of the table");
+  app.add_flag("--anyway", o.fits.anyway, "price what does not fit");
+  app.add_flag("--no-cards", o.fits.no_cards, "the machine alone, without the table of cards");
+}
+
 void add_compare(CLI::App& app, Options& o) {
   add_typed(app, "PLAN", "plans", o.plans, "plan documents or result.json#RANK (default: search)");
 }
@@ -369,6 +384,8 @@ constexpr std::array kCommands{
                bind_command<run_predict, add_predict>, true},
     CommandRow{"explain", "why this plan, what bounds it, against another", Shares::Search,
                bind_command<run_explain, add_explain>, true},
+    CommandRow{"fits", "does it fit, and on how many of which card", Shares::Search,
+               bind_command<run_fits, add_fits>, true},
     CommandRow{"capacity", "how many GPUs, how long, at what cost, failures included",
                Shares::Search, bind_command<run_capacity, add_capacity>, true},
     CommandRow{"diagnose", "is a measured step normal, and if not, what explains it", Shares::Plan,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "answer/capacity.hpp"
+#include "answer/compare_questions.hpp"
 #include "answer/schedule_question.hpp"
 #include "plansearch/load_problem.hpp"
 
@@ -77,6 +78,7 @@ struct Options : ProblemRequest {
   ScheduleQuestion schedule;
   OrderingQuestion ordering;  ///< schedule --blocks
   CapacityQuestion capacity;
+  FitsQuestion fits;
 };
 
 /// The whole command line; callbacks set `options`. Kept apart from parsing so that completion

@@ -26,9 +26,9 @@ using SizeRow = const CapacityRow&;
 
 /// A result; "-" and null where the row has no plan.
 Column<CapacityRow> result(Column<CapacityRow> column) {
-  const auto& [key, value, title, cell] = column;
-  return {key, [value](SizeRow r) { return r.runs() ? value(r) : Json(nullptr); }, title,
-          [cell](SizeRow r) { return r.runs() ? cell(r) : Cell("-"); }};
+  const auto value = [of = column.value](SizeRow r) { return r.runs() ? of(r) : Json(nullptr); };
+  const auto cell = [of = column.cell](SizeRow r) { return r.runs() ? of(r) : Cell("-"); };
+  return {column.key, value, column.title, cell};
 }
 
 const Columns<CapacityRow>& columns_of_rows() {

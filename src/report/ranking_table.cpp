@@ -165,8 +165,8 @@ std::string plan_legend(const std::vector<PlanReport>& plans, const TextTable& t
   if (table.shows("p10 - p90", columns)) text += "; p10 - p90: 80 % of outcomes";
   if (table.shows("risk", columns)) text += "; risk: of running out of memory";
   if (table.shows("comm", columns)) text += "; comm: exposed communication, share of the step";
-  for (const auto& [holds, words] : kDegreeNotes) {
-    if (any([&](const PlanReport& p) { return any_stage(p.plan, holds); })) text += words;
+  for (const DegreeNote& note : kDegreeNotes) {
+    if (any([&](const PlanReport& p) { return any_stage(p.plan, note.holds); })) text += note.words;
   }
   return text + features_text(plans) + "\n";
 }

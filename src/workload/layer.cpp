@@ -123,6 +123,8 @@ struct Branch {
   Reader reader;
   Compute compute;
 };
+template <typename Compute>
+Branch(Reader, Compute) -> Branch<Compute>;
 
 /// One sub-layer with its norms: `number` counts the norms and residuals of the layer.
 template <typename Compute>

@@ -2836,6 +2836,57 @@ class Capacity(Case):
         self.assertIn("no size is within the limits; nearest: 32 x dgx-h100", done.stderr)
 
 
+class Verdicts(Case):
+    """plansearch fits: the verdict, the memory of the best plan, the fewest of every card."""
+
+    def test_the_answer_has_its_schema_and_agrees_with_the_search(self):
+        question = ["--model", "llama3.1-8b", "--gpus", "2", "--task", "lora", "--hw", "rtx-4090"]
+        answer = self.answer("fits", "llama3.1-8b", "--method", "lora", "--on", "rtx-4090", "--gpus", "2")
+        json_schema.check(answer, json.loads((SOURCE / "docs/schema/fits.v1.schema.json").read_text()))
+        json_schema.check(answer["answer"], json.loads((SOURCE / "docs/schema/result.v1.schema.json").read_text()))
+        self.assertTrue(answer["fits"])
+        self.assertEqual(answer["answer"]["plans"], self.answer(*question)["plans"])
+        free = answer["answer"]["question"]["memory_capacity_bytes"] - answer["answer"]["plans"][0]["peak_memory_bytes"]
+        self.assertTrue(answer["verdict"].startswith(f"fits on 2 x rtx-4090-box: {free / 2**30:.1f} GiB free, "), answer["verdict"])
+        cards = {row["accelerator"]: row for row in answer["rows"]}
+        self.assertEqual(len(cards), len(answer["rows"]))
+        self.assertEqual(cards.keys(), {row["accelerator"] for row in csv.DictReader(io.StringIO(self.succeed("list", "hw", "--format", "csv")))})
+        for card in ("rtx-3090", "l40s"):  # the fewest run, one fewer does not
+            gpus = cards[card]["gpus"]
+            ask = ["--hw", card, "--model", "llama3.1-8b", "--task", "lora", "--gpus"]
+            self.assertEqual(self.answer(*ask, str(gpus))["admitted"], "fits")
+            if gpus > 1:
+                self.assertEqual(run(*ask, str(gpus - 1)).returncode, 3)
+
+    def test_exit_codes_and_prices_of_misfits(self):
+        ask = ["fits", "llama3.1-8b", "--method", "lora", "--on", "rtx-4090", "--gpus", "1", "--no-cards"]
+        done = run(*ask)
+        self.assertEqual(done.returncode, 3)
+        self.assertRegex(done.stdout.splitlines()[0], r"^does not fit on 1 x rtx-4090-box: [\d.]+ GiB at the least, [\d.]+ GiB too much$")
+        self.assertIn("hint: with --task qlora", done.stdout)
+        anyway = run(*ask, "--anyway")
+        self.assertEqual(anyway.returncode, 3)
+        self.assertRegex(anyway.stdout.splitlines()[0], r"; priced all the same: [\d.]+ k tokens/s a GPU \(")
+        self.assertEqual(run(*ask[:-2], "8", "--no-cards").returncode, 0)
+
+    def test_public_reports(self):
+        """What ran and what did not, as people reported it; the verdict is another where the table says why."""
+        lines = (SOURCE / "tests/data/fits.csv").read_text().splitlines()
+        for report in csv.DictReader(line for line in lines if not line.startswith("#")):
+            with self.subTest(report["run"]):
+                code = run("fits", *report["question"].split(), "--no-cards").returncode
+                self.assertEqual({0: "yes", 3: "no"}[code] == report["ran"], not report["missed"], report["source"])
+
+    def test_the_smallest_size_days_and_cards_alone(self):
+        text = self.succeed("fits", "llama3-8b", "--on", "h100", "--tokens", "10B", "--no-cards")
+        self.assertRegex(text.splitlines()[0], r"^fits on [2-8] x dgx-h100: .* GiB free, .* for 10 B tokens \(.* to .*\)$")
+        bar = re.search(r"^\[([^]]*)\] ([\d.]+) / (\d+) GiB$", text, re.MULTILINE)
+        used = sum(mark != "." for mark in bar[1]) / len(bar[1])
+        self.assertAlmostEqual(used, float(bar[2]) / float(bar[3]), delta=0.02)
+        cards = self.succeed("fits", "gpt2-xl", "--on", "l40s,h100")
+        self.assertEqual(cards.splitlines()[0], "gpt2-xl pretrain fits on 2 of 2 kinds of cards, on a single one of 2")
+
+
 class Markdown(Case):
     """--format markdown: tables of equal rows, the cells those of the table for a screen."""
 
@@ -2848,6 +2899,7 @@ class Markdown(Case):
         ["explain", *QUESTION, "--tp", "2", "--pp", "2", "--sensitivity", "--timeline"],
         ["capacity", *QUESTION, "--tokens", "1T"],
         ["diagnose", *QUESTION, "--tp", "2", "--measured", "60s"],
+        ["fits", "gpt2-xl", "--on", "l40s,dgx-h100"],
         ["show", "hw", "dgx-h100"],
         ["list", "hw"],
     )

@@ -25,6 +25,7 @@ QUESTIONS = [
     ("predict", {"hw": "dgx-h100", "model": "llama3-8b", "gpus": 8, "lora_rank": 16, "framework": "fsdp"}),
     ("compare", {"hw": ["perlmutter", "dgx-h100"], "model": "gpt2-xl", "gpus": 64}),
     ("capacity", {"hw": "perlmutter:64", "model": "gpt2-xl", "tokens": "300B", "deadline": "1h"}),
+    ("fits", {"model": "llama3.1-8b", "on": "rtx-4090", "method": "lora", "gpus": 1}),  # does not: code 3
     ("diagnose", {"hw": "dgx-h100", "model": "llama3-8b", "gpus": 8, "tp": 8, "measured": "90 s"}),
     ("explain", {"hw": "perlmutter", "model": "gpt2-xl", "gpus": 64}),
     ("predict", {"hw": "dgx-h100", "model": "llama3-8b", "gpus": 8, "tp": 8, "set": "tiers.nvlink.bandwidth=225GB/s"}),

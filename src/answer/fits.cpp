@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "answer/compare_questions.hpp"
+#include "answer/make_report.hpp"
+#include "answer/search_answer.hpp"
+#include "answer/sweep.hpp"
+#include "base/ranges.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/shipped_data.hpp"
+#include "question/degrees.hpp"
+#include "question/resolve_plan.hpp"
+#include "report/plan_cells.hpp"
+
+namespace plansearch {
+namespace {
+
+/// A machine of every kind of card that ships: the one that the name of the card leads to, else the first.
+std::vector<std::string> machine_of_every_card() {
+  std::map<std::string, std::string> machines;
+  for (const ShippedFile& file : shipped_data().clusters()) {
+    const std::string card = shipped_data().cluster(file.name).accelerator.name;
+    const bool first = machines.emplace(card, file.name).second;
+    if (!first && contains(file.aliases, card)) machines[card] = file.name;
+  }
+  std::vector<std::string> names;
+  for (const auto& [card, machine] : machines) names.push_back(machine);
+  return names;
+}
+
+void find_fewest(const ResolvedQuestion& asked, SearchSession& session, CardRow& row) {
+  const auto least = least_gpus(asked, 0, session);
+  if (!least) {
+    row.why_none = "no plan fits";
+    return;
+  }
+  const Estimate& estimate = least->best.estimate;
+  row.gpus = least->gpus;
+  row.plan = short_plan(PlanSummary(least->best.plan));
+  row.memory = estimate.memory.total();
+  row.risk = least->best.memory_risk;
+  row.rate = static_cast<double>(asked.problem.global_batch * asked.problem.seq_len) /
+             (estimate.step.total().value() * least->gpus);
+}
+
+/// At the size that is asked for, else at the smallest on which it fits.
+SearchReport report_on(const ResolvedQuestion& asked, SearchSession& session) {
+  const auto least = asked.gpus ? std::nullopt : least_gpus(asked, 0, session);
+  const int gpus = asked.gpus.value_or(least ? least->gpus : ladder_sizes(asked).back());
+  SearchReport report = report_or_refuse(asked, gpus, "searching", SideQuestions::All, session);
+  if (report.plans.empty() && !session.stopped()) {
+    report.remedies = find_remedies(asked, gpus, OtherSizes::Yes, session);
+  }
+  return report;
+}
+
+/// The plan that exceeds memory least, with its price.
+std::vector<PlanReport> priced_misfit(const ResolvedQuestion& asked, const SearchReport& report) {
+  ProblemRequest request = asked.request;
+  request.nodes.reset();
+  request.gpus = report.question.gpus;
+  request.degrees = pinned_to(report.misses.front().plan.degrees, request.degrees);
+  return make_prediction(resolve_plan({request, {}})).plans;
+}
+
+}  // namespace
+
+FitsReport does_it_fit(const ProblemRequest& request, const FitsQuestion& how,
+                       SearchSession& session) {
+  FitsReport report{.model = request.model, .method = request.task.value_or("pretrain")};
+  std::vector<std::string> names;
+  if (!request.hardware.empty()) {
+    for (const ProblemRequest& one : machine_questions(request)) names.push_back(one.hardware);
+  }
+  if (names.size() == 1) {
+    const ResolvedQuestion asked = load_problem(machine_questions(request).front());
+    report.answer = report_on(asked, session);
+    report.model = report.answer->question.model;
+    report.priced = how.anyway && !report.fits() && !report.answer->misses.empty();
+    if (report.priced) report.answer->plans = priced_misfit(asked, *report.answer);
+    if (how.no_cards) return report;
+  }
+  if (names.size() < 2) names = machine_of_every_card();
+  QuestionFiles read;
+  ProblemRequest question = request;
+  question.gpus.reset();
+  question.nodes.reset();
+  for (const std::string& name : names) {
+    if (session.stopped()) break;
+    question.hardware = name;
+    const ProblemFiles files = read.of(question);
+    const Accelerator& card = files.cluster->accelerator;
+    report.model = files.model->description.name;
+    CardRow& row = report.cards.emplace_back(CardRow{card.name, files.cluster->name, card.memory});
+    try {
+      find_fewest(resolve_question(question, files), session, row);
+    } catch (const InputError& refusal) {
+      row.why_none = refusal.what();
+    }
+  }
+  std::ranges::stable_sort(report.cards, {}, [](const CardRow& row) {
+    return std::tuple(!row.gpus, row.gpus.value_or(0), row.capacity);
+  });
+  return report;
+}
+
+}  // namespace plansearch
