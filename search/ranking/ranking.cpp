@@ -9,6 +9,7 @@
 #include "plansearch/search.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <iterator>
@@ -147,6 +148,13 @@ bool is_needless(const PlanCandidate& candidate, const PlanGroup& group) {
   });
 }
 
+/// Axes of the mesh with more than one rank.
+std::ptrdiff_t cut_axes(const PlanDegrees& plan) {
+  const std::array ranks{plan.data,         plan.pipeline,   plan.context, plan.tensor_in,
+                         plan.tensor_depth, plan.tensor_out, plan.expert,  plan.expert_tensor};
+  return std::ranges::count_if(ranks, [](int n) { return n > 1; });
+}
+
 void leave_needless_out(PlanGroup& group) {
   PlanGroup kept;
   std::ranges::copy_if(group, std::back_inserter(kept),
@@ -178,6 +186,12 @@ std::vector<PlanGroup> grouped_variants(const std::vector<PlanCandidate>& ranked
       groups.push_back({candidate});
     }
   }
+  // Equal plans: people run the one with the fewest axes.
+  const auto key = [](const PlanGroup& group) {
+    const Estimate& estimate = group.front().estimate;
+    return std::tuple(estimate.step.total(), estimate.memory.total(), cut_axes(group.front().plan));
+  };
+  std::ranges::stable_sort(groups, std::less{}, key);
   for (std::size_t g = 0; g < std::min(groups.size(), top); ++g) {
     // No slower than the next group at its best: the order holds whatever `top` is.
     const bool last = g + 1 == groups.size();

@@ -80,11 +80,13 @@ std::vector<ProblemRequest> questions_of(const ProblemRequest& request) {
   return questions;
 }
 
-/// How far beyond a limit, in words.
+/// How far beyond a limit, in words: "3 % over the deadline", "2.1x the deadline".
 std::string over(std::string_view what, double value, double limit) {
-  constexpr double kFew = 100.0;
+  constexpr double kTwice = 1.995, kFew = 100.0, kLeast = 0.001;
   const double times = value / limit;
   if (times <= 1.0) return {};
+  if (times < kTwice)
+    return fmt::format("{} over the {}", share_text(std::max(times - 1.0, kLeast)), what);
   return times < kFew ? fmt::format("{:.2g}x the {}", times, what)
                       : fmt::format("{}x the {}", grouped(std::llround(times)), what);
 }

@@ -27,6 +27,7 @@ class Causes {
     attention();
     micro_batch();
     precision();
+    size();
     overlaps();
     sequence_parallel();
     routing();
@@ -114,7 +115,7 @@ class Causes {
   void precision() {
     const DataType now = given_.problem.precision;
     const bool narrow = now == DataType::Fp8 || now == DataType::Mxfp8 || now == DataType::Nvfp4;
-    if (now == DataType::Bf16) {
+    if (now == DataType::Bf16 && given_.problem.cluster->accelerator.peak_of(DataType::Fp8)) {
       add_setting(Setting::Precision, "fp8", "products run in fp8", "fp8 in the launch command",
                   request().precision ? kRareFault : kFault);
     }
@@ -123,6 +124,22 @@ class Causes {
                        "names of matrix kernels in a profile", kFault);
     cause.request.request.precision = "bf16";
     cause.request.request.fp8_recipe.reset();
+  }
+
+  /// Steps of other sizes than the usual ones.
+  void size() {
+    const Problem& problem = given_.problem;
+    const auto add_size = [&](Setting setting, std::int64_t usual, bool twice, const char* what) {
+      const std::int64_t other = twice ? 2 * usual : usual / 2;
+      if (other < 1 || (!twice && usual % 2 != 0)) return;
+      add_setting(setting, fmt::format("{}", other), fmt::format("{} {}", what, other),
+                  "sizes that the log prints when it starts; tokens per step", kUnstated);
+    };
+    for (const bool twice : {false, true}) {
+      if (!request().batch) add_size(Setting::Batch, problem.global_batch, twice, "a batch of");
+      if (!request().seq_len && problem.model->stack != StackKind::Graph)
+        add_size(Setting::SequenceLength, problem.seq_len, twice, "sequences of");
+    }
   }
 
   void overlaps() {
@@ -182,9 +199,10 @@ class Causes {
                 "lengths of the documents; how the data loader packs them", kRareFault);
   }
 
-  /// A ramp of the batch, fewer accumulated passes: the run is fast.
+  /// A ramp of the batch that is said, fewer accumulated passes: the run is fast.
   void batch() {
-    if (!given_.degrees || given_.degrees->micro_batches % 2 != 0) return;
+    const bool said = request().batch.has_value();
+    if (!said || !given_.degrees || given_.degrees->micro_batches % 2 != 0) return;
     add("a step has half the sequences", "global batch size in the log; ramp-up of the batch",
         kFault)
         .request.request.batch = given_.problem.global_batch / 2;

@@ -65,6 +65,23 @@ std::vector<std::string> values_of(const ProblemRequest& request, Setting settin
   return text ? names_of(*text) : std::vector<std::string>();
 }
 
+/// Among tasks that are compared, those that train every weight have no other ones: one question
+/// each, whatever formats are listed.
+void leave_out_base_precision(const ProblemRequest& request,
+                              std::vector<ProblemRequest>& questions) {
+  const std::vector<std::string> formats = values_of(request, Setting::BasePrecision);
+  if (formats.empty() || values_of(request, Setting::Task).size() < 2) return;
+  const auto trains_all = [](const ProblemRequest& question) {
+    return question.task != "lora" && !question.lora_rank;
+  };
+  std::erase_if(questions, [&](const ProblemRequest& question) {
+    return trains_all(question) && question.base_precision != formats.front();
+  });
+  for (ProblemRequest& question : questions) {
+    if (trains_all(question)) question.base_precision.reset();
+  }
+}
+
 /// Spread of the error of one prediction, by the interval that holds 80 % of outcomes.
 double sigma_of(const PlanReport& plan) {
   return std::log(plan.p90 / plan.p10) / (2.0 * kNormalP90);
@@ -317,6 +334,7 @@ std::vector<ProblemRequest> questions_of_machine(const ProblemRequest& request) 
     const std::vector<std::string> values = values_of(request, setting);
     if (values.size() > 1) vary(questions, values, row_of(setting).set);
   }
+  leave_out_base_precision(request, questions);
   if (request.set) vary_member(override_combinations(*request.set), &R::set);
   vary_member(request.seq_len_list, &R::seq_len);
   vary_member(request.gpu_list, &R::gpus);

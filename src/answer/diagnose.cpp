@@ -251,6 +251,11 @@ DiagnosisReport diagnose(const PlanRequest& asked, const Measurement& measured) 
   for (const Cause& cause : possible_causes(asked, given)) {
     const auto found = price_of(cause);
     if (!found || found->report.plans.empty()) continue;
+    // A pace says nothing of the size of a step.
+    const QuestionReport& asks = found->report.question;
+    const bool other_size =
+        asks.global_batch * asks.seq_len != base.question.global_batch * base.question.seq_len;
+    if (measured.tokens_per_s && other_size) continue;
     const PlanReport& plan = found->report.plans.front();
     const Spread spread = spread_of(plan);
     const double terms = profile.density(*found->network, plan, kTermSigma);

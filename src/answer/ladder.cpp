@@ -164,6 +164,10 @@ std::optional<LeastSize> least_gpus(const ResolvedQuestion& asked, int above,
     }
     if (!least) return std::nullopt;
   }
+  constexpr std::size_t kFewBetween = 8;  // in order: the next size may divide the batch worse
+  while (high - low <= kFewBetween && low < high) {
+    if (fits(low++)) return least;
+  }
   while (low < high) {
     const std::size_t middle = low + (high - low) / 2;
     if (fits(middle)) {

@@ -10,7 +10,10 @@
 #include "plan/primitives/offload.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/shipped_data.hpp"
+#include "question/gpu_count.hpp"
 #include "question/training_task.hpp"
+#include "question/usual_software.hpp"
 #include "report/plan_cells.hpp"
 
 namespace plansearch {
@@ -68,6 +71,32 @@ std::optional<Change> by_loss(const ResolvedQuestion& asked) {
   return change;
 }
 
+/// The default framework of decoders, where another one is the default of the network or the task.
+std::optional<Change> by_framework(const ResolvedQuestion& asked) {
+  const ProblemRequest& request = asked.request;
+  const bool open = request.framework.empty() && request.target.empty();
+  const std::string_view usual = is_tuning(request) ? "fsdp2" : "megatron";
+  const ChipSoftwareTable chips = chip_software(shipped_data());
+  const ChipSoftware* chip = software_of(chips, asked.problem.cluster->accelerator.name);
+  const bool own = chip != nullptr && chip->framework;  // that of the chip is its only one
+  if (!open || own || asked.problem.framework->name.starts_with(usual)) return std::nullopt;
+  Change change{fmt::format("with --framework {}", usual), request};
+  change.request.framework = usual;
+  return change;
+}
+
+/// Gradients kept in 16 bits, where their sums are kept in 32.
+std::optional<Change> by_gradients(const ResolvedQuestion& asked) {
+  const ProblemRequest& request = asked.request;
+  const auto policy = asked.problem.framework->precision.find(asked.problem.precision);
+  const bool wide = policy != asked.problem.framework->precision.end() &&
+                    policy->second.main_gradient == DataType::Fp32;
+  if (request.main_grads || !wide) return std::nullopt;
+  Change change{"with --main-grads bf16", request};
+  change.request.main_grads = "bf16";
+  return change;
+}
+
 /// Tensors on the host, the fewest first, where the user has not said which.
 void add_host(const ResolvedQuestion& asked, std::vector<Change>& changes) {
   const ProblemRequest& request = asked.request;
@@ -85,27 +114,44 @@ std::vector<Change> by_adapters(const ResolvedQuestion& asked, int gpus) {
   const StackKind stack = asked.problem.model->stack;
   const bool text = stack != StackKind::Vision && stack != StackKind::Graph;
   const bool small = gpus <= asked.problem.cluster->accelerators_per_node || is_tuning(request);
-  if (!text || !small || request.task == "dpo" || request.base_precision) return {};
+  if (!text || !small || request.base_precision) return {};
   const bool adapted = request.task == "lora" || request.lora_rank;
   const bool open = request.framework.empty() && request.target.empty();
   std::vector<Change> changes;
   for (const bool quantized : {false, true}) {
     if (adapted && !quantized) continue;
+    const bool pairs = request.task == "dpo";
     Change change{quantized ? "with --task qlora" : "with --task lora", request};
-    if (open) {
+    if (pairs) {
+      change.words = fmt::format("with --lora-rank {}", kUsualAdapterRank);
+      if (quantized) change.words += " --base-precision nf4";
+      change.request.lora_rank = kUsualAdapterRank;
+    }
+    if (open && !pairs) {
       change.request.framework = asked.problem.framework->name;
       change.words += " --framework " + change.request.framework;
     }
-    change.request.task = "lora";
+    if (!pairs) change.request.task = "lora";
     if (quantized) change.request.base_precision = "nf4";
     changes.push_back(std::move(change));
   }
   return changes;
 }
 
-std::vector<Change> possible_changes(const ResolvedQuestion& asked) {
+/// A sequence, or a pair of them, for every GPU.
+std::optional<Change> by_batch(const ResolvedQuestion& asked, int gpus) {
+  const std::int64_t each = asked.request.task == "dpo" ? 2 : 1;
+  const std::int64_t least = each * gpus;
+  if (asked.problem.global_batch >= least) return std::nullopt;
+  Change change{fmt::format("with --batch {}", least), asked.request};
+  change.request.batch = least;
+  return change;
+}
+
+std::vector<Change> possible_changes(const ResolvedQuestion& asked, int gpus) {
   const ProblemRequest& request = asked.request;
   std::vector<Change> changes;
+  if (auto batch = by_batch(asked, gpus)) changes.push_back(*std::move(batch));
   if (auto loss = by_loss(asked)) changes.push_back(*std::move(loss));
   if (auto modules = by_modules(asked)) changes.push_back(*std::move(modules));
   for (const Degree degree : kUnpinned) {
@@ -123,6 +169,7 @@ std::vector<Change> possible_changes(const ResolvedQuestion& asked) {
     changes.push_back({"without --space data", request});
     changes.back().request.space.clear();
   }
+  if (auto gradients = by_gradients(asked)) changes.push_back(*std::move(gradients));
   add_host(asked, changes);
   if (asked.problem.model->training.optimizer == OptimizerKind::Adam) {
     if (asked.problem.framework->matrix_updates) {
@@ -139,6 +186,7 @@ std::vector<Change> possible_changes(const ResolvedQuestion& asked) {
     changes.push_back({fmt::format("with --seq-len {}", half), request});
     changes.back().request.seq_len = half;
   }
+  if (auto framework = by_framework(asked)) changes.push_back(*std::move(framework));
   return changes;
 }
 
@@ -149,13 +197,12 @@ struct FoundRemedy {
   [[nodiscard]] bool fits() const { return best.admitted == MemoryFit::Fits; }
 };
 
-/// The best plan after a change; none where operators can no longer be placed as the plan says.
+/// The best plan after a change; none where the rest of the question contradicts it.
 std::optional<BestPlan> best_after(const ResolvedQuestion& asked, const Change& change, int gpus,
                                    SearchSession& session) {
   try {
     return session.best(asked_again(asked, change.request), gpus, change.words);
   } catch (const InputError&) {
-    if (!asked.placements) throw;
     return std::nullopt;
   }
 }
@@ -179,6 +226,23 @@ std::optional<ResolvedQuestion> unpinned(const ResolvedQuestion& asked) {
   return free;
 }
 
+/// Twice the GPUs and so on: where none is said, the batch of tuning grows with them.
+std::optional<FoundRemedy> remedy_by_replicas(const ResolvedQuestion& asked, int gpus,
+                                              SearchSession& session) {
+  const Cluster& cluster = *asked.problem.cluster;
+  if (!is_tuning(asked.request) || asked.request.batch) return std::nullopt;
+  for (std::int64_t more = 2LL * gpus; more <= cluster.accelerators(); more *= 2) {
+    const int size = static_cast<int>(more);
+    Change change{fmt::format("on {} GPUs", grouped(size)), asked.request};
+    change.request.gpus = size;
+    change.request.nodes.reset();
+    if (bad_gpu_count(cluster, size)) continue;
+    const auto best = best_after(asked, change, size, session);
+    if (best && best->admitted == MemoryFit::Fits) return FoundRemedy{change.words, *best};
+  }
+  return std::nullopt;
+}
+
 /// More GPUs, with the degrees asked for or, failing that, with any.
 std::string remedy_by_gpus(const ResolvedQuestion& asked, int gpus, SearchSession& session) {
   const auto at = [](const LeastSize& least, const std::string& words) {
@@ -191,6 +255,7 @@ std::string remedy_by_gpus(const ResolvedQuestion& asked, int gpus, SearchSessio
       return at(*least, " and with other degrees");
     }
   }
+  if (const auto found = remedy_by_replicas(asked, gpus, session)) return text_of(*found);
   const Cluster& cluster = *asked.problem.cluster;
   if (gpus >= cluster.accelerators()) return {};
   return fmt::format(
@@ -201,7 +266,7 @@ std::string remedy_by_gpus(const ResolvedQuestion& asked, int gpus, SearchSessio
 }  // namespace
 
 std::vector<std::string> find_remedies(const ResolvedQuestion& asked, int gpus, OtherSizes sizes,
-                                       SearchSession& session) {
+                                       SearchSession& session, MemoryFit now) {
   constexpr std::size_t kEnough = 4;
   std::vector<std::string> remedies, tight;
   const auto attempt = [&](const Change& change) {
@@ -213,7 +278,7 @@ std::vector<std::string> find_remedies(const ResolvedQuestion& asked, int gpus, 
   };
   session.ask_aside(remedies, "changes that may help", [&] {
     bool has_room = false;  // with tensors on the host: the fewest will do
-    for (const Change& change : possible_changes(asked)) {
+    for (const Change& change : possible_changes(asked, gpus)) {
       const bool host = change.request.degrees.has(Degree::Offload) &&
                         !asked.request.degrees.has(Degree::Offload);
       if (host && has_room) continue;
@@ -226,7 +291,7 @@ std::vector<std::string> find_remedies(const ResolvedQuestion& asked, int gpus, 
     const auto free = unpinned(asked);
     if (remedies.empty() && free) attempt({"with other degrees", free->request});
     if (remedies.empty() && free) {
-      for (const Change& change : possible_changes(*free))
+      for (const Change& change : possible_changes(*free, gpus))
         if (remedies.empty() && change.words.starts_with("with "))
           attempt({"with other degrees and " + change.words.substr(5), change.request});
     }
@@ -234,7 +299,7 @@ std::vector<std::string> find_remedies(const ResolvedQuestion& asked, int gpus, 
     if (sizes == OtherSizes::Yes) more = remedy_by_gpus(asked, gpus, session);
     if (!more.empty()) remedies.push_back(std::move(more));
     for (std::string& one : tight) {
-      if (remedies.size() < kEnough) remedies.push_back(std::move(one));
+      if (remedies.size() < kEnough && now != MemoryFit::Tight) remedies.push_back(std::move(one));
     }
   });
   return remedies;

@@ -57,9 +57,6 @@ PipelineShape shape_of(const ScheduleQuestion& question) {
     throw InputError({}, "schedule: name is required",
                      "one of plansearch list schedules, or --blocks FILE");
   }
-  if (question.times.empty()) {
-    throw InputError({}, "schedule: --times is required", "F,B: forward and backward of one stage");
-  }
   PipelineShape shape;
   shape.schedule = named_schedule(question.name);
   const Schedule& row = schedule_row(shape.schedule);
@@ -130,7 +127,8 @@ std::string order_csv(const ScheduleQuestion& question, const ScheduleReport& re
 
 ScheduleReport answer(const ScheduleQuestion& question) {
   const PipelineShape shape = shape_of(question);
-  return report_schedule(shape, read_times(question.times, question.p2p, shape.chunks));
+  const std::string& times = question.times.empty() ? "1,1,1" : question.times;
+  return report_schedule(shape, read_times(times, question.p2p, shape.chunks));
 }
 
 std::optional<int> one_cap(const std::string& memory_cap) {

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -114,6 +115,25 @@ std::string published_elsewhere(const std::string& model) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
+/// The rule of the framework that forbids the plan of most replicas, where rules left no plan.
+std::optional<std::string> forbidding_rule(const ResolvedQuestion& asked,
+                                           const SearchReport& report) {
+  const auto& rejected = report.counts.rejected;
+  const bool ruled =
+      !rejected.empty() && rejected.front().first == to_text(Obstacle::FrameworkForbids);
+  if (!ruled || !report.misses.empty()) return std::nullopt;
+  const PinnedDegrees& pinned = asked.request.degrees;
+  const Problem& p = asked.problem;
+  const int gpus = report.question.gpus;
+  PlanDegrees plan = with_pinned({}, pinned);
+  if (!pinned.has(Degree::Data)) plan.data = gpus / std::max(plan.devices(), 1);
+  const std::int64_t each = std::int64_t{plan.data} * plan.micro_batch;
+  plan.micro_batches = static_cast<int>(each > 0 ? p.global_batch / each : 1);
+  const auto broken = check_legality(plan, *p.network, *p.framework, gpus, p.precision);
+  if (!broken || broken->obstacle != Obstacle::FrameworkForbids) return std::nullopt;
+  return broken->detail;
+}
+
 /// Adds the side questions of the search: remedies or advice, and plans to compare with.
 void decorate(SearchAnswer& answer, SearchSession& session, const std::string& version) {
   const ResolvedQuestion& asked = answer.asked;
@@ -122,6 +142,12 @@ void decorate(SearchAnswer& answer, SearchSession& session, const std::string& v
   const OtherSizes sizes = answer.ladder ? OtherSizes::No : OtherSizes::Yes;
   if (!found && !session.stopped()) {
     report.remedies = find_remedies(asked, report.question.gpus, OtherSizes::Yes, session);
+    if (auto rule = forbidding_rule(asked, report))
+      report.remedies.insert(report.remedies.begin(), *std::move(rule));
+  }
+  if (found && report.admitted == MemoryFit::Tight && !session.stopped()) {
+    std::ranges::move(find_remedies(asked, report.question.gpus, sizes, session, MemoryFit::Tight),
+                      std::back_inserter(report.advice));
   }
   for (std::string& advice : find_advice(asked, report, sizes, session)) {
     report.advice.push_back(std::move(advice));
@@ -135,6 +161,13 @@ void decorate(SearchAnswer& answer, SearchSession& session, const std::string& v
     report.advice.emplace_back(
         "sequences are taken as full, as packing makes them; --packing says how long documents "
         "are");
+  }
+  const bool rolls_out =
+      request.framework.starts_with("verl") || request.target.starts_with("verl");
+  if (rolls_out && !request.mem_reserve) {
+    report.advice.emplace_back(
+        "verl has an inference engine on the same GPUs, and the memory that it holds is not said: "
+        "--rollout util=0.6, or asleep");
   }
   if (!session.stopped()) {
     const std::vector<std::string> names{asked.problem.model->name, asked.problem.cluster->name};
@@ -203,6 +236,7 @@ ProblemRequest question_of(const Recipe& recipe, const ProblemRequest& request,
 }
 
 /// The published step beside its prediction: the recipe's own question, as the site of this one.
+/// InputError where that has no price.
 void set_measured(const Recipe& recipe, const ProblemRequest& request, PublishedReport& published) {
   if (!recipe.step_time) return;
   ProblemRequest own = recipe.question;
@@ -228,6 +262,11 @@ PublishedReport priced(const Recipe& recipe, const ProblemRequest& request,
                             .memory = {},
                             .measured = recipe.step_time};
   try {
+    set_measured(recipe, request, published);
+  } catch (const InputError& error) {
+    published.reason = error.what();
+  }
+  try {
     const ResolvedPlan given = resolve_plan({question_of(recipe, request, report), {}});
     const PlanEvaluator evaluator(given.problem);
     const SearchReport price = make_prediction(given.asked, evaluator, given.plan);
@@ -239,7 +278,6 @@ PublishedReport priced(const Recipe& recipe, const ProblemRequest& request,
     published.step = plan.estimate.step.total();
     published.memory = plan.estimate.memory.total();
     published.fits = price.misses.empty();
-    set_measured(recipe, request, published);
   } catch (const InputError& error) {
     published.reason = error.what();
   }
@@ -288,8 +326,8 @@ std::optional<WithoutReport> without_features(const ResolvedQuestion& asked,
   const ResolvedQuestion changed = refusing(asked, first.features);
   const Problem& problem = changed.problem;
   if (asks_for_them(changed.request, problem)) return std::nullopt;
-  const auto best = session.best(changed, report.question.gpus,
-                                 fmt::format("without {}", without.features), OfVariants::Shown);
+  const auto best =
+      session.best(changed, report.question.gpus, fmt::format("without {}", without.features));
   if (best) take(PlanSummary(best->plan), best->estimate.step.total());
   return without;
 }

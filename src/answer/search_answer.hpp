@@ -96,8 +96,10 @@ enum class OtherSizes { No, Yes };
 /// "2^5 x 5^4"
 [[nodiscard]] std::string factors_text(std::int64_t number);
 
-/// Changes of the question, each with the best plan it leads to. Empty when none of them helps.
+/// Changes of the question, each with the best plan it leads to. Empty when none of them helps;
+/// `now`: of the plans there are, where those that are tight need none that are tight too.
 [[nodiscard]] std::vector<std::string> find_remedies(const ResolvedQuestion& asked, int gpus,
-                                                     OtherSizes sizes, SearchSession& session);
+                                                     OtherSizes sizes, SearchSession& session,
+                                                     MemoryFit now = MemoryFit::No);
 
 }  // namespace plansearch

@@ -217,7 +217,7 @@ bool SearchSession::has_plans(const ResolvedQuestion& asked, int gpus) {
 }
 
 std::optional<BestPlan> SearchSession::best(const ResolvedQuestion& asked, int gpus,
-                                            const std::string& label, OfVariants which) {
+                                            const std::string& label) {
   SearchOptions wanted = options_;
   wanted.top = 1;
   wanted.misses = 0;
@@ -230,11 +230,8 @@ std::optional<BestPlan> SearchSession::best(const ResolvedQuestion& asked, int g
   check_stop();
   check_work();
   if (result == nullptr || result->ranked.empty()) return std::nullopt;
-  BestPlan best{result->ranked.front(), 0.0, result->admitted};
-  if (which == OfVariants::Shown) {
-    const double sigma = evaluator.problem().framework->constants.paired_sigma;
-    static_cast<PlanCandidate&>(best) = grouped_variants(result->ranked, sigma, 1).front().front();
-  }
+  const double sigma = evaluator.problem().framework->constants.paired_sigma;
+  BestPlan best{grouped_variants(result->ranked, sigma, 1).front().front(), 0.0, result->admitted};
   best.memory_risk = rate_plan(evaluator, whole_plan(evaluator, best), best.estimate).memory_risk;
   best.estimate = at_factor(best.estimate, factor_at(evaluator.problem().site, best.estimate.step));
   return best;

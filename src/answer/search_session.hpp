@@ -22,10 +22,6 @@
 
 namespace plansearch {
 
-/// The member of a group of plans that are too close to call and differ in chunks and order only:
-/// the fastest, or the one that tables show for all of them.
-enum class OfVariants { Fastest, Shown };
-
 /// The best plan of a search, and whether it is sure enough to fit.
 struct BestPlan : PlanCandidate {
   double memory_risk = 0.0;              ///< of running out of memory
@@ -51,11 +47,10 @@ class SearchSession {
   [[nodiscard]] std::variant<SearchReport, Infeasible> report(const ResolvedQuestion& asked,
                                                               int gpus, const std::string& label,
                                                               SideQuestions beside);
-  /// The best plan only, at the site asked about, without a report; nothing when none fits or there
+  /// The plan that the table of the answer would show first, at the site asked about, without a report; nothing when none fits or there
   /// is none. Throws Stopped where there is no time to find it.
   [[nodiscard]] std::optional<BestPlan> best(const ResolvedQuestion& asked, int gpus,
-                                             const std::string& label,
-                                             OfVariants which = OfVariants::Fastest);
+                                             const std::string& label);
   /// Whether the question has any plan for this many GPUs, whatever memory it takes.
   [[nodiscard]] bool has_plans(const ResolvedQuestion& asked, int gpus);
   /// Reports from here on hold the Pareto front too.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "answer/show.hpp"
@@ -116,8 +117,10 @@ ShownSection total_section(const ModelDescription& model, const Network& network
                 "products, convolutions and attention, forward x 3");
     return rows.take();
   }
-  rows.number("active_parameters", active_parameter_count(network), "",
-              "that a token meets: of experts those it is sent to, of look-ups none");
+  const double active = active_parameter_count(network);
+  rows.count("active_parameters", std::llround(active),
+             fmt::format("{} ({})", count_text(active), grouped(std::llround(active))),
+             "that a token meets: of experts those it is sent to, of look-ups none");
   const auto tokens = static_cast<double>(std::max<std::int64_t>(1, model.training.seq_len));
   rows.number("flops_per_token", flops / tokens, "FLOP",
               "matmuls, causal attention and logits, forward x 3, at the default sequence");

@@ -217,8 +217,8 @@ void add_schedule(CLI::App& app, Options& o) {
              "(default: 3 of 3f1b, else 1)",
              {1, 64});
   add_typed(app, "F,B[,W[,FB]]", "--times", q.times,
-            "forward, input gradient, weight gradient of one stage; a forward that overlaps a "
-            "whole backward (default: F + B + W)");
+            "forward, input gradient, weight gradient of one stage (default: 1,1,1); a forward "
+            "that overlaps a whole backward (default: F + B + W)");
   add_typed(app, "C", "--p2p", q.p2p, "transfer between two stages (default: 0)");
   app.add_flag("--lowered", q.lowered, "with --format csv: with sends and receives");
   add_trace(app, o);

@@ -29,6 +29,7 @@ namespace {
 constexpr const char* kAbout =
     "Which parallel plan to train a large network with, how long a step takes, whether it fits in "
     "memory, and why.\n\nExample: plansearch --hw perlmutter.yaml --model gpt2-xl --gpus 64";
+constexpr std::array<std::string_view, 4> kShown{"hw", "model", "framework", "recipes"};
 constexpr const char* kSeeHelp = "plansearch --help lists every command and option";
 
 /// Every spelling a word of the command line may have.
@@ -113,6 +114,7 @@ std::string option_in_place_of(const std::string& option, const std::vector<std:
   const std::string other = option ? option_in_place_of(canonical_name(name), known) : "";
   std::string hint =
       other.empty() ? did_you_mean(name, known) : fmt::format("plansearch calls it {}", other);
+  if (name == "--batch-tokens") hint = "--batch counts sequences: tokens of a step over --seq-len";
   if (hint.empty() && !option)
     hint = "HARDWARE MODEL by themselves are --hw HARDWARE --model MODEL";
   throw InputError({}, fmt::format("unknown {} '{}'", option ? "option" : "argument", name),
@@ -276,11 +278,33 @@ class Arguments {
   std::vector<char*> pointers_;
 };
 
-/// "h100 llama3-8b" as --hw and --model, "help search" as "search --help".
+/// The kind of file that a name by itself stands for; empty where none ships.
+std::string kind_of(const std::string& name) {
+  const auto loads = [&](auto member) {
+    try {
+      static_cast<void>((shipped_data().*member)(name));
+      return true;
+    } catch (const InputError&) {
+      return false;
+    }
+  };
+  if (loads(&ShippedData::cluster)) return "hw";
+  if (loads(&ShippedData::model)) return "model";
+  return loads(&ShippedData::framework) ? "framework" : "";
+}
+
+/// "h100 llama3-8b" as --hw and --model, "help search" as "search --help", "show h100" as "show hw
+/// h100".
 std::vector<std::string> spelled_out(std::vector<std::string> words, const CLI::App& app) {
   if (words.front() == "help") {
     words.erase(words.begin());
     words.emplace_back("--help");
+    return words;
+  }
+  if (words.size() == 2 && words.front() == "show" && !words[1].starts_with('-') &&
+      !contains(kShown, words[1])) {
+    const std::string kind = kind_of(words[1]);
+    if (!kind.empty()) words.insert(words.begin() + 1, kind);
     return words;
   }
   std::vector<std::string> commands;

@@ -61,13 +61,15 @@ int run_predict(const Options& options) {
   const PlanEvaluator evaluator(given.problem);
   SearchReport report = predict_as_asked(given, evaluator, switch_priors(shipped_data()));
   int code = kExitOk;
-  if (!report.misses.empty()) {
+  const MemoryFit fit = report.plans.front().memory_fit;
+  if (!report.misses.empty() || fit == MemoryFit::Tight) {
     ResolvedQuestion pinned = given.asked;
     pinned.request = asked.request;
     if (given.degrees) pinned.request.degrees = pinned_to(*given.degrees, asked.request.degrees);
     SearchRun run(options);
-    report.remedies = find_remedies(pinned, given.plan.devices(), OtherSizes::Yes, run.session());
-    code = exit_code_after(run, options, kExitInfeasible);
+    report.remedies =
+        find_remedies(pinned, given.plan.devices(), OtherSizes::Yes, run.session(), fit);
+    if (!report.misses.empty()) code = exit_code_after(run, options, kExitInfeasible);
   }
   write_plots(options.plots, given.asked, report);
   std::string text = render_prediction(report, format_of(options), columns_of(options));

@@ -80,8 +80,12 @@ constexpr std::array kNetworkVariables{
     NetworkVariable{"efa", "FI_PROVIDER", "efa"},
 };
 
+bool has_gpus(const ExportRequest& h) {
+  return !h.problem.cluster->accelerator.name.starts_with("tpu");
+}
+
 std::string network_text(const ExportRequest& h) {
-  if (h.nodes() == 1) return {};
+  if (h.nodes() == 1 || !has_gpus(h)) return {};
   const std::string& tier = h.problem.cluster->tiers.back().name;
   std::string text = "export NCCL_DEBUG=\"${NCCL_DEBUG:-WARN}\"\n";
   for (const NetworkVariable& variable : kNetworkVariables) {
@@ -110,7 +114,7 @@ std::string slurm_head(const ExportRequest& h, const std::vector<std::string>& h
       "#SBATCH --job-name=plan-{}\n"
       "#SBATCH --nodes={}\n"
       "#SBATCH --ntasks-per-node=1\n"
-      "#SBATCH --gpus-per-node={}\n"
+      "{}"
       "#SBATCH --distribution=block\n"
       "#SBATCH --exclusive\n"
       "#SBATCH --requeue\n"
@@ -120,7 +124,9 @@ std::string slurm_head(const ExportRequest& h, const std::vector<std::string>& h
       "[ \"$SLURM_JOB_NUM_NODES\" = {} ] || {{ echo \"the plan needs {} nodes\" >&2; exit 2; }}\n"
       "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | sed -n 1p)\n"
       "export MASTER_ADDR MASTER_PORT=\"${{MASTER_PORT:-29500}}\"\n",
-      h.identity, h.nodes(), h.gpus_per_node(), asked, shell_comments(header),
+      h.identity, h.nodes(),
+      has_gpus(h) ? fmt::format("#SBATCH --gpus-per-node={}\n", h.gpus_per_node()) : "", asked,
+      shell_comments(header),
       asked.empty() ? " (--sbatch time=24:00:00, account, partition, constraint)" : "", h.nodes(),
       h.nodes());
 }

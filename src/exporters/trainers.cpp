@@ -65,10 +65,11 @@ void settle_llama_adapters(Reading& r) {
   read_tables(r);
 }
 
+/// States are sharded as DeepSpeed's own file says, which may be read beside the trainer's.
 void refuse_deepspeed(const Reading& r) {
-  if (r.knows("deepspeed_file"))
+  if (r.knows("deepspeed_file") && !r.says("zero_optimization.stage"))
     throw Unsettled("deepspeed: the file that it names says how states are sharded",
-                    "leave the key out and type --zero N, or import the file itself");
+                    "import it too: the trainer's file and DeepSpeed's, in any order");
 }
 
 }  // namespace
@@ -115,7 +116,9 @@ void start_accelerate(Reading& r) {
 void settle_accelerate(Reading& r) {
   PlanDegrees& d = r.degrees;
   const std::string type = r.word("distributed_type", "FSDP");
-  if (type == "MULTI_GPU" || type == "NO") {
+  if (type == "DEEPSPEED" && r.says("deepspeed_config.zero_stage")) {
+    r.asked.framework = "deepspeed";
+  } else if (type == "MULTI_GPU" || type == "NO") {
     d.zero = ZeroStage::None;
     r.asked.framework = "ddp";
   } else if (type != "FSDP") {

@@ -198,6 +198,7 @@ std::string frameworks_that(const std::function<bool(const Framework&)>& can) {
 
 void take_asked_orders(Framework& framework, const ProblemRequest& request,
                        std::vector<std::string>& notes) {
+  if (request.degrees.get(Degree::Pipeline) == 1) return;  // nothing to order
   const std::vector<int>& listed = request.limits.listed(Degree::Schedule);
   std::vector<int> asked = listed;
   if (const auto pinned = request.degrees.get(Degree::Schedule)) asked = {*pinned};
@@ -238,7 +239,9 @@ void take_asked_orders(Framework& framework, const ProblemRequest& request,
 void note_fixed_degrees(const Framework& framework, const PinnedDegrees& asked,
                         std::vector<std::string>& notes) {
   const PinnedDegrees fixed = fixed_degrees(framework);
+  const bool whole = asked.get(Degree::TensorOut) == 1;  // no tensor ranks share a sequence
   for (const DegreeRow& row : degree_table()) {
+    if (whole && row.degree == Degree::SequenceParallel) continue;
     const auto always = fixed.get(row.degree);
     if (!always || asked.get(row.degree).value_or(*always) == *always) continue;
     notes.push_back(fmt::format("{} always runs with {} {}: priced so", framework.name, row.key,

@@ -182,7 +182,12 @@ class QuestionResolver {
     }
     const bool by_task = request_.task == "lora" && !request_.lora_rank && !lora;
     if (request_.lora_rank || by_task) {
-      if (!lora) lora = LoraDescription{kUsualAdapterRank, default_adapter_targets(model_)};
+      if (!lora) {
+        std::vector<std::string> usual =
+            adapter_targets_of(request_.target.empty() ? request_.framework : request_.target);
+        if (usual.empty()) usual = default_adapter_targets(model_);
+        lora = LoraDescription{kUsualAdapterRank, std::move(usual)};
+      }
       lora->rank = request_.lora_rank.value_or(lora->rank);
     }
     if (!lora) return;
@@ -344,6 +349,12 @@ class QuestionResolver {
                        "it counts sequences per optimizer step, not tokens");
     }
     settled_.problem.global_batch = batch.value();
+    constexpr double kMostTokens = 1e9;  // of a step; the largest published are below 200 M
+    const double tokens = static_cast<double>(batch.value() * settled_.problem.seq_len);
+    if (request_.batch && reads_tokens(model_) && tokens > kMostTokens) {
+      settled_.notes.push_back(fmt::format("--batch {} are {} tokens a step: it counts sequences",
+                                           batch.value(), count_text(tokens)));
+    }
     note("batch", fmt::format("{}", batch.value()), batch.origin());
   }
 

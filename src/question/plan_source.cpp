@@ -307,7 +307,9 @@ std::vector<OpenQuestion> open_questions(const PlanRequest& given) {
 }
 
 ResolvedQuestion asked_again(const ResolvedQuestion& asked, const ProblemRequest& request) {
-  ResolvedQuestion again = resolve_question(request, asked.files);
+  const bool same = request.framework == asked.request.framework;
+  ResolvedQuestion again =
+      resolve_question(request, same ? asked.files : read_problem_files(request));
   again.shared_blocks = asked.shared_blocks;
   if (asked.placements) {
     place_in_all({names_of(*asked.placements, *asked.problem.network), {}, {}, {}}, again);

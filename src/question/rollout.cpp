@@ -47,10 +47,10 @@ std::optional<RolloutMemory> read_rollout(std::string_view text, Bytes device,
     const std::string_view key = word.substr(0, equals);
     const std::string_view value =
         equals == std::string_view::npos ? std::string_view() : word.substr(equals + 1);
-    if (key == "util") {
-      const auto util = parse_number(value);
+    if (key == "util" || parse_number(word)) {
+      const auto util = parse_number(key == "util" ? value : word);
       if (!util || *util <= 0.0 || *util >= 1.0) {
-        refuse(fmt::format("'{}' is not a share of the memory between 0 and 1", value));
+        refuse(fmt::format("'{}' is not a share of the memory between 0 and 1", word));
       }
       share = device * *util;
     } else if (key == "tp") {

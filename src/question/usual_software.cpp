@@ -4,8 +4,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "exporters/export_plan.hpp"
+#include "exporters/export_request.hpp"
 #include "io/hardware/chip_software_reader.hpp"
 #include "plansearch/degree_table.hpp"
+#include "plansearch/setting_table.hpp"
+#include "plansearch/shipped_data.hpp"
 
 namespace plansearch {
 
@@ -30,6 +34,16 @@ Framework asked_framework(const ProblemRequest& request, const ShippedData& data
     return mesh && request.degrees.get(row.degree).value_or(1) > 1;
   });
   return usual_framework(open && graph && !cuts ? "fsdp2" : named.value(), chip, find);
+}
+
+std::vector<std::string> adapter_targets_of(const std::string& program) {
+  const exporters::Targets targets(shipped_data().directory());
+  const exporters::Exporter* exporter = program.empty() ? nullptr : targets.find(program);
+  if (exporter == nullptr) return {};
+  const exporters::Accepts* line =
+      exporters::find_accepts(*exporter, exporters::setting_of(Setting::LoraTargets));
+  if (line == nullptr || line->values.empty()) return {};
+  return {line->values.front()};
 }
 
 Framework widened(Framework own, const Framework& widest) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "plansearch/chip_software.hpp"
 #include "plansearch/framework.hpp"
@@ -21,6 +22,10 @@ namespace plansearch {
 /// images and graphs are trained with, else the default.
 [[nodiscard]] Framework asked_framework(const ProblemRequest& request, const ShippedData& data,
                                         std::string_view accelerator, StackKind stack);
+
+/// The targets of adapters that a program has, where it takes lists of modules of its own only; none
+/// where it takes any, or plans are not exported to it.
+[[nodiscard]] std::vector<std::string> adapter_targets_of(const std::string& program);
 
 /// Ends the name of a framework as if it ran every plan that the framework `any` runs.
 inline constexpr char kWiderSuffix = '+';

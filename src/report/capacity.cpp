@@ -319,8 +319,13 @@ std::string energy_line(const CapacityReport& report) {
 
 std::string question_text(const CapacityReport& report) {
   const QuestionReport& q = report.rows.front().plan.question;
+  std::vector<std::string> frameworks;  // chips have their own
+  for (const CapacityRow& row : report.rows) {
+    const std::string text = framework_text(row.plan.question);
+    if (!contains(frameworks, text)) frameworks.push_back(text);
+  }
   return fmt::format("{}, batch {} x {}, {}, {}", q.model, q.global_batch, q.seq_len, q.precision,
-                     framework_text(q));
+                     fmt::join(frameworks, " / "));
 }
 
 std::string table_text(const CapacityReport& report, int columns) {

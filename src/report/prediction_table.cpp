@@ -82,7 +82,7 @@ std::string pass_table(const std::vector<PassReport>& passes, int columns) {
   return table.text(columns);
 }
 
-/// A plan beyond memory, and what would help.
+/// A plan beyond memory.
 std::string excess_text(const SearchReport& report) {
   const NearMissReport& miss = report.misses.front();
   const bool on_device = miss.memory.total() > miss.limit;
@@ -91,8 +91,7 @@ std::string excess_text(const SearchReport& report) {
           ? fmt::format("does not fit: needs {} of {}, short by {}\n", to_text(miss.memory.total()),
                         to_text(miss.limit), to_text(miss.excess()))
           : std::string("does not fit: its hosts have less memory than optimizer states need\n");
-  for (const std::string& remedy : report.remedies) text += fmt::format("hint: {}\n", remedy);
-  return text + "\n";
+  return text;
 }
 
 /// Blocks on all devices, and the order that was found.
@@ -251,6 +250,8 @@ std::string render_prediction(const SearchReport& report, Format format, int col
   if (!p.communication.empty()) text += communication_table(p.communication).text(columns) + "\n";
   if (!p.passes.empty()) text += pass_table(p.passes, columns) + "\n";
   if (!report.misses.empty()) text += excess_text(report);
+  for (const std::string& remedy : report.remedies) text += fmt::format("hint: {}\n", remedy);
+  if (!report.misses.empty() || !report.remedies.empty()) text += "\n";
   for (const std::string& reason : p.why) text += fmt::format("why: {}\n", reason);
   text += fmt::format("model {} per GPU (MFU {}), hardware {} per GPU (HFU {})\n",
                       to_text(p.model_rate_per_gpu), share_text(p.mfu),

@@ -1477,6 +1477,25 @@ class Infeasible(Case):
         result = run("predict", "--hw", "dgx-h100", "--model", "llama3-70b", "--gpus", "8")
         self.assertIn("GPUs and with other degrees it fits", result.stdout)
 
+    def test_other_ways_out(self):
+        swin = run("--hw", "dgx-h100", "--model", "swin-27b", "--gpus", "64")
+        self.assertRegex(swin.stdout, r"hint: with --framework megatron it fits: ")
+        self.succeed("--hw", "dgx-h100", "--model", "swin-27b", "--gpus", "64", "--framework", "megatron", "--top", "1")
+        pairs = run("--hw", "dgx-h100", "--model", "gpt2-xl", "--gpus", "64", "--batch", "64", "--task", "dpo")
+        self.assertRegex(pairs.stdout, r"hint: with --batch 128 it fits: ")
+        ruled = run("--hw", "l40s", "--model", "gpt2-xl", "--gpus", "4", "--batch", "64", "--framework", "fsdp2", "--zero", "1")
+        self.assertRegex(ruled.stdout, r"hint: fsdp2: FSDP shards parameters \(--zero 3\) or gradients")
+
+    def test_what_is_tight_is_told_what_fits(self):
+        tight = ["predict", "--hw", "dgx-h100", "--model", "llama3.1-405b", "--gpus", "1024", "--tp", "8", "--pp", "8", "--vpp", "8",
+                 "--cp", "2", "--micro-batch", "1", "--batch", "512", "--zero", "1"]
+        answer = self.answer(*tight)
+        self.assertEqual(answer["plans"][0]["memory_verdict"], "tight")
+        self.assertTrue(answer["remedies"])
+        for remedy in answer["remedies"]:
+            self.assertIn("it fits: ", remedy)
+        self.assertIn("hint: with another --recompute it fits: ", self.succeed(*tight))
+
     def test_prediction_beyond_memory(self):
         result = run("predict", *QUESTION, "--gpus", "64", "--batch", "4096", "--micro-batch", "64",
                      "--format", "json")
@@ -1985,7 +2004,6 @@ class Schedules(Case):
             path.write_text(path.read_text() + "before: [embed_back before f0]\n")
             self.refuse(*question, expect=["blocks.yaml:", "rules lead in a circle: ", "embed_back before f0 (line 21)"])
         self.refuse("schedule", "--times", "1,1", expect=["name is required"])
-        self.refuse("schedule", "1f1b", "--stages", "2", "--micro-batches", "2", expect=["--times is required"])
 
     def test_memory_cap(self):
         grid = ["--stages", "4", "--micro-batches", "8", "--times", "1,1,1"]
@@ -2722,9 +2740,13 @@ class AsPeopleWrite(Case):
         self.refuse("show", "model", "acme/Frobnicator-9T", expect=["unknown model", "config.json"])
 
     def test_cards(self):
-        for name, own in (("rtx4090", "rtx-4090-box"), ("mi355x", "mi355x-8"), ("RTX 4090", "rtx-4090-box"), ("H100", "dgx-h100")):
+        for name, own in (("rtx4090", "rtx-4090-box"), ("mi355x", "mi355x-8"), ("RTX 4090", "rtx-4090-box"), ("H100", "dgx-h100"),
+                          ("A100-80GB", "selene"), ("a100-40gb", "aws-p4d"), ("p5", "aws-p5"), ("H100-SXM", "dgx-h100"),
+                          ("H100 PCIe", "h100-pcie-8"), ("v6e", "tpu-v6e"), ("a6000", "rtx-a6000-box"), ("MI250X", "frontier")):
             with self.subTest(name=name):
                 self.assertEqual(self.answer("show", "hw", name)["name"], own)
+        # Titles of tables of measurements are names too, which nobody types: they are not offered.
+        self.assertNotIn("(", self.refuse("show", "hw", "a100-90gb", expect=["unknown hardware profile 'a100-90gb'", "did you mean"]))
         answer = self.answer("--hw", "8xH100", "--model", "llama3-8b", "--top", "1")
         self.assertEqual((answer["question"]["gpus"], answer["question"]["hardware"]), (8, "dgx-h100"))
         self.refuse("--hw", "8xH100", "--model", "llama3-8b", "--gpus", "16", expect=["size of its own"])
@@ -2733,6 +2755,10 @@ class AsPeopleWrite(Case):
         self.assertLess(qlora, lora)
         rows = self.answer("compare", "--hw", "h100:8,l40s:4", "--model", "llama3-8b", "--batch", "64")["rows"]
         self.assertEqual([row["question"]["gpus"] for row in rows], [8, 4])
+        rows = self.answer("compare", "--hw", "h100", "--model", "llama3-8b", "--gpus", "8", "--task", "sft,lora",
+                           "--base-precision", "bf16,nf4")["rows"]
+        self.assertEqual(len(rows), 3)
+        self.assertTrue(all(row["plan"] for row in rows))
 
     def test_counts(self):
         answer = self.answer("--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "64", "--seq-len", "128k", "--batch", "1e2", "--top", "1")
@@ -2746,6 +2772,27 @@ class AsPeopleWrite(Case):
         self.assertEqual(self.succeed("help"), self.succeed("--help"))
         self.assertEqual(self.succeed("help", "capacity"), self.succeed("capacity", "--help"))
         self.refuse("exprt", "plan.yaml", expect=["unknown argument 'exprt'", "export"])
+        self.assertEqual(self.succeed("show", "h100"), self.succeed("show", "hw", "h100"))
+        self.assertEqual(self.succeed("show", "gpt2-xl"), self.succeed("show", "model", "gpt2-xl"))
+        self.refuse("show", "nothing-like-it", expect=["none of hw, model, framework, recipes"])
+        self.assertEqual(self.succeed("schedule", "1f1b", "--stages", "4", "--micro-batches", "8"),
+                         self.succeed("schedule", "1f1b", "--stages", "4", "--micro-batches", "8", "--times", "1,1,1"))
+
+    def test_a_batch_counts_sequences(self):
+        self.refuse("--hw", "h100", "--model", "llama3-8b", "--gpus", "8", "--batch-tokens", "4M", expect=["--batch counts sequences"])
+        note = "--batch 4194304 are 34.4 B tokens a step: it counts sequences"
+        question = ["predict", "--hw", "h100", "--model", "llama3-8b", "--gpus", "8", "--dp", "8", "--zero", "3"]
+        self.assertIn(note, run(*question, "--batch", "4M").stderr)
+        self.assertNotIn("counts sequences", run(*question, "--batch", "1024").stderr)
+
+    def test_plans_of_tpus_are_exported(self):
+        answer = self.directory / "answer.json"
+        self.succeed("--hw", "tpu-v6e", "--model", "llama3-8b", "--gpus", "256", "--top", "1", "--format", "json", "--out", answer)
+        done = run("export", f"{answer}#1", "--to", "maxtext", "--launch", "slurm")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("gpus-per-node", done.stdout)
+        self.assertNotIn("NCCL", done.stdout)
+        self.assertNotIn("priced", done.stderr)
 
     def test_tuning_has_defaults_of_its_own(self):
         answer = self.answer("--hw", "rtx4090", "--model", "llama3.1-8b", "--gpus", "1", "--task", "qlora", "--top", "1")
@@ -2792,6 +2839,16 @@ class AsPeopleWrite(Case):
                             "--batch", "16", "--micro-batch", "1", "--measured", "20s")
         self.assertIn("this plan does not fit in memory", text)
 
+    def test_a_run_that_is_too_fast_is_another_question(self):
+        question = ["diagnose", "--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "8", "--zero", "3"]
+        causes = self.answer(*question, "--measured", "26s")["causes"]
+        self.assertTrue({"a batch of 256", "sequences of 4096", "products run in fp8"} <= {cause["cause"] for cause in causes})
+        self.assertIn(causes[0]["cause"], ("a batch of 256", "sequences of 4096"))
+        # Tokens per second are the same whatever the size of a step.
+        self.assertNotIn("batch of", json.dumps(self.answer(*question, "--measured", "80000 tokens/s")["causes"]))
+        said = self.answer(*question, "--batch", "512", "--measured", "26s")
+        self.assertNotIn("batch of", json.dumps(said["causes"]))
+
     def test_the_least_number_of_gpus(self):
         self.assertRegex(self.succeed("--hw", "dgx-h100", "--model", "qwen3-30b-a3b", "--pp", "6", "--ep", "8", "--tp", "1", "--etp", "1",
                                       "--batch", "96", "--seq-len", "4096"), r"trains this model: 48 GPUs")
@@ -2829,6 +2886,10 @@ class Capacity(Case):
         answer = self.answer("capacity", "--hw", "perlmutter:64", "--model", "gpt2-xl", "--budget", "100 node-hours")
         self.assertAlmostEqual(answer["rows"][0]["gpu_hours"], 400, places=3)
         self.assertTrue(answer["rows"][0]["within_limits"])
+
+    def test_chips_have_their_own_frameworks(self):
+        text = self.succeed("capacity", "--model", "llama3-8b", "--tokens", "1T", "--hw", "dgx-h100:256,tpu-v6e:256", "--deadline", "6d")
+        self.assertIn("bf16, megatron / maxtext", text)
 
     def test_limits_that_nothing_meets(self):
         done = run(*self.QUESTION, "--deadline", "1h")

@@ -427,6 +427,29 @@ class Exports(Case):
                             expect=[f"back{suffix}: error: it was exported to {target}, whose files are not read back",
                                     "give the plan file or result that it was exported from"])
 
+    def test_a_trainer_beside_its_deepspeed_file(self):
+        stages = self.file("ds.json", json.dumps({"gradient_accumulation_steps": "auto", "train_micro_batch_size_per_gpu": "auto",
+                                                  "zero_optimization": {"stage": 2}}))
+        llama = self.file("llama.yaml", "model_name_or_path: meta-llama/Llama-3.1-8B\nstage: sft\nfinetuning_type: full\n"
+                          "per_device_train_batch_size: 2\ngradient_accumulation_steps: 8\ncutoff_len: 2048\ndeepspeed: ds.json\nbf16: true\n")
+        axolotl = self.file("axolotl.yaml", "base_model: meta-llama/Llama-3.1-8B\nsequence_len: 2048\nmicro_batch_size: 2\n"
+                            "gradient_accumulation_steps: 8\nbf16: true\ndeepspeed: ds.json\nflash_attention: true\n")
+        for name, trainer in (("llama-factory", llama), ("axolotl", axolotl)):
+            for files in ([trainer, stages], [stages, trainer]):
+                with self.subTest(name=name, first=files[0].name):
+                    text, _ = self.read(*files, "--hw", "dgx-h100", "--gpus", "8")
+                    plan = keys_of(text)
+                    self.assertIn(f"read as {name}", text)
+                    self.assertEqual((plan["zero"], plan["dp"], plan["batch"], plan["seq_len"]), (2, 8, 128, 2048))
+            self.refuse(trainer, "--hw", "dgx-h100", "--gpus", "8", expect=["deepspeed: the file that it names", "import it too"])
+        inline = self.file("accelerate.yaml", "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\nmixed_precision: bf16\n"
+                           "num_machines: 1\nnum_processes: 8\ndeepspeed_config:\n  zero_stage: 3\n  gradient_accumulation_steps: 4\n")
+        plan = keys_of(self.read(inline, "--hw", "dgx-h100", "--model", "llama3-8b", "--seq-len", "2048", "--micro-batch", "1",
+                                 "--batch", "32")[0])
+        self.assertEqual((plan["zero"], plan["framework"]), (3, "deepspeed"))
+        self.refuse(axolotl, "--from", "megatron", "--hw", "dgx-h100", "--gpus", "8",
+                    expect=["few of its keys are megatron's, most are axolotl's", "--from axolotl"])
+
 
 class Refusals(Case):
     """Exit code 2, nothing on standard output, the place and a remedy; nothing of a script ever runs."""

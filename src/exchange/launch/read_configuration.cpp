@@ -79,6 +79,19 @@ std::size_t known_keys(const Exporter& exporter, const std::vector<FoundKey>& ke
   return known;
 }
 
+/// The target that was named knows a few keys by their last words, and another one most as they stand.
+void refuse_other_reader(const exporters::Targets& targets, const FoundKeys& found,
+                         const std::string& called, std::size_t most) {
+  constexpr std::size_t kTelling = 2;
+  for (const Exporter* other : targets_called(targets, {})) {
+    const std::size_t known = known_keys(*other, found.keys);
+    if (known < kTelling * most) continue;
+    throw InputError({found.file, 0, 0},
+                     fmt::format("few of its keys are {}'s, most are {}'s", called, other->name),
+                     fmt::format("--from {}, or leave --from out", other->name));
+  }
+}
+
 const Exporter& best_target(const exporters::Targets& targets, const FoundKeys& found,
                             const std::string& called) {
   if (called.empty() && found.exported != nullptr) return *found.exported;
@@ -90,6 +103,7 @@ const Exporter& best_target(const exporters::Targets& targets, const FoundKeys& 
     most = known;
     best = exporter;
   }
+  if (best != nullptr && !called.empty()) refuse_other_reader(targets, found, called, most);
   if (best != nullptr) return *best;
   throw InputError({found.file, 0, 0},
                    called.empty() ? "no key of a known framework is in it"

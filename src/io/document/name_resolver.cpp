@@ -108,7 +108,9 @@ class ShippedNames {
     if (const auto found = files_.find(name); found != files_.end()) return found->second;
     auto found = aliases_.find(name);
     while (found == aliases_.end() && read_next()) found = aliases_.find(name);
-    return found == aliases_.end() ? std::nullopt : std::optional(found->second);
+    if (found != aliases_.end()) return found->second;
+    const auto title = titles_.find(name);
+    return title == titles_.end() ? std::nullopt : std::optional(title->second);
   }
   /// The one whose letters and digits are these, hyphens left out.
   std::optional<fs::path> find_unhyphenated(const std::string& name) const {
@@ -137,13 +139,15 @@ class ShippedNames {
   bool read_next() {
     if (next_ == files_.end()) return false;
     for (const std::string& alias : aliases_of(next_->second)) {
-      aliases_.emplace(canonical_name(alias), next_->second);
+      const bool title = alias.find(' ') != std::string::npos;
+      (title ? titles_ : aliases_).emplace(canonical_name(alias), next_->second);
     }
     ++next_;
     return true;
   }
 
   Files files_, aliases_;
+  Files titles_;  ///< aliases with blanks, as in tables of measurements: never offered
   Files::const_iterator next_ = files_.begin();  ///< the first whose aliases are not read
 };
 

@@ -211,6 +211,16 @@ TEST_SUITE("unit") {
     CHECK(runs("no-recompute-in-pairs"));
   }
 
+  TEST_CASE("rules: frameworks that always recompute, and those that never do") {
+    PlanDegrees plan;
+    for (const Recompute level : {Recompute::None, Recompute::Selective, Recompute::Full}) {
+      plan.recompute = level;
+      const bool keeps = level == Recompute::None;
+      CHECK(Ruled("recompute-always").runs(plan, small_model()) == !keeps);
+      CHECK(Ruled("no-recompute").runs(plan, small_model()) == keeps);
+    }
+  }
+
   TEST_CASE("features: plans that a rule would forbid have them") {
     Framework framework = Ruled("no-zero-2").framework;
     framework.rules.clear();

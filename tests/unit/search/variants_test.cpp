@@ -86,6 +86,16 @@ TEST_SUITE("unit") {
     }
   }
 
+  TEST_CASE("of groups that are equal, the one with the fewest axes comes first") {
+    PlanCandidate rings = candidate(1.00, 1, 1), replicas = rings;
+    rings.plan.data = rings.plan.context = 2;
+    replicas.plan.data = 4;
+    const auto groups = grouped_variants({rings, replicas}, kSigma, 10);
+    REQUIRE(groups.size() == 2);
+    CHECK(groups[0][0].plan.data == 4);
+    CHECK(groups[1][0].plan.context == 2);
+  }
+
   TEST_CASE("factors of a number") {
     CHECK(factors_text(1538) == "2 x 769");
     CHECK(factors_text(20000) == "2^5 x 5^4");
