@@ -198,13 +198,13 @@ class NearSearch {
   std::set<PlanDegrees> known_;
 };
 
-/// "plansearch predict --hw perlmutter ... --framework megatron+ --tp-x 4": all that the question
-/// decides, and the degrees of the plan.
-std::string command_of(const ResolvedQuestion& wider, const PlanDegrees& plan) {
+}  // namespace
+
+std::string predict_command(const ResolvedQuestion& asked, int gpus, const PlanDegrees& plan) {
   std::string text = "plansearch predict";
-  ProblemRequest request = wider.request;
+  ProblemRequest request = asked.request;
   request.nodes.reset();
-  request.gpus = wider.problem.gpus;
+  request.gpus = gpus;
   for (const SettingRow& row : setting_table()) {
     if (const auto value = row.get(request)) text += fmt::format(" {} {}", flag_of(row), *value);
   }
@@ -216,8 +216,6 @@ std::string command_of(const ResolvedQuestion& wider, const PlanDegrees& plan) {
   }
   return text;
 }
-
-}  // namespace
 
 BeyondSearch beyond_framework(const ResolvedQuestion& asked, const PlanEvaluator& evaluator,
                               std::span<const PlanCandidate> ranked, Seconds shown,
@@ -251,7 +249,7 @@ BeyondSearch beyond_framework(const ResolvedQuestion& asked, const PlanEvaluator
         {plan.what, 1.0 - ratio, 1.0 - ratio * std::exp(kTenth * sigma),
          1.0 - ratio * std::exp(-kTenth * sigma),
          runners_of(wider.problem, plan.candidate, evaluator.problem().framework.get()),
-         command_of(wider, plan.candidate.plan), std::move(priced)});
+         predict_command(wider, wider.problem.gpus, plan.candidate.plan), std::move(priced)});
   }
   return search;
 }
