@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -16,25 +17,52 @@
 #include "plansearch/search.hpp"
 #include "question/gpu_count.hpp"
 #include "report/plan_cells.hpp"
+#include "report/plan_fields.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
 
-/// A batch may be rounded by half of this share.
+/// A number of GPUs may be rounded by half of this share, a batch by twice of it.
 constexpr std::int64_t kRounding = 20;
 /// A batch is awkward when it shares so many times less with the GPUs than a neighbour would.
 constexpr std::int64_t kAwkward = 4;
+/// A tight plan, or another one than the given, is worth a line where it is so many times as fast.
+constexpr double kMuchFaster = 1.25;
 /// Work of the device, as a share of the step, below which fewer GPUs are tried.
 constexpr double kIdle = 0.5;
 
-/// The largest divisor of the GPUs to multiples of which the batch may be rounded.
-std::int64_t rounding_unit(int gpus, std::int64_t batch) {
-  std::int64_t unit = 1;
-  for (std::int64_t d = 1; d <= gpus && d * kRounding <= batch; ++d) {
-    if (gpus % d == 0) unit = d;
+std::int64_t odd_part(std::int64_t number) {
+  while (number % 2 == 0) number /= 2;
+  return number;
+}
+
+/// The GPUs of a replica where there are as many replicas as batch and GPUs allow.
+std::int64_t left_to_cut(std::int64_t gpus, std::int64_t batch) {
+  return gpus / std::gcd(gpus, batch);
+}
+
+/// The batches next to this one that divide best over the GPUs; none where it divides well itself.
+/// Powers of two cut a network with less loss than other factors do.
+std::vector<std::int64_t> better_dividing(std::int64_t gpus, std::int64_t batch) {
+  const std::int64_t own = left_to_cut(gpus, batch);
+  std::vector<std::int64_t> lefts;
+  for (std::int64_t left = 1; left <= gpus; ++left) {
+    if (gpus % left != 0) continue;
+    const bool even = odd_part(left) < odd_part(own);
+    const bool less = odd_part(left) == odd_part(own) && left * kAwkward <= own;
+    if (even || less) lefts.push_back(left);
   }
-  return unit;
+  std::ranges::stable_sort(lefts, {}, odd_part);
+  for (const std::int64_t left : lefts) {
+    const std::int64_t unit = gpus / left;
+    std::vector<std::int64_t> near{batch / unit * unit, (batch / unit + 1) * unit};
+    std::erase_if(near, [&](std::int64_t other) {
+      return other == 0 || std::abs(other - batch) * kRounding > 2 * batch;
+    });
+    if (!near.empty()) return near;
+  }
+  return {};
 }
 
 /// Half the GPUs, and half of those, as long as they are no slower.
@@ -60,33 +88,32 @@ std::optional<std::string> fewer_gpus(const ResolvedQuestion& asked, const Searc
   return found;
 }
 
-/// Batches that are faster per sequence, next to one that leaves few replicas.
-std::optional<std::string> better_batches(const ResolvedQuestion& asked, const SearchReport& report,
-                                          SearchSession& session) {
+/// The batch that is faster per sequence, next to one that divides badly over the GPUs.
+std::optional<std::string> better_batch(const ResolvedQuestion& asked, const SearchReport& report,
+                                        SearchSession& session) {
   const int gpus = report.question.gpus;
   const std::int64_t batch = report.question.global_batch;
-  const std::int64_t unit = rounding_unit(gpus, batch);
-  const std::int64_t shared = std::gcd(batch, static_cast<std::int64_t>(gpus));
-  if (shared * kAwkward > unit) return std::nullopt;
   const PlanReport& first = report.plans.front();
-  const double tie = tied_ratio(asked.problem.framework->constants.paired_sigma);
+  double most = tied_ratio(asked.problem.framework->constants.paired_sigma);
   std::string found;
-  for (const std::int64_t other : {batch / unit * unit, (batch / unit + 1) * unit}) {
+  for (const std::int64_t other : better_dividing(gpus, batch)) {
     ProblemRequest changed = asked.request;
     changed.batch = other;
     const auto best =
         session.best(asked_again(asked, changed), gpus, fmt::format("batch {}", other));
-    if (!best) continue;
+    if (!best || best->admitted != report.admitted) continue;
     const Seconds step = best->estimate.step.total();
     const double sequences = static_cast<double>(other) / static_cast<double>(batch);
     const double gain = first.estimate.step.total() * sequences / step;
-    if (gain <= tie) continue;
-    found += fmt::format("{}{} takes {} ({} MFU)", found.empty() ? "" : ", ", grouped(other),
-                         to_text(step), share_text(first.mfu * gain));
+    if (gain <= most) continue;
+    most = gain;
+    found = fmt::format("--batch {} takes {} ({} MFU)", other, to_text(step),
+                        share_text(first.mfu * gain));
   }
   if (found.empty()) return std::nullopt;
-  return fmt::format("batch {} = {} shares only {} with {} GPUs, so that replicas are few: {}",
-                     grouped(batch), factors_text(batch), shared, grouped(gpus), found);
+  return fmt::format("batch {} = {} leaves a factor of {} of {} GPUs to cut the network by: {}",
+                     grouped(batch), factors_text(batch), grouped(left_to_cut(gpus, batch)),
+                     grouped(gpus), found);
 }
 
 /// Numbers of GPUs near one that no plan divides, with their best plans.
@@ -184,11 +211,55 @@ std::vector<std::string> find_advice(const ResolvedQuestion& asked, const Search
   if (report.plans.empty() || session.stopped()) return advice;
   const bool both = sizes == OtherSizes::Yes;
   session.ask_aside(advice, both ? "other batches and sizes" : "other batches", [&] {
-    if (auto text = better_batches(asked, report, session)) advice.push_back(*std::move(text));
+    if (auto text = better_batch(asked, report, session)) advice.push_back(*std::move(text));
     auto text = both ? fewer_gpus(asked, report, session) : std::nullopt;
     if (text) advice.push_back(*std::move(text));
   });
   return advice;
+}
+
+std::vector<std::string> row_advice(const ResolvedQuestion& asked, const SearchReport& report,
+                                    SearchSession& session) {
+  std::vector<std::string> advice = find_advice(asked, report, OtherSizes::No, session);
+  if (report.faster_tight && report.plans.front().estimate.step.total() >
+                                 report.faster_tight->estimate.step.total() * kMuchFaster) {
+    advice.push_back(tight_text(report));
+  }
+  return advice;
+}
+
+std::vector<std::string> missed_by(const ResolvedQuestion& asked, const QuestionReport& question,
+                                   const PlanReport& own, const PlanSummary& other, Seconds step) {
+  std::vector<std::string> missed;
+  const double times = own.estimate.step.total() / step;
+  if (times > kMuchFaster) {
+    missed.push_back(fmt::format("{} takes {} on these GPUs, {:.2f} x as fast as this plan:\n  {}",
+                                 short_plan(other), to_text(step), times,
+                                 predict_command(asked.request, with_gpus(asked, question.gpus), other.degrees)));
+  }
+  const Bytes idle = question.memory_capacity - own.estimate.memory.total();
+  if (own.plan.degrees.recompute == Recompute::Full && idle > question.memory_capacity * 0.5) {
+    missed.push_back(fmt::format("whole layers are recomputed while {} of {} lie idle: --recompute",
+                                 to_text(idle), to_text(question.memory_capacity)));
+  }
+  return missed;
+}
+
+std::vector<std::string> missed_by(const ResolvedPlan& given, const SearchReport& report,
+                                   SearchSession& session) {
+  std::vector<std::string> missed;
+  if (given.asked.decides_plans()) return missed;
+  ResolvedQuestion open = given.asked;
+  open.request.degrees = {};
+  open.request.limits = {};
+  session.ask_aside(missed, "plans beside this one", [&] {
+    const auto best =
+        session.best(open, report.question.gpus, "looking for a faster plan", OfVariants::Shown);
+    if (!best) return;
+    missed = missed_by(given.asked, report.question, report.plans.front(), PlanSummary(best->plan),
+                       best->estimate.step.total());
+  });
+  return missed;
 }
 
 void refuse_question(const Infeasible& infeasible, const std::vector<std::string>& near) {

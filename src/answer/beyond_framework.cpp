@@ -242,9 +242,10 @@ PinnedDegrees said_degrees(const PlanDegrees& plan, const Problem& problem) {
   return said;
 }
 
-/// "plansearch predict --hw perlmutter ... --framework megatron+ --tp-x 4": all that the question
-/// decides, and the degrees of the plan.
-std::string command_of(ProblemRequest request, const Problem& problem, const PlanDegrees& plan) {
+}  // namespace
+
+std::string predict_command(ProblemRequest request, const Problem& problem,
+                            const PlanDegrees& plan) {
   std::string text = "plansearch predict";
   request.nodes.reset();
   request.gpus = problem.gpus;
@@ -259,6 +260,8 @@ std::string command_of(ProblemRequest request, const Problem& problem, const Pla
   return text;
 }
 
+namespace {
+
 /// A plan that was found, beside the step that is shown of plan 1.
 BeyondReport told(const ProblemRequest& request, const PlanEvaluator& evaluator,
                   const NearPlan& plan, Seconds shown) {
@@ -272,7 +275,7 @@ BeyondReport told(const ProblemRequest& request, const PlanEvaluator& evaluator,
           1.0 - ratio * std::exp(deviation),
           1.0 - ratio * std::exp(-deviation),
           {},
-          command_of(request, evaluator.problem(), degrees),
+          predict_command(request, evaluator.problem(), degrees),
           std::move(priced)};
 }
 

@@ -11,7 +11,9 @@
 #include "answer/search_answer.hpp"
 #include "base/names.hpp"
 #include "base/ranges.hpp"
+#include "base/statistics.hpp"
 #include "base/units.hpp"
+#include "evaluate/answer/interval.hpp"
 #include "io/hardware/profile_reader.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/shipped_data.hpp"
@@ -68,11 +70,21 @@ void read_budget(const std::string& text, CapacityLimits& limits) {
   throw InputError({}, fmt::format("--budget: '{}' is not a budget", text), kBudgets);
 }
 
+/// The ladder of a search; that of the machine where the question says more than one thing.
+std::vector<int> sizes_of(const ProblemRequest& request) {
+  const ProblemFiles files = read_problem_files(request);
+  try {
+    return ladder_sizes(resolve_question(request, files));
+  } catch (const InputError&) {  // is said of its rows
+    return ladder_sizes(*files.cluster);
+  }
+}
+
 /// Machines that have no size of their own have the sizes asked for, else those of a ladder.
 std::vector<ProblemRequest> questions_of(const ProblemRequest& request) {
   std::vector<ProblemRequest> questions;
   for (ProblemRequest& one : machine_questions(request)) {
-    if (!is_sized(one)) one.gpu_list = ladder_sizes(*read_problem_files(one).cluster);
+    if (!is_sized(one)) one.gpu_list = sizes_of(one);
     for (ProblemRequest& question : separate_questions(one)) {
       questions.push_back(std::move(question));
     }
@@ -91,6 +103,12 @@ std::string over(std::string_view what, double value, double limit) {
                       : fmt::format("{}x the {}", grouped(std::llround(times)), what);
 }
 
+/// The chance of an outcome below `share` times its median; p10 and p90 hold eight of ten.
+double chance_of(double share, Seconds p10, Seconds median, Seconds p90) {
+  const double sigma = std::log(share < 1.0 ? median / p10 : p90 / median) / kNormalP90;
+  return normal_below(std::log(share), std::max(sigma, 1e-9));
+}
+
 void judge(const CapacityLimits& limits, CapacityRow& row) {
   double share = 1e30;
   bool limited = false;
@@ -106,13 +124,22 @@ void judge(const CapacityLimits& limits, CapacityRow& row) {
     share = std::min(share, *limit / *value);
     if (row.beyond.empty()) row.beyond = over(one.what, *value, *limit);
   }
+  if (limited) row.chance = chance_of(share, row.p10, row.wall, row.p90);
   // Fewer tokens do not make a step shorter.
-  const double step = row.plan.plan->estimate.step.total().value();
-  if (limits.step_time && step > *limits.step_time) {
-    if (row.beyond.empty()) row.beyond = over("step time", step, *limits.step_time);
-    return;
+  const PlanReport& plan = *row.plan.plan;
+  const Seconds step = plan.estimate.step.total();
+  if (limits.step_time) {
+    const double chance = chance_of(Seconds(*limits.step_time) / step, plan.p10, step, plan.p90);
+    row.chance = std::min(row.chance.value_or(1.0), chance);
+    if (step.value() > *limits.step_time) {
+      if (row.beyond.empty()) row.beyond = over("step time", step.value(), *limits.step_time);
+      return;
+    }
   }
-  if (limited) row.affordable_tokens = *row.plan.question.tokens * share;
+  if (!limited) return;
+  row.affordable_tokens = *row.plan.question.tokens * share;
+  row.affordable_p10 = *row.affordable_tokens * (row.wall / row.p90);
+  row.affordable_p90 = *row.affordable_tokens * (row.wall / row.p10);
 }
 
 /// From the time that the steps take to that of the job.
@@ -203,11 +230,12 @@ CapacityLimits read_limits(const CapacityQuestion& question) {
 
 namespace {
 
-/// The job on the tokens that the limits allow.
+/// The job on the tokens that the limits allow: it ends where they end, whatever it has trained.
 void solve(CapacityRow& row) {
   if (!row.affordable_tokens) return;
   const double share = *row.affordable_tokens / *row.plan.question.tokens;
-  for (Seconds* time : {&row.wall, &row.p10, &row.p90}) *time = *time * share;
+  row.wall = row.p10 = row.p90 = row.wall * share;
+  row.chance.reset();
   row.gpu_hours *= share;
   if (row.energy_joule) *row.energy_joule *= share;
   if (row.price_usd) *row.price_usd *= share;

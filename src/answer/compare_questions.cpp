@@ -223,11 +223,8 @@ ComparedRow answer_of(const ResolvedQuestion& asked, SearchSession& session,
     if (report.stopped) advice.push_back(report.optimality);
     if (reliability != nullptr) {
       row.goodput = goodput_of(with_gpus(asked, *asked.gpus), *reliability);
-    } else {
-      for (std::string& text : find_advice(asked, report, OtherSizes::No, session)) {
-        advice.push_back(std::move(text));
-      }
     }
+    for (std::string& text : row_advice(asked, report, session)) advice.push_back(std::move(text));
     row.advice = fmt::format("{}", fmt::join(advice, "; "));
     row.plan = std::move(report.plans.front());
   }

@@ -22,6 +22,7 @@
 #include <variant>
 
 #include "answer/make_report.hpp"
+#include "answer/search_answer.hpp"
 #include "base/names.hpp"
 #include "base/statistics.hpp"
 #include "base/units.hpp"
@@ -211,7 +212,8 @@ io::LogFormats log_formats(const ShippedData& data) {
   return io::read_log_formats(data.directory() / "frameworks" / "logs" / "formats.yaml");
 }
 
-DiagnosisReport diagnose(const PlanRequest& asked, const Measurement& measured) {
+DiagnosisReport diagnose(const PlanRequest& asked, const Measurement& measured,
+                         SearchSession* session) {
   const ProfileEvidence profile(measured);
   std::optional<Seconds> step = measured.step ? measured.step : profile.step();
   if (!step && !measured.tokens_per_s && measured.log.empty()) {
@@ -267,6 +269,7 @@ DiagnosisReport diagnose(const PlanRequest& asked, const Measurement& measured) 
                              evidence > nothing});
   }
   share_out(report);
+  if (session != nullptr) report.advice = missed_by(given, base, *session);
   return report;
 }
 

@@ -17,6 +17,8 @@
 
 namespace plansearch {
 
+class SearchSession;
+
 /// A measured step, the log of a run, a profile of some steps, or several of them.
 struct Measurement {
   std::optional<Seconds> step{};         ///< nothing: as the pace, the log or the profile says
@@ -43,7 +45,9 @@ void read_pace(const std::string& text, Measurement& measured);
 
 /// Prices the plan as asked and with every cause of causes.cpp. InputError as resolve_plan, and
 /// where nothing says how long a step takes.
-[[nodiscard]] DiagnosisReport diagnose(const PlanRequest& asked, const Measurement& measured);
+/// With a session: beside the best plan of the question too.
+[[nodiscard]] DiagnosisReport diagnose(const PlanRequest& asked, const Measurement& measured,
+                                       SearchSession* session = nullptr);
 
 /// The same question with one thing changed.
 struct Cause {

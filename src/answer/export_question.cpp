@@ -56,6 +56,7 @@ std::string setting(const ResolvedQuestion& asked, std::string_view key) {
 ProblemRequest chosen_settings(const ResolvedPlan& given) {
   ProblemRequest chosen = with_plain_optimizer(given.asked.request);
   if (chosen.task == "lora") chosen.task = "sft";  // adapters are said by themselves
+  if (const auto& tokens = given.asked.tokens) chosen.tokens = fmt::format("{:.0f}", *tokens);
   if (const auto& lora = given.problem.model->training.lora) {
     chosen.lora_rank = lora->rank;
     chosen.lora_targets = setting(given.asked, "lora_targets");

@@ -229,6 +229,13 @@ std::variant<LadderReport, Infeasible> climb_ladder(const ResolvedQuestion& aske
   choose(ladder, session.stopped());
   if (!session.stopped()) note_ceiling(asked, ladder);
   SearchReport& chosen = ladder.rungs[ladder.chosen].report;
+  for (const LadderRung& rung : ladder.rungs) {
+    if (session.stopped() || &rung.report == &chosen || rung.report.plans.empty()) continue;
+    for (const std::string& line : row_advice(asked, rung.report, session)) {
+      chosen.advice.push_back(
+          fmt::format("on {} GPUs: {}", grouped(rung.report.question.gpus), line));
+    }
+  }
   if (!session.stopped()) {
     const auto [above, enough] = around_the_least(ladder);
     for (std::string& line : least_line(asked, session, above, enough)) {

@@ -153,8 +153,12 @@ CountsReport counts_report(const SearchResult& result) {
   return report;
 }
 
-std::string optimality(const SearchResult& result) {
+std::string optimality(const ResolvedQuestion& asked, const SearchResult& result) {
   const std::string& space = result.space;
+  if (is_given(asked, result)) {
+    return "nothing was searched: the degrees asked for, or those of --plan, are one plan; without "
+           "them the best is found, and explain shows both";
+  }
   if (result.completeness == Completeness::Optimal) {
     if (!result.claim.empty()) return result.claim;
     return result.ranked.empty() ? fmt::format("no plan of space {} runs: all were checked", space)
@@ -280,10 +284,14 @@ SearchReport make_report(const ResolvedQuestion& asked, const PlanEvaluator& eva
   }
   report.stopped =  // the search, or the report before all plans had their details
       result.completeness == Completeness::Stopped || stop_reason() != StopReason::None;
-  report.optimality = optimality(result);
+  report.optimality = optimality(asked, result);
   report.evidence =
       evidence_text(asked, report.question) + narrowing_text(evaluator.problem(), report.plans);
   return report;
+}
+
+bool is_given(const ResolvedQuestion& asked, const SearchResult& result) {
+  return !asked.request.degrees.empty() && result.counts.space == 1;
 }
 
 const Estimate& estimate_of(const Evaluation& evaluation) {

@@ -39,6 +39,9 @@ enum class FrontShown { No, Yes };
 /// outlive it.
 [[nodiscard]] const Estimate& estimate_of(const Evaluation& evaluation);
 
+/// Whether the degrees of the question are those of one plan, so that nothing was searched.
+[[nodiscard]] bool is_given(const ResolvedQuestion& asked, const SearchResult& result);
+
 /// One given plan as the only entry of a report; beyond memory it is also the nearest miss.
 [[nodiscard]] SearchReport make_prediction(const ResolvedQuestion& asked,
                                            const PlanEvaluator& evaluator,
@@ -49,6 +52,11 @@ enum class FrontShown { No, Yes };
 /// it, and what padding it saves. `step` is the plan's own, without its site.
 [[nodiscard]] std::optional<std::string> padding_advice(const Problem& problem,
                                                         const ParallelPlan& plan, Seconds step);
+
+/// "plansearch predict --hw perlmutter ... --framework megatron+ --tp-x 4": all that the question
+/// decides, and the degrees of the plan.
+[[nodiscard]] std::string predict_command(ProblemRequest request, const Problem& problem,
+                                          const PlanDegrees& plan);
 
 /// How far the search for plans beyond the framework goes.
 enum class Beyond : std::uint8_t {

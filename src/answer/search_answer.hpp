@@ -93,6 +93,22 @@ enum class OtherSizes { No, Yes };
                                                    const SearchReport& report, OtherSizes sizes,
                                                    SearchSession& session);
 
+/// The same for one of several sizes, with a tight plan that is much faster.
+[[nodiscard]] std::vector<std::string> row_advice(const ResolvedQuestion& asked,
+                                                  const SearchReport& report,
+                                                  SearchSession& session);
+
+/// Lines for one who runs `own`: that the other plan is much faster, and memory that lies idle
+/// while whole layers are recomputed.
+[[nodiscard]] std::vector<std::string> missed_by(const ResolvedQuestion& asked,
+                                                 const QuestionReport& question,
+                                                 const PlanReport& own, const PlanSummary& other,
+                                                 Seconds step);
+/// The same beside the best plan of the question; `report` is that of the given one.
+[[nodiscard]] std::vector<std::string> missed_by(const ResolvedPlan& given,
+                                                 const SearchReport& report,
+                                                 SearchSession& session);
+
 /// "2^5 x 5^4"
 [[nodiscard]] std::string factors_text(std::int64_t number);
 

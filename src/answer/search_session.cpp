@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/names.hpp"
 #include "base/parallel.hpp"
+#include "base/ranges.hpp"
 #include "evaluate/answer/site_population.hpp"
 #include "evaluate/block/profile_maker.hpp"
 #include "plansearch/error.hpp"
@@ -141,6 +143,42 @@ std::variant<SearchResult, Infeasible> SearchSession::expressible(const Resolved
   }
 }
 
+std::variant<SearchResult, Infeasible> SearchSession::exportable(
+    const ResolvedQuestion& asked, const PlanEvaluator& evaluator, std::string_view space,
+    const SearchOptions& options, const std::string& label, ByFiles& said) {
+  auto found = expressible(asked, evaluator, space, options, label);
+  const auto* result = std::get_if<SearchResult>(&found);
+  const std::string target = canonical_name(asked.request.framework);
+  if (result == nullptr || result->ranked.empty() || target.empty() ||
+      !asked.request.target.empty() || asked.decides_plans() || is_staged(space)) {
+    return found;
+  }
+  if (targets_.empty()) targets_ = exporter_names();
+  if (!contains(targets_, target)) return found;
+  ResolvedQuestion narrowed = asked;
+  narrowed.request.target = target;
+  const PlanCandidate& first = result->ranked.front();
+  const TargetFilter::Reasons refused = filter_of(narrowed).reasons(
+      {asked, evaluator.problem(), whole_plan(evaluator, first), first.plan, {}, {}, {}});
+  if (refused.words.empty()) return found;
+  const std::string words = fmt::format("{}", fmt::join(refused.words, "; "));
+  if (!refused.of_question) {
+    auto kept = expressible(narrowed, evaluator, space, options, label);
+    const auto* plans = std::get_if<SearchResult>(&kept);
+    if (plans != nullptr && !plans->ranked.empty() && plans->admitted == result->admitted) {
+      const double less =
+          1.0 - first.estimate.step.total() / plans->ranked.front().estimate.step.total();
+      said = {
+          fmt::format("plans that a file of {} can say; the fastest of all, {:.0f} % less, has {}",
+                      target, 100.0 * less, words),
+          true};
+      return kept;
+    }
+  }
+  said.words = fmt::format("no file of {} can say plan 1: {}", target, words);
+  return found;
+}
+
 std::variant<SearchResult, Infeasible> SearchSession::run(const PlanEvaluator& evaluator,
                                                           const SearchRequest& request,
                                                           std::string_view space,
@@ -178,13 +216,15 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
     };
   }
   const std::string_view space = space_of(request, *evaluator.problem().framework);
-  auto found = expressible(asked, evaluator, space, wanted, label);
+  ByFiles said;
+  auto found = exportable(asked, evaluator, space, wanted, label, said);
   if (auto* infeasible = std::get_if<Infeasible>(&found)) return std::move(*infeasible);
   auto& result = std::get<SearchResult>(found);
   if (result.completeness == Completeness::Stopped) stopped_ = true;
   if (all_ != nullptr) all_->add(result.counts);
-  const bool fewest = layers_open && add_fewest_layers(evaluator, result) > 0;
+  const bool fewest = layers_open && !said.narrowed && add_fewest_layers(evaluator, result) > 0;
   SearchReport report = make_report(asked, evaluator, result, options_.top, front_);
+  report.selection = std::move(said.words);
   stopped_ = stopped_ || report.stopped;
   if (fewest) {
     report.counts.left_out.emplace_back(
@@ -193,7 +233,7 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
   if (beside == SideQuestions::None) return report;
   const bool has_program = evaluator.problem().framework->has_program;
   if (request.space.empty() && has_program && !asked.decides_plans() && !stopped_ &&
-      !report.plans.empty()) {
+      !report.plans.empty() && !is_given(asked, result)) {
     const Seconds first = report.plans.front().estimate.step.total();
     ask_aside(report.advice, "plans that the framework does not run", [&] {
       report.beyond = beyond_framework(asked, evaluator, result.ranked, first, beyond_);
@@ -225,7 +265,9 @@ std::optional<BestPlan> SearchSession::best(const ResolvedQuestion& asked, int g
   const PlanEvaluator evaluator = evaluator_of(asked, gpus);
   // Beside a question about stages, plans of degrees are tried: they take milliseconds.
   const std::string_view space = space_of(asked.request, *evaluator.problem().framework);
-  auto found = expressible(asked, evaluator, is_staged(space) ? kUsualSpace : space, wanted, label);
+  ByFiles said;
+  auto found =
+      exportable(asked, evaluator, is_staged(space) ? kUsualSpace : space, wanted, label, said);
   const auto* result = std::get_if<SearchResult>(&found);
   check_stop();
   check_work();

@@ -82,6 +82,17 @@ class SearchSession {
                                                                    std::string_view space,
                                                                    SearchOptions options,
                                                                    const std::string& label);
+  /// Under a framework that is a target itself: what its files say of the plans, and whether the
+  /// search was narrowed to those that they can say.
+  struct ByFiles {
+    std::string words;
+    bool narrowed = false;
+  };
+  /// The same where the question names such a framework: its plans are those that its files can
+  /// say, where there are some.
+  [[nodiscard]] std::variant<SearchResult, Infeasible> exportable(
+      const ResolvedQuestion& asked, const PlanEvaluator& evaluator, std::string_view space,
+      const SearchOptions& options, const std::string& label, ByFiles& said);
   const TargetFilter& filter_of(const ResolvedQuestion& asked);
   /// The evaluator of so many GPUs; those that follow each other share what they can.
   [[nodiscard]] PlanEvaluator evaluator_of(const ResolvedQuestion& asked, int gpus);
@@ -99,6 +110,7 @@ class SearchSession {
   Beyond beyond_ = Beyond::Nearest;
   PlanFile* all_ = nullptr;
   std::map<std::string, TargetFilter> filters_{};  ///< by target and framework
+  std::vector<std::string> targets_{};             ///< names, once they are needed
   Problem last_;                                   ///< that `sized_` are of
   std::shared_ptr<SizedParts> sized_{};
 };

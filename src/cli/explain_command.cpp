@@ -81,6 +81,10 @@ Explained given(const Options& options, SearchSession& session) {
                                         SideQuestions::None, session);
   for (PlanReport& rival : found.plans) {
     if (*rival.plan.plan == plan.plan) continue;
+    for (std::string& line : missed_by(plan.asked, found.question, result.report.plans.front(),
+                                       rival.plan, rival.estimate.step.total())) {
+      result.report.advice.push_back(std::move(line));
+    }
     rival.rank = 2;
     rival.ties = {};
     result.report.plans.push_back(rival);

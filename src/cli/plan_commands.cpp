@@ -138,7 +138,8 @@ int run_diagnose(const Options& options) {
                      "--measured TIME: step time of the run, such as 18.9s; --log FILE: what the "
                      "program printed; --profile FILE: what a profiler saw of it");
   }
-  const DiagnosisReport report = diagnose(asked, measured);
+  SearchRun run(options);
+  const DiagnosisReport report = diagnose(asked, measured, &run.session());
   output.write(render_diagnosis(report, format_of(options), columns_of(options)));
   return kExitOk;
 }

@@ -5,6 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
 
 #include "base/names.hpp"
 #include "base/ranges.hpp"
@@ -62,7 +64,11 @@ std::vector<std::string> left_to_script(const Exporter& exporter, const ExportRe
     if (said.test(static_cast<std::size_t>(accepts.setting))) continue;
     const bool chosen = accepts.setting >= Setting::FirstChosen;
     if (chosen && value_of(accepts.setting, request) == neutral_value(accepts.setting)) continue;
-    words.push_back(text_of(accepts.setting, request));
+    const bool adapts = accepts.setting == setting_of(plansearch::Setting::Task) &&
+                        request.chosen.lora_rank.has_value();
+    words.push_back(!adapts                         ? text_of(accepts.setting, request)
+                    : request.chosen.base_precision ? "task qlora"
+                                                    : "task lora");
   }
   return words;
 }
@@ -207,6 +213,21 @@ Value hydra_text(const std::string& text) {
 
 Value checkpoint_steps(const ExportRequest& request) {
   return request.job.checkpoints.empty() ? Value() : Value(request.job.save_every);
+}
+
+Value network_name(const ExportRequest& request) {
+  // A name of the hub has an owner; a path of the user's own files starts elsewhere.
+  const std::string& typed = request.chosen.model;
+  std::error_code error;
+  const bool hub = std::ranges::count(typed, '/') == 1 && !std::filesystem::exists(typed, error);
+  return Value(hub ? typed : request.model().name);
+}
+
+Value training_steps(const ExportRequest& request) {
+  constexpr double kTrial = 20.0;
+  const auto tokens = parse_number(request.chosen.tokens.value_or(""));
+  const double step = static_cast<double>(request.problem.global_batch * request.problem.seq_len);
+  return Value(static_cast<std::int64_t>(tokens ? std::ceil(*tokens / step) : kTrial));
 }
 
 Entries entries_of(const Document& document, const ExportRequest& request) {

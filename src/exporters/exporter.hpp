@@ -107,6 +107,11 @@ void read_into(Field& field, const Value& value) {
 /// for.
 [[nodiscard]] Value checkpoint_folder(const ExportRequest& request);
 [[nodiscard]] Value checkpoint_steps(const ExportRequest& request);
+/// The name on the hub where the user typed one, else that of the network.
+[[nodiscard]] Value network_name(const ExportRequest& request);
+/// Steps of the tokens to train on; where none are named, those of a trial.
+[[nodiscard]] Value training_steps(const ExportRequest& request);
+
 template <typename Row>
 [[nodiscard]] std::vector<Row> joined(std::initializer_list<std::vector<Row>> parts) {
   std::vector<Row> all;

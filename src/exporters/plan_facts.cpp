@@ -185,8 +185,9 @@ Facts host_facts() {
 
 Facts job_facts() {
   return {
-      {"network_name", {}, [](H h) { return Value(h.model().name); }, [](R r, V v) { r.named = text_in(v); }, false,
+      {"network_name", {}, network_name, [](R r, V v) { r.named = text_in(v); }, false,
        true},
+      {"training_steps", {}, training_steps},
       {"identity", {}, [](H h) { return Value(fmt::format("plan-{}", h.identity)); }},
       {"checkpoints", {S::Checkpoints}, checkpoint_folder, {}, false, true},
       {"checkpoint_steps", {S::Checkpoints}, checkpoint_steps},

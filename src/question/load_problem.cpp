@@ -139,7 +139,10 @@ class QuestionResolver {
     std::error_code error;
     const std::filesystem::path path(given);
     const bool names_file = path.has_parent_path() || path.has_extension();
-    if (names_file && std::filesystem::exists(path, error)) note(key, given, request_.origin(key));
+    const bool hub = std::ranges::count(given, '/') == 1;  // OWNER/NAME
+    if ((names_file && std::filesystem::exists(path, error)) || hub) {
+      note(key, given, request_.origin(key));
+    }
   }
 
   void settle_passes() {

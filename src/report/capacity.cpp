@@ -31,6 +31,14 @@ Column<CapacityRow> result(Column<CapacityRow> column) {
   return {column.key, value, column.title, cell};
 }
 
+/// "44.0 days - 75.9 days", or "5.5 T - 9.4 T" tokens where the limits decide the time.
+std::string range_text(SizeRow row) {
+  if (row.p10 < row.p90)
+    return fmt::format("{} - {}", duration_text(row.p10), duration_text(row.p90));
+  return fmt::format("{} - {}", count_text(row.affordable_p10.value_or(0.0)),
+                     count_text(row.affordable_p90.value_or(0.0)));
+}
+
 const Columns<CapacityRow>& columns_of_rows() {
   static const Columns<CapacityRow> kColumns{
       {"hardware", [](SizeRow r) { return r.plan.question.hardware; }, {"hardware", Align::Left}},
@@ -47,12 +55,18 @@ const Columns<CapacityRow>& columns_of_rows() {
       result({"wall_p10_s",
               &CapacityRow::p10,
               {"p10 - p90", Align::Right, 1},
-              [](SizeRow r) { return range_cell(r.p10, r.p90); }}),
+              [](SizeRow r) {
+                return r.p10 < r.p90 ? range_cell(r.p10, r.p90) : Cell(range_text(r));
+              }}),
       result({"wall_p90_s", &CapacityRow::p90}),
       result({"gpu_hours", &CapacityRow::gpu_hours, {"GPU-hours"}, count_cell}),
       result({"energy_j", &CapacityRow::energy_joule, {"energy", Align::Right, 2}, energy_cell}),
       result({"price_usd", &CapacityRow::price_usd, {"price"}, price_cell}),
       result({"efficiency", &CapacityRow::efficiency, {"efficiency", Align::Right, 4}, share_text}),
+      result({"within_limits_chance",
+              &CapacityRow::chance,
+              {"chance", Align::Right, 2},
+              [](SizeRow r) { return r.chance ? share_text(*r.chance) : "-"; }}),
       {"",
        &CapacityRow::affordable_tokens,
        {"trains on", Align::Right, 2},
@@ -67,21 +81,10 @@ const Columns<CapacityRow>& columns_of_rows() {
          return Cell(short_plan(r.plan.plan->plan) +
                      (r.beyond.empty() ? "" : fmt::format(" ({})", r.beyond)));
        }},
-      result({"affordable_tokens", &CapacityRow::affordable_tokens})};
+      result({"affordable_tokens", &CapacityRow::affordable_tokens}),
+      result({"affordable_tokens_p10", &CapacityRow::affordable_p10}),
+      result({"affordable_tokens_p90", &CapacityRow::affordable_p90})};
   return kColumns;
-}
-
-Json goodput_json(const Goodput& goodput) {
-  return {{"share", goodput.share},
-          {"share_p10", goodput.p10},
-          {"share_p90", goodput.p90},
-          {"mtbf_s", goodput.mtbf.value()},
-          {"checkpoint_bytes", whole_bytes(goodput.checkpoint)},
-          {"write_s", goodput.write.value()},
-          {"interval_s", goodput.interval.value()},
-          {"spare_nodes", goodput.spare_nodes},
-          {"gpu_mtbf_s", goodput.rests_on.gpu_mtbf.value()},
-          {"restart_s", goodput.rests_on.restart.value()}};
 }
 
 std::optional<double> gpus_of(SizeRow row) {
@@ -126,9 +129,24 @@ std::array<Choice, 4> choices_of(const CapacityReport& report) {
 /// The largest size of a machine that still uses its GPUs well.
 constexpr double kKneeEfficiency = 0.8;
 
-/// Choices that fall on one row share a line.
+/// "16 x perlmutter (4 nodes)", where nodes are counted.
+std::string counted_text(const CapacityReport& report, SizeRow row) {
+  if (!report.limits.node_hours || row.accelerators_per_node == 1) return size_text(row);
+  const int nodes = row.plan.question.gpus / row.accelerators_per_node;
+  return fmt::format("{} ({} node{})", size_text(row), grouped(nodes), nodes == 1 ? "" : "s");
+}
+
+/// "2,048 x dgx-h100 for 11.0 days, 538 k GPU-hours, $ 1.34 M"
+std::string job_text(const CapacityReport& report, SizeRow row, std::string_view range) {
+  return fmt::format("{} for {}{}, {} GPU-hours{}", counted_text(report, row),
+                     duration_text(row.wall), range, count_text(row.gpu_hours),
+                     row.price_usd ? fmt::format(", $ {}", count_text(*row.price_usd)) : "");
+}
+
+/// Choices that fall on one row share a line. Rows on other tokens each are not comparable.
 std::string choice_lines(const CapacityReport& report) {
   std::vector<std::pair<const CapacityRow*, std::string>> lines;
+  if (report.solved) return {};
   for (const Choice& choice : choices_of(report)) {
     const CapacityRow* row = report.least(choice.measure);
     // The smallest size asked about says nothing where steps may take any time.
@@ -144,9 +162,7 @@ std::string choice_lines(const CapacityReport& report) {
   }
   std::string text;
   for (const auto& [row, what] : lines) {
-    text += fmt::format("{}: {}, {}, {} GPU-hours{}\n", what, size_text(*row),
-                        duration_text(row->wall), count_text(row->gpu_hours),
-                        row->price_usd ? fmt::format(", $ {}", count_text(*row->price_usd)) : "");
+    text += fmt::format("{}: {}\n", what, job_text(report, *row, ""));
   }
   return text;
 }
@@ -169,6 +185,12 @@ std::string knee_line(const CapacityReport& report) {
                      kKneeEfficiency * 100.0, fmt::join(texts, ", "));
 }
 
+/// The value of a setting; empty where there is none.
+std::string word_of(const QuestionReport& question, std::string_view key) {
+  const auto found = std::ranges::find(question.settings, key, &SettingReport::key);
+  return found == question.settings.end() ? std::string() : found->value;
+}
+
 /// Parameters of a model that takes as many operations: 6 for a parameter and a token
 /// (Kaplan et al. 2020).
 double parameters_at(double parameters, double tokens, double tokens_per_parameter) {
@@ -179,43 +201,29 @@ std::string affordable_line(const CapacityReport& report) {
   const CapacityRow* best = report.most_affordable();
   if (best == nullptr) return {};
   const double tokens = *best->affordable_tokens;
-  return fmt::format(
-      "within the limits: {} tokens on {}; or about {} parameters trained on {} tokens each\n",
-      count_text(tokens), size_text(*best),
-      count_text(parameters_at(static_cast<double>(best->plan.question.parameters), tokens,
-                               report.tokens_per_parameter)),
-      report.tokens_per_parameter);
-}
-
-/// "one in 38 k hours of a GPU, as BLOOM on 384 A100 had it"
-std::string rate_text(const Reliability& rests) {
-  const std::string rate =
-      fmt::format("one in {} hours of a GPU", count_text(rests.gpu_mtbf.value() / 3600.0));
-  if (rests.records.empty()) return rate;
-  if (rests.records.size() == 1) return rate + ", as published of " + rests.records.front().name;
-  return fmt::format("{}, from {} published records", rate, rests.records.size());
-}
-
-std::string goodput_line(SizeRow row) {
-  const Goodput& goodput = *row.plan.goodput;
-  return fmt::format(
-      "goodput on {}: an interruption every {} ({}; {} to restart), "
-      "checkpoints of {} written in {} every {}; spares for 95 % of the time: {} "
-      "node{}\n",
-      size_text(row), duration_text(goodput.mtbf), rate_text(goodput.rests_on),
-      duration_text(goodput.rests_on.restart), to_text(goodput.checkpoint),
-      duration_text(goodput.write), duration_text(goodput.interval), goodput.spare_nodes,
-      goodput.spare_nodes == 1 ? "" : "s");
+  const QuestionReport& q = best->plan.question;
+  const std::string text =
+      fmt::format("within the limits: {} tokens on {}", count_text(tokens), size_text(*best));
+  if (q.lora_rank || !word_of(q, "task").empty()) return text + "\n";  // of a trained network
+  return fmt::format("{}; or about {} parameters trained on {} tokens each\n", text,
+                     count_text(parameters_at(static_cast<double>(q.parameters), tokens,
+                                              report.tokens_per_parameter)),
+                     report.tokens_per_parameter);
 }
 
 std::optional<double> job_cost(SizeRow row) {
   return row.price_usd ? row.price_usd : std::optional(row.gpu_hours);
 }
 
+/// The same of a row that keeps the limits in nine of ten cases.
+std::optional<double> sure_cost(SizeRow row) {
+  return row.chance.value_or(1.0) >= 0.9 ? job_cost(row) : std::nullopt;
+}
+
 using Rows = std::vector<const CapacityRow*>;
 
-/// The rows that the limits choose, of those of one machine that run: the smallest within them and
-/// the cheapest; where none is within them, the one that comes nearest. Without limits the largest
+/// The rows that the limits choose, of those of one machine that run: the smallest within them, the
+/// cheapest, and the cheapest that is sure to be; where none is within them, the one that comes nearest. Without limits the largest
 /// that uses its GPUs well, and the fastest.
 Rows chosen_of(const CapacityReport& report, const Rows& rows) {
   const auto least = [](const Rows& among, CapacityMeasure measure) {
@@ -231,24 +239,13 @@ Rows chosen_of(const CapacityReport& report, const Rows& rows) {
     if (row->efficiency >= kKneeEfficiency) efficient.push_back(row);
   }
   if (!limited) return {efficient.empty() ? nullptr : efficient.back(), least(rows, wall_of)};
-  if (!report.solved && !within.empty()) return {least(within, gpus_of), least(within, job_cost)};
+  if (!report.solved && !within.empty()) {
+    Rows sure = within;
+    std::erase_if(sure, [](const CapacityRow* row) { return !sure_cost(*row); });
+    return {least(within, gpus_of), least(within, job_cost),
+            sure.empty() ? nullptr : least(sure, job_cost)};
+  }
   return {affordable.empty() ? least(rows, step_of) : least(affordable, fewer_tokens)};
-}
-
-std::vector<CapacityRow> shown_rows(const CapacityReport& report) {
-  if (report.all_sizes) return report.rows;
-  std::map<std::string, Rows> by_machine;
-  for (const CapacityRow& row : report.rows) {
-    if (row.runs()) by_machine[row.plan.question.hardware].push_back(&row);
-  }
-  std::vector<CapacityRow> shown;
-  for (auto& [machine, rows] : by_machine) rows = chosen_of(report, rows);
-  for (const CapacityRow& row : report.rows) {
-    if (!row.runs() || contains(by_machine.at(row.plan.question.hardware), &row)) {
-      shown.push_back(row);
-    }
-  }
-  return shown;
 }
 
 /// The row that a reader in a hurry asks for: the cheapest within the limits, else the nearest.
@@ -260,6 +257,23 @@ const CapacityRow* leading_row(const CapacityReport& report) {
   return runs == report.rows.end() ? nullptr : &*runs;
 }
 
+std::vector<CapacityRow> shown_rows(const CapacityReport& report) {
+  if (report.all_sizes) return report.rows;
+  std::map<std::string, Rows> by_machine;
+  for (const CapacityRow& row : report.rows) {
+    if (row.runs()) by_machine[row.plan.question.hardware].push_back(&row);
+  }
+  std::vector<CapacityRow> shown;
+  for (auto& [machine, rows] : by_machine) rows = chosen_of(report, rows);
+  for (const CapacityRow& row : report.rows) {
+    if (!row.runs() || &row == leading_row(report) ||
+        contains(by_machine.at(row.plan.question.hardware), &row)) {
+      shown.push_back(row);
+    }
+  }
+  return shown;
+}
+
 std::string limits_text(const CapacityLimits& limits) {
   std::vector<std::string> words;
   for (const CapacityLimit& row : capacity_limits()) {
@@ -268,19 +282,32 @@ std::string limits_text(const CapacityLimits& limits) {
   return fmt::format("{}", fmt::join(words, " and "));
 }
 
-/// "llama3-70b on 2 T tokens: 1,024 x dgx-h100 for 21.1 days, 519 k GPU-hours, within 30 days"
+/// "(chance 58 %); with 90 % or more: 128 x dgx-h100 for 30.5 days, ...": how surely the limits are
+/// kept, and by which size more surely.
+std::string chance_text(const CapacityReport& report, SizeRow row) {
+  if (!row.chance) return {};
+  std::string text = fmt::format(" (chance {})", share_text(*row.chance));
+  if (sure_cost(row)) return text;
+  const CapacityRow* sure = report.least(sure_cost);
+  return text + (sure == nullptr ? "; no size keeps it with 90 %"
+                                 : fmt::format("; with {}: {}", share_text(*sure->chance),
+                                               job_text(report, *sure, "")));
+}
+
+/// "llama3-70b on 2 T tokens: 1,024 x dgx-h100 for 21.1 days (16.1 - 27.8 days), 519 k GPU-hours,
+/// within 30 days (chance 93 %)"
 std::string sentence(const CapacityReport& report) {
   const CapacityRow* row = leading_row(report);
   if (row == nullptr) return "no plan fits on any of these machines";
   const QuestionReport& q = row->plan.question;
-  std::string text =
-      fmt::format("{} on {} tokens: {} for {} ({} - {}), {} GPU-hours{}", q.model,
-                  count_text(*q.tokens), size_text(*row), duration_text(row->wall),
-                  duration_text(row->p10), duration_text(row->p90), count_text(row->gpu_hours),
-                  row->price_usd ? fmt::format(", $ {}", count_text(*row->price_usd)) : "");
+  std::string time, tokens;  // one of them is uncertain
+  (row->p10 < row->p90 ? time : tokens) = fmt::format(" ({})", range_text(*row));
+  const std::string text = fmt::format("{} on {} tokens{}: {}", q.model, count_text(*q.tokens),
+                                       tokens, job_text(report, *row, time));
   const std::string limits = limits_text(report.limits);
   if (limits.empty()) return text + "; fewest of all sizes";
-  return text + (row->beyond.empty() ? ", within " : ", not within ") + limits;
+  return text + (row->beyond.empty() ? ", within " : ", not within ") + limits +
+         chance_text(report, *row);
 }
 
 /// Power and price of an accelerator of every machine: "a GPU of aws-p5: 700 W, $ 12.29 an hour".
@@ -324,8 +351,22 @@ std::string question_text(const CapacityReport& report) {
     const std::string text = framework_text(row.plan.question);
     if (!contains(frameworks, text)) frameworks.push_back(text);
   }
-  return fmt::format("{}, batch {} x {}, {}, {}", q.model, q.global_batch, q.seq_len, q.precision,
-                     fmt::join(frameworks, " / "));
+  const std::int64_t last = report.rows.back().plan.question.global_batch;
+  const std::string routing = word_of(q, "routing");
+  return fmt::format("{}, batch {}{} x {}, {}, {}{}", q.model, q.global_batch,
+                     last == q.global_batch ? "" : fmt::format(" to {}", last), q.seq_len,
+                     q.precision, fmt::join(frameworks, " / "),
+                     routing.empty() ? "" : fmt::format(", experts {} (--routing)", routing));
+}
+
+/// Hints on the rows that are shown.
+std::string advice_lines(const std::vector<CapacityRow>& rows) {
+  std::string text;
+  for (const CapacityRow& row : rows) {
+    if (row.plan.advice.empty()) continue;
+    text += fmt::format("hint: {}: {}\n", size_text(row), row.plan.advice);
+  }
+  return text;
 }
 
 std::string table_text(const CapacityReport& report, int columns) {
@@ -333,13 +374,15 @@ std::string table_text(const CapacityReport& report, int columns) {
   const TextTable table = table_of(columns_of_rows(), rows);
   std::string text = sentence(report) + "\n\n" + question_text(report) + "\n" + table.text(columns);
   text +=
-      fmt::format("time: with failures, checkpoints and restarts{}{}{}\n",
+      fmt::format("time: with failures, checkpoints and restarts{}{}{}{}{}\n",
                   table.shows("p10 - p90", columns) ? "; p10 - p90: 80 % of outcomes" : "",
+                  report.solved ? ", of tokens" : "",
+                  table.shows("chance", columns) ? "; chance: of keeping the limits" : "",
                   table.shows("trains on", columns) ? "; trains on: tokens within the limits" : "",
                   rows.size() < report.rows.size() ? "; --sizes shows every size" : "");
   if (table.shows("energy", columns)) text += energy_line(report);
-  text += rate_line(report, rows) + "\n" + choice_lines(report) + knee_line(report) +
-          affordable_line(report);
+  text += rate_line(report, rows) + advice_lines(rows) + "\n" + choice_lines(report) +
+          knee_line(report) + affordable_line(report);
   if (const CapacityRow* row = leading_row(report)) text += goodput_line(*row);
   return wrapped(text + "\n" + evidence_text(report.evidence) + "\n", columns);
 }
@@ -354,23 +397,8 @@ Json row_json(SizeRow row) {
 Json choices_json(const CapacityReport& report) {
   Json json = Json::object();
   for (const Choice& choice : choices_of(report)) {
-    const CapacityRow* row = report.least(choice.measure);
+    const CapacityRow* row = report.solved ? nullptr : report.least(choice.measure);
     json[choice.key] = row == nullptr ? Json(nullptr) : Json(row - report.rows.data());
-  }
-  return json;
-}
-
-Json reliability_json(const Reliability& reliability) {
-  Json json{{"gpu_mtbf_s", reliability.gpu_mtbf.value()},
-            {"spread", reliability.spread},
-            {"restart_s", reliability.restart.value()},
-            {"repair_s", reliability.repair.value()},
-            {"storage_bytes_per_s_per_node", reliability.storage_per_node.value()},
-            {"records", Json::array()}};
-  for (const ReliabilityRecord& record : reliability.records) {
-    json["records"].push_back({{"name", record.name},
-                               {"gpu_mtbf_s", record.gpu_mtbf().value()},
-                               {"source", record.source}});
   }
   return json;
 }
@@ -406,7 +434,15 @@ std::span<const CapacityLimit> capacity_limits() {
 }
 
 const CapacityRow* CapacityReport::most_affordable() const {
-  return least(fewer_tokens, false);
+  constexpr double kEqual = 0.99;
+  const CapacityRow* best = least(fewer_tokens, false);
+  if (best == nullptr) return best;
+  const double enough = kEqual * *best->affordable_tokens;
+  const auto pace = [](SizeRow row) { return row.wall / *row.plan.question.tokens; };
+  for (const CapacityRow& row : rows) {
+    if (row.affordable_tokens >= enough && pace(row) < pace(*best)) best = &row;
+  }
+  return best;
 }
 
 const CapacityRow* CapacityReport::least(CapacityMeasure measure, bool within) const {
@@ -423,13 +459,12 @@ std::string capacity_page(const CapacityReport& report) {
   made.title = sentence(report);
   made.line = question_text(report);
   if (const CapacityRow* row = leading_row(report)) {
-    made.facts.emplace_back(
-        duration_text(row->wall),
-        fmt::format("{} - {}", duration_text(row->p10), duration_text(row->p90)));
+    made.facts.emplace_back(duration_text(row->wall), range_text(*row));
     if (row->price_usd)
       made.facts.emplace_back(fmt::format("$ {}", count_text(*row->price_usd)), "");
     made.facts.emplace_back(size_text(*row), short_plan(row->plan.plan->plan));
     made.facts.emplace_back(count_text(row->gpu_hours), "GPU-hours");
+    if (row->chance) made.facts.emplace_back(share_text(*row->chance), "chance of the limits");
     made.facts.emplace_back(risk_text(*row->plan.plan), "risk of running out of memory");
     made.facts.emplace_back(share_text(row->plan.goodput->share),
                             "of the time it trains (goodput)");
@@ -441,8 +476,8 @@ std::string capacity_page(const CapacityReport& report) {
   const std::vector<CapacityRow> rows = shown_rows(report);
   add("Machines", rows);
   if (rows.size() < report.rows.size()) add("Every size", report.rows);
-  for (std::string text : {choice_lines(report), knee_line(report), affordable_line(report),
-                           energy_line(report), rate_line(report, rows)}) {
+  for (std::string text : {advice_lines(rows), choice_lines(report), knee_line(report),
+                           affordable_line(report), energy_line(report), rate_line(report, rows)}) {
     if (!text.empty()) made.lines.push_back(std::move(text));
   }
   made.evidence = report.evidence;

@@ -2,6 +2,7 @@
 // How many accelerators, of which machine, for how long, at what cost.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,8 +29,10 @@ struct CapacityRow {
   std::optional<double> price_usd;
   double efficiency = 1.0;  ///< work per GPU-hour over that of the machine's best size
   std::string beyond;       ///< the first limit that it breaks, in words; empty: none
-  /// Tokens that it trains on within the limits; absent: without limits.
-  std::optional<double> affordable_tokens;
+  std::optional<double>
+      chance{};  ///< of keeping all limits; absent: none, or tokens are solved for
+  /// Tokens that it trains on within the limits, and 80 % of outcomes; absent: without limits.
+  std::optional<double> affordable_tokens, affordable_p10{}, affordable_p90{};
 
   [[nodiscard]] bool runs() const { return plan.plan.has_value(); }
 };
@@ -61,9 +64,14 @@ struct CapacityReport {
   /// The first of the rows within all limits, or of all that run, with the least of what `measure`
   /// says; none where there is no such row, or nothing is known of any.
   [[nodiscard]] const CapacityRow* least(CapacityMeasure measure, bool within = true) const;
-  /// The row that trains on most tokens within the limits.
+  /// The row that trains on most tokens within the limits; of equals the soonest.
   [[nodiscard]] const CapacityRow* most_affordable() const;
 };
+
+/// The failures, checkpoints and spares of a row, in a sentence.
+[[nodiscard]] std::string goodput_line(const CapacityRow& row);
+[[nodiscard]] nlohmann::ordered_json goodput_json(const Goodput& goodput);
+[[nodiscard]] nlohmann::ordered_json reliability_json(const Reliability& reliability);
 
 /// "1,024 x dgx-h100"
 [[nodiscard]] std::string size_text(const CapacityRow& row);

@@ -255,6 +255,7 @@ std::string table_text(const DiagnosisReport& report, int columns) {
                                  q.hardware, q.gpus, q.accelerator, q.global_batch, q.precision,
                                  q.framework, short_plan(report.plan.plan));
   text += verdict(report) + memory_line(report) + conclusion(report);
+  for (const std::string& advice : report.advice) text += fmt::format("hint: {}\n", advice);
   if (report.log) text += "\n" + log_text(*report.log, report.plan.peak);
   if (report.profile) text += "\n" + profile_text(*report.profile);
   if (!report.causes.empty()) {
@@ -279,6 +280,7 @@ std::string render_diagnosis(const DiagnosisReport& report, Format format, int c
   document["unknown"] = report.unknown;
   document["plan"] = plan_json(report.question, report.plan);
   document["causes"] = causes;
+  document["advice"] = report.advice;
   if (report.log) document["log"] = log_json(*report.log);
   if (report.profile) document["profile"] = profile_json(*report.profile);
   // Lines are the causes.

@@ -85,6 +85,7 @@ struct DiagnosisReport {
   std::vector<CauseReport> causes;  ///< the likeliest first
   std::optional<ProfileReport> profile{};
   std::optional<LogReport> log{};
+  std::vector<std::string> advice{};  ///< what would be faster than this plan, whatever it takes
 };
 
 [[nodiscard]] std::string render_diagnosis(const DiagnosisReport& report, Format format,

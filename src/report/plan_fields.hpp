@@ -62,6 +62,8 @@ enum class RowKind { Ranked, Collected };
 [[nodiscard]] std::string framework_text(const QuestionReport& question);
 /// The line above an answer about more accelerators than the machine has; empty for no more.
 [[nodiscard]] std::string beyond_line(const QuestionReport& question);
+/// "faster, but tight: tp 2 takes 37.9 s, ...", of the tight plan beside the ranking; else empty.
+[[nodiscard]] std::string tight_text(const SearchReport& report);
 
 [[nodiscard]] nlohmann::ordered_json to_json(const SearchReport& report);
 [[nodiscard]] nlohmann::ordered_json to_json(const PlanSummary& plan);

@@ -8,6 +8,7 @@
 
 #include "base/units.hpp"
 #include "plansearch/degree_table.hpp"
+#include "report/capacity.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_fields.hpp"
 
@@ -279,6 +280,59 @@ Json redistributions_json(const std::vector<Redistribution>& all) {
             {"path", std::move(path)},
             {"time_s", r.time().value()}};
   });
+}
+
+Json goodput_json(const Goodput& goodput) {
+  return {{"share", goodput.share},
+          {"share_p10", goodput.p10},
+          {"share_p90", goodput.p90},
+          {"mtbf_s", goodput.mtbf.value()},
+          {"checkpoint_bytes", whole_bytes(goodput.checkpoint)},
+          {"write_s", goodput.write.value()},
+          {"interval_s", goodput.interval.value()},
+          {"spare_nodes", goodput.spare_nodes},
+          {"gpu_mtbf_s", goodput.rests_on.gpu_mtbf.value()},
+          {"restart_s", goodput.rests_on.restart.value()}};
+}
+
+Json reliability_json(const Reliability& reliability) {
+  Json json{{"gpu_mtbf_s", reliability.gpu_mtbf.value()},
+            {"spread", reliability.spread},
+            {"restart_s", reliability.restart.value()},
+            {"repair_s", reliability.repair.value()},
+            {"storage_bytes_per_s_per_node", reliability.storage_per_node.value()},
+            {"records", Json::array()}};
+  for (const ReliabilityRecord& record : reliability.records) {
+    json["records"].push_back({{"name", record.name},
+                               {"gpu_mtbf_s", record.gpu_mtbf().value()},
+                               {"source", record.source}});
+  }
+  return json;
+}
+
+namespace {
+
+/// "one in 38 k hours of a GPU, as BLOOM on 384 A100 had it"
+std::string rate_text(const Reliability& rests) {
+  const std::string rate =
+      fmt::format("one in {} hours of a GPU", count_text(rests.gpu_mtbf.value() / 3600.0));
+  if (rests.records.empty()) return rate;
+  if (rests.records.size() == 1) return rate + ", as published of " + rests.records.front().name;
+  return fmt::format("{}, from {} published records", rate, rests.records.size());
+}
+
+}  // namespace
+
+std::string goodput_line(const CapacityRow& row) {
+  const Goodput& goodput = *row.plan.goodput;
+  return fmt::format(
+      "goodput on {}: an interruption every {} ({}; {} to restart), "
+      "checkpoints of {} written in {} every {}; spares for 95 % of the time: {} "
+      "node{}\n",
+      size_text(row), duration_text(goodput.mtbf), rate_text(goodput.rests_on),
+      duration_text(goodput.rests_on.restart), to_text(goodput.checkpoint),
+      duration_text(goodput.write), duration_text(goodput.interval), goodput.spare_nodes,
+      goodput.spare_nodes == 1 ? "" : "s");
 }
 
 }  // namespace plansearch

@@ -90,18 +90,6 @@ std::string admission(const SearchReport& report) {
       100.0 * report.question.memory_risk);
 }
 
-std::string faster_tight(const SearchReport& report) {
-  if (!report.faster_tight) return {};
-  const PlanReport& tight = *report.faster_tight;
-  const double gain = report.plans.front().estimate.step.total() / tight.estimate.step.total();
-  return fmt::format(
-      "faster, but tight: {} takes {}, {:.0f} % less, with {} and a risk of {} of running out of "
-      "memory; --mem-risk {:.2f} admits it\n",
-      short_plan(tight.plan), to_text(tight.estimate.step.total()), 100.0 * (1.0 - 1.0 / gain),
-      memory_of(tight.estimate.memory.total(), report.question.memory_capacity), risk_text(tight),
-      std::ceil(100.0 * tight.memory_risk) / 100.0);
-}
-
 /// "beyond megatron: dp 4, tp 1x4x64 takes 14.1 s, 69 % less than plan 1 (64 to 73 %), ..."
 std::string beyond_text(const SearchReport& report) {
   const BeyondSearch& beyond = report.beyond;
@@ -125,6 +113,18 @@ std::string beyond_text(const SearchReport& report) {
 }
 
 }  // namespace
+
+std::string tight_text(const SearchReport& report) {
+  if (!report.faster_tight) return {};
+  const PlanReport& tight = *report.faster_tight;
+  const double gain = report.plans.front().estimate.step.total() / tight.estimate.step.total();
+  return fmt::format(
+      "faster, but tight: {} takes {}, {:.0f} % less, with {} and a risk of {} of running out of "
+      "memory; --mem-risk {:.2f} admits it",
+      short_plan(tight.plan), to_text(tight.estimate.step.total()), 100.0 * (1.0 - 1.0 / gain),
+      memory_of(tight.estimate.memory.total(), report.question.memory_capacity), risk_text(tight),
+      std::ceil(100.0 * tight.memory_risk) / 100.0);
+}
 
 TextTable plan_table(const SearchReport& report) {
   std::vector<ShownPlan> plans;
@@ -150,7 +150,7 @@ std::string plan_legend(const std::vector<PlanReport>& plans, const TextTable& t
     return std::ranges::any_of(plans, [&](const PlanReport& p) { return which(p); });
   };
   std::string text;
-  if (any([](const PlanReport& p) { return p.ties.with_first; })) {
+  if (any([](const PlanReport& p) { return p.ties.with_first && !p.variant_of; })) {
     text += "~ too close to plan 1 to call\n";
   }
   if (any([](const PlanReport& p) { return !p.variants.empty(); })) {
@@ -181,7 +181,8 @@ void show_front(SearchReport& report) {
 
 std::string ranking_table(const SearchReport& report, int columns) {
   const TextTable table = plan_table(report);
-  return admission(report) + table.text(columns) + faster_tight(report) +
+  const std::string tight = tight_text(report);
+  return admission(report) + table.text(columns) + tight + (tight.empty() ? "" : "\n") +
          plan_legend(report.plans, table, columns) + without_text(report) + beyond_text(report);
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "report/plan_cells.hpp"
@@ -61,10 +62,14 @@ std::string training_line(const QuestionReport& question) {
           ? fmt::format("; energy: the accelerators at {} W, without hosts, network and cooling",
                         *question.gpu_power_watt)
           : "; energy: the profile has no power";
-  text += question.gpu_price_usd_per_hour ? fmt::format("; price: {} $/h per GPU, from the profile",
-                                                        *question.gpu_price_usd_per_hour)
-                                          : "; price: the profile has none (its key price)";
-  return text + "\n";
+  if (!question.gpu_price_usd_per_hour) {
+    return text + "; price: the profile has none (--set 'price=2.5 $/h')\n";
+  }
+  const bool set = std::ranges::any_of(question.settings, [](const SettingReport& setting) {
+    return setting.key == "set" && setting.value.find("price") != std::string::npos;
+  });
+  return text + fmt::format("; price: {} $/h per GPU, {}\n", *question.gpu_price_usd_per_hour,
+                            set ? "as set" : "from the profile");
 }
 
 }  // namespace plansearch
