@@ -233,9 +233,10 @@ std::vector<std::string> missed_by(const ResolvedQuestion& asked, const Question
   std::vector<std::string> missed;
   const double times = own.estimate.step.total() / step;
   if (times > kMuchFaster) {
-    missed.push_back(fmt::format("{} takes {} on these GPUs, {:.2f} x as fast as this plan:\n  {}",
-                                 short_plan(other), to_text(step), times,
-                                 predict_command(asked.request, with_gpus(asked, question.gpus), other.degrees)));
+    missed.push_back(fmt::format(
+        "{} takes {} on these GPUs, {:.2f} x as fast as this plan:\n  {}", short_plan(other),
+        to_text(step), times,
+        predict_command(asked.request, with_gpus(asked, question.gpus), other.degrees)));
   }
   const Bytes idle = question.memory_capacity - own.estimate.memory.total();
   if (own.plan.degrees.recompute == Recompute::Full && idle > question.memory_capacity * 0.5) {
@@ -253,8 +254,7 @@ std::vector<std::string> missed_by(const ResolvedPlan& given, const SearchReport
   open.request.degrees = {};
   open.request.limits = {};
   session.ask_aside(missed, "plans beside this one", [&] {
-    const auto best =
-        session.best(open, report.question.gpus, "looking for a faster plan", OfVariants::Shown);
+    const auto best = session.best(open, report.question.gpus, "looking for a faster plan");
     if (!best) return;
     missed = missed_by(given.asked, report.question, report.plans.front(), PlanSummary(best->plan),
                        best->estimate.step.total());

@@ -139,10 +139,9 @@ class QuestionResolver {
     std::error_code error;
     const std::filesystem::path path(given);
     const bool names_file = path.has_parent_path() || path.has_extension();
+    const bool is_file = names_file && std::filesystem::exists(path, error);
     const bool hub = std::ranges::count(given, '/') == 1;  // OWNER/NAME
-    if ((names_file && std::filesystem::exists(path, error)) || hub) {
-      note(key, given, request_.origin(key));
-    }
+    if (is_file || hub) note(key, given, request_.origin(key));
   }
 
   void settle_passes() {

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/ranges.hpp"
 #include "base/units.hpp"
@@ -336,21 +337,15 @@ std::string energy_line(const CapacityReport& report) {
   std::string text = "energy: the accelerators at their rated power";
   if (hosts) text += fmt::format(", {} W a node beside them", report.host_power);
   if (cooling) text += fmt::format(", times {}", report.pue);
-  if (!hosts || !cooling) {
-    text += fmt::format(", without {}", hosts     ? "cooling"
-                                        : cooling ? "hosts and network"
-                                                  : "hosts, network and cooling");
-  }
+  if (hosts != cooling) text += hosts ? ", without cooling" : ", without hosts and network";
+  if (!hosts && !cooling) text += ", without hosts, network and cooling";
   return text + "\n";
 }
 
 std::string question_text(const CapacityReport& report) {
   const QuestionReport& q = report.rows.front().plan.question;
-  std::vector<std::string> frameworks;  // chips have their own
-  for (const CapacityRow& row : report.rows) {
-    const std::string text = framework_text(row.plan.question);
-    if (!contains(frameworks, text)) frameworks.push_back(text);
-  }
+  std::set<std::string> frameworks;  // chips have their own
+  for (const CapacityRow& row : report.rows) frameworks.insert(framework_text(row.plan.question));
   const std::int64_t last = report.rows.back().plan.question.global_batch;
   const std::string routing = word_of(q, "routing");
   return fmt::format("{}, batch {}{} x {}, {}, {}{}", q.model, q.global_batch,

@@ -184,7 +184,7 @@ struct ReadScript {
 [[nodiscard]] bool matches_pattern(std::string_view text, std::string_view pattern);
 /// The result of a test in [ ]; nothing if it depends on files, commands or unknown values.
 [[nodiscard]] std::optional<bool> test_result(const std::vector<std::string>& words);
-/// How a command goes: a test in brackets as it comes out; others succeed, in conditions nobody knows.
+/// The result of a test in brackets. Other commands succeed; as conditions they are unknown.
 [[nodiscard]] std::optional<bool> command_result(std::vector<std::string> words, bool in_condition);
 /// `before` && `last` or `before` || `last`, as `link` is '&' or '|'; any other: `last`.
 [[nodiscard]] std::optional<bool> joined_result(const std::optional<bool>& before, char link,

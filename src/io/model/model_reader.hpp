@@ -66,8 +66,8 @@ struct HfModel {
 [[nodiscard]] bool is_import(const std::filesystem::path& path);
 
 /// The network of a `.pt2` or `.onnx` file as a document plansearch/graph/v1. `stubs` is a file plansearch/stubs/v1 or
-/// empty, `families` the directory of the table of operators. Whatever cannot be read, such as an operator that has no
-/// row, is an InputError. The wing `exchange` defines it; src/absent/exchange.cpp where a build leaves that out.
+/// empty, `families` the directory of the table of operators. An operator that has no row is an
+/// InputError. The wing `exchange` defines it; src/absent/exchange.cpp where a build leaves that out.
 [[nodiscard]] Document read_import(const std::filesystem::path& path,
                                    const std::filesystem::path& stubs,
                                    const std::filesystem::path& families);
