@@ -139,7 +139,7 @@ class FamilyPricer::Worker {
   /// For bounds of plans that run some layers again: their copies to the host are fewer.
   static PlanDegrees keeping_all(PlanDegrees plan) {
     plan.recompute = Recompute::None;
-    plan.on_host = without_activations(plan.on_host);
+    plan.on_host &= static_cast<HostBits>(~kKeptByLayers);
     return plan;
   }
 

@@ -128,7 +128,7 @@ std::vector<std::string> header_of(const Exporter& exporter, const ExportRequest
 }
 
 /// Where the file of a document goes: started by hand on every node, each writes its own.
-std::string place_of(const Document& document, const ExportRequest& request, Launcher launcher) {
+std::string path_of(const Document& document, const ExportRequest& request, Launcher launcher) {
   if (launcher == Launcher::Torchrun || launcher == Launcher::Kubernetes)
     return fmt::format("$(mktemp --suffix=-{})", document.file);
   return fmt::format("$PWD/plan-{}-{}", request.identity, document.file);
@@ -144,7 +144,7 @@ std::string shell_body(const Exporter& exporter, const ExportRequest& request, L
       text += shell_array(document.array, entries);
       continue;
     }
-    text += fmt::format("export PLAN_CONFIG=\"{}\"\n", place_of(document, request, launcher));
+    text += fmt::format("export PLAN_CONFIG=\"{}\"\n", path_of(document, request, launcher));
     text += shell_file("$PLAN_CONFIG", document.write(header, entries));
   }
   return text;

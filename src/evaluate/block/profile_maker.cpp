@@ -27,14 +27,9 @@ std::size_t mixed(const void* part, std::uint64_t number) {
   return static_cast<std::size_t>(hash ^ hash >> 32U);
 }
 
-/// Tensors on the host that passes and memory of blocks depend on: those that layers keep.
-HostBits kept_on_host(const PlanDegrees& plan) {
-  return static_cast<HostBits>(plan.on_host ^ without_activations(plan.on_host));
-}
-
 }  // namespace
 
-std::uint64_t ProfileMaker::PassForm::number() const noexcept {
+std::uint64_t ProfileMaker::PassForm::packed() const noexcept {
   return static_cast<std::uint64_t>(on_host) << 12U | static_cast<std::uint64_t>(modules) << 4U |
          static_cast<std::uint64_t>(recompute) << 2U | static_cast<std::uint64_t>(joins) << 1U |
          static_cast<std::uint64_t>(leaves_node);
@@ -56,13 +51,13 @@ std::size_t ProfileMaker::ChoiceKey::hash() const noexcept {
 
 std::size_t ProfileMaker::ProfileKey::hash() const noexcept {
   return mixed(states, static_cast<std::uint64_t>(micro_batch) << 4U ^
-                           static_cast<std::uint64_t>(pieces - 1) << 24U ^ form.number() << 40U ^
+                           static_cast<std::uint64_t>(pieces - 1) << 24U ^ form.packed() << 40U ^
                            static_cast<std::uint64_t>(dispatcher) << 32U ^
                            static_cast<std::uint64_t>(partly));
 }
 
 std::size_t ProfileMaker::TimesKey::hash() const noexcept {
-  return mixed(work, static_cast<std::uint64_t>(pieces) << 4U ^ form.number() << 16U);
+  return mixed(work, static_cast<std::uint64_t>(pieces) << 4U ^ form.packed() << 16U);
 }
 
 ProfileMaker::ProfileMaker(const PricingContext& context, std::shared_ptr<SizedParts> sized)
@@ -92,8 +87,8 @@ const std::vector<RepeatedShares>& ProfileMaker::repeated(std::uint8_t modules) 
 }
 
 ProfileMaker::PassForm ProfileMaker::pass_form(const PlanDegrees& plan) const {
-  return {plan.recompute, plan.modules, kept_on_host(plan), leaves_node(plan),
-          joins(plan.schedule)};
+  return {plan.recompute, plan.modules, static_cast<HostBits>(plan.on_host & kKeptByLayers),
+          leaves_node(plan), joins(plan.schedule)};
 }
 
 bool ProfileMaker::joins(ScheduleId schedule) const {
@@ -217,7 +212,8 @@ std::shared_ptr<const LocalWork> ProfileMaker::work(const PlanDegrees& plan,
 
 std::shared_ptr<const LocalMemory> ProfileMaker::memory(
     const std::shared_ptr<const PlacedBlocks>& placed, const PlanDegrees& plan) const {
-  const LocalForm form{plan.micro_batch, plan.modules, kept_on_host(plan)};
+  const LocalForm form{plan.micro_batch, plan.modules,
+                       static_cast<HostBits>(plan.on_host & kKeptByLayers)};
   const auto beside = static_cast<std::uint32_t>(form.on_host) << 8U | form.modules;
   return memory_.get(LocalKey{placed.get(), form.micro_batch, beside}, [&] {
     LocalMemory memory{placed, {}};

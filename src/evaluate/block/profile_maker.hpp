@@ -126,7 +126,7 @@ class ProfileMaker {
     HostBits on_host;
     bool leaves_node;  ///< the pipeline does
     bool joins;
-    [[nodiscard]] std::uint64_t number() const noexcept;
+    [[nodiscard]] std::uint64_t packed() const noexcept;
     bool operator==(const PassForm&) const = default;
   };
   struct ProfileKey {

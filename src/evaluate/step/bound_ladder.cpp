@@ -44,7 +44,7 @@ PlanDegrees under_own(PlanDegrees plan) {
 PlanDegrees placement_degrees(const PlanDegrees& asked, const Framework& framework) {
   PlanDegrees plan = keeping_all(without_order(asked));
   plan.micro_batch = plan.pieces = 1;
-  plan.on_host = without_activations(plan.on_host);
+  plan.on_host &= static_cast<HostBits>(~kKeptByLayers);
   plan.dispatcher = placed_dispatcher(framework, plan.dispatcher);
   return plan;
 }

@@ -23,13 +23,6 @@ HostBits kept_on_device(const Framework& framework, HostBits tensors) {
   return static_cast<HostBits>(tensors & ~to_bits(can));
 }
 
-HostBits without_activations(HostBits tensors) {
-  HostTensors left = host_tensors(tensors);
-  left.activations = false;
-  left.modules = {};
-  return to_bits(left);
-}
-
 std::vector<HostBits> host_choices(const Framework& framework) {
   const HostBits whole = to_bits({true, true, true, {}});
   std::vector<HostBits> choices;

@@ -12,8 +12,8 @@ namespace plansearch {
 /// The part of these tensors that the framework cannot keep there.
 [[nodiscard]] HostBits kept_on_device(const Framework& framework, HostBits tensors);
 
-/// Those of them that states and their messages depend on: without what layers keep.
-[[nodiscard]] HostBits without_activations(HostBits tensors);
+/// Activations and modules: what layers keep. States and their messages depend on the others.
+inline constexpr HostBits kKeptByLayers = kHostSets - 4;
 
 /// Sets of optimizer states, parameters and activations that it can, the fewest first; not the
 /// empty one, nor modules by name.
