@@ -136,27 +136,74 @@ class ProfileEvidence {
   double steps_ = 1.0;
 };
 
-/// How trainers print how fast they are.
-struct Pace {
-  std::string_view unit;
-  enum class Counts : std::uint8_t { Tokens, StepsPerSecond, SecondsPerStep } counts;
+/// A unit that trainers print behind a number.
+struct PaceUnit {
+  std::string_view text;
+  Pace::Counts counts;
+  double scale = 1.0;
 };
-constexpr std::array kPaces{
-    Pace{"tokens/s", Pace::Counts::Tokens},      Pace{"tokens/sec", Pace::Counts::Tokens},
-    Pace{"tokens/second", Pace::Counts::Tokens}, Pace{"tok/s", Pace::Counts::Tokens},
-    Pace{"tok/sec", Pace::Counts::Tokens},       Pace{"tps", Pace::Counts::Tokens},
-    Pace{"it/s", Pace::Counts::StepsPerSecond},  Pace{"steps/s", Pace::Counts::StepsPerSecond},
-    Pace{"s/it", Pace::Counts::SecondsPerStep},  Pace{"s/step", Pace::Counts::SecondsPerStep}};
+constexpr std::array kPaces{PaceUnit{"tokens/s", Pace::Counts::Tokens},
+                            PaceUnit{"tokens/sec", Pace::Counts::Tokens},
+                            PaceUnit{"tokens/second", Pace::Counts::Tokens},
+                            PaceUnit{"tok/s", Pace::Counts::Tokens},
+                            PaceUnit{"tok/sec", Pace::Counts::Tokens},
+                            PaceUnit{"tps", Pace::Counts::Tokens},
+                            PaceUnit{"samples/s", Pace::Counts::Sequences},
+                            PaceUnit{"samples/sec", Pace::Counts::Sequences},
+                            PaceUnit{"sequences/s", Pace::Counts::Sequences},
+                            PaceUnit{"tflop/s", Pace::Counts::ModelFlops, 1e12},
+                            PaceUnit{"tflops", Pace::Counts::ModelFlops, 1e12},
+                            PaceUnit{"pflop/s", Pace::Counts::ModelFlops, 1e15},
+                            PaceUnit{"pflops", Pace::Counts::ModelFlops, 1e15},
+                            PaceUnit{"%-mfu", Pace::Counts::Utilization, 0.01},
+                            PaceUnit{"mfu", Pace::Counts::Utilization}};
 constexpr std::array<std::string_view, 5> kEachGpu{"/gpu", "-per-gpu", "/device", "-per-device",
                                                    "/chip"};
 
+/// The number before a unit; nothing where the words do not end with it.
+std::optional<double> number_before(std::string_view words, std::string_view unit) {
+  if (!words.ends_with(unit)) return std::nullopt;
+  std::string number(words.substr(0, words.size() - unit.size()));
+  std::erase(number, '-');
+  const auto value = read_large_count(number);
+  const auto* count = std::get_if<double>(&value);
+  const auto plain = count != nullptr ? std::optional(*count) : parse_number(number);
+  return plain && *plain > 0.0 ? plain : std::nullopt;
+}
+
+std::optional<Pace> find_pace(std::string words) {
+  bool each = false;
+  for (const std::string_view text : kEachGpu) {
+    if (each || !words.ends_with(text)) continue;
+    words.resize(words.size() - text.size());
+    each = true;
+  }
+  for (const PaceUnit& unit : kPaces) {
+    const auto number = number_before(words, unit.text);
+    if (number) return Pace{unit.counts, *number * unit.scale, each};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-std::optional<Seconds> step_of(const Measurement& measured, const QuestionReport& question) {
-  if (!measured.tokens_per_s) return measured.step;
-  const double gpus = measured.of_each_gpu ? question.gpus : 1;
-  return Seconds(static_cast<double>(question.global_batch * question.seq_len) /
-                 (*measured.tokens_per_s * gpus));
+std::optional<Seconds> step_of(const Measurement& measured, const QuestionReport& question,
+                               const PlanReport& plan) {
+  if (!measured.pace) return measured.step;
+  const auto& [counts, value, of_each] = *measured.pace;
+  const double all = value * (of_each ? question.gpus : 1);
+  const Seconds predicted = plan.estimate.step.total();
+  switch (counts) {
+    case Pace::Counts::Tokens:
+      return Seconds(static_cast<double>(question.global_batch * question.seq_len) / all);
+    case Pace::Counts::Sequences:
+      return Seconds(static_cast<double>(question.global_batch) / all);
+    case Pace::Counts::ModelFlops:
+      return predicted * (plan.model_rate_per_gpu.value() * question.gpus / all);
+    case Pace::Counts::Utilization:
+      return predicted * (plan.mfu / value);
+  }
+  throw InternalError("unknown pace");
 }
 
 void read_pace(const std::string& text, Measurement& measured) {
@@ -165,28 +212,20 @@ void read_pace(const std::string& text, Measurement& measured) {
     measured.step = time;
     return;
   }
-  std::string words = canonical_name(text);
-  for (const std::string_view each : kEachGpu) {
-    if (!words.ends_with(each)) continue;
-    words.resize(words.size() - each.size());
-    measured.of_each_gpu = true;
-    break;
+  const std::string words = canonical_name(text);
+  for (const char* unit : {"it/s", "steps/s"}) {
+    if (const auto steps = number_before(words, unit)) measured.step = Seconds(1.0 / *steps);
   }
-  for (const Pace& pace : kPaces) {
-    if (!words.ends_with(pace.unit)) continue;
-    std::string number = words.substr(0, words.size() - pace.unit.size());
-    std::erase(number, '-');
-    const auto value = read_large_count(number);
-    if (!std::holds_alternative<double>(value)) break;
-    const double count = std::get<double>(value);
-    if (pace.counts == Pace::Counts::Tokens) measured.tokens_per_s = count;
-    if (pace.counts == Pace::Counts::StepsPerSecond) measured.step = Seconds(1.0 / count);
-    if (pace.counts == Pace::Counts::SecondsPerStep) measured.step = Seconds(count);
-    return;
+  for (const char* unit : {"s/it", "s/step"}) {
+    if (const auto seconds = number_before(words, unit)) measured.step = Seconds(*seconds);
   }
-  throw InputError({},
-                   fmt::format("--measured: '{}' is neither a time above zero nor a pace", text),
-                   "such as 18.9s, \"8500 tokens/s\", \"1060 tokens/s/GPU\" or \"1.9 s/it\"");
+  if (measured.step) return;
+  measured.pace = find_pace(words);
+  if (measured.pace) return;
+  throw InputError(
+      {}, fmt::format("--measured: '{}' is neither a time above zero nor a pace", text),
+      "such as 18.9s, \"8500 tokens/s\", \"1060 tokens/s/GPU\", \"1.9 s/it\", \"12 samples/s\", "
+      "\"310 TFLOP/s/GPU\" or \"27% MFU\"");
 }
 
 std::optional<LogReport> read_run_log(const std::string& file, const QuestionReport& question) {
@@ -216,14 +255,14 @@ DiagnosisReport diagnose(const PlanRequest& asked, const Measurement& measured,
                          SearchSession* session) {
   const ProfileEvidence profile(measured);
   std::optional<Seconds> step = measured.step ? measured.step : profile.step();
-  if (!step && !measured.tokens_per_s && measured.log.empty()) {
+  if (!step && !measured.pace && measured.log.empty()) {
     throw InputError({measured.profile, 0, 0}, "nothing says how long a step takes",
                      "--measured TIME: step time of the run, such as 18.9s");
   }
   const ResolvedPlan given = resolve_plan(asked);
   if (given.inexpressible) throw InputError({}, *given.inexpressible);
   const SearchReport base = make_prediction(given);
-  if (const auto told = step_of(measured, base.question)) step = told;
+  if (const auto told = step_of(measured, base.question, base.plans.front())) step = told;
   std::optional<LogReport> log;
   if (!measured.log.empty()) {
     log = read_run_log(measured.log, base.question);
@@ -233,7 +272,7 @@ DiagnosisReport diagnose(const PlanRequest& asked, const Measurement& measured,
                        "--mem-reserve finds others");
     }
   }
-  if (log && !measured.step && !measured.tokens_per_s) step = log->times.median;
+  if (log && !measured.step && !measured.pace) step = log->times.median;
   const Network& network = *given.problem.network;
   DiagnosisReport report{base.question, base.plans.front(), *step, 0.0, 0.0, 0.0, {}, {}};
   const Spread usual = spread_of(report.plan);
@@ -257,7 +296,7 @@ DiagnosisReport diagnose(const PlanRequest& asked, const Measurement& measured,
     const QuestionReport& asks = found->report.question;
     const bool other_size =
         asks.global_batch * asks.seq_len != base.question.global_batch * base.question.seq_len;
-    if (measured.tokens_per_s && other_size) continue;
+    if (measured.pace && other_size) continue;
     const PlanReport& plan = found->report.plans.front();
     const Spread spread = spread_of(plan);
     const double terms = profile.density(*found->network, plan, kTermSigma);

@@ -19,23 +19,31 @@ namespace plansearch {
 
 class SearchSession;
 
+/// How fast a run is, as trainers print it.
+struct Pace {
+  enum class Counts : std::uint8_t { Tokens, Sequences, ModelFlops, Utilization } counts;
+  double value = 0.0;  ///< a second; of utilization a share
+  bool of_each_gpu = false;
+};
+
 /// A measured step, the log of a run, a profile of some steps, or several of them.
 struct Measurement {
-  std::optional<Seconds> step{};         ///< nothing: as the pace, the log or the profile says
-  std::optional<double> tokens_per_s{};  ///< of all GPUs, or of each
-  bool of_each_gpu = false;
+  std::optional<Seconds> step{};  ///< nothing: as the pace, the log or the profile says
+  std::optional<Pace> pace{};
   std::string log{};                 ///< output of the training program; empty: none
   std::string profile{};             ///< file of a profiler; empty: none
   std::optional<double> profiled{};  ///< steps that it covers; nothing: as it says itself, else one
 };
 
-/// Reads "18.9s", "8500 tokens/s", "1060 tok/s per GPU", "1.9 s/it" or "0.5 it/s" as trainers print
-/// them. InputError for other texts.
+/// Reads "18.9s", "8500 tokens/s", "1060 tok/s per GPU", "1.9 s/it", "0.5 it/s", "12 samples/s",
+/// "310 TFLOP/s/GPU" or "27% MFU" as trainers print them. InputError for other texts.
 void read_pace(const std::string& text, Measurement& measured);
 
-/// Seconds of a step of the question; nothing where no time and no pace is known.
+/// Seconds of a step of the question and plan; nothing where no time and no pace is known. FLOPs
+/// are those of the model, without recomputation.
 [[nodiscard]] std::optional<Seconds> step_of(const Measurement& measured,
-                                             const QuestionReport& question);
+                                             const QuestionReport& question,
+                                             const PlanReport& plan);
 /// The pace of a run of the question by its log; nothing where it ran out of memory.
 /// InputError for logs without steps, of another job, and of runs whose losses are mostly no numbers.
 [[nodiscard]] std::optional<LogReport> read_run_log(const std::string& file,

@@ -283,9 +283,11 @@ void add_diagnose(CLI::App& app, Options& o) {
   positive_number(add_typed(app, "NUMBER", "--profile-steps", o.profile_steps,
                             "steps that the profile covers, below 1 of a part of one "
                             "(default: as it says, else 1)"));
-  add_typed(app, "AMOUNT", "--measured", o.measured,
-            "step time of the run, such as 18.9s, or its pace: \"8500 tokens/s\", \"1060 "
-            "tokens/s/GPU\", \"1.9 s/it\" (default: as the log or the profile says)");
+  add_typed(
+      app, "AMOUNT", "--measured", o.measured,
+      "step time of the run, such as 18.9s, or its pace: \"8500 tokens/s\", \"1060 "
+      "tokens/s/GPU\", \"1.9 s/it\", \"12 samples/s\", \"310 TFLOP/s/GPU\", \"27% MFU\" (default: "
+      "as the log or the profile says)");
   add_typed(app, "PLAN", "plan,--plan", o.plan, "plan document or result.json#RANK");
 }
 

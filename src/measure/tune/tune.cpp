@@ -155,7 +155,7 @@ class TrialFolder {
         try {
           Measurement measured;
           read_pace(trial.measured, measured);
-          trial.step = step_of(measured, question_);
+          trial.step = step_of(measured, question_, candidates_[trial.rank - 1].plan);
         } catch (const InputError& wrong) {
           table.fail(row, "measured",
                      fmt::format("'{}' is neither a step time, a pace nor oom", trial.measured),

@@ -42,11 +42,14 @@ TEST_SUITE("unit") {
     CHECK(read("18.9s").step == Seconds(18.9));
     CHECK(read("1.9 s/it").step == Seconds(1.9));
     CHECK(read("0.5 it/s").step == Seconds(2.0));
-    CHECK(read("8500 tokens/s").tokens_per_s == 8500.0);
-    CHECK(read("8.5k tok/s").tokens_per_s == 8500.0);
-    CHECK_FALSE(read("8500 tokens/s").of_each_gpu);
-    CHECK(read("1,060 tokens/s/GPU").of_each_gpu);
-    CHECK(read("1060 tokens/s per GPU").tokens_per_s == 1060.0);
+    CHECK(read("8500 tokens/s").pace->value == 8500.0);
+    CHECK(read("8.5k tok/s").pace->value == 8500.0);
+    CHECK_FALSE(read("8500 tokens/s").pace->of_each_gpu);
+    CHECK(read("1,060 tokens/s/GPU").pace->of_each_gpu);
+    CHECK(read("1060 tokens/s per GPU").pace->value == 1060.0);
+    CHECK(read("310.5 TFLOP/s/GPU").pace->value == 310.5e12);
+    CHECK(read("27% MFU").pace->value == doctest::Approx(0.27));
+    CHECK(read("0.27 MFU").pace->value == doctest::Approx(0.27));
     for (const char* text : {"fast", "0 tokens/s", "tokens/s", "-1s", "8500", "12 samples"}) {
       CAPTURE(text);
       CHECK_THROWS_AS(static_cast<void>(read(text)), InputError);
@@ -54,10 +57,18 @@ TEST_SUITE("unit") {
     const PlanRequest asked = test::llama_on_sixteen();
     const SearchReport report = make_prediction(resolve_plan(asked));
     const QuestionReport& q = report.question;
-    Measurement paced;
-    paced.tokens_per_s = static_cast<double>(q.global_batch * q.seq_len) / 40.0 / q.gpus;
-    paced.of_each_gpu = true;
-    CHECK(diagnose(asked, paced).measured.value() == doctest::Approx(40.0));
+    // The rates of a step of 40 s, by hand.
+    const double sequences = static_cast<double>(q.global_batch) / 40.0;
+    const double tokens = sequences * static_cast<double>(q.seq_len) / q.gpus;
+    const double share = report.plans.front().estimate.step.total().value() / 40.0;
+    const double flops = report.plans.front().model_rate_per_gpu.value() * share;
+    using C = Pace::Counts;
+    for (const Pace& pace :
+         {Pace{C::Tokens, tokens, true}, Pace{C::Sequences, sequences, false},
+          Pace{C::ModelFlops, flops, true}, Pace{C::ModelFlops, flops * q.gpus, false},
+          Pace{C::Utilization, report.plans.front().mfu * share, false}}) {
+      CHECK(diagnose(asked, {{}, pace}).measured.value() == doctest::Approx(40.0));
+    }
   }
 
   TEST_CASE("the predicted step is normal, and half of all runs are faster") {
