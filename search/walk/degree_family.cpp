@@ -42,6 +42,9 @@ class FamilyPricer::Worker {
         workspace_(PlanEvaluator::make_workspace()),
         ladder_(evaluator_, *workspace_) {
     const Problem& problem = evaluator_.problem();
+    PinnedDegrees keeping;
+    keeping.pin(Degree::Recompute, static_cast<int>(Recompute::None));
+    keeps_all_ = !rule_broken_by(keeping, *problem.network, *problem.framework, problem.precision);
     for (const int order : walk_.space().space().dimension(Degree::Schedule).values) {
       const auto id = static_cast<ScheduleId>(order);
       if (joins_passes(*problem.framework, *problem.network, id)) joining_.push_back(id);
@@ -219,8 +222,8 @@ class FamilyPricer::Worker {
     if (!price_plan(*shared.profile, plan, limits_.tight, fewer)) refuse_for_memory(plan);
   }
 
-  /// No modules where the plan fits without; else the cheapest with which it does, or may. A plan
-  /// that may fit without is priced with and without, and counts once.
+  /// No modules where the plan fits without and the framework keeps all; else the cheapest with
+  /// which it does, or may. A plan that may fit without is priced with and without, and counts once.
   void visit_modules(const PlanDegrees& open, Shared& shared) {
     PlanDegrees plan = open;
     plan.recompute = Recompute::None;
@@ -230,7 +233,7 @@ class FamilyPricer::Worker {
     ladder_.climb({Rung::EndStages, Rung::Peak}, plan, kept,
                   [&](const PlanBound& b) { return b.memory > limits_.tight; });
     const Bytes keeping = kept.memory;
-    const bool fits = keeping <= limits_.fits;
+    const bool fits = keeps_all_ && keeping <= limits_.fits;
     const Bytes least = fits ? keeping : memory_with_modules(plan);
     if (least > limits_.tight) return refuse_for_memory(open);
     PlanBound bound{shared.least, least};
@@ -239,7 +242,7 @@ class FamilyPricer::Worker {
       ++result_.counts.pruned;
       return;
     }
-    if (keeping <= limits_.tight) {
+    if (keeps_all_ && keeping <= limits_.tight) {
       ++result_.counts.classes;
       const SearchCounts counts = result_.counts;
       const bool priced = price_plan(*evaluator_.profile(plan), plan, limits_.tight);
@@ -351,7 +354,8 @@ class FamilyPricer::Worker {
   std::vector<ScheduleId> joining_;  ///< orders that join passes
   Pruning pruning_;
   bool keeps_priced_;
-  bool recomputing_;  ///< whether plans that run all layers again are looked for
+  bool recomputing_;       ///< whether plans that run all layers again are looked for
+  bool keeps_all_ = true;  ///< whether the framework runs plans that recompute nothing
   MemoryLimits limits_;
   EvaluationWorkspacePtr workspace_;
   BoundLadder ladder_;

@@ -50,7 +50,8 @@ std::optional<RolloutMemory> read_rollout(std::string_view text, Bytes device,
     if (key == "util" || parse_number(word)) {
       const auto util = parse_number(key == "util" ? value : word);
       if (!util || *util <= 0.0 || *util >= 1.0) {
-        refuse(fmt::format("'{}' is not a share of the memory between 0 and 1", word));
+        refuse(fmt::format("'{}' is not a share of the memory between 0 and 1",
+                           key == "util" ? value : word));
       }
       share = device * *util;
     } else if (key == "tp") {

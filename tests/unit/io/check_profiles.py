@@ -29,6 +29,8 @@ def main():
         if path.name == "defaults.yaml":
             continue
         data = yaml.safe_load(path.read_text())
+        if data["schema"] not in wanted:
+            continue
         part = dict(schema)
         del part["oneOf"]
         part["$ref"] = "#/$defs/" + wanted[data["schema"]]

@@ -128,6 +128,7 @@ TEST_SUITE("unit") {
       plan.context_kind = kind;
       plan.zero = ZeroStage::Parameters;
       if (std::string(name) == "nanotron") plan.zero = ZeroStage::Optimizer;
+      if (std::string(name) == "maxtext") plan.recompute = Recompute::Full;  // always
       const auto refused =
           check_legality(plan, network, load_framework(name, shipped()), plan.devices());
       if (refused) CHECK(refused->obstacle == Obstacle::FrameworkForbids);

@@ -25,6 +25,7 @@ std::string advice(const std::string& framework, const std::string& model, ZeroS
   degrees.data = 4;
   degrees.micro_batch = 8;
   degrees.zero = zero;
+  degrees.recompute = Recompute::Full;
   const PlanEvaluator evaluator(problem);
   const auto plan = evaluator.expand(degrees);
   REQUIRE(std::holds_alternative<ParallelPlan>(plan));
