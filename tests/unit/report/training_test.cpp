@@ -65,7 +65,8 @@ TEST_SUITE("unit") {
     CHECK_FALSE(cost->energy_joule.has_value());
     CHECK_FALSE(cost->price_usd.has_value());
     CHECK(cells_of(*cost) == std::vector<std::string>{"1.00 h", "100", "-", "-"});
-    CHECK(training_line(q).find("the profile has none (--set 'price=2.5 $/h')") != std::string::npos);
+    CHECK(training_line(q).find("the profile has none (--set 'price=2.5 $/h')") !=
+          std::string::npos);
     q.tokens.reset();
     CHECK_FALSE(training_cost(q, plan()).has_value());
     CHECK(training_line(q).empty());
