@@ -11,6 +11,7 @@
 #include "base/ranges.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/shipped_data.hpp"
+#include "plansearch/stop_token.hpp"
 #include "question/degrees.hpp"
 #include "question/resolve_plan.hpp"
 #include "report/plan_cells.hpp"
@@ -99,6 +100,10 @@ FitsReport does_it_fit(const ProblemRequest& request, const FitsQuestion& how,
       find_fewest(resolve_question(question, files), session, row);
     } catch (const InputError& refusal) {
       row.why_none = refusal.what();
+    } catch (const Stopped&) {  // cards that were looked at are an answer
+      report.cards.pop_back();
+      session.note_stop();
+      break;
     }
   }
   std::ranges::stable_sort(report.cards, {}, [](const CardRow& row) {
