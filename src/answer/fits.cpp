@@ -100,7 +100,7 @@ FitsReport does_it_fit(const ProblemRequest& request, const FitsQuestion& how,
       find_fewest(resolve_question(question, files), session, row);
     } catch (const InputError& refusal) {
       row.why_none = refusal.what();
-    } catch (const Stopped&) {  // cards that were looked at are an answer
+    } catch (const Stopped&) {  // cards that were searched are an answer
       report.cards.pop_back();
       session.note_stop();
       break;
