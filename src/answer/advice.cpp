@@ -97,10 +97,10 @@ std::optional<std::string> better_batch(const ResolvedQuestion& asked, const Sea
   double most = tied_ratio(asked.problem.framework->constants.paired_sigma);
   std::string found;
   for (const std::int64_t other : better_dividing(gpus, batch)) {
-    ProblemRequest changed = asked.request;
-    changed.batch = other;
-    const auto best =
-        session.best(asked_again(asked, changed), gpus, fmt::format("batch {}", other));
+    ResolvedQuestion changed = asked;  // the rest is the same, and stays known
+    changed.request.batch = other;
+    changed.problem.global_batch = other;
+    const auto best = session.best(changed, gpus, fmt::format("batch {}", other));
     if (!best || best->admitted != report.admitted) continue;
     const Seconds step = best->estimate.step.total();
     const double sequences = static_cast<double>(other) / static_cast<double>(batch);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -238,9 +239,7 @@ std::variant<LadderReport, Infeasible> climb_ladder(const ResolvedQuestion& aske
   }
   if (!session.stopped()) {
     const auto [above, enough] = around_the_least(ladder);
-    for (std::string& line : least_line(asked, session, above, enough)) {
-      chosen.advice.push_back(std::move(line));
-    }
+    std::ranges::move(least_line(asked, session, above, enough), std::back_inserter(chosen.advice));
   }
   if (chosen.plans.empty() && !session.stopped()) {
     const int gpus = chosen.question.gpus;
