@@ -310,10 +310,9 @@ std::optional<PlanRequest> plan_in_log(const std::string& log, const ProblemRequ
   if (log == io::kStandardInput) return std::nullopt;  // comes once
   const ShippedData& data = shipped_data();
   const exporters::Targets targets(data.directory());
-  const std::vector<importers::ConfigurationFile> files{{head_of(log), log}};
-  if (importers::keys_of_log(targets, files.front()).keys.empty()) return std::nullopt;
-  ImportResult read =
-      import_question({{log}, {}, {}, {}}, typed, data, targets, find_keys(targets, files, {}));
+  const importers::FoundKeys found = importers::keys_of_log(targets, {head_of(log), log});
+  if (found.keys.empty()) return std::nullopt;
+  ImportResult read = import_question({{log}, {}, {}, {}}, typed, data, targets, found);
   notes.insert(notes.end(), read.notes.begin(), read.notes.end());
   notes.push_back(fmt::format("{}: the plan is that of the arguments that are printed in it", log));
   return PlanRequest{completed(typed, read.plan.question), std::move(read.plan.stages), {}, {}};

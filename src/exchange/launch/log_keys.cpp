@@ -14,6 +14,7 @@ namespace {
 
 /// A list of arguments has at least so many.
 constexpr std::size_t kFewestKeys = 8;
+constexpr std::string_view kLineBlanks = " \t\r";
 constexpr std::string_view kNameLetters = "abcdefghijklmnopqrstuvwxyz_0123456789";
 
 /// Arguments that are not called as their flags are.
@@ -25,12 +26,6 @@ struct Pair {
   std::string_view value;
 };
 
-std::string_view without_blanks(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
-
 bool is_name(std::string_view text) {
   return text.size() > 1 && text.find_first_not_of(kNameLetters) == std::string_view::npos;
 }
@@ -39,10 +34,11 @@ bool is_name(std::string_view text) {
 std::optional<Pair> pair_with_leaders(std::string_view line) {
   const std::size_t dots = line.find(" ...");
   if (dots == std::string_view::npos) return std::nullopt;
-  const std::string_view front = without_blanks(line.substr(0, dots));
+  const std::string_view front = trimmed(line.substr(0, dots), kLineBlanks);
   const std::size_t end = line.find_first_not_of('.', dots + 1);
   if (end == std::string_view::npos || line[end] != ' ') return std::nullopt;
-  const Pair pair{front.substr(front.find_last_of(" \t]:") + 1), without_blanks(line.substr(end))};
+  const Pair pair{front.substr(front.find_last_of(" \t]:") + 1),
+                  trimmed(line.substr(end), kLineBlanks)};
   return is_name(pair.name) ? std::optional(pair) : std::nullopt;
 }
 
@@ -54,12 +50,12 @@ std::optional<Pair> pair_of_maxtext(std::string_view line) {
   const std::string_view rest = line.substr(at + kMark.size());
   const std::size_t colon = std::min(rest.find(": "), rest.size());
   if (colon == rest.size() || !is_name(rest.substr(0, colon))) return std::nullopt;
-  return Pair{rest.substr(0, colon), without_blanks(rest.substr(colon + 1))};
+  return Pair{rest.substr(0, colon), trimmed(rest.substr(colon + 1), kLineBlanks)};
 }
 
 /// "name=value," inside TrainingArguments( ).
 std::optional<Pair> pair_with_equals(std::string_view line) {
-  const std::string_view text = without_blanks(line);
+  const std::string_view text = trimmed(line, kLineBlanks);
   const std::size_t equals = std::min(text.find('='), text.size());
   if (equals == text.size() || !text.ends_with(',') || !is_name(text.substr(0, equals)))
     return std::nullopt;
@@ -70,7 +66,7 @@ std::optional<Pair> pair_with_equals(std::string_view line) {
 std::string_view rank_of(std::string_view line) {
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos || colon > 16) return {};
-  const std::string_view front = without_blanks(line.substr(0, colon));
+  const std::string_view front = trimmed(line.substr(0, colon), kLineBlanks);
   const bool bracket = front.starts_with('[') && front.ends_with(']');
   const bool digits = !front.empty() && front.find_first_not_of("0123456789") == front.npos;
   return bracket || digits ? line.substr(0, colon + 1) : std::string_view();
@@ -81,9 +77,10 @@ class LogKeys {
   LogKeys(const exporters::Targets& targets, const ConfigurationFile& file)
       : targets_(targets), file_(file) {}
 
-  LoggedKeys read() && {
+  FoundKeys read() && {
     std::string_view rest = file_.text;
-    if (rest.starts_with("#!") || without_blanks(rest.substr(0, 80)).starts_with('{')) return {};
+    if (rest.starts_with("#!") || trimmed(rest.substr(0, 80), kLineBlanks).starts_with('{'))
+      return {};
     here_documents_ = rest.find("<<") != std::string_view::npos;  // their braces are configurations
     while (!rest.empty()) {
       const std::size_t end = std::min(rest.find('\n'), rest.size());
@@ -93,6 +90,8 @@ class LogKeys {
       rest.remove_prefix(std::min(end + 1, rest.size()));
     }
     if (found_.keys.size() < kFewestKeys) return {};
+    found_.file = file_.name;
+    found_.logged = true;
     return std::move(found_);
   }
 
@@ -102,20 +101,20 @@ class LogKeys {
     if (const auto pair = pair_with_leaders(line)) return add(*pair);
     if (const auto pair = pair_of_maxtext(line)) return add(*pair);
     if (line.find("TrainingArguments(") != std::string_view::npos) in_arguments_ = true;
-    if (in_arguments_ && without_blanks(line) == ")") in_arguments_ = false;
+    if (in_arguments_ && trimmed(line, kLineBlanks) == ")") in_arguments_ = false;
     if (in_arguments_) {
       if (const auto pair = pair_with_equals(line)) add(*pair);
       return;
     }
-    if (!here_documents_ && without_blanks(line).ends_with('{')) begin_block(line);
+    if (!here_documents_ && trimmed(line, kLineBlanks).ends_with('{')) begin_block(line);
   }
 
   void add(const Pair& pair) {
     std::string text(pair.value);
     if (text == "None" || text.empty() || text.find('{') != std::string::npos) return;
-    if (pair.name == "zero_stage") found_.target = "megatron-deepspeed";
+    if (pair.name == "zero_stage") found_.exported = targets_.find("megatron-deepspeed");
     if (pair.name == "world_size") {
-      if (found_.target.empty()) found_.target = "megatron";
+      if (found_.exported == nullptr) found_.exported = targets_.find("megatron");
       if (const Value gpus = plain_value(text); gpus.is_number_integer() && gpus > 0)
         found_.gpus = gpus.get<int>();
       return;
@@ -187,7 +186,7 @@ class LogKeys {
 
   const exporters::Targets& targets_;
   const ConfigurationFile& file_;
-  LoggedKeys found_;
+  FoundKeys found_;
   int line_ = 0;
   bool in_arguments_ = false;
   bool here_documents_ = false;
@@ -199,7 +198,7 @@ class LogKeys {
 
 }  // namespace
 
-LoggedKeys keys_of_log(const exporters::Targets& targets, const ConfigurationFile& file) {
+FoundKeys keys_of_log(const exporters::Targets& targets, const ConfigurationFile& file) {
   return LogKeys(targets, file).read();
 }
 

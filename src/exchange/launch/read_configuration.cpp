@@ -197,7 +197,7 @@ Form form_of(std::string_view text) {
 
 /// The form of a file by its name, else by its first letters. `logged`: the arguments that are
 /// printed in it, where it has no such name.
-Form form_of(const ConfigurationFile& file, const exporters::Targets& targets, LoggedKeys& logged) {
+Form form_of(const ConfigurationFile& file, const exporters::Targets& targets, FoundKeys& logged) {
   if (ends_with(file.name, {".json"})) return Form::Json;
   if (ends_with(file.name, {".yaml", ".yml"})) return Form::Yaml;
   if (ends_with(file.name, {".toml"})) return Form::Toml;
@@ -250,7 +250,7 @@ FoundKeys find_keys(const exporters::Targets& targets, const std::vector<Configu
   std::optional<int> gpus;  // of a job, which knows more than the launcher in it
   bool is_log = false;
   for (const ConfigurationFile& file : files) {
-    LoggedKeys logged;
+    FoundKeys logged;
     const Form form = form_of(file, targets, logged);
     JobScript job = form == Form::Yaml ? script_of_job(file) : JobScript{};
     if (form == Form::Shell) job.script = file.text;
@@ -258,7 +258,7 @@ FoundKeys find_keys(const exporters::Targets& targets, const std::vector<Configu
     if (logged.gpus) gpus = logged.gpus;
     if (form == Form::Log) {
       is_log = true;
-      if (!logged.target.empty()) exported = targets.find(logged.target);
+      if (logged.exported != nullptr) exported = logged.exported;
       std::ranges::move(logged.keys, std::back_inserter(keys));
     } else if (form == Form::Shell || !job.script.empty()) {
       scripts.push_back({std::move(job.script), file.name});

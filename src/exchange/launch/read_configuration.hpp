@@ -63,13 +63,8 @@ struct JobScript {
 };
 [[nodiscard]] JobScript script_of_job(const ConfigurationFile& file);
 /// The arguments that a training program printed at the head of its log; none where there is no such list.
-struct LoggedKeys {
-  std::vector<FoundKey> keys;
-  std::optional<int> gpus;
-  std::string target;  ///< whose arguments they are; empty: told by the keys
-};
-[[nodiscard]] LoggedKeys keys_of_log(const exporters::Targets& targets,
-                                     const ConfigurationFile& file);
+[[nodiscard]] FoundKeys keys_of_log(const exporters::Targets& targets,
+                                    const ConfigurationFile& file);
 /// Variables of the environment ("${TP}") take their values from `definitions`.
 [[nodiscard]] std::vector<FoundKey> keys_of_yaml(const ConfigurationFile& file,
                                                  const Definitions& definitions);
