@@ -188,18 +188,36 @@ SiteEffect find_site(const SiteTable& sites, std::string_view name) {
       fmt::format("{}it is one of {}", guess.empty() ? "" : guess + "; ", fmt::join(known, ", ")));
 }
 
-std::array<Seconds, kStepParts> parts_of_step(const StepTimeBreakdown& step) {
-  std::array<Seconds, kStepParts> parts{step.compute, step.recompute, step.bubble, step.optimizer,
-                                        step.host};
-  std::copy(step.exposed.begin(), step.exposed.end(), parts.end() - kPurposeCount);
+namespace {
+
+/// A part other than messages.
+struct OwnPart {
+  std::string_view name;
+  Seconds StepTimeBreakdown::*time;
+};
+constexpr std::array<OwnPart, kStepParts - kPurposeCount> kOwnParts{
+    {{"compute", &StepTimeBreakdown::compute},
+     {"recompute", &StepTimeBreakdown::recompute},
+     {"bubble", &StepTimeBreakdown::bubble},
+     {"optimizer", &StepTimeBreakdown::optimizer},
+     {"host", &StepTimeBreakdown::host}}};
+
+}  // namespace
+
+Seconds& part_of_step(StepTimeBreakdown& step, std::size_t part) {
+  return part < kOwnParts.size() ? step.*kOwnParts[part].time
+                                 : step.exposed[part - kOwnParts.size()];
+}
+
+std::array<Seconds, kStepParts> parts_of_step(StepTimeBreakdown step) {
+  std::array<Seconds, kStepParts> parts;
+  for (std::size_t part = 0; part < parts.size(); ++part) parts[part] = part_of_step(step, part);
   return parts;
 }
 
 std::string_view step_part(std::size_t part) {
-  constexpr std::array<std::string_view, kStepParts - kPurposeCount> kNames{
-      "compute", "recompute", "bubble", "optimizer", "host"};
-  if (part < kNames.size()) return kNames[part];
-  return to_text(static_cast<Purpose>(part - kNames.size()));
+  if (part < kOwnParts.size()) return kOwnParts[part].name;
+  return to_text(static_cast<Purpose>(part - kOwnParts.size()));
 }
 
 double factor_at(const SiteEffect& site, const StepTimeBreakdown& step) {

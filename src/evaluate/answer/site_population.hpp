@@ -44,7 +44,8 @@ inline constexpr double kPriorRuns = 0.5;
 
 /// Parts of a step whose errors are a machine's own; they sum to the step without its site.
 inline constexpr std::size_t kStepParts = 5 + kPurposeCount;
-[[nodiscard]] std::array<Seconds, kStepParts> parts_of_step(const StepTimeBreakdown& step);
+[[nodiscard]] Seconds& part_of_step(StepTimeBreakdown& step, std::size_t part);
+[[nodiscard]] std::array<Seconds, kStepParts> parts_of_step(StepTimeBreakdown step);
 /// "compute", "tensor", ...
 [[nodiscard]] std::string_view step_part(std::size_t part);
 /// A step of the site over its parts: the factor of the site, times those of the parts.

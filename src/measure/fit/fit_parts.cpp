@@ -36,9 +36,7 @@ double share_of(const FitRun& run, std::size_t part) {
 /// A step of a second that is one part alone.
 TrialPlan step_of(std::size_t part) {
   TrialPlan plan;
-  StepTimeBreakdown& step = plan.step;
-  const std::array own{&step.compute, &step.recompute, &step.bubble, &step.optimizer, &step.host};
-  *(part < own.size() ? own[part] : &step.exposed[part - own.size()]) = Seconds(1);
+  part_of_step(plan.step, part) = Seconds(1);
   return plan;
 }
 
