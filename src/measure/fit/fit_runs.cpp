@@ -6,8 +6,10 @@
 
 #include <cmath>
 #include <filesystem>
+#include <initializer_list>
 #include <map>
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -56,8 +58,8 @@ std::string accelerator_of(const RunRecord& run, const fs::path& table, const Sh
   return data.cluster(is_file ? beside.string() : run.hardware).accelerator.name;
 }
 
-void refuse_contradiction(const std::vector<FitRun>& all, const std::set<std::string>& accelerators,
-                          const Cluster& base) {
+void refuse_contradiction(std::initializer_list<std::span<const FitRun>> all,
+                          const std::set<std::string>& accelerators, const Cluster& base) {
   refuse_mixed("accelerator", accelerators);
   if (!accelerators.empty() && *accelerators.begin() != base.accelerator.name) {
     throw FitRefusal{fmt::format("the runs are on {}, --base {} has {}", *accelerators.begin(),
@@ -65,11 +67,13 @@ void refuse_contradiction(const std::vector<FitRun>& all, const std::set<std::st
                      "name the profile of the machine that the runs are from with --base"};
   }
   std::map<const char*, std::set<std::string>> seen;
-  for (const FitRun& fit : all) {
-    seen["machine"].insert(fit.run.hardware);
-    seen["framework"].insert(fit.run.framework);
-    seen["precision"].insert(fit.run.question.precision.value_or("bf16"));
-    seen["implementation"].insert(fit.run.cell("implementation"));
+  for (const std::span<const FitRun> runs : all) {
+    for (const FitRun& fit : runs) {
+      seen["machine"].insert(fit.run.hardware);
+      seen["framework"].insert(fit.run.framework);
+      seen["precision"].insert(fit.run.question.precision.value_or("bf16"));
+      seen["implementation"].insert(fit.run.cell("implementation"));
+    }
   }
   for (const auto& [what, values] : seen) refuse_mixed(what, values);
 }
@@ -89,10 +93,6 @@ double squares_about_mean(const std::vector<double>& values) {
   for (const double value : values) sum += (value - mean) * (value - mean);
   return sum;
 }
-
-}  // namespace
-
-namespace {
 
 /// The plan of the log of this number.
 std::string plan_of_log(const FitSources& sources, std::size_t log) {
@@ -166,12 +166,10 @@ FitRuns read_fit_runs(const FitSources& sources, const Cluster& base, const Ship
   }
   Cluster machine = base;
   machine.site.reset();
-  const std::size_t rows_of_tables = all.size();
+  std::vector<FitRun> logged;
   for (std::size_t log = 0; log < sources.logs.size(); ++log)
-    all.push_back(run_of_log(sources, log, machine, found.unused));
-  refuse_contradiction(all, accelerators, base);
-  std::vector<FitRun> logged(all.begin() + static_cast<std::ptrdiff_t>(rows_of_tables), all.end());
-  all.resize(rows_of_tables);
+    logged.push_back(run_of_log(sources, log, machine, found.unused));
+  refuse_contradiction({all, logged}, accelerators, base);
   const ProfileFinder finder{[&](std::string_view) { return machine; },
                              [&](std::string_view name) { return data.framework(name); }};
   const ArchitectureTable architectures = shipped_architectures(data);
