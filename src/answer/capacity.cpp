@@ -11,9 +11,9 @@
 #include "answer/search_answer.hpp"
 #include "base/names.hpp"
 #include "base/ranges.hpp"
-#include "base/statistics.hpp"
 #include "base/units.hpp"
 #include "evaluate/answer/interval.hpp"
+#include "evaluate/answer/open_switches.hpp"
 #include "io/hardware/profile_reader.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/shipped_data.hpp"
@@ -105,8 +105,9 @@ std::string over(std::string_view what, double value, double limit) {
 
 /// The chance of an outcome below `share` times its median; p10 and p90 hold eight of ten.
 double chance_of(double share, Seconds p10, Seconds median, Seconds p90) {
-  const double sigma = std::log(share < 1.0 ? median / p10 : p90 / median) / kNormalP90;
-  return normal_below(std::log(share), std::max(sigma, 1e-9));
+  return share_below(
+      {.below = std::log(median / p10) / kNormalP90, .above = std::log(p90 / median) / kNormalP90},
+      std::log(share));
 }
 
 void judge(const CapacityLimits& limits, CapacityRow& row) {

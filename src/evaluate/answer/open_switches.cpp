@@ -168,17 +168,12 @@ std::vector<OpenSwitch> open_switches_of(const std::vector<PossiblePlan>& plans,
   return switches;
 }
 
-namespace {
-
-/// Share of the runs of a part that take less than exp(`log_time`).
 double share_below(const MixturePart& part, double log_time) {
   const double error = log_time - std::log(part.median);
   const double deviation = error < 0.0 ? part.below : part.above;
   if (deviation <= 0.0) return error < 0.0 ? 0.0 : 1.0;
   return normal_below(error, deviation);
 }
-
-}  // namespace
 
 double mixture_quantile(const std::vector<MixturePart>& parts, double share) {
   double all = 0.0;

@@ -19,6 +19,8 @@ struct MixturePart {
   double odds = 1.0;
 };
 
+/// Share of the runs of a part that take less than exp(`log_time`).
+[[nodiscard]] double share_below(const MixturePart& part, double log_time);
 /// The time that a share of all runs stays below; of one part its own quantile.
 [[nodiscard]] double mixture_quantile(const std::vector<MixturePart>& parts, double share);
 
