@@ -32,8 +32,7 @@ std::vector<std::string> machine_of_every_card() {
   return names;
 }
 
-void find_fewest(const ResolvedQuestion& asked, SearchSession& session, CardRow& row) {
-  const auto least = least_gpus(asked, 0, session);
+void fill(const ResolvedQuestion& asked, const std::optional<LeastSize>& least, CardRow& row) {
   if (!least) {
     row.why_none = "no plan fits";
     return;
@@ -47,9 +46,9 @@ void find_fewest(const ResolvedQuestion& asked, SearchSession& session, CardRow&
              (estimate.step.total().value() * least->gpus);
 }
 
-/// At the size that is asked for, else at the smallest on which it fits.
-SearchReport report_on(const ResolvedQuestion& asked, SearchSession& session) {
-  const auto least = asked.gpus ? std::nullopt : least_gpus(asked, 0, session);
+/// At the size that is asked for, else at `least`, the smallest on which it fits.
+SearchReport report_on(const ResolvedQuestion& asked, const std::optional<LeastSize>& least,
+                       SearchSession& session) {
   const int gpus = asked.gpus.value_or(least ? least->gpus : ladder_sizes(asked).back());
   SearchReport report = report_or_refuse(asked, gpus, "searching", SideQuestions::All, session);
   if (report.plans.empty() && !session.stopped()) {
@@ -76,9 +75,15 @@ FitsReport does_it_fit(const ProblemRequest& request, const FitsQuestion& how,
   if (!request.hardware.empty()) {
     for (const ProblemRequest& one : machine_questions(request)) names.push_back(one.hardware);
   }
+  std::string sized;  // the machine of which the smallest size is known
+  std::optional<LeastSize> least;
   if (names.size() == 1) {
     const ResolvedQuestion asked = load_problem(machine_questions(request).front());
-    report.answer = report_on(asked, session);
+    if (!asked.gpus) {
+      sized = asked.problem.cluster->name;
+      least = least_gpus(asked, 0, session);
+    }
+    report.answer = report_on(asked, least, session);
     report.model = report.answer->question.model;
     report.priced = how.anyway && !report.fits() && !report.answer->misses.empty();
     if (report.priced) report.answer->plans = priced_misfit(asked, *report.answer);
@@ -97,7 +102,8 @@ FitsReport does_it_fit(const ProblemRequest& request, const FitsQuestion& how,
     report.model = files.model->description.name;
     CardRow& row = report.cards.emplace_back(CardRow{card.name, files.cluster->name, card.memory});
     try {
-      find_fewest(resolve_question(question, files), session, row);
+      const ResolvedQuestion asked = resolve_question(question, files);
+      fill(asked, row.hardware == sized ? least : least_gpus(asked, 0, session), row);
     } catch (const InputError& refusal) {
       row.why_none = refusal.what();
     } catch (const Stopped&) {  // cards that were searched are an answer
