@@ -33,7 +33,6 @@ class Causes {
     routing();
     experts();
     documents();
-    batch();
     links();
     clock();
     return std::move(causes_);
@@ -126,7 +125,8 @@ class Causes {
     cause.request.request.fp8_recipe.reset();
   }
 
-  /// Steps of other sizes than the usual ones.
+  /// Steps of other sizes than the usual ones, and of half the batch that is said: a ramp, fewer
+  /// accumulated passes.
   void size() {
     const Problem& problem = given_.problem;
     const auto add_size = [&](Setting setting, std::int64_t usual, bool twice, const char* what) {
@@ -140,6 +140,11 @@ class Causes {
       if (!request().seq_len && problem.model->stack != StackKind::Graph)
         add_size(Setting::SequenceLength, problem.seq_len, twice, "sequences of");
     }
+    const bool halves = given_.degrees && given_.degrees->micro_batches % 2 == 0;
+    if (!request().batch || !halves) return;
+    add("a step has half the sequences", "global batch size in the log; ramp-up of the batch",
+        kFault)
+        .request.request.batch = problem.global_batch / 2;
   }
 
   void overlaps() {
@@ -197,15 +202,6 @@ class Causes {
     add_setting(Setting::Packing, fmt::format("{}", kShort),
                 "documents are far shorter than the sequence",
                 "lengths of the documents; how the data loader packs them", kRareFault);
-  }
-
-  /// A ramp of the batch that is said, fewer accumulated passes: the run is fast.
-  void batch() {
-    const bool said = request().batch.has_value();
-    if (!said || !given_.degrees || given_.degrees->micro_batches % 2 != 0) return;
-    add("a step has half the sequences", "global batch size in the log; ramp-up of the batch",
-        kFault)
-        .request.request.batch = given_.problem.global_batch / 2;
   }
 
   /// A cable, a card or a link that runs at half its rate slows every group that uses it.

@@ -2,6 +2,7 @@
 // The command line as plain values. Reading files and making sense of them comes later.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <string>
@@ -80,6 +81,9 @@ struct Options : ProblemRequest {
   CapacityQuestion capacity;
   FitsQuestion fits;
 };
+
+/// The kinds of files that `show` shows.
+inline constexpr std::array<std::string_view, 4> kShown{"hw", "model", "framework", "recipes"};
 
 /// The whole command line; callbacks set `options`. Kept apart from parsing so that completion
 /// scripts are generated from the same tree.

@@ -29,7 +29,6 @@ namespace {
 constexpr const char* kAbout =
     "Which parallel plan to train a large network with, how long a step takes, whether it fits in "
     "memory, and why.\n\nExample: plansearch --hw perlmutter.yaml --model gpt2-xl --gpus 64";
-constexpr std::array<std::string_view, 4> kShown{"hw", "model", "framework", "recipes"};
 constexpr const char* kSeeHelp = "plansearch --help lists every command and option";
 
 /// Every spelling a word of the command line may have.

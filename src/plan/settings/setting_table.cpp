@@ -10,6 +10,7 @@
 
 #include "base/counts.hpp"
 #include "base/names.hpp"
+#include "base/ranges.hpp"
 #include "base/units.hpp"
 #include "plansearch/data_type.hpp"
 #include "plansearch/degree_table.hpp"
@@ -242,7 +243,7 @@ void complete_degrees(ProblemRequest& asked, const PinnedDegrees& plan) {
   };
   const bool tensor = std::ranges::any_of(kTensor, said);
   for (const DegreeRow& row : degree_table()) {
-    const bool replaced = tensor && std::ranges::find(kTensor, row.degree) != kTensor.end();
+    const bool replaced = tensor && contains(kTensor, row.degree);
     const auto value = plan.get(row.degree);
     if (value && !replaced && !said(row.degree)) asked.degrees.pin(row.degree, *value);
   }
