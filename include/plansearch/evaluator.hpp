@@ -21,7 +21,7 @@ struct ClassProfile;
 
 /// Pricing inputs of plans, for bounds and reports (src/evaluate/step/plan_views.hpp).
 struct PlanViews;
-class SizedParts;  // evaluate/block/profile_maker.hpp
+class ProfileMaker;  // evaluate/block/profile_maker.hpp
 
 /// Reusable buffers of one thread.
 struct EvaluationWorkspace;
@@ -33,8 +33,8 @@ using EvaluationWorkspacePtr = std::unique_ptr<EvaluationWorkspace, EvaluationWo
 /// Immutable after construction; safe to share between threads, each with its own workspace.
 class PlanEvaluator {
  public:
-  /// `sized`: shared with evaluators of the same network, machine, framework and precision.
-  explicit PlanEvaluator(Problem problem, std::shared_ptr<SizedParts> sized = nullptr);
+  /// `profiles`: shared with evaluators of the same network, machine, framework and precision.
+  explicit PlanEvaluator(Problem problem, std::shared_ptr<const ProfileMaker> profiles = nullptr);
   ~PlanEvaluator();
   PlanEvaluator(const PlanEvaluator&) = delete;
   PlanEvaluator& operator=(const PlanEvaluator&) = delete;

@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -52,12 +51,10 @@ SearchSession::SearchSession(SearchOptions options,
 
 PlanEvaluator SearchSession::evaluator_of(const ResolvedQuestion& asked, int gpus) {
   const Problem problem = with_gpus(asked, gpus);
-  const auto decisive = [](const Problem& of) {
-    return std::tie(of.network, of.cluster, of.framework, of.precision);
-  };
-  if (decisive(problem) != decisive(last_)) sized_ = std::make_shared<SizedParts>();
-  last_ = problem;
-  return PlanEvaluator(problem, sized_);
+  if (!profiles_ || !profiles_->serves(problem)) {
+    profiles_ = std::make_shared<const ProfileMaker>(problem);
+  }
+  return PlanEvaluator(problem, profiles_);
 }
 
 void SearchSession::ask_aside(std::vector<std::string>& findings, std::string_view what,

@@ -111,8 +111,7 @@ class SearchSession {
   PlanFile* all_ = nullptr;
   std::map<std::string, TargetFilter> filters_{};  ///< by target and framework
   std::vector<std::string> targets_{};             ///< names, once they are needed
-  Problem last_;                                   ///< that `sized_` are of
-  std::shared_ptr<SizedParts> sized_{};
+  std::shared_ptr<const ProfileMaker> profiles_{};
 };
 
 /// One flat row per plan, CSV or JSON lines by the ending of the name. Rows come in the order of

@@ -29,7 +29,7 @@ class ToyClass {
         plan_(plan),
         mesh_(make_device_mesh(plan_, problem_.framework->rank_order)),
         context_(pricing_context(problem_)),
-        maker_(context_) {}
+        maker_(problem_) {}
   ToyClass(const ToyClass&) = delete;
   ToyClass& operator=(const ToyClass&) = delete;
 

@@ -330,8 +330,8 @@ class TemporalSearch : public Strategy {
     return all ? 1.0 - kRounding : kOfOtherPaths;
   }
 
-  /// Options that need more room than there is, or more time than the plan by role, are left out
-  /// before tensors are priced. False where nothing is left, or messages alone make every level late.
+  /// Options that need more room than there is, or more time than the plan by role or the last one of
+  /// the ranking, are left out before tensors are priced. False where nothing is left, or messages alone make every level late.
   [[nodiscard]] bool price(PartitionPlanner& planner, const ParallelPlan& stages,
                            const std::vector<FullestStage>& asked) const {
     std::vector<PartitionPlanner::Held> levels;
@@ -344,7 +344,9 @@ class TemporalSearch : public Strategy {
     }
     const auto may_be_best = [&](std::size_t level, const SequenceBound& bound) {
       if (asked[level].load.memory(bound.bytes) > offers_.limit()) return false;
-      return !by_role[level] || least_step(bound.kernels, stages) < *by_role[level];
+      const Seconds least = least_step(bound.kernels, stages);
+      return offers_.may_rank(family_of(asked[level].degrees), least) &&
+             (!by_role[level] || least < *by_role[level]);
     };
     const auto in_time = [&](std::size_t level, const SequenceBound& bound) {
       return may_rank(asked[level].degrees,

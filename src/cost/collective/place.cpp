@@ -11,7 +11,9 @@
 // Checked by: tests/unit/cost/place_test.cpp, collective_cost_test.cpp, in_step_collective_test.cpp
 #include "cost/collective/place.hpp"
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <numeric>
 #include <optional>
 
@@ -138,6 +140,21 @@ GroupSpan locate(const Cluster& cluster, const ProcessGroup& group) {
   span.sisters = domain / span.local;
   if (span.local > 1.0) span.local_tier = std::min(span.local_tier, tier_of(cluster, block));
   return span;
+}
+
+int deciding_ranks(const Cluster& cluster, const DeviceMesh& mesh, AxisSet axes) {
+  unsigned factors = 0;
+  for_each_axis(axes, [&](Axis axis) { factors |= mesh[axis].factors; });
+  std::int64_t most = 1;
+  for (; factors != 0; factors &= factors - 1) {
+    const AxisExtent& extent = mesh.factors[static_cast<std::size_t>(std::countr_zero(factors))];
+    const std::int64_t period = std::int64_t{extent.size} * extent.stride;
+    for (std::size_t i = 0; i + 1 < cluster.tiers.size(); ++i) {  // the last one joins all ranks
+      const std::int64_t domain = cluster.tiers[i].size;
+      most = std::max({most, std::lcm(period, domain), domain + 1});
+    }
+  }
+  return static_cast<int>(std::min<std::int64_t>(most, mesh.ranks));
 }
 
 bool cost_alike(const Cluster& cluster, const ProcessGroup& one, const ProcessGroup& other) {

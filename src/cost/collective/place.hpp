@@ -26,6 +26,10 @@ struct GroupSpan {
 /// The span of the sister group that crosses most domains.
 [[nodiscard]] GroupSpan locate(const Cluster& cluster, const ProcessGroup& group);
 
+/// How many of the ranks of a mesh decide where groups along these axes lie: on a larger world with
+/// the same factors they lie the same.
+[[nodiscard]] int deciding_ranks(const Cluster& cluster, const DeviceMesh& mesh, AxisSet axes);
+
 /// Whether every message takes as long over one group as over the other.
 [[nodiscard]] bool cost_alike(const Cluster& cluster, const ProcessGroup& one,
                               const ProcessGroup& other);

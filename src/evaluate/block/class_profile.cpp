@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "cost/collective/place.hpp"
+
 namespace plansearch {
 namespace {
 
@@ -100,7 +102,10 @@ std::uint64_t geometry(const DeviceMesh& mesh, Axis axis) {
 }
 
 /// Over these, ranks hold other sequences: nothing of one micro-batch is sent along them.
-constexpr std::array kDataAxes{Axis::Data, Axis::ExpertData, Axis::Shard, Axis::Replica};
+constexpr AxisSet kDataAxes{Axis::Data, Axis::ExpertData, Axis::Shard, Axis::Replica};
+/// Along these, ranks share the work of one micro-batch.
+constexpr AxisSet kMicroBatchAxes{Axis::In,      Axis::Out,    Axis::Depth,
+                                  Axis::Context, Axis::Expert, Axis::ExpertTensor};
 
 std::uint64_t whether_active(std::uint64_t where) {
   return where == packed({}) ? where : packed({2, 1});
@@ -122,8 +127,8 @@ ModelStatePolicy static_policy(const TensorPolicies& policies, const DeviceMesh&
   return result;
 }
 
-StatesKey states_key(const PlanDegrees& plan, const DeviceMesh& mesh, const Framework& framework,
-                     std::uint32_t placements) {
+StatesKey states_key(const PlanDegrees& plan, const DeviceMesh& mesh, const Cluster& cluster,
+                     const Framework& framework, std::uint32_t placements) {
   StatesKey key;
   key.placements = placements;
   key.plan = plan;
@@ -144,14 +149,14 @@ StatesKey states_key(const PlanDegrees& plan, const DeviceMesh& mesh, const Fram
     key.plan.data = plan.data > 1 ? 2 : 1;
     key.plan.shard_group = 0;
   }
-  for (const Axis axis :
-       {Axis::In, Axis::Out, Axis::Depth, Axis::Context, Axis::Expert, Axis::ExpertTensor}) {
+  for_each_axis(kMicroBatchAxes, [&](Axis axis) {
     key.axes[static_cast<std::size_t>(axis)] = geometry(mesh, axis);
-  }
-  for (const Axis axis : kDataAxes) {
+  });
+  key.ranks = deciding_ranks(cluster, mesh, inside ? kMicroBatchAxes | kDataAxes : kMicroBatchAxes);
+  for_each_axis(kDataAxes, [&](Axis axis) {
     const std::uint64_t exact = geometry(mesh, axis);
     key.axes[static_cast<std::size_t>(axis)] = inside ? exact : whether_active(exact);
-  }
+  });
   return key;
 }
 
@@ -164,26 +169,27 @@ DispatcherId placed_dispatcher(const Framework& framework, DispatcherId id) {
       ->id;
 }
 
-StatesKey placement_key(StatesKey key) {
+StatesKey placement_key(StatesKey key, const DeviceMesh& mesh, const Cluster& cluster) {
+  key.ranks = deciding_ranks(cluster, mesh, kMicroBatchAxes);
   key.plan.data = key.plan.data > 1 ? 2 : 1;
   key.plan.pipeline = 1;
   key.plan.shard_group = 0;
   key.plan.zero = ZeroStage::None;
   key.plan.on_host = 0;
-  for (const Axis axis : kDataAxes) {
+  for_each_axis(kDataAxes, [&](Axis axis) {
     std::uint64_t& where = key.axes[static_cast<std::size_t>(axis)];
     where = whether_active(where);
-  }
+  });
   return key;
 }
 
 std::size_t StatesKey::hash() const noexcept {
   std::uint64_t hash = 0x9E3779B97F4A7C15ULL;
   const auto mix = [&](std::uint64_t value) { hash = mixed(hash, value); };
-  for (const int field :
-       {plan.data, plan.pipeline, plan.tensor_in, plan.tensor_out, plan.tensor_depth, plan.context,
-        plan.expert, plan.expert_tensor, plan.shard_group, static_cast<int>(plan.context_kind),
-        static_cast<int>(plan.sequence_parallel), static_cast<int>(plan.zero)}) {
+  for (const int field : {plan.data, plan.pipeline, plan.tensor_in, plan.tensor_out,
+                          plan.tensor_depth, plan.context, plan.expert, plan.expert_tensor,
+                          plan.shard_group, ranks, static_cast<int>(plan.context_kind),
+                          static_cast<int>(plan.sequence_parallel), static_cast<int>(plan.zero)}) {
     mix(static_cast<std::uint64_t>(field));
   }
   for (const std::uint64_t axis : axes) mix(axis);

@@ -92,15 +92,18 @@ struct StatesKey {
   PlanDegrees plan;  ///< with the fields set to 1 that do not matter
   /// Where the ranks of an axis lie: size and stride, or a hash of them where there are gaps.
   std::array<std::uint64_t, kRoleCount> axes{};
+  int ranks = 1;                 ///< of the world, as far as they decide where groups lie
   std::uint32_t placements = 0;  ///< number of what the plan says of single operators; 0: nothing
   [[nodiscard]] std::size_t hash() const noexcept;
   bool operator==(const StatesKey&) const = default;
 };
 [[nodiscard]] StatesKey states_key(const PlanDegrees& plan, const DeviceMesh& mesh,
-                                   const Framework& framework, std::uint32_t placements = 0);
+                                   const Cluster& cluster, const Framework& framework,
+                                   std::uint32_t placements = 0);
 /// The dispatcher as far as placements depend on it: one for each path of tokens.
 [[nodiscard]] DispatcherId placed_dispatcher(const Framework& framework, DispatcherId id);
 /// The part of it that the placement depends on: no policies, no sizes of data groups.
-[[nodiscard]] StatesKey placement_key(StatesKey key);
+[[nodiscard]] StatesKey placement_key(StatesKey key, const DeviceMesh& mesh,
+                                      const Cluster& cluster);
 
 }  // namespace plansearch

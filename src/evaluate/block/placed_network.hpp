@@ -11,11 +11,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "communication/derive/derive.hpp"
 #include "communication/slices/local_sizes.hpp"
 #include "evaluate/block/phase_message.hpp"
+#include "evaluate/block/shared_cache.hpp"
 #include "evaluate/states/matrix_update.hpp"
 #include "plansearch/problem.hpp"
 
@@ -89,10 +91,41 @@ struct PlacedBlocks {
   std::vector<PlacedBlock> blocks;  ///< by index into Network::blocks
 };
 
+/// The waits of one copy of one block on one device.
+struct BlockWaits {
+  Seconds forward;
+  Seconds backward;         ///< both gradients
+  Seconds weight_gradient;  ///< the part of `backward` that a schedule may run later
+  /// How long input gradients are on their way beside which weight gradients alone run.
+  Seconds behind;
+  ByRecompute<Seconds> recompute;  ///< forward messages that are sent again
+  /// The waits of a forward and a backward side by side: for messages beside which neither runs.
+  Seconds beside;
+  Seconds exchange;  ///< how long the others of both are on their way, one after the other
+
+  void add(const BlockWaits& other, double copies);
+};
+
+/// Kernels of one micro-batch on its way through the network, each on its device.
+struct NetworkWork {
+  Seconds forward;
+  Seconds input_gradient;
+  Seconds weight_gradient;
+  ByRecompute<Seconds> repeated;
+
+  void add(const NetworkWork& other, double copies);
+};
+
 struct PlacedNetwork {
+  PlacedNetwork(const DeviceMesh& lying, std::shared_ptr<const PlacedBlocks> blocks,
+                std::uint32_t number)
+      : mesh(lying), shared(std::move(blocks)), sizes(number) {}
+
   DeviceMesh mesh;  ///< where ranks lie
   std::shared_ptr<const PlacedBlocks> shared;
-  std::uint32_t sizes = 0;  ///< placements of one number cut everything alike
+  std::uint32_t sizes;                       ///< placements of one number cut everything alike
+  FewValues<std::vector<BlockWaits>> waits;  ///< by piece and dispatcher, then by block
+  FewValues<NetworkWork> work;               ///< by sequences
   [[nodiscard]] const std::vector<PlacedBlock>& blocks() const { return shared->blocks; }
 };
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 #include <utility>
 
 #include "cost/kernels/compute_cost.hpp"
@@ -60,14 +61,21 @@ std::size_t ProfileMaker::TimesKey::hash() const noexcept {
   return mixed(work, static_cast<std::uint64_t>(pieces) << 4U ^ form.packed() << 16U);
 }
 
-ProfileMaker::ProfileMaker(const PricingContext& context, std::shared_ptr<SizedParts> sized)
-    : context_(context),
-      rates_(concurrency_rates(context.problem.cluster->accelerator.concurrency)),
-      splits_backward_(some_order_splits(*context.problem.framework)),
-      joins_(exchange_is_joined(*context.problem.framework, *context.problem.network)),
-      index_(index_network(*context.problem.network)),
-      sized_(std::move(sized)) {
+ProfileMaker::ProfileMaker(Problem problem)
+    : problem_(std::move(problem)),
+      context_(pricing_context(problem_)),
+      rates_(concurrency_rates(problem_.cluster->accelerator.concurrency)),
+      splits_backward_(some_order_splits(*problem_.framework)),
+      joins_(exchange_is_joined(*problem_.framework, *problem_.network)),
+      index_(index_network(*problem_.network)) {
   find_tried();
+}
+
+bool ProfileMaker::serves(const Problem& problem) const {
+  const auto decisive = [](const Problem& of) {
+    return std::tie(of.network, of.cluster, of.framework, of.precision);
+  };
+  return decisive(problem) == decisive(problem_);
 }
 
 const std::vector<RepeatedShares>& ProfileMaker::repeated(std::uint8_t modules) const {
@@ -77,9 +85,9 @@ const std::vector<RepeatedShares>& ProfileMaker::repeated(std::uint8_t modules) 
   if (const auto* shares = known.load(std::memory_order_relaxed)) return *shares;
   PlanDegrees plan;
   plan.modules = modules;
-  const SelectiveRecompute selective = selective_of(*context_.problem.framework, plan);
+  const SelectiveRecompute selective = selective_of(*problem_.framework, plan);
   auto made = std::make_unique<std::vector<RepeatedShares>>();
-  for (const Block& block : context_.problem.network->blocks)
+  for (const Block& block : problem_.network->blocks)
     made->push_back(repeated_shares(block, selective));
   known.store(made.get(), std::memory_order_release);
   kept_shares_.push_back(std::move(made));
@@ -95,33 +103,38 @@ bool ProfileMaker::joins(ScheduleId schedule) const {
   return joins_ && schedule_row(schedule).joins;
 }
 
+StatesKey ProfileMaker::states_key(const PlanDegrees& plan, const DeviceMesh& mesh,
+                                   const std::shared_ptr<const Placements>& placements) const {
+  return plansearch::states_key(plan, mesh, *problem_.cluster, *problem_.framework,
+                                number(placements));
+}
+
 std::shared_ptr<const PlacedNetwork> ProfileMaker::placed(const StatesKey& key,
                                                           const PlanDegrees& plan,
                                                           const DeviceMesh& mesh,
                                                           const Placements* placements) const {
-  const StatesKey own = placement_key(key);
+  const StatesKey own = placement_key(key, mesh, *problem_.cluster);
   return placed_.get(own, [&] {
     StatesKey sizes = own;
     sizes.axes = {};
+    sizes.ranks = 1;
     // Between cuts of single operators tensors take paths by the links where the ranks lie.
-    auto blocks = sized_->blocks.get(placements == nullptr ? sizes : own, [&] {
+    auto blocks = blocks_.get(placements == nullptr ? sizes : own, [&] {
       return std::make_shared<const PlacedBlocks>(
           place_blocks(context_, index_, plan, mesh, placements));
     });
-    return std::make_shared<const PlacedNetwork>(
-        PlacedNetwork{mesh, std::move(blocks), sized_->number(sizes)});
+    return std::make_shared<const PlacedNetwork>(mesh, std::move(blocks), number(sizes));
   });
 }
 
 std::shared_ptr<const PlacedNetwork> ProfileMaker::placed(
     const PlanDegrees& plan, const DeviceMesh& mesh,
     const std::shared_ptr<const Placements>& placements) const {
-  const auto key = states_key(plan, mesh, *context_.problem.framework, sized_->number(placements));
-  return placed(key, plan, mesh, placements.get());
+  return placed(states_key(plan, mesh, placements), plan, mesh, placements.get());
 }
 
 /// Cuts follow from degrees, wherever the ranks of an axis lie.
-std::uint32_t SizedParts::number(const StatesKey& key) {
+std::uint32_t ProfileMaker::number(const StatesKey& key) const {
   StatesKey sizes = key;
   sizes.plan.dispatcher = kOwnDispatcher;
   const std::lock_guard lock(mutex_);
@@ -131,10 +144,9 @@ std::uint32_t SizedParts::number(const StatesKey& key) {
 std::shared_ptr<const ShardedStates> ProfileMaker::states(
     const PlanDegrees& plan, const DeviceMesh& mesh,
     const std::shared_ptr<const Placements>& placements) const {
-  const StatesKey key =
-      states_key(plan, mesh, *context_.problem.framework, sized_->number(placements));
+  const StatesKey key = states_key(plan, mesh, placements);
   return states_.get(key, [&] {
-    const Problem& problem = context_.problem;
+    const Problem& problem = problem_;
     const TensorPolicies policies =
         tensor_policies(plan, mesh, *problem.framework, problem.precision);
     const PlacementRules rules =
@@ -147,14 +159,14 @@ std::shared_ptr<const ShardedStates> ProfileMaker::states(
 template <typename Visit>
 void ProfileMaker::for_each_local_block(const PlacedBlocks& placed, LocalForm form,
                                         Visit visit) const {
-  const Network& network = *context_.problem.network;
+  const Network& network = *problem_.network;
   const std::vector<RepeatedShares>& shares = repeated(form.modules);
   PlanDegrees plan = placed.plan;
   plan.micro_batch = form.micro_batch;
   plan.modules = form.modules;
-  const SelectiveRecompute selective = selective_of(*context_.problem.framework, plan);
+  const SelectiveRecompute selective = selective_of(*problem_.framework, plan);
   thread_local std::vector<double> extents;
-  placed_extents(network, plan, *context_.problem.framework, extents);
+  placed_extents(network, plan, *problem_.framework, extents);
   fill_fullest_rank(network, placed.mesh, form.micro_batch, extents);
   for (std::size_t b = 0; b < network.blocks.size(); ++b) {
     const Block& block = network.blocks[b];
@@ -174,10 +186,10 @@ void ProfileMaker::for_each_local_block(const PlacedBlocks& placed, LocalForm fo
 
 std::shared_ptr<const LocalKernels> ProfileMaker::kernels(const PlacedNetwork& placed,
                                                           int micro_batch) const {
-  return sized_->kernels.get(KernelKey{placed.sizes, micro_batch}, [&] {
+  return kernels_.get(KernelKey{placed.sizes, micro_batch}, [&] {
     auto kernels = std::make_shared<LocalKernels>();
     std::size_t operators = 0;
-    for (const Block& block : context_.problem.network->blocks) operators += block.operators.size();
+    for (const Block& block : problem_.network->blocks) operators += block.operators.size();
     kernels->blocks.reserve(placed.blocks().size());
     kernels->operators.reserve(operators);
     for_each_local_block(*placed.shared, {micro_batch}, [&](const LocalBlock& local) {
@@ -218,7 +230,7 @@ std::shared_ptr<const LocalMemory> ProfileMaker::memory(
   return memory_.get(LocalKey{placed.get(), form.micro_batch, beside}, [&] {
     LocalMemory memory{placed, {}};
     memory.blocks.reserve(placed->blocks.size());
-    const bool edges = !context_.problem.network->edges.empty();
+    const bool edges = !problem_.network->edges.empty();
     for_each_local_block(*placed, form, [&](const LocalBlock& local) {
       memory.blocks.push_back(block_memory(context_, local));
       if (edges) memory.ports.push_back(block_ports(context_, local));
@@ -248,8 +260,8 @@ BlockParts ProfileMaker::parts(const ClassProfile& profile, std::size_t block,
   if (profile.modules != 0 && profile.recompute == Recompute::Selective) {
     again = repeated_kernels(work, shares);
   }
-  const SelectiveRecompute selective = selective_of(*context_.problem.framework, profile.made_for);
-  return {context_.problem.network->blocks[block],
+  const SelectiveRecompute selective = selective_of(*problem_.framework, profile.made_for);
+  return {problem_.network->blocks[block],
           work,
           kept,
           profile.made_for.pieces,
@@ -272,7 +284,7 @@ void ProfileMaker::take_turns(const PlacedBlock& placed, int pieces, BlockMemory
   memory.cached *= alive;
   memory.stream *= alive;
   memory.logits *= alive;
-  if (context_.problem.framework->sharding.depth_gather == Scope::Use) {
+  if (problem_.framework->sharding.depth_gather == Scope::Use) {
     memory.gathered_unit = placed.gathered.all;
   }
 }
@@ -317,9 +329,9 @@ void ProfileMaker::fill_memory(const PlanDegrees& plan,
 void ProfileMaker::make_module_sets(const PlacedNetwork& placed) const {
   returned_.clear();
   set_shares_.clear();
-  const Network& network = *context_.problem.network;
+  const Network& network = *problem_.network;
   module_sets_ =
-      sets_of_modules(network, context_.problem.framework->recompute_modules & modules_of(network));
+      sets_of_modules(network, problem_.framework->recompute_modules & modules_of(network));
   for_each_local_block(*placed.shared, {1}, [&](const LocalBlock& local) {
     returned_.push_back(returned_parts(context_, local, module_sets_));
   });
@@ -356,7 +368,7 @@ std::shared_ptr<const ModuleChoices> ProfileMaker::module_choices(
         }
       }
     });
-    for (const BlockRun& run : context_.problem.network->order) {
+    for (const BlockRun& run : problem_.network->order) {
       blocks[run.block].copies += static_cast<double>(run.count);
     }
     return std::make_shared<ModuleChoices>(choose_modules(module_sets_, blocks));
@@ -368,7 +380,7 @@ void ProfileMaker::fill_least_times(EarlyProfile& early) const {
   const Piece piece = piece_of(plan);
   const auto& placed = early.placed;
   const auto local = kernels(*placed, piece.sequences);
-  const WaitChord chord = wait_chord(placed, piece, plan.dispatcher);
+  const WaitChord chord = wait_chord(*placed, piece, plan.dispatcher);
   static const KeptBlock kNoMessages;
   const auto fill = [&](ClassProfile& profile) {
     for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
@@ -460,19 +472,18 @@ std::shared_ptr<const ClassProfile> ProfileMaker::kept(
 }
 
 bool ProfileMaker::leaves_node(const PlanDegrees& plan) const {
-  return plan.pipeline > 1 && plan.devices() > context_.problem.cluster->accelerators_per_node;
+  return plan.pipeline > 1 && plan.devices() > problem_.cluster->accelerators_per_node;
 }
 
 bool ProfileMaker::is_own(const ClassProfile& profile, const PlanDegrees& plan,
                           const DeviceMesh& mesh) const {
   const PlanDegrees& other = profile.made_for;
-  const Framework& framework = *context_.problem.framework;
+  const DeviceMesh others = make_device_mesh(other, problem_.framework->rank_order);
   return profile.maker == context_.id && other.micro_batch == plan.micro_batch &&
          other.pieces == plan.pieces && other.dispatcher == plan.dispatcher &&
          (other.recompute_layers > 0) == (plan.recompute_layers > 0) &&
          pass_form(other) == pass_form(plan) &&
-         states_key(other, make_device_mesh(other, framework.rank_order), framework) ==
-             states_key(plan, mesh, framework);
+         states_key(other, others, nullptr) == states_key(plan, mesh, nullptr);
 }
 
 BlockProgram ProfileMaker::program(const ClassProfile& profile, std::size_t block,

@@ -28,35 +28,15 @@ struct KernelKey {
   bool operator==(const KernelKey&) const = default;
 };
 
-/// Parts of profiles that follow from the sizes of groups alone: the same on any number of GPUs.
-/// Thread-safe.
-class SizedParts {
- public:
-  /// A number of its own for all placements that cut everything alike.
-  [[nodiscard]] std::uint32_t number(const StatesKey& key);
-  /// A number of its own for everything that plans say of single operators; 0: nothing.
-  [[nodiscard]] std::uint32_t number(const std::shared_ptr<const Placements>& placements);
-
-  SharedCache<StatesKey, PlacedBlocks, 64> blocks;  ///< wherever ranks lie
-  SharedCache<KernelKey, LocalKernels, 512> kernels;
-  SharedCache<KernelKey, NetworkWork, 2048> network_work;
-
- private:
-  struct HashStates {
-    std::size_t operator()(const StatesKey& key) const noexcept { return key.hash(); }
-  };
-  std::mutex mutex_;
-  std::unordered_map<StatesKey, std::uint32_t, HashStates> numbers_;
-  std::vector<std::shared_ptr<const Placements>> placements_;  ///< by number - 1
-};
-
-/// Thread-safe: parts are values: two threads may make the same one. The problem, constants and
-/// precision of the context must outlive it. `sized`: of problems that differ in their GPUs alone.
+/// Thread-safe: parts are values: two threads may make the same one.
 class ProfileMaker {
  public:
-  explicit ProfileMaker(const PricingContext& context,
-                        std::shared_ptr<SizedParts> sized = std::make_shared<SizedParts>());
+  explicit ProfileMaker(Problem problem);
 
+  /// Whether the profiles of that problem are these: it may have other GPUs and another batch.
+  [[nodiscard]] bool serves(const Problem& problem) const;
+  /// A number of its own for every maker of the process.
+  [[nodiscard]] std::uint64_t id() const { return context_.id; }
   [[nodiscard]] std::shared_ptr<const ClassProfile> profile(
       const PlanDegrees& plan, const DeviceMesh& mesh,
       const std::shared_ptr<const Placements>& placements = nullptr) const;
@@ -70,11 +50,10 @@ class ProfileMaker {
   /// a forward beside a backward are among them where some order of the framework joins them.
   void fill_least_times(EarlyProfile& early) const;
   /// The least waits of a piece on its way through the whole network.
-  [[nodiscard]] BlockWaits least_waits(const std::shared_ptr<const PlacedNetwork>& placed,
-                                       Piece piece, DispatcherId dispatcher) const;
+  [[nodiscard]] BlockWaits least_waits(const PlacedNetwork& placed, Piece piece,
+                                       DispatcherId dispatcher) const;
   /// Kernels of a piece of so many sequences.
-  [[nodiscard]] std::shared_ptr<const NetworkWork> network_work(
-      const std::shared_ptr<const PlacedNetwork>& placed, int sequences) const;
+  [[nodiscard]] const NetworkWork& network_work(const PlacedNetwork& placed, int sequences) const;
   /// Whether the order joins forwards and backwards.
   [[nodiscard]] bool joins(ScheduleId schedule) const;
   /// The dispatchers that are worth trying: a slower one on the way of another is not.
@@ -155,13 +134,13 @@ class ProfileMaker {
 
   /// The waits of pieces of several sequences lie above the chord between two sizes near them.
   struct WaitChord {
-    std::shared_ptr<const NetworkWaits> smaller;
-    std::shared_ptr<const NetworkWaits> larger;
+    const std::vector<BlockWaits>* smaller;
+    const std::vector<BlockWaits>* larger;
     double share = 0.0;  ///< of the larger one
 
     void add(std::size_t block, double copies, BlockWaits& sum) const {
-      sum.add(smaller->blocks[block], copies * (1.0 - share));
-      if (share > 0.0) sum.add(larger->blocks[block], copies * share);
+      sum.add((*smaller)[block], copies * (1.0 - share));
+      if (share > 0.0) sum.add((*larger)[block], copies * share);
     }
   };
 
@@ -179,12 +158,11 @@ class ProfileMaker {
       DispatcherId dispatcher) const;
   [[nodiscard]] std::shared_ptr<const LocalMemory> memory(
       const std::shared_ptr<const PlacedBlocks>& placed, const PlanDegrees& plan) const;
-  [[nodiscard]] std::shared_ptr<const NetworkWaits> waits(
-      const std::shared_ptr<const PlacedNetwork>& placed, Piece piece,
-      DispatcherId dispatcher) const;
+  [[nodiscard]] const std::vector<BlockWaits>& waits(const PlacedNetwork& placed, Piece piece,
+                                                     DispatcherId dispatcher) const;
   /// The chords of a piece of a micro-batch.
-  [[nodiscard]] WaitChord wait_chord(const std::shared_ptr<const PlacedNetwork>& placed,
-                                     Piece piece, DispatcherId dispatcher) const;
+  [[nodiscard]] WaitChord wait_chord(const PlacedNetwork& placed, Piece piece,
+                                     DispatcherId dispatcher) const;
   /// Shares that run again, by block, of modules that a plan names; 0: of the framework's policy.
   [[nodiscard]] const std::vector<RepeatedShares>& repeated(std::uint8_t modules) const;
   void find_tried();
@@ -217,6 +195,17 @@ class ProfileMaker {
       const PlanDegrees& plan, const DeviceMesh& mesh,
       const std::shared_ptr<const Placements>& placements) const;
 
+  struct HashStates {
+    std::size_t operator()(const StatesKey& key) const noexcept { return key.hash(); }
+  };
+  [[nodiscard]] StatesKey states_key(const PlanDegrees& plan, const DeviceMesh& mesh,
+                                     const std::shared_ptr<const Placements>& placements) const;
+  /// A number of its own for all placements that cut everything alike.
+  [[nodiscard]] std::uint32_t number(const StatesKey& key) const;
+  /// A number of its own for everything that plans say of single operators; 0: nothing.
+  [[nodiscard]] std::uint32_t number(const std::shared_ptr<const Placements>& placements) const;
+
+  Problem problem_;
   PricingContext context_;
   ConcurrencyRates rates_;
   bool splits_backward_;
@@ -227,13 +216,16 @@ class ProfileMaker {
   mutable std::array<std::atomic<const std::vector<RepeatedShares>*>, kFewestModules> repeated_{};
   mutable std::vector<std::unique_ptr<const std::vector<RepeatedShares>>> kept_shares_;
   mutable std::mutex mutex_;
-  std::shared_ptr<SizedParts> sized_;
+  mutable std::unordered_map<StatesKey, std::uint32_t, HashStates> numbers_;
+  mutable std::vector<std::shared_ptr<const Placements>> numbered_;  ///< by number - 1
+  // Parts that follow from the sizes of groups, wherever their ranks lie.
+  SharedCache<StatesKey, PlacedBlocks, 64> blocks_;
+  SharedCache<KernelKey, LocalKernels, 512> kernels_;
+  SharedCache<ChoiceKey, ModuleChoices, 256> choices_;
   SharedCache<StatesKey, PlacedNetwork, 64> placed_;
   SharedCache<StatesKey, ShardedStates, 128> states_;
   SharedCache<LocalKey, LocalWork, 128> work_;
   SharedCache<LocalKey, LocalMemory, 1024> memory_;
-  SharedCache<LocalKey, NetworkWaits, 512> waits_;
-  SharedCache<ChoiceKey, ModuleChoices, 256> choices_;
   /// Sets of modules, and by block which parts come back under which; made when it is asked for.
   mutable std::vector<std::uint8_t> module_sets_;
   mutable std::vector<std::vector<ModuleSets>> returned_;

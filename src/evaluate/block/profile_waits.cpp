@@ -36,67 +36,64 @@ std::vector<DispatcherId> worth_trying(const Framework& framework) {
 }  // namespace
 
 void ProfileMaker::find_tried() {
-  tried_ = worth_trying(*context_.problem.framework);
+  tried_ = worth_trying(*problem_.framework);
 }
 
-std::shared_ptr<const NetworkWaits> ProfileMaker::waits(
-    const std::shared_ptr<const PlacedNetwork>& placed, Piece piece,
-    DispatcherId dispatcher) const {
-  const auto form = static_cast<std::uint32_t>(dispatcher) << 1U | (piece.alone ? 1U : 0U);
-  return waits_.get(LocalKey{placed.get(), piece.sequences, form}, [&] {
+const std::vector<BlockWaits>& ProfileMaker::waits(const PlacedNetwork& placed, Piece piece,
+                                                   DispatcherId dispatcher) const {
+  const auto number = static_cast<std::uint32_t>(piece.sequences) << 9U |
+                      static_cast<std::uint32_t>(dispatcher) << 1U | (piece.alone ? 1U : 0U);
+  return placed.waits.get(number, [&] {
     const std::vector<RepeatedShares>& shares = repeated(0);
-    auto made = std::make_shared<NetworkWaits>();
-    made->placed = placed;
-    made->blocks.reserve(placed->blocks().size());
-    for (std::size_t b = 0; b < placed->blocks().size(); ++b) {
-      const PlacedBlock& own = placed->blocks()[b];
+    std::vector<BlockWaits> made;
+    made.reserve(placed.blocks().size());
+    for (std::size_t b = 0; b < placed.blocks().size(); ++b) {
+      const PlacedBlock& own = placed.blocks()[b];
       const RepeatedShares& again = own.pieces ? own.pieces->repeated : shares[b];
-      made->blocks.push_back(
-          plansearch::least_waits(context_, *placed, b, again, piece, dispatcher));
+      made.push_back(plansearch::least_waits(context_, placed, b, again, piece, dispatcher));
     }
     return made;
   });
 }
 
-ProfileMaker::WaitChord ProfileMaker::wait_chord(const std::shared_ptr<const PlacedNetwork>& placed,
-                                                 Piece piece, DispatcherId dispatcher) const {
+ProfileMaker::WaitChord ProfileMaker::wait_chord(const PlacedNetwork& placed, Piece piece,
+                                                 DispatcherId dispatcher) const {
   constexpr int kStep = 4;
   int below = 1;
   while (below <= piece.sequences / kStep) below *= kStep;
-  WaitChord chord{waits(placed, {below, piece.alone}, dispatcher), {}, 0.0};
+  WaitChord chord{&waits(placed, {below, piece.alone}, dispatcher), nullptr, 0.0};
   if (below == piece.sequences) return chord;
-  chord.larger = waits(placed, {below * kStep, piece.alone}, dispatcher);
+  chord.larger = &waits(placed, {below * kStep, piece.alone}, dispatcher);
   chord.share = static_cast<double>(piece.sequences - below) / (below * (kStep - 1));
   return chord;
 }
 
-BlockWaits ProfileMaker::least_waits(const std::shared_ptr<const PlacedNetwork>& placed,
-                                     Piece piece, DispatcherId dispatcher) const {
+BlockWaits ProfileMaker::least_waits(const PlacedNetwork& placed, Piece piece,
+                                     DispatcherId dispatcher) const {
   const WaitChord chord = wait_chord(placed, piece, dispatcher);
   BlockWaits sum;
-  for (const BlockRun& run : context_.problem.network->order) {
+  for (const BlockRun& run : problem_.network->order) {
     chord.add(run.block, static_cast<double>(run.count), sum);
   }
   return sum;
 }
 
-std::uint32_t SizedParts::number(const std::shared_ptr<const Placements>& placements) {
+std::uint32_t ProfileMaker::number(const std::shared_ptr<const Placements>& placements) const {
   if (!placements) return 0;
   const std::lock_guard lock(mutex_);
-  const auto known = std::find_if(placements_.begin(), placements_.end(), [&](const auto& other) {
+  const auto known = std::find_if(numbered_.begin(), numbered_.end(), [&](const auto& other) {
     return other == placements || *other == *placements;
   });
-  const auto number = static_cast<std::uint32_t>(known - placements_.begin()) + 1U;
-  if (known == placements_.end()) placements_.push_back(placements);
+  const auto number = static_cast<std::uint32_t>(known - numbered_.begin()) + 1U;
+  if (known == numbered_.end()) numbered_.push_back(placements);
   return number;
 }
 
-std::shared_ptr<const NetworkWork> ProfileMaker::network_work(
-    const std::shared_ptr<const PlacedNetwork>& placed, int sequences) const {
-  return sized_->network_work.get(KernelKey{placed->sizes, sequences}, [&] {
-    const auto local = kernels(*placed, sequences);
-    auto sum = std::make_shared<NetworkWork>();
-    for (const BlockRun& run : context_.problem.network->order) {
+const NetworkWork& ProfileMaker::network_work(const PlacedNetwork& placed, int sequences) const {
+  return placed.work.get(static_cast<std::uint32_t>(sequences), [&] {
+    const auto local = kernels(placed, sequences);
+    NetworkWork sum;
+    for (const BlockRun& run : problem_.network->order) {
       const BlockKernels& block = local->blocks[run.block];
       NetworkWork work{block.forward.time,
                        block.backward.time - block.weight_gradient.time,
@@ -105,7 +102,7 @@ std::shared_ptr<const NetworkWork> ProfileMaker::network_work(
       for (std::size_t level = 0; level < kRecomputeLevels; ++level) {
         work.repeated[level] = block.repeated[level].time;
       }
-      sum->add(work, static_cast<double>(run.count));
+      sum.add(work, static_cast<double>(run.count));
     }
     return sum;
   });

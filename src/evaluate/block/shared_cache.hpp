@@ -4,10 +4,12 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace plansearch {
 
@@ -60,6 +62,37 @@ class SharedCache {
   };
   static constexpr std::size_t kShards = 16;
   mutable std::array<Shard, kShards> shards_;
+};
+
+/// Few values, each by a number of its own, which live as long as this. Thread-safe as above.
+template <typename Value>
+class FewValues {
+ public:
+  template <typename Make>
+  const Value& get(std::uint32_t number, Make make) const {
+    if (const Value* known = find(number)) return *known;
+    auto made = std::make_unique<const Value>(make());
+    const std::lock_guard lock(mutex_);
+    if (const Value* known = find_locked(number)) return *known;
+    numbers_.push_back(number);
+    return *values_.emplace_back(std::move(made));
+  }
+
+ private:
+  const Value* find(std::uint32_t number) const {
+    const std::lock_guard lock(mutex_);
+    return find_locked(number);
+  }
+  const Value* find_locked(std::uint32_t number) const {
+    for (std::size_t i = 0; i < numbers_.size(); ++i) {
+      if (numbers_[i] == number) return values_[i].get();
+    }
+    return nullptr;
+  }
+
+  mutable std::mutex mutex_;
+  mutable std::vector<std::uint32_t> numbers_;
+  mutable std::vector<std::unique_ptr<const Value>> values_;
 };
 
 }  // namespace plansearch

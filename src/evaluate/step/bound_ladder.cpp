@@ -190,8 +190,8 @@ void BoundLadder::raise(Rung rung, const PlanDegrees& plan, PlanBound& bound) {
     }
     case Rung::Kernels: {
       const auto& own = placement(under_own(plan)).placed;
-      const auto work = views_.profiles.network_work(own, plan.micro_batch / plan.pieces);
-      bound.step_time = least_time(plan, *work, own);
+      const NetworkWork& work = views_.profiles.network_work(*own, plan.micro_batch / plan.pieces);
+      bound.step_time = least_time(plan, work, own);
       if (!waits_for_copies(plan) || views_.profiles.joins(plan.schedule)) return;
       fill_memory(under_own(plan));
       Bytes left;
@@ -200,7 +200,7 @@ void BoundLadder::raise(Rung rung, const PlanDegrees& plan, PlanBound& bound) {
                 static_cast<double>(run.count);
       }
       const HostCopies copies = host_copies(views_.context, left, {});
-      const NetworkWork longer = beside_copies(*work, copies, plan.recompute);
+      const NetworkWork longer = beside_copies(work, copies, plan.recompute);
       bound.step_time = std::max(bound.step_time, views_.grid.step_time(plan, longer, {}));
       return;
     }
@@ -348,7 +348,7 @@ Seconds BoundLadder::least_time(const PlanDegrees& plan, const NetworkWork& work
                   : views_.grid.step_time(plan, work, waits);
   };
   if (plan.dispatcher != kAnyDispatcher) {
-    return time(profiles.least_waits(own, piece_of(plan), plan.dispatcher));
+    return time(profiles.least_waits(*own, piece_of(plan), plan.dispatcher));
   }
   const std::span<const BlockWaits> tried = tried_waits(plan, own);
   Seconds least = time(tried.front());
@@ -375,7 +375,7 @@ std::span<const BlockWaits> BoundLadder::tried_waits(
     for (const DispatcherId id : tried) {
       plan.dispatcher = placed_dispatcher(*views_.problem.framework, id);
       const auto& placed = plan.dispatcher == kOwnDispatcher ? own : placement(plan).placed;
-      known.waits.push_back(views_.profiles.least_waits(placed, piece, id));
+      known.waits.push_back(views_.profiles.least_waits(*placed, piece, id));
     }
   }
   return std::span(known.waits).subspan(first, tried.size());
@@ -385,7 +385,7 @@ void BoundLadder::fill_memory(const PlanDegrees& plan) {
   EarlyProfile& early = workspace_.early;
   const Framework& framework = *views_.problem.framework;
   const bool known =
-      early.context == views_.context.id &&
+      early.context == views_.profiles.id() &&
       memory_degrees(early.profile.made_for, framework) == memory_degrees(plan, framework);
   if (!known) return views_.profiles.fill_memory(plan, placement(plan).placed, early);
   early.profile.made_for = plan;

@@ -102,10 +102,9 @@ EvaluationWorkspacePtr PlanEvaluator::make_workspace() {
   return EvaluationWorkspacePtr(new EvaluationWorkspace);
 }
 
-PlanEvaluator::PlanEvaluator(Problem problem, std::shared_ptr<SizedParts> sized)
+PlanEvaluator::PlanEvaluator(Problem problem, std::shared_ptr<const ProfileMaker> profiles)
     : problem_(std::move(problem)),
-      views_(std::make_unique<const PlanViews>(
-          problem_, sized ? std::move(sized) : std::make_shared<SizedParts>())) {}
+      views_(std::make_unique<const PlanViews>(problem_, std::move(profiles))) {}
 
 PlanEvaluator::~PlanEvaluator() = default;
 

@@ -106,9 +106,9 @@ void GridBound::price_sequence() const {
   cluster->accelerator = unsplit_chip(cluster->accelerator);
   problem.cluster = std::move(cluster);
   const PlanDegrees plan;
-  const ProfileMaker profiles(pricing_context(problem));
+  const ProfileMaker profiles(problem);
   const auto all = profiles.placed(plan, make_device_mesh(plan, problem.framework->rank_order), {});
-  sequence_.add(*profiles.network_work(all, kSequences), kChord / kSequences);
+  sequence_.add(profiles.network_work(*all, kSequences), kChord / kSequences);
 }
 
 PlanBound GridBound::of(const PlanDegrees& plan, const ModelStatePolicy& statics) const {

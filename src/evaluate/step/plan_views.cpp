@@ -38,13 +38,14 @@ PlanDegrees invariant_degrees(PlanDegrees plan) {
 
 }  // namespace
 
-PlanViews::PlanViews(const Problem& asked, std::shared_ptr<SizedParts> sized)
+PlanViews::PlanViews(const Problem& asked, std::shared_ptr<const ProfileMaker> shared)
     : problem(asked),
       context(pricing_context(problem)),
       errors(error_model(problem)),
       grid(context),
       assignments(problem),
-      profiles(context, std::move(sized)) {
+      maker(shared ? std::move(shared) : std::make_shared<const ProfileMaker>(asked)),
+      profiles(*maker) {
   for (LegalityCondition& condition :
        legality_conditions(*problem.network, *problem.framework, problem.gpus, problem.precision)) {
     if (!condition.reads.contains(Degree::RecomputeModules)) continue;

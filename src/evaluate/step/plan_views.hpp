@@ -21,7 +21,7 @@ struct ListedStep;  // evaluate/step/priced_program.hpp
 
 /// Immutable but for thread-safe caches.
 struct PlanViews {
-  PlanViews(const Problem& asked, std::shared_ptr<SizedParts> sized);
+  PlanViews(const Problem& asked, std::shared_ptr<const ProfileMaker> shared);
 
   Problem problem;
   PricingContext context;
@@ -29,7 +29,8 @@ struct PlanViews {
   GridBound grid;
   AssignmentCache assignments;
   mutable RouteCache routes;
-  ProfileMaker profiles;
+  std::shared_ptr<const ProfileMaker> maker;
+  const ProfileMaker& profiles;
   std::vector<LegalityCondition> on_modules;  ///< those that read the modules of a plan
   std::map<int, std::shared_ptr<const Placements>> rings;  ///< by tensor degree
 

@@ -5,8 +5,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace plansearch::place_test {
@@ -127,6 +129,41 @@ TEST_SUITE("unit") {
     ends.world = 64;
     CHECK(locate(nodes_of(8), ends).wide_tier == 0);
     CHECK(locate(nodes_of(4), ends).wide_tier == 1);
+  }
+
+  TEST_CASE("place: groups lie alike on all worlds whose deciding ranks are the same") {
+    const std::array order{Axis::Out, Axis::Context, Axis::Data, Axis::Pipeline};
+    const AxisSet asked{Axis::Out, Axis::Context, Axis::Expert};
+    std::map<std::pair<int, int>, GroupSpan> known;  // by deciding ranks and group
+    int shared = 0;
+    for (const int node : {4, 6, 8, 72}) {
+      const Cluster cluster = nodes_of(node);
+      for (const int tensor : {1, 2, 3, 8}) {
+        for (const int context : {1, 2, 3}) {
+          known.clear();
+          for (int data = 6; data <= 480; data += 6) {
+            PlanDegrees plan;
+            plan.tensor_out = tensor;
+            plan.context = context;
+            plan.expert = 6;
+            plan.data = data;
+            const DeviceMesh mesh = make_device_mesh(plan, order);
+            const int ranks = deciding_ranks(cluster, mesh, asked);
+            CHECK(ranks <= mesh.ranks);
+            for (const AxisSet axes : {AxisSet{Axis::Out}, AxisSet{Axis::Context},
+                                       AxisSet{Axis::Expert}, AxisSet{Axis::Out, Axis::Context}}) {
+              const GroupSpan span = locate(cluster, process_group(mesh, axes));
+              const auto [place, is_new] =
+                  known.try_emplace({ranks, static_cast<int>(axes.bits())}, span);
+              shared += is_new ? 0 : 1;
+              INFO(node, " ", tensor, " ", context, " ", data);
+              CHECK(place->second == span);
+            }
+          }
+        }
+      }
+    }
+    CHECK(shared > 10'000);
   }
 
   TEST_CASE("place: a rack of several nodes is one domain") {

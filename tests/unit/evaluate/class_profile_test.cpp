@@ -3,6 +3,7 @@
 // be priced with what another one left in the cache.
 #include <doctest/doctest.h>
 
+#include "evaluate/block/profile_maker.hpp"
 #include "evaluate/step/bound_ladder.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/plan_report.hpp"
@@ -30,6 +31,40 @@ TEST_SUITE("property") {
               fresh.simulate(*fresh.profile(*plan), *plan, *own));
         CHECK(plan_details(used, *plan, *workspace).communication ==
               plan_details(fresh, *plan, *own).communication);
+      }
+    }
+  }
+
+  TEST_CASE("the price of a plan does not depend on the other sizes that share its profiles") {
+    for (const std::int64_t experts : {0, 8}) {
+      test::ToyOptions options;
+      options.experts = experts;
+      Problem problem = test::toy_problem(options);
+      const auto shared = std::make_shared<const ProfileMaker>(problem);
+      const auto workspace = PlanEvaluator::make_workspace();
+      std::mt19937 engine(19);
+      for (const int gpus : {4, 8, 16, 24, 32, 8}) {
+        problem.gpus = gpus;
+        problem.global_batch = 4 * std::int64_t{gpus};
+        REQUIRE(shared->serves(problem));
+        const PlanEvaluator used(problem, shared);
+        for (int i = 0; i < test::rounds(40); ++i) {
+          const auto plan = test::random_plan(engine, used);
+          if (!plan) continue;
+          const PlanEvaluator fresh(problem);
+          const auto own = PlanEvaluator::make_workspace();
+          INFO(gpus, " GPUs: ", test::describe(*plan));
+          CHECK(used.simulate(*used.profile(*plan), *plan, *workspace) ==
+                fresh.simulate(*fresh.profile(*plan), *plan, *own));
+          CHECK(plan_details(used, *plan, *workspace).communication ==
+                plan_details(fresh, *plan, *own).communication);
+          for (const Rung rung : {Rung::Placement, Rung::Kernels, Rung::Passes, Rung::EndStages}) {
+            const PlanBound bound = BoundLadder(used, *workspace).bound(rung, *plan);
+            const PlanBound alone = BoundLadder(fresh, *own).bound(rung, *plan);
+            CHECK(bound.step_time == alone.step_time);
+            CHECK(bound.memory == alone.memory);
+          }
+        }
       }
     }
   }

@@ -37,9 +37,9 @@ BlockWaits waits_of(MessageWait wait, Piece piece) {
   PlanDegrees plan;
   plan.tensor_out = 2;
   plan.data = problem.gpus / 2;
-  const ProfileMaker maker(pricing_context(problem));
+  const ProfileMaker maker(problem);
   const DeviceMesh mesh = make_device_mesh(plan, problem.framework->rank_order);
-  return maker.least_waits(maker.placed(plan, mesh, nullptr), piece, kOwnDispatcher);
+  return maker.least_waits(*maker.placed(plan, mesh, nullptr), piece, kOwnDispatcher);
 }
 
 TEST_SUITE("unit") {

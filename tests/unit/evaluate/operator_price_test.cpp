@@ -32,7 +32,7 @@ PhaseTimes sum_of_parts(const Block& block, const BlockIndex& index, const Block
 }
 
 void check_sums(const Problem& problem, const PlanDegrees& plan) {
-  const ProfileMaker maker(pricing_context(problem));
+  const ProfileMaker maker(problem);
   const DeviceMesh mesh = make_device_mesh(plan, problem.framework->rank_order);
   const auto profile = maker.profile(plan, mesh);
   const auto work = maker.work(plan, mesh);
@@ -83,7 +83,7 @@ TEST_SUITE("unit") {
     // Megatron's f and g (Shoeybi et al., arXiv 1909.08053): the MLP sums its output forward and
     // the gradient of its input backward, once each, and nothing in between.
     const Problem problem = nothing_hides({});
-    const ProfileMaker maker(pricing_context(problem));
+    const ProfileMaker maker(problem);
     const PlanDegrees plan = tensor_plan();
     const DeviceMesh mesh = make_device_mesh(plan, problem.framework->rank_order);
     const auto work = maker.work(plan, mesh);

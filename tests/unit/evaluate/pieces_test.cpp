@@ -81,7 +81,7 @@ double wide_bytes(const Network& network) {
 
 /// Of one layer, while its backward runs.
 double working_set(const Priced& priced) {
-  const ProfileMaker maker(pricing_context(priced.problem));
+  const ProfileMaker maker(priced.problem);
   const Transform& transform = priced.plan.transforms[0];
   const Network& network = *priced.problem.network;
   const auto number = static_cast<std::size_t>(&decoder(network) - network.blocks.data());
