@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sys/resource.h>
 
@@ -94,11 +95,22 @@ int run_with_stack(int argc, char** argv) {
   return code;
 }
 
+/// Simulations allocate and free the same megabytes again and again: they stay with the program.
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  constexpr int kLargestInHeap = 32 << 20;  // as much as it takes
+  constexpr int kKept = 256 << 20;
+  ::mallopt(M_MMAP_THRESHOLD, kLargestInHeap);
+  ::mallopt(M_TRIM_THRESHOLD, kKept);
+#endif
+}
+
 }  // namespace
 }  // namespace plansearch::cli
 
 int main(int argc, char** argv) {
   std::set_terminate(plansearch::cli::end_at_once);
+  plansearch::cli::keep_freed_memory();
   plansearch::cli::keep_standard_descriptors();
   plansearch::cli::install_signal_handlers();
   return plansearch::cli::run_with_stack(argc, argv);

@@ -237,7 +237,7 @@ class ProfileMaker {
   mutable std::vector<std::vector<std::vector<SharedOperator>>> set_shares_;
   mutable Once sets_made_;
   SharedCache<TimesKey, PassTimes, 256> times_;
-  SharedCache<ProfileKey, ClassProfile, 1024> profiles_;
+  SharedCache<ProfileKey, ClassProfile, 512> profiles_;
 };
 
 }  // namespace plansearch

@@ -21,7 +21,7 @@ class SharedCache {
  public:
   template <typename Make>
   std::shared_ptr<const Value> get(const Key& key, Make make) const {
-    const Hashed hashed{key, key.hash()};
+    const Hashed hashed{key.hash(), key};
     Shard& shard = shards_[hashed.hash >> 7U & (kShards - 1)];
     {
       const std::lock_guard lock(shard.mutex);
@@ -39,8 +39,8 @@ class SharedCache {
 
  private:
   struct Hashed {
+    std::size_t hash;  // first: most comparisons read nothing else
     Key key;
-    std::size_t hash;
     bool operator==(const Hashed& other) const { return hash == other.hash && key == other.key; }
   };
   struct TakeHash {
