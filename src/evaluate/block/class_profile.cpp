@@ -127,8 +127,9 @@ ModelStatePolicy static_policy(const TensorPolicies& policies, const DeviceMesh&
   return result;
 }
 
-StatesKey states_key(const PlanDegrees& plan, const DeviceMesh& mesh, const Cluster& cluster,
-                     const Framework& framework, std::uint32_t placements) {
+StatesKey states_key(const PlanDegrees& plan, const DeviceMesh& mesh, const Problem& problem,
+                     std::uint32_t placements) {
+  const Framework& framework = *problem.framework;
   StatesKey key;
   key.placements = placements;
   key.plan = plan;
@@ -152,7 +153,8 @@ StatesKey states_key(const PlanDegrees& plan, const DeviceMesh& mesh, const Clus
   for_each_axis(kMicroBatchAxes, [&](Axis axis) {
     key.axes[static_cast<std::size_t>(axis)] = geometry(mesh, axis);
   });
-  key.ranks = deciding_ranks(cluster, mesh, inside ? kMicroBatchAxes | kDataAxes : kMicroBatchAxes);
+  key.ranks = deciding_ranks(*problem.cluster, mesh,
+                             inside ? kMicroBatchAxes | kDataAxes : kMicroBatchAxes);
   for_each_axis(kDataAxes, [&](Axis axis) {
     const std::uint64_t exact = geometry(mesh, axis);
     key.axes[static_cast<std::size_t>(axis)] = inside ? exact : whether_active(exact);

@@ -98,8 +98,7 @@ struct StatesKey {
   bool operator==(const StatesKey&) const = default;
 };
 [[nodiscard]] StatesKey states_key(const PlanDegrees& plan, const DeviceMesh& mesh,
-                                   const Cluster& cluster, const Framework& framework,
-                                   std::uint32_t placements = 0);
+                                   const Problem& problem, std::uint32_t placements = 0);
 /// The dispatcher as far as placements depend on it: one for each path of tokens.
 [[nodiscard]] DispatcherId placed_dispatcher(const Framework& framework, DispatcherId id);
 /// The part of it that the placement depends on: no policies, no sizes of data groups.

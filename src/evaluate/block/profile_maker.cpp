@@ -103,12 +103,6 @@ bool ProfileMaker::joins(ScheduleId schedule) const {
   return joins_ && schedule_row(schedule).joins;
 }
 
-StatesKey ProfileMaker::states_key(const PlanDegrees& plan, const DeviceMesh& mesh,
-                                   const std::shared_ptr<const Placements>& placements) const {
-  return plansearch::states_key(plan, mesh, *problem_.cluster, *problem_.framework,
-                                number(placements));
-}
-
 std::shared_ptr<const PlacedNetwork> ProfileMaker::placed(const StatesKey& key,
                                                           const PlanDegrees& plan,
                                                           const DeviceMesh& mesh,
@@ -130,21 +124,13 @@ std::shared_ptr<const PlacedNetwork> ProfileMaker::placed(const StatesKey& key,
 std::shared_ptr<const PlacedNetwork> ProfileMaker::placed(
     const PlanDegrees& plan, const DeviceMesh& mesh,
     const std::shared_ptr<const Placements>& placements) const {
-  return placed(states_key(plan, mesh, placements), plan, mesh, placements.get());
-}
-
-/// Cuts follow from degrees, wherever the ranks of an axis lie.
-std::uint32_t ProfileMaker::number(const StatesKey& key) const {
-  StatesKey sizes = key;
-  sizes.plan.dispatcher = kOwnDispatcher;
-  const std::lock_guard lock(mutex_);
-  return numbers_.emplace(sizes, static_cast<std::uint32_t>(numbers_.size())).first->second;
+  return placed(states_key(plan, mesh, problem_, number(placements)), plan, mesh, placements.get());
 }
 
 std::shared_ptr<const ShardedStates> ProfileMaker::states(
     const PlanDegrees& plan, const DeviceMesh& mesh,
     const std::shared_ptr<const Placements>& placements) const {
-  const StatesKey key = states_key(plan, mesh, placements);
+  const StatesKey key = states_key(plan, mesh, problem_, number(placements));
   return states_.get(key, [&] {
     const Problem& problem = problem_;
     const TensorPolicies policies =
@@ -483,7 +469,7 @@ bool ProfileMaker::is_own(const ClassProfile& profile, const PlanDegrees& plan,
          other.pieces == plan.pieces && other.dispatcher == plan.dispatcher &&
          (other.recompute_layers > 0) == (plan.recompute_layers > 0) &&
          pass_form(other) == pass_form(plan) &&
-         states_key(other, others, nullptr) == states_key(plan, mesh, nullptr);
+         states_key(other, others, problem_) == states_key(plan, mesh, problem_);
 }
 
 BlockProgram ProfileMaker::program(const ClassProfile& profile, std::size_t block,

@@ -198,8 +198,6 @@ class ProfileMaker {
   struct HashStates {
     std::size_t operator()(const StatesKey& key) const noexcept { return key.hash(); }
   };
-  [[nodiscard]] StatesKey states_key(const PlanDegrees& plan, const DeviceMesh& mesh,
-                                     const std::shared_ptr<const Placements>& placements) const;
   /// A number of its own for all placements that cut everything alike.
   [[nodiscard]] std::uint32_t number(const StatesKey& key) const;
   /// A number of its own for everything that plans say of single operators; 0: nothing.

@@ -78,6 +78,14 @@ BlockWaits ProfileMaker::least_waits(const PlacedNetwork& placed, Piece piece,
   return sum;
 }
 
+/// Cuts follow from degrees, wherever the ranks of an axis lie.
+std::uint32_t ProfileMaker::number(const StatesKey& key) const {
+  StatesKey sizes = key;
+  sizes.plan.dispatcher = kOwnDispatcher;
+  const std::lock_guard lock(mutex_);
+  return numbers_.emplace(sizes, static_cast<std::uint32_t>(numbers_.size())).first->second;
+}
+
 std::uint32_t ProfileMaker::number(const std::shared_ptr<const Placements>& placements) const {
   if (!placements) return 0;
   const std::lock_guard lock(mutex_);

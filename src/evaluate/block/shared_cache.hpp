@@ -2,9 +2,11 @@
 // Values that many threads ask for and any of them may make.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -70,24 +72,21 @@ class FewValues {
  public:
   template <typename Make>
   const Value& get(std::uint32_t number, Make make) const {
-    if (const Value* known = find(number)) return *known;
+    {
+      const std::lock_guard lock(mutex_);
+      if (const Value* known = find(number)) return *known;
+    }
     auto made = std::make_unique<const Value>(make());
     const std::lock_guard lock(mutex_);
-    if (const Value* known = find_locked(number)) return *known;
+    if (const Value* known = find(number)) return *known;
     numbers_.push_back(number);
     return *values_.emplace_back(std::move(made));
   }
 
  private:
   const Value* find(std::uint32_t number) const {
-    const std::lock_guard lock(mutex_);
-    return find_locked(number);
-  }
-  const Value* find_locked(std::uint32_t number) const {
-    for (std::size_t i = 0; i < numbers_.size(); ++i) {
-      if (numbers_[i] == number) return values_[i].get();
-    }
-    return nullptr;
+    const auto at = std::ranges::find(numbers_, number) - numbers_.begin();
+    return at == std::ssize(numbers_) ? nullptr : values_[static_cast<std::size_t>(at)].get();
   }
 
   mutable std::mutex mutex_;
