@@ -57,6 +57,17 @@ std::optional<Seconds> PlanRanking::fastest() const {
   return best_.front().candidate.estimate.step.total();
 }
 
+MemoryLimits::MemoryLimits(const PlanEvaluator& evaluator, MemoryFit ranked)
+    : evaluator_(&evaluator), most_(evaluator.certain_memory(PlanDegrees{})) {
+  const auto limit_of = [&](MemoryFit fit) {
+    const Bytes all = evaluator.memory_limit();
+    const Bytes none = evaluator.memory_up_to(fit);
+    return Limit{none, (evaluator.memory_up_to(fit, all) - none) / all};
+  };
+  fits_ = limit_of(ranked);
+  tight_ = limit_of(MemoryFit::Tight);
+}
+
 std::optional<Seconds> PlanRanking::last_leader() const {
   if (top_ == 0 || leader_times_.size() < top_) return std::nullopt;
   return leader_times_[top_ - 1];
@@ -80,7 +91,9 @@ void PlanRanking::take(std::vector<RankedCandidate> contenders) {
 }
 
 void PlanRanking::take(PlanCandidate simulated, const PlanFamily& family) {
-  if (simulated.estimate.memory.total() > limits_.fits) return take_tight(std::move(simulated));
+  if (simulated.estimate.memory.total() > limits_.fits(simulated.plan)) {
+    return take_tight(std::move(simulated));
+  }
   if (thresholds_.keeps_front) add_to_front(thresholds_.front, simulated);
   if (is_known(simulated)) return;
   insert(std::move(simulated), family);

@@ -14,10 +14,32 @@
 namespace plansearch {
 
 /// Predicted peaks up to which plans are ranked, and up to which the fastest is offered beside
-/// them.
-struct MemoryLimits {
-  Bytes fits;
-  Bytes tight;
+/// them: of a plan, and of any.
+class MemoryLimits {
+ public:
+  /// `ranked`: Tight where plans that may fit are ranked too. The evaluator is referenced.
+  MemoryLimits(const PlanEvaluator& evaluator, MemoryFit ranked);
+
+  [[nodiscard]] Bytes fits(const PlanDegrees& plan) const { return of(plan, fits_); }
+  [[nodiscard]] Bytes tight(const PlanDegrees& plan) const { return of(plan, tight_); }
+  [[nodiscard]] Bytes fits() const { return fits_.none + most_ * fits_.spared; }
+  [[nodiscard]] Bytes tight() const { return tight_.none + most_ * tight_.spared; }
+
+ private:
+  /// A limit without certain memory, and by how much a byte of that raises it.
+  struct Limit {
+    Bytes none;
+    double spared = 0.0;
+  };
+  [[nodiscard]] Bytes of(const PlanDegrees& plan, const Limit& limit) const {
+    return most_ > Bytes(0) ? limit.none + evaluator_->certain_memory(plan) * limit.spared
+                            : limit.none;
+  }
+
+  const PlanEvaluator* evaluator_;
+  Bytes most_;  ///< certain memory of a device that holds all weights
+  Limit fits_;
+  Limit tight_;
 };
 
 /// A plan that runs all layers again, and what those like it that run fewer take at least.
