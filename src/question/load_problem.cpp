@@ -200,10 +200,13 @@ class QuestionResolver {
          request_.lora_rank ? request_.origin("lora_rank")
          : by_task          ? "default"
                             : "model");
+    // An answer names its framework, not the target that it was asked for.
+    const bool of_target = !request_.target.empty() && !request_.framework.empty();
     note("lora_targets", fmt::format("{}", fmt::join(lora->targets, ",")),
-         request_.lora_targets           ? request_.origin("lora_targets")
-         : request_.lora_rank || by_task ? "default"
-                                         : "model");
+         request_.lora_targets              ? request_.origin("lora_targets")
+         : !request_.lora_rank && !by_task ? "model"
+         : of_target                        ? "flag"
+                                            : "default");
   }
 
   /// How much of the network is trained, where that is not all of it.
