@@ -57,17 +57,6 @@ std::optional<Seconds> PlanRanking::fastest() const {
   return best_.front().candidate.estimate.step.total();
 }
 
-MemoryLimits::MemoryLimits(const PlanEvaluator& evaluator, MemoryFit ranked)
-    : evaluator_(&evaluator), most_(evaluator.certain_memory(PlanDegrees{})) {
-  const auto limit_of = [&](MemoryFit fit) {
-    const Bytes all = evaluator.memory_limit();
-    const Bytes none = evaluator.memory_up_to(fit);
-    return Limit{none, (evaluator.memory_up_to(fit, all) - none) / all};
-  };
-  fits_ = limit_of(ranked);
-  tight_ = limit_of(MemoryFit::Tight);
-}
-
 std::optional<Seconds> PlanRanking::last_leader() const {
   if (top_ == 0 || leader_times_.size() < top_) return std::nullopt;
   return leader_times_[top_ - 1];

@@ -13,33 +13,27 @@
 
 namespace plansearch {
 
-/// Predicted peaks up to which plans are ranked, and up to which the fastest is offered beside
-/// them: of a plan, and of any.
+/// Predicted peaks up to which a plan is ranked, and up to which the fastest is offered beside them;
+/// without a plan those of one that has all weights on a device: none has more room.
 class MemoryLimits {
  public:
   /// `ranked`: Tight where plans that may fit are ranked too. The evaluator is referenced.
-  MemoryLimits(const PlanEvaluator& evaluator, MemoryFit ranked);
+  MemoryLimits(const PlanEvaluator& evaluator, MemoryFit ranked)
+      : evaluator_(&evaluator),
+        fits_(evaluator.memory_up_to(ranked)),
+        tight_(evaluator.memory_up_to(MemoryFit::Tight)) {}
 
-  [[nodiscard]] Bytes fits(const PlanDegrees& plan) const { return of(plan, fits_); }
-  [[nodiscard]] Bytes tight(const PlanDegrees& plan) const { return of(plan, tight_); }
-  [[nodiscard]] Bytes fits() const { return fits_.none + most_ * fits_.spared; }
-  [[nodiscard]] Bytes tight() const { return tight_.none + most_ * tight_.spared; }
+  [[nodiscard]] Bytes fits(const PlanDegrees& plan = {}) const { return of(plan, fits_); }
+  [[nodiscard]] Bytes tight(const PlanDegrees& plan = {}) const { return of(plan, tight_); }
 
  private:
-  /// A limit without certain memory, and by how much a byte of that raises it.
-  struct Limit {
-    Bytes none;
-    double spared = 0.0;
-  };
-  [[nodiscard]] Bytes of(const PlanDegrees& plan, const Limit& limit) const {
-    return most_ > Bytes(0) ? limit.none + evaluator_->certain_memory(plan) * limit.spared
-                            : limit.none;
+  /// Errors are those of the rest: a share of certain memory comes on top.
+  [[nodiscard]] Bytes of(const PlanDegrees& plan, Bytes none) const {
+    return none + evaluator_->certain_memory(plan) * (1.0 - none / evaluator_->memory_limit());
   }
 
   const PlanEvaluator* evaluator_;
-  Bytes most_;  ///< certain memory of a device that holds all weights
-  Limit fits_;
-  Limit tight_;
+  Bytes fits_, tight_;
 };
 
 /// A plan that runs all layers again, and what those like it that run fewer take at least.

@@ -208,7 +208,8 @@ class FamilyPricer::Worker {
     if (!shared.profile || several_dispatchers_) {
       PlanBound bound{shared.least, Bytes(0)};
       const auto excludes = [&](const PlanBound& b) {
-        return b.memory > limits_.tight() || (prunes() && is_pruned(plan, b, fewer_of(plan, shared)));
+        return b.memory > limits_.tight() ||
+               (prunes() && is_pruned(plan, b, fewer_of(plan, shared)));
       };
       if (ladder_.climb(prunes() ? kPlanRungs : kMemoryRungs, plan, bound, excludes)) {
         if (bound.memory > limits_.tight()) return refuse_for_memory(plan);
@@ -338,7 +339,7 @@ class FamilyPricer::Worker {
   [[nodiscard]] bool is_pruned(const PlanDegrees& plan, const PlanBound& bound) const {
     if (!prunes()) return false;
     return bound.memory > limits_.fits(plan) ? thresholds_->exclude_tight(bound.step_time)
-                                       : thresholds_->exclude(bound);
+                                             : thresholds_->exclude(bound);
   }
 
   void refuse_for_memory(const PlanDegrees& plan) {

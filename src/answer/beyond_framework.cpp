@@ -224,7 +224,8 @@ std::optional<NearPlan> under_passes(const ProblemRequest& request, const PlanEv
   if (result == nullptr || result->ranked.empty()) return std::nullopt;
   const PlanCandidate& best = result->ranked.front();
   if (best.written || best.estimate.step.total() > enough) return std::nullopt;
-  if (passed.memory_fit(best.plan, best.estimate.memory.total()) != MemoryFit::Fits) return std::nullopt;
+  if (passed.memory_fit(best.plan, best.estimate.memory.total()) != MemoryFit::Fits)
+    return std::nullopt;
   return NearPlan{best, std::string(kMessagePasses)};
 }
 

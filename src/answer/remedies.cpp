@@ -137,6 +137,16 @@ std::vector<Change> by_adapters(const ResolvedQuestion& asked, int gpus) {
   return changes;
 }
 
+/// Quantised adapters of pairs where experts and sequences are cut, which the default of pairs cannot.
+std::optional<Change> by_cut_pairs(const ResolvedQuestion& asked) {
+  auto change = by_framework(asked, "deepspeed");
+  if (!change || asked.request.task != "dpo") return std::nullopt;
+  change->request.lora_rank = kUsualAdapterRank;
+  change->request.base_precision = "nf4";
+  change->words += fmt::format(" --lora-rank {} --base-precision nf4", kUsualAdapterRank);
+  return change;
+}
+
 /// A sequence, or a pair of them, for every GPU.
 std::optional<Change> by_batch(const ResolvedQuestion& asked, int gpus) {
   const std::int64_t each = asked.request.task == "dpo" ? 2 : 1;
@@ -303,6 +313,8 @@ std::vector<std::string> find_remedies(const ResolvedQuestion& asked, int gpus, 
     }
     for (const Change& change : by_adapters(asked, gpus))
       if (remedies.empty() || is_tuning(asked.request)) attempt(change);
+    const auto pairs = by_cut_pairs(asked);
+    if (remedies.empty() && pairs) attempt(*pairs);
     const auto free = unpinned(asked);
     if (remedies.empty() && free) attempt({"with other degrees", free->request});
     if (remedies.empty() && free) {

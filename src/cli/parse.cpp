@@ -114,7 +114,8 @@ std::string option_in_place_of(const std::string& option, const std::vector<std:
   std::string hint =
       other.empty() ? did_you_mean(name, known) : fmt::format("plansearch calls it {}", other);
   if (name == "--batch-tokens") hint = "--batch counts sequences: tokens of a step over --seq-len";
-  if (name == "--confidence") hint = "capacity says the chance of a limit, and what keeps it surely";
+  if (name == "--confidence")
+    hint = "capacity says the chance of a limit, and what keeps it surely";
   if (name == "finetune" || name == "fine-tune")
     hint = "plansearch --hw HARDWARE --model MODEL --gpus 1 --task sft|lora|qlora|dpo";
   if (hint.empty() && !option)

@@ -3862,6 +3862,18 @@ class GivenPlans(Case):
         self.assertRegex(text, r"fits on [2-9] x rtx-4090-box")
         self.assertRegex(text, r"hint: on one GPU with --seq-len 2048 it fits: ")
 
+    def test_tuning_beyond_what_replicas_hold(self):
+        for question, flags in ((("perlmutter", "deepseek-v3", "sft"), r"--framework megatron --gpus \d+"),
+                                (("dgx-h100", "llama3.1-405b", "dpo"), "--framework deepspeed --lora-rank 16 --base-precision nf4")):
+            asked = [word for flag, value in zip(("--hw", "--model", "--task"), question) for word in (flag, value)]
+            refused = run(*asked, "--format", "json", "--no-beyond")
+            self.assertEqual(refused.returncode, 3)
+            answer = json.loads(refused.stdout)
+            hint = re.match(rf"with ({flags}) it fits", answer["remedies"][0])
+            self.assertTrue(hint, answer["remedies"])
+            size = [] if "--gpus" in hint[1] else ["--gpus", str(answer["question"]["gpus"])]
+            self.assertEqual(self.answer(*asked, *hint[1].split(), *size, "--top", "1", "--no-beyond")["admitted"], "fits")
+
     def test_a_micro_batch_was_timed(self):
         plan = ["--gpus", "1", "--micro-batch", "1", "--recompute", "full"]
         step = self.answer("predict", *self.TUNED, *plan)["plans"][0]["step_time_s"]

@@ -62,7 +62,8 @@ Estimate price(const PlanViews& views, const PricingInput& view, MakespanMethod 
 }
 
 /// The estimate itself where its memory is there more likely than not, else why not.
-Evaluation within(const Estimate& estimate, const PlanDegrees& plan, const PlanEvaluator& evaluator) {
+Evaluation within(const Estimate& estimate, const PlanDegrees& plan,
+                  const PlanEvaluator& evaluator) {
   const Bytes needed = estimate.memory.total();
   if (!evaluator.host_fits(estimate)) {
     const Bytes there = evaluator.problem().cluster->host.value().memory;

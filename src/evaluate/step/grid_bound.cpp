@@ -127,8 +127,9 @@ namespace {
 
 /// Bytes on a device of the mean stage, every parameter cut over all ranks that can cut it.
 Bytes of_mean_device(const PlanDegrees& plan, double dense, double expert) {
-  const double cut = dense / (plan.tensor_in * plan.tensor_out) +
-                     expert / (static_cast<double>(plan.expert) * plan.expert_tensor * plan.tensor_in);
+  const double cut =
+      dense / (plan.tensor_in * plan.tensor_out) +
+      expert / (static_cast<double>(plan.expert) * plan.expert_tensor * plan.tensor_in);
   return Bytes(cut / plan.pipeline);
 }
 

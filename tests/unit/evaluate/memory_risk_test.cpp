@@ -76,8 +76,7 @@ TEST_SUITE("unit") {
     CHECK(evaluator.memory_risk(one, plan) < trained.memory_risk(one, plan));
     CHECK(trained.certain_memory(one) == Bytes(0));
     const Bytes certain = evaluator.certain_memory(one);
-    CHECK(evaluator.memory_up_to(MemoryFit::Fits, certain) >
-          trained.memory_up_to(MemoryFit::Fits));
+    CHECK(evaluator.memory_up_to(MemoryFit::Fits, certain) > trained.memory_up_to(MemoryFit::Fits));
     // Every device of data parallelism holds all of them, half where two share parameters.
     problem.gpus = 2;
     const PlanEvaluator two(problem);
