@@ -29,8 +29,8 @@ namespace {
 /// Reports the plans that are priced, each once, over the parts and passes of a search.
 class PricedOnce {
  public:
-  PricedOnce(const SearchOptions& options, Bytes fits, bool several_parts)
-      : tell_(options.priced), fits_(fits), several_parts_(several_parts) {}
+  PricedOnce(const SearchOptions& options, const MemoryLimits& limits, bool several_parts)
+      : tell_(options.priced), limits_(limits), several_parts_(several_parts) {}
 
   void tell(std::span<const PlanCandidate> priced) {
     // Plans of one part come again in a second pass only, and there is none once a plan fits.
@@ -38,7 +38,7 @@ class PricedOnce {
     if (once) return tell_(priced);
     std::vector<PlanCandidate> fresh;
     for (const PlanCandidate& candidate : priced) {
-      if (candidate.estimate.memory.total() <= fits_) fitting_ = true;
+      if (candidate.estimate.memory.total() <= limits_.fits(candidate.plan)) fitting_ = true;
       if (told_.insert(candidate).second) fresh.push_back(candidate);
     }
     tell_(fresh);
@@ -46,7 +46,7 @@ class PricedOnce {
 
  private:
   const std::function<void(std::span<const PlanCandidate>)>& tell_;
-  Bytes fits_;
+  const MemoryLimits& limits_;
   bool several_parts_;
   bool fitting_ = false;
   std::set<PlanCandidate, decltype(&ranks_before)> told_{&ranks_before};
@@ -56,7 +56,7 @@ class PricedOnce {
 class SearchPass {
  public:
   SearchPass(const std::vector<SearchPart>& parts, const PlanEvaluator& evaluator,
-             const SearchOptions& options, MemoryLimits limits)
+             const SearchOptions& options, const MemoryLimits& limits)
       : parts_(parts),
         ranking_(evaluator, limits, options.top,
                  tied_ratio(evaluator.problem().framework->constants.paired_sigma), options.front),
@@ -124,26 +124,25 @@ class SearchPass {
 
 SearchResult run_search(const std::vector<SearchPart>& parts, const PlanEvaluator& evaluator,
                         const SearchOptions& options, const LegalWalk* misses) {
-  const Bytes fits = evaluator.memory_up_to(MemoryFit::Fits);
-  const Bytes tight = evaluator.memory_up_to(MemoryFit::Tight);
-  PricedOnce priced(options, fits, parts.size() > 1);
+  const MemoryLimits limits(evaluator, MemoryFit::Fits);
+  PricedOnce priced(options, limits, parts.size() > 1);
   SearchOptions asked = options;
   if (options.priced) {
     asked.priced = [&](std::span<const PlanCandidate> plans) { priced.tell(plans); };
   }
-  SearchResult result = SearchPass(parts, evaluator, asked, {fits, tight}).run();
+  SearchResult result = SearchPass(parts, evaluator, asked, limits).run();
   const bool complete = result.completeness == Completeness::Optimal;
   const bool unseen =
       std::ranges::any_of(parts, [](const SearchPart& part) { return !part.offers_tight; });
   if (result.ranked.empty() && (result.tight || unseen)) {
     // Nothing fits for sure: what may fit is ranked, and was not priced closely so far.
     const std::optional<PlanCandidate> known = std::exchange(result.tight, std::nullopt);
-    if (complete) result = SearchPass(parts, evaluator, asked, {tight, tight}).run();
+    if (complete) result = SearchPass(parts, evaluator, asked, {evaluator, MemoryFit::Tight}).run();
     if (result.ranked.empty() && known) result.ranked.push_back(*known);
     if (!result.ranked.empty()) result.admitted = MemoryFit::Tight;
   }
   if (result.ranked.empty() && misses != nullptr && result.completeness == Completeness::Optimal) {
-    PlanRanking none(evaluator, {fits, tight}, 1, 1.0);
+    PlanRanking none(evaluator, limits, 1, 1.0);
     result.misses = nearest_misses({evaluator, asked, none, result}, *misses, options.misses);
   }
   return result;

@@ -76,14 +76,16 @@ class PlanEvaluator {
 
   /// Memory a plan may use: capacity less the user's reserve.
   [[nodiscard]] Bytes memory_limit() const;
-  /// The probability that a plan of this predicted peak needs more than that.
-  [[nodiscard]] double memory_risk(Bytes predicted) const;
+  /// Untrained weights on a device of the plan, the mean one, at most that limit: known to the byte.
+  [[nodiscard]] Bytes certain_memory(const PlanDegrees& plan) const;
+  /// The probability that the plan, of this predicted peak, needs more than the limit.
+  [[nodiscard]] double memory_risk(const PlanDegrees& plan, Bytes predicted) const;
   /// The same in words, given the risk the problem accepts.
-  [[nodiscard]] MemoryFit memory_fit(Bytes predicted) const;
+  [[nodiscard]] MemoryFit memory_fit(const PlanDegrees& plan, Bytes predicted) const;
   /// Whether the host of a node has room for the tensors that live there.
   [[nodiscard]] bool host_fits(const Estimate& estimate) const;
-  /// The predicted peak up to which a plan is called that. Fits <= Tight.
-  [[nodiscard]] Bytes memory_up_to(MemoryFit fit) const;
+  /// The predicted peak up to which a plan with so much certain memory is called that. Fits <= Tight.
+  [[nodiscard]] Bytes memory_up_to(MemoryFit fit, Bytes certain = {}) const;
 
   [[nodiscard]] const PlanViews& views() const { return *views_; }
 

@@ -17,7 +17,7 @@ class Settings(TypedDict, total=False):
     target: File | Words  # program that plans are exported to, and the framework unless --framework says another; a plan it cannot express is exit code 4
     gpus: Numbers  # number of accelerators (default: a ladder of sizes)
     nodes: Numbers  # number of nodes, instead of --gpus
-    batch: Numbers  # sequences per optimizer step
+    batch: Numbers  # sequences per optimizer step: tokens over --seq-len
     seq_len: Numbers  # tokens per sequence
     task: Words  # training task; lora: adapters (of rank 16 unless said); qlora: the same, other weights in nf4; dpo: pairs of sequences, and a forward pass of a frozen reference (pretrain|sft|lora|qlora|dpo)
     packing: Words  # documents that share a sequence and see themselves alone: 512, 512x3+2048x1, exponential:512, lognormal:512:1.2, or a file of lengths

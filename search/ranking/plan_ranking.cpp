@@ -80,7 +80,9 @@ void PlanRanking::take(std::vector<RankedCandidate> contenders) {
 }
 
 void PlanRanking::take(PlanCandidate simulated, const PlanFamily& family) {
-  if (simulated.estimate.memory.total() > limits_.fits) return take_tight(std::move(simulated));
+  if (simulated.estimate.memory.total() > limits_.fits(simulated.plan)) {
+    return take_tight(std::move(simulated));
+  }
   if (thresholds_.keeps_front) add_to_front(thresholds_.front, simulated);
   if (is_known(simulated)) return;
   insert(std::move(simulated), family);

@@ -13,11 +13,27 @@
 
 namespace plansearch {
 
-/// Predicted peaks up to which plans are ranked, and up to which the fastest is offered beside
-/// them.
-struct MemoryLimits {
-  Bytes fits;
-  Bytes tight;
+/// Predicted peaks up to which a plan is ranked, and up to which the fastest is offered beside them;
+/// without a plan those of one that has all weights on a device: none has more room.
+class MemoryLimits {
+ public:
+  /// `ranked`: Tight where plans that may fit are ranked too. The evaluator is referenced.
+  MemoryLimits(const PlanEvaluator& evaluator, MemoryFit ranked)
+      : evaluator_(&evaluator),
+        fits_(evaluator.memory_up_to(ranked)),
+        tight_(evaluator.memory_up_to(MemoryFit::Tight)) {}
+
+  [[nodiscard]] Bytes fits(const PlanDegrees& plan = {}) const { return of(plan, fits_); }
+  [[nodiscard]] Bytes tight(const PlanDegrees& plan = {}) const { return of(plan, tight_); }
+
+ private:
+  /// Errors are those of the rest: a share of certain memory comes on top.
+  [[nodiscard]] Bytes of(const PlanDegrees& plan, Bytes none) const {
+    return none + evaluator_->certain_memory(plan) * (1.0 - none / evaluator_->memory_limit());
+  }
+
+  const PlanEvaluator* evaluator_;
+  Bytes fits_, tight_;
 };
 
 /// A plan that runs all layers again, and what those like it that run fewer take at least.

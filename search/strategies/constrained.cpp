@@ -65,7 +65,7 @@ class ConstrainedSearch : public Strategy {
     if (!plan.order.window || task_.options.pruning == Pruning::Off) return true;
     if (task_.evaluator.legality(plan)) return true;  // is told as such
     const PlanBound bound = windowless_bound(task_.evaluator, plan);
-    return bound.memory <= task_.limits().tight && offers_.may_rank(made.family, bound.step_time);
+    return bound.memory <= task_.limits().tight() && offers_.may_rank(made.family, bound.step_time);
   }
 
   void reject(Obstacle obstacle, std::int64_t plans) {

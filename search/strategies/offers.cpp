@@ -61,7 +61,7 @@ Offers::Verdict Offers::judge(const std::variant<ParallelPlan, Infeasible>& made
   const Evaluation evaluation = task_.evaluator.evaluate(*plan);
   if (const auto* estimate = std::get_if<Estimate>(&evaluation)) {
     const Seconds time = estimate->step.total();
-    return {may_rank(family, time), estimate->memory.total() <= limit(), time};
+    return {may_rank(family, time), has_room(plan->transform_at(0).degrees, *estimate), time};
   }
   const auto& too_large = std::get<InfeasiblePlan>(evaluation).estimate;
   if (!too_large) return {};
@@ -104,11 +104,11 @@ void Offers::take(const ParallelPlan& plan, Evaluation evaluation, const PlanFam
   ++counts.evaluated;
   ++counts.simulated;
   auto* estimate = std::get_if<Estimate>(&evaluation);
-  if (estimate == nullptr || estimate->memory.total() > task_.limits().tight) return;
+  if (estimate == nullptr || estimate->memory.total() > task_.limits().tight()) return;
   PlanCandidate candidate{plan.transform_at(0).degrees, std::move(*estimate),
                           std::make_shared<const ParallelPlan>(plan)};
   if (task_.options.priced) task_.options.priced({&candidate, 1});
-  if (candidate.estimate.memory.total() <= limit()) {
+  if (has_room(candidate.plan, candidate.estimate)) {
     families_.insert(family);
     const Seconds time = candidate.estimate.step.total();
     if (!best_ || time < *best_) {

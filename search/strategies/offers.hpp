@@ -17,8 +17,8 @@ class Offers {
   /// The task is referenced.
   explicit Offers(const SearchTask& task) : task_(task) {}
 
-  /// The peak up to which plans are ranked in this pass.
-  [[nodiscard]] Bytes limit() const { return task_.limits().fits; }
+  /// The peak above which no plan is ranked in this pass.
+  [[nodiscard]] Bytes limit() const { return task_.limits().fits(); }
   /// The step of the fastest plan that was offered here, if any.
   [[nodiscard]] std::optional<Seconds> best() const { return best_; }
 
@@ -58,6 +58,9 @@ class Offers {
   void offer_batch(std::size_t count, const std::function<Made(std::size_t)>& make);
 
  private:
+  [[nodiscard]] bool has_room(const PlanDegrees& plan, const Estimate& estimate) const {
+    return estimate.memory.total() <= task_.limits().fits(plan);
+  }
   void take(const ParallelPlan& plan, Evaluation evaluation, const PlanFamily& family);
 
   const SearchTask& task_;

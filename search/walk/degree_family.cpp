@@ -117,7 +117,7 @@ class FamilyPricer::Worker {
       plan.dispatcher = static_cast<DispatcherId>(dispatcher);
       PlanBound bound;
       ladder_.climb(kMicroBatchRungs, plan, bound,
-                    [&](const PlanBound& b) { return is_pruned(b); });
+                    [&](const PlanBound& b) { return is_pruned(plan, b); });
       if (!least || bound.step_time < least->step_time) least = bound;
     }
     return *least;
@@ -149,7 +149,7 @@ class FamilyPricer::Worker {
   /// The verdict of degrees alone: no rung above lowers a bound.
   [[nodiscard]] bool is_pruned_by_degrees(const PlanDegrees& batching) {
     const PlanBound bound = ladder_.bound(Rung::Degrees, batching);
-    if (!is_pruned(bound)) return false;
+    if (!is_pruned(batching, bound)) return false;
     const PlanBound fewer = ladder_.bound(Rung::Degrees, keeping_all(batching));
     return is_pruned(batching, bound, fewer.step_time);
   }
@@ -208,10 +208,11 @@ class FamilyPricer::Worker {
     if (!shared.profile || several_dispatchers_) {
       PlanBound bound{shared.least, Bytes(0)};
       const auto excludes = [&](const PlanBound& b) {
-        return b.memory > limits_.tight || (prunes() && is_pruned(plan, b, fewer_of(plan, shared)));
+        return b.memory > limits_.tight() ||
+               (prunes() && is_pruned(plan, b, fewer_of(plan, shared)));
       };
       if (ladder_.climb(prunes() ? kPlanRungs : kMemoryRungs, plan, bound, excludes)) {
-        if (bound.memory > limits_.tight) return refuse_for_memory(plan);
+        if (bound.memory > limits_.tight()) return refuse_for_memory(plan);
         ++result_.counts.pruned;
         return;
       }
@@ -219,7 +220,7 @@ class FamilyPricer::Worker {
       ++result_.counts.classes;
     }
     const Seconds fewer = fewer_of(plan, shared);
-    if (!price_plan(*shared.profile, plan, limits_.tight, fewer)) refuse_for_memory(plan);
+    if (!price_plan(*shared.profile, plan, limits_.tight(plan), fewer)) refuse_for_memory(plan);
   }
 
   /// No modules where the plan fits without and the framework keeps all; else the cheapest with
@@ -231,21 +232,21 @@ class FamilyPricer::Worker {
     plan = with_dispatcher(plan);
     PlanBound kept;
     ladder_.climb({Rung::EndStages, Rung::Peak}, plan, kept,
-                  [&](const PlanBound& b) { return b.memory > limits_.tight; });
+                  [&](const PlanBound& b) { return b.memory > limits_.tight(); });
     const Bytes keeping = kept.memory;
-    const bool fits = keeps_all_ && keeping <= limits_.fits;
+    const bool fits = keeps_all_ && keeping <= limits_.fits(plan);
     const Bytes least = fits ? keeping : memory_with_modules(plan);
-    if (least > limits_.tight) return refuse_for_memory(open);
+    if (least > limits_.tight()) return refuse_for_memory(open);
     PlanBound bound{shared.least, least};
-    const auto excludes = [&](const PlanBound& b) { return is_pruned(b); };
+    const auto excludes = [&](const PlanBound& b) { return is_pruned(plan, b); };
     if (prunes() && (excludes(bound) || ladder_.climb({Rung::Passes}, plan, bound, excludes))) {
       ++result_.counts.pruned;
       return;
     }
-    if (keeps_all_ && keeping <= limits_.tight) {
+    if (keeps_all_ && keeping <= limits_.tight()) {
       ++result_.counts.classes;
       const SearchCounts counts = result_.counts;
-      const bool priced = price_plan(*evaluator_.profile(plan), plan, limits_.tight);
+      const bool priced = price_plan(*evaluator_.profile(plan), plan, limits_.tight(plan));
       if (priced && fits) return;
       result_.counts = counts;
     }
@@ -261,13 +262,14 @@ class FamilyPricer::Worker {
 
   /// Sets of modules with which the plan fits, the cheapest first; then those with which it may.
   void visit_sets(const PlanDegrees& open, PlanDegrees plan, Bytes least) {
-    for (const Bytes limit : {limits_.fits, limits_.tight}) {
+    const Bytes fits = limits_.fits(plan);
+    for (const Bytes limit : {fits, limits_.tight(plan)}) {
       auto fit = ladder_.modules_within(plan, limit);
       for (; fit; fit = ladder_.modules_within(plan, limit, fit->place + 1)) {
         plan.modules = fit->modules;
-        PlanBound bound{Seconds(0), limit > limits_.fits ? limit : least};
+        PlanBound bound{Seconds(0), limit > fits ? limit : least};
         if (prunes() && ladder_.climb({Rung::Passes, Rung::Peak}, plan, bound,
-                                      [&](const PlanBound& b) { return is_pruned(b); })) {
+                                      [&](const PlanBound& b) { return is_pruned(plan, b); })) {
           ++result_.counts.pruned;
           return;
         }
@@ -305,7 +307,7 @@ class FamilyPricer::Worker {
       result_.priced.push_back({plan, evaluator_.simulate(profile, plan, *workspace_)});
     }
     ++result_.counts.evaluated;
-    const MemoryFit fit = memory > limits_.fits ? MemoryFit::Tight : MemoryFit::Fits;
+    const MemoryFit fit = memory > limits_.fits(plan) ? MemoryFit::Tight : MemoryFit::Fits;
     result_.contenders.push_back(
         {{plan, estimate},
          bound.step_time,
@@ -320,12 +322,12 @@ class FamilyPricer::Worker {
   /// Whether the plan runs all layers again, and one that runs fewer may rank.
   [[nodiscard]] bool may_recompute_less(const PlanDegrees& plan, const PlanBound& bound,
                                         Seconds fewer) const {
-    return runs_all_again(plan) && bound.memory <= limits_.fits &&
+    return runs_all_again(plan) && bound.memory <= limits_.fits(plan) &&
            !thresholds_->exclude_recomputing(bound, fewer);
   }
   [[nodiscard]] bool is_pruned(const PlanDegrees& plan, const PlanBound& bound,
                                Seconds fewer) const {
-    return is_pruned(bound) && !may_recompute_less(plan, bound, fewer);
+    return is_pruned(plan, bound) && !may_recompute_less(plan, bound, fewer);
   }
 
   /// Whether a time can exclude anything: none does before a plan is ranked.
@@ -334,10 +336,10 @@ class FamilyPricer::Worker {
   }
 
   /// A bound beyond what fits is that of a tight plan, or of plans that all are.
-  [[nodiscard]] bool is_pruned(const PlanBound& bound) const {
+  [[nodiscard]] bool is_pruned(const PlanDegrees& plan, const PlanBound& bound) const {
     if (!prunes()) return false;
-    return bound.memory > limits_.fits ? thresholds_->exclude_tight(bound.step_time)
-                                       : thresholds_->exclude(bound);
+    return bound.memory > limits_.fits(plan) ? thresholds_->exclude_tight(bound.step_time)
+                                             : thresholds_->exclude(bound);
   }
 
   void refuse_for_memory(const PlanDegrees& plan) {

@@ -86,7 +86,7 @@ class Enumeration : public Strategy {
                       const Reject& reject) const {
     const auto visit_states = [&](const PlanDegrees& states) {
       check_stop();
-      if (degree_bound(task_.evaluator, states).memory > task_.limits().tight) {
+      if (degree_bound(task_.evaluator, states).memory > task_.limits().tight()) {
         reject(Obstacle::OutOfMemory, states_level_, states);
       } else {
         walk_->visit(states_level_, family_level_, states, visit, reject);

@@ -28,7 +28,7 @@ class FewestLayers {
   FewestLayers(const PlanEvaluator& evaluator, MemoryFit admitted)
       : evaluator_(evaluator),
         layers_(count_layers(*evaluator.problem().network)),
-        limit_(evaluator.memory_up_to(admitted)) {}
+        admitted_(admitted) {}
 
   [[nodiscard]] bool has_room_for_all(PlanDegrees plan) {
     plan.recompute = Recompute::None;
@@ -59,13 +59,14 @@ class FewestLayers {
     return {plan, evaluator_.simulate(*evaluator_.profile(plan), plan, *workspace_)};
   }
   [[nodiscard]] bool fits(const PlanCandidate& candidate) const {
-    return candidate.estimate.memory.total() <= limit_;
+    return candidate.estimate.memory.total() <=
+           evaluator_.memory_up_to(admitted_, evaluator_.certain_memory(candidate.plan));
   }
 
   const PlanEvaluator& evaluator_;
   EvaluationWorkspacePtr workspace_ = PlanEvaluator::make_workspace();
   std::int64_t layers_;
-  Bytes limit_;
+  MemoryFit admitted_;
 };
 
 bool recomputes_all(const PlanCandidate& candidate) {

@@ -58,7 +58,6 @@ class MissFinder {
              EvaluationWorkspace& workspace)
       : task_(task),
         walk_(walk),
-        limit_(task.limits().tight),
         workspace_(workspace),
         ladder_(task.evaluator, workspace),
         nearest_(std::move(nearest)) {}
@@ -106,13 +105,13 @@ class MissFinder {
     const auto profile = task_.evaluator.profile(plan);
     const Estimate estimate = task_.evaluator.estimate(*profile, plan, workspace_);
     // A plan of degrees that fits does not answer a question about a space of other plans.
-    if (estimate.memory.total() <= limit_ && estimate.host_memory <= Bytes(0)) return;
-    nearest_.insert({plan, estimate, limit_});
+    const Bytes limit = task_.limits().tight(plan);
+    if (estimate.memory.total() <= limit && estimate.host_memory <= Bytes(0)) return;
+    nearest_.insert({plan, estimate, limit});
   }
 
   const SearchTask& task_;
   const LegalWalk& walk_;
-  Bytes limit_;
   EvaluationWorkspace& workspace_;
   BoundLadder ladder_;
   Nearest nearest_;

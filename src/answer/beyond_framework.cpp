@@ -182,7 +182,7 @@ class NearSearch {
       return;
     }
     const Estimate estimate = beyond_.simulate(*beyond_.profile(plan), plan, *workspace_);
-    if (beyond_.memory_fit(estimate.memory.total()) != MemoryFit::Fits) return;
+    if (beyond_.memory_fit(plan, estimate.memory.total()) != MemoryFit::Fits) return;
     if (estimate.step.total() > enough_) return;
     found_.push_back({{plan, estimate, {}}, what});
     const bool first =
@@ -224,7 +224,8 @@ std::optional<NearPlan> under_passes(const ProblemRequest& request, const PlanEv
   if (result == nullptr || result->ranked.empty()) return std::nullopt;
   const PlanCandidate& best = result->ranked.front();
   if (best.written || best.estimate.step.total() > enough) return std::nullopt;
-  if (passed.memory_fit(best.estimate.memory.total()) != MemoryFit::Fits) return std::nullopt;
+  if (passed.memory_fit(best.plan, best.estimate.memory.total()) != MemoryFit::Fits)
+    return std::nullopt;
   return NearPlan{best, std::string(kMessagePasses)};
 }
 

@@ -125,8 +125,8 @@ class Causes {
     cause.request.request.fp8_recipe.reset();
   }
 
-  /// Steps of other sizes than the usual ones, and of half the batch that is said: a ramp, fewer
-  /// accumulated passes.
+  /// Steps of other sizes than the usual ones, and of a part of the batch that is said: a ramp,
+  /// fewer accumulated passes, one of them.
   void size() {
     const Problem& problem = given_.problem;
     const auto add_size = [&](Setting setting, std::int64_t usual, bool twice, const char* what) {
@@ -140,11 +140,17 @@ class Causes {
       if (!request().seq_len && problem.model->stack != StackKind::Graph)
         add_size(Setting::SequenceLength, problem.seq_len, twice, "sequences of");
     }
-    const bool halves = given_.degrees && given_.degrees->micro_batches % 2 == 0;
-    if (!request().batch || !halves) return;
-    add("a step has half the sequences", "global batch size in the log; ramp-up of the batch",
-        kFault)
-        .request.request.batch = problem.global_batch / 2;
+    if (!request().batch || !given_.degrees) return;
+    const std::int64_t passes = given_.degrees->micro_batches;
+    const auto add_part = [&](std::int64_t parts, const char* what, const char* check) {
+      if (passes % parts == 0)
+        add(what, check, kFault).request.request.batch = problem.global_batch / parts;
+    };
+    add_part(2, "a step has half the sequences",
+             "global batch size in the log; ramp-up of the batch");
+    if (passes > 2)
+      add_part(passes, "a micro-batch was timed, not a step",
+               "what an iteration of the log counts: optimizer steps, or passes");
   }
 
   void overlaps() {

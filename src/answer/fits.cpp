@@ -53,6 +53,11 @@ SearchReport report_on(const ResolvedQuestion& asked, const std::optional<LeastS
   SearchReport report = report_or_refuse(asked, gpus, "searching", SideQuestions::All, session);
   if (report.plans.empty() && !session.stopped()) {
     report.remedies = find_remedies(asked, gpus, OtherSizes::Yes, session);
+  } else if (!asked.gpus && gpus > 1 && asked.request.task.value_or("pretrain") != "pretrain" &&
+             !session.stopped()) {  // who tunes may have one
+    for (const std::string& remedy : find_remedies(asked, 1, OtherSizes::No, session)) {
+      report.remedies.push_back("on one GPU " + remedy);
+    }
   }
   return report;
 }

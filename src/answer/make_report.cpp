@@ -310,8 +310,9 @@ SearchReport make_prediction(const ResolvedQuestion& asked, const PlanEvaluator&
   report.question = question_report(asked, evaluator.problem());
   report.plans.push_back(report_plan(evaluator, plan, estimate));
   if (std::holds_alternative<InfeasiblePlan>(evaluation)) {
+    const Bytes certain = evaluator.certain_memory(plan.transform_at(0).degrees);
     report.misses.push_back(
-        {PlanSummary(plan), estimate.memory, evaluator.memory_up_to(MemoryFit::Tight)});
+        {PlanSummary(plan), estimate.memory, evaluator.memory_up_to(MemoryFit::Tight, certain)});
   }
   advise_padding(report, evaluator, plan, estimate);
   report.evidence =

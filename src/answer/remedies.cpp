@@ -71,11 +71,10 @@ std::optional<Change> by_loss(const ResolvedQuestion& asked) {
   return change;
 }
 
-/// The default framework of decoders, where another one is the default of the network or the task.
-std::optional<Change> by_framework(const ResolvedQuestion& asked) {
+/// The usual framework of decoders, where another one is the default of the network or the task.
+std::optional<Change> by_framework(const ResolvedQuestion& asked, std::string_view usual) {
   const ProblemRequest& request = asked.request;
   const bool open = request.framework.empty() && request.target.empty();
-  const std::string_view usual = is_tuning(request) ? "fsdp2" : "megatron";
   const ChipSoftwareTable chips = chip_software(shipped_data());
   const ChipSoftware* chip = software_of(chips, asked.problem.cluster->accelerator.name);
   const bool own = chip != nullptr && chip->framework;  // that of the chip is its only one
@@ -138,6 +137,16 @@ std::vector<Change> by_adapters(const ResolvedQuestion& asked, int gpus) {
   return changes;
 }
 
+/// Quantised adapters of pairs where experts and sequences are cut, which the default of pairs cannot.
+std::optional<Change> by_cut_pairs(const ResolvedQuestion& asked) {
+  auto change = by_framework(asked, "deepspeed");
+  if (!change || asked.request.task != "dpo") return std::nullopt;
+  change->request.lora_rank = kUsualAdapterRank;
+  change->request.base_precision = "nf4";
+  change->words += fmt::format(" --lora-rank {} --base-precision nf4", kUsualAdapterRank);
+  return change;
+}
+
 /// A sequence, or a pair of them, for every GPU.
 std::optional<Change> by_batch(const ResolvedQuestion& asked, int gpus) {
   const std::int64_t each = asked.request.task == "dpo" ? 2 : 1;
@@ -186,7 +195,8 @@ std::vector<Change> possible_changes(const ResolvedQuestion& asked, int gpus) {
     changes.push_back({fmt::format("with --seq-len {}", half), request});
     changes.back().request.seq_len = half;
   }
-  if (auto framework = by_framework(asked)) changes.push_back(*std::move(framework));
+  const char* usual = is_tuning(request) ? "fsdp2" : "megatron";
+  if (auto framework = by_framework(asked, usual)) changes.push_back(*std::move(framework));
   return changes;
 }
 
@@ -243,6 +253,20 @@ std::optional<FoundRemedy> remedy_by_replicas(const ResolvedQuestion& asked, int
   return std::nullopt;
 }
 
+/// More GPUs than a batch of tuning has sequences, each with a part of the network.
+std::optional<FoundRemedy> remedy_by_model_parallelism(const ResolvedQuestion& asked, int gpus,
+                                                       SearchSession& session) {
+  const auto change = by_framework(asked, "megatron");
+  if (!change || !is_tuning(asked.request)) return std::nullopt;
+  try {
+    const auto least = least_gpus(asked_again(asked, change->request), gpus, session);
+    if (!least) return std::nullopt;
+    return FoundRemedy{fmt::format("{} --gpus {}", change->words, least->gpus), least->best};
+  } catch (const InputError&) {  // it has no trainer for the task
+    return std::nullopt;
+  }
+}
+
 /// More GPUs, with the degrees asked for or, failing that, with any.
 std::string remedy_by_gpus(const ResolvedQuestion& asked, int gpus, SearchSession& session) {
   const auto at = [](const LeastSize& least, const std::string& words) {
@@ -256,6 +280,7 @@ std::string remedy_by_gpus(const ResolvedQuestion& asked, int gpus, SearchSessio
     }
   }
   if (const auto found = remedy_by_replicas(asked, gpus, session)) return text_of(*found);
+  if (const auto found = remedy_by_model_parallelism(asked, gpus, session)) return text_of(*found);
   const Cluster& cluster = *asked.problem.cluster;
   if (gpus >= cluster.accelerators()) return {};
   return fmt::format(
@@ -288,6 +313,8 @@ std::vector<std::string> find_remedies(const ResolvedQuestion& asked, int gpus, 
     }
     for (const Change& change : by_adapters(asked, gpus))
       if (remedies.empty() || is_tuning(asked.request)) attempt(change);
+    const auto pairs = by_cut_pairs(asked);
+    if (remedies.empty() && pairs) attempt(*pairs);
     const auto free = unpinned(asked);
     if (remedies.empty() && free) attempt({"with other degrees", free->request});
     if (remedies.empty() && free) {

@@ -88,7 +88,7 @@ Explained given(const Options& options, SearchSession& session) {
     rival.rank = 2;
     rival.ties = {};
     result.report.plans.push_back(rival);
-    result.rival = {kBestOther, found.question, std::move(rival)};
+    result.rival = {"the best other plan, same settings", found.question, std::move(rival)};
     break;
   }
   return result;

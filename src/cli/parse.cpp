@@ -78,7 +78,7 @@ std::string option_in_place_of(const std::string& option, const std::vector<std:
   constexpr std::array kLengths{"epochs",  "num-train-epochs", "max-steps",
                                 "samples", "train-iters",      "train-samples"};
   const std::string name = option.substr(std::min(option.size(), option.find_first_not_of('-')));
-  if (contains(kLengths, name)) return "--tokens";
+  if (contains(kLengths, name)) return "--tokens, sequences of the whole run times --seq-len";
   for (const SettingRow& row : setting_table()) {
     if (contains(words_of(row), name)) return fmt::format("{} {}", flag_of(row), name);
   }
@@ -114,6 +114,10 @@ std::string option_in_place_of(const std::string& option, const std::vector<std:
   std::string hint =
       other.empty() ? did_you_mean(name, known) : fmt::format("plansearch calls it {}", other);
   if (name == "--batch-tokens") hint = "--batch counts sequences: tokens of a step over --seq-len";
+  if (name == "--confidence")
+    hint = "capacity says the chance of a limit, and what keeps it surely";
+  if (name == "finetune" || name == "fine-tune")
+    hint = "plansearch --hw HARDWARE --model MODEL --gpus 1 --task sft|lora|qlora|dpo";
   if (hint.empty() && !option)
     hint = "HARDWARE MODEL by themselves are --hw HARDWARE --model MODEL";
   throw InputError({}, fmt::format("unknown {} '{}'", option ? "option" : "argument", name),

@@ -183,7 +183,10 @@ class QuestionResolver {
       throw InputError({}, "--lora-targets without --lora-rank", "add --lora-rank, such as 16");
     }
     const bool by_task = request_.task == "lora" && !request_.lora_rank && !lora;
+    std::string origin = "model";
     if (request_.lora_rank || by_task) {
+      // An answer names its framework, not the target that it was asked for.
+      origin = !request_.target.empty() && !request_.framework.empty() ? "flag" : "default";
       if (!lora) {
         std::vector<std::string> usual =
             adapter_targets_of(request_.target.empty() ? request_.framework : request_.target);
@@ -196,14 +199,11 @@ class QuestionResolver {
     if (request_.lora_targets) lora->targets = split(*request_.lora_targets, ", ");
     const auto wrong = adapter_problem(model_);
     if (wrong) throw InputError({}, "--lora-rank, --lora-targets: " + wrong->what, wrong->remedy);
+    const char* unsaid = by_task ? "default" : "model";
     note("lora_rank", fmt::format("{}", lora->rank),
-         request_.lora_rank ? request_.origin("lora_rank")
-         : by_task          ? "default"
-                            : "model");
-    note("lora_targets", fmt::format("{}", fmt::join(lora->targets, ",")),
-         request_.lora_targets           ? request_.origin("lora_targets")
-         : request_.lora_rank || by_task ? "default"
-                                         : "model");
+         request_.lora_rank ? request_.origin("lora_rank") : unsaid);
+    if (request_.lora_targets) origin = request_.origin("lora_targets");
+    note("lora_targets", fmt::format("{}", fmt::join(lora->targets, ",")), origin);
   }
 
   /// How much of the network is trained, where that is not all of it.

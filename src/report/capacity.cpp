@@ -306,7 +306,7 @@ std::string sentence(const CapacityReport& report) {
   const std::string text = fmt::format("{} on {} tokens{}: {}", q.model, count_text(*q.tokens),
                                        tokens, job_text(report, *row, time));
   const std::string limits = limits_text(report.limits);
-  if (limits.empty()) return text + "; fewest of all sizes";
+  if (limits.empty()) return report.rows.size() > 1 ? text + "; fewest of all sizes" : text;
   return text + (row->beyond.empty() ? ", within " : ", not within ") + limits +
          chance_text(report, *row);
 }

@@ -166,6 +166,9 @@ class Usage(Case):
         for word, ours in (("--qlora", "--task qlora"), ("--max-steps", "--tokens"), ("--cutoff-len", "--seq-len"),
                            ("--per_device_train_batch_size", "--micro-batch"), ("--tensor-model-parallel-size", "--tp")):
             self.refuse(*QUESTION, word, "2", expect=[f"unknown option '{word}'", f"plansearch calls it {ours}"])
+        self.refuse(*QUESTION, "--samples", "2", expect=["--tokens, sequences of the whole run times --seq-len"])
+        self.refuse("capacity", *QUESTION, "--confidence", "90", expect=["capacity says the chance of a limit"])
+        self.refuse("finetune", "Qwen3-8B", expect=["--gpus 1 --task sft|lora|qlora|dpo"])
 
     def test_plans_are_given_by_name_or_flag(self):
         plan = self.directory / "plan.yaml"
@@ -1013,7 +1016,7 @@ class Answers(Case):
         self.assertEqual(changed["question"]["global_batch"], 512)
         self.refuse("predict", "--plan", f"{out}#99", expect=["rank 99"])
         self.refuse("predict", "--plan", f"{out}#x", expect=["#"])
-        self.assertIn("against the best other plan", self.succeed("explain", f"{out}#2"))
+        self.assertIn("against the best other plan, same settings", self.succeed("explain", f"{out}#2"))
 
     def test_every_setting_of_an_answer_is_read_back(self):
         out = self.directory / "result.json"
@@ -2751,7 +2754,8 @@ class AsPeopleWrite(Case):
         answer = self.answer("--hw", "8xH100", "--model", "llama3-8b", "--top", "1")
         self.assertEqual((answer["question"]["gpus"], answer["question"]["hardware"]), (8, "dgx-h100"))
         self.refuse("--hw", "8xH100", "--model", "llama3-8b", "--gpus", "16", expect=["size of its own"])
-        rows = self.answer("compare", "--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "8", "--task", "sft,lora,qlora")["rows"]
+        rows = self.answer("compare", "--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "8", "--task", "sft,lora,qlora",
+                           "--micro-batch", "1", "--recompute", "full")["rows"]
         _, lora, qlora = (row["plan"]["peak_memory_bytes"] for row in rows)
         self.assertLess(qlora, lora)
         rows = self.answer("compare", "--hw", "h100:8,l40s:4", "--model", "llama3-8b", "--batch", "64")["rows"]
@@ -2775,6 +2779,8 @@ class AsPeopleWrite(Case):
         self.refuse("exprt", "plan.yaml", expect=["unknown argument 'exprt'", "export"])
         self.assertEqual(self.succeed("show", "h100"), self.succeed("show", "hw", "h100"))
         self.assertEqual(self.succeed("show", "gpt2-xl"), self.succeed("show", "model", "gpt2-xl"))
+        for name in ("https://huggingface.co/Qwen/Qwen3-8B", "qwen3:8b"):
+            self.assertEqual(self.succeed("show", "model", name), self.succeed("show", "model", "qwen3-8b"))
         self.refuse("show", "nothing-like-it", expect=["none of hw, model, framework, recipes"])
         self.assertEqual(self.succeed("schedule", "1f1b", "--stages", "4", "--micro-batches", "8"),
                          self.succeed("schedule", "1f1b", "--stages", "4", "--micro-batches", "8", "--times", "1,1,1"))
@@ -3647,7 +3653,7 @@ class Comparisons(Case):
         self.assertIn("activations", table.split("against ")[1])
         # Without a second plan the best other one, in JSON too.
         best = self.answer("explain", names[0])
-        self.assertEqual(best["comparison"]["name"], "the best other plan")
+        self.assertEqual(best["comparison"]["name"], "the best other plan, same settings")
         json_schema.check(best, schema)
 
     def test_training_on_tokens(self):
@@ -3798,6 +3804,8 @@ class GivenPlans(Case):
             self.assertTrue(hint, text)
             self.assertIn(hint[2], self.succeed(*shlex.split(hint[4])))
             self.assertRegex(text, r"hint: whole layers are recomputed while \d+\.\d GiB of [\d.]+ GiB lie idle")
+        # The rival is that plan, in the same words.
+        self.assertRegex(self.succeed("explain", self.plan()), f"rival: .* less time, {hint[3]} x as fast")
         best = self.answer(*self.SLOW[:8])["plans"][0]["config"]
         degrees = [f"--{key.replace('_', '-')}={best[key]}" for key in ("dp", "pp", "zero", "micro_batch")]
         self.assertNotIn("as fast as this plan", self.succeed("diagnose", *self.SLOW[:8], "--tp", str(best["tp"]), *degrees, "--measured", "9s"))
@@ -3824,6 +3832,53 @@ class GivenPlans(Case):
         self.assertEqual(run("export", f"{answer}#1", "--to", "torchtitan").returncode, 0)
         self.assertRegex(self.succeed(*mixture), r"plans that a file of torchtitan can say; the fastest of all, \d+ % less, has dispatcher")
         self.assertIn("no file of nanotron can say plan 1: ", self.succeed(*mixture[:-1], "nanotron"))
+
+    TUNED = ["--hw", "4090", "--model", "Qwen/Qwen3-8B", "--task", "lora", "--seq-len", "2048", "--batch", "16"]
+
+    def test_replicas_of_frozen_weights_are_as_certain_as_one(self):
+        one, two = (self.answer("predict", *self.TUNED, "--gpus", gpus, "--micro-batch", "1", "--recompute", "full",
+                                "--zero", zero)["plans"][0] for gpus, zero in (("1", "0"), ("2", "1")))
+        self.assertLess(abs(one["peak_memory_bytes"] / two["peak_memory_bytes"] - 1), 0.01)
+        self.assertLess(abs(one["memory_risk"] - two["memory_risk"]), 0.01)
+        best = self.answer(*self.TUNED, "--gpus", "2")["plans"][0]  # each card has all weights
+        self.assertLess(best["config"]["zero"], 3)
+        self.assertEqual(best["step_time_s"], self.answer(*self.TUNED, "--gpus", "2", "--mem-risk", "0.3")["plans"][0]["step_time_s"])
+
+    def test_norms_of_transformers_are_eager(self):
+        def step(*more):
+            return self.answer("predict", *self.TUNED, "--gpus", "1", "--micro-batch", "1", "--recompute", "full", *more)["plans"][0]["step_time_s"]
+        self.assertEqual(step(), step("--implementation", "eager"))
+        self.assertLess(step("--kernels", "fused-norm"), 0.95 * step())
+
+    def test_a_target_beside_a_framework_decides_adapters(self):
+        answer = self.directory / "target.json"
+        self.succeed("--hw", "rtx4090", "--model", "mistral-7b", "--gpus", "1", "--seq-len", "1024", "--batch", "64", "--task", "lora",
+                     "--target", "ms-swift", "--framework", "fsdp2", "--format", "json", "--out", answer)
+        exported = run("export", f"{answer}#1", "--to", "ms-swift")
+        self.assertIn("all-linear", exported.stdout, exported.stderr)
+
+    def test_one_gpu_for_who_tunes(self):
+        text = self.succeed("fits", "Qwen/Qwen3-8B", "--method", "lora", "--on", "4090", "--no-cards")
+        self.assertRegex(text, r"fits on [2-9] x rtx-4090-box")
+        self.assertRegex(text, r"hint: on one GPU with --seq-len 2048 it fits: ")
+
+    def test_tuning_beyond_what_replicas_hold(self):
+        for question, flags in ((("perlmutter", "deepseek-v3", "sft"), r"--framework megatron --gpus \d+"),
+                                (("dgx-h100", "llama3.1-405b", "dpo"), "--framework deepspeed --lora-rank 16 --base-precision nf4")):
+            asked = [word for flag, value in zip(("--hw", "--model", "--task"), question) for word in (flag, value)]
+            refused = run(*asked, "--format", "json", "--no-beyond")
+            self.assertEqual(refused.returncode, 3)
+            answer = json.loads(refused.stdout)
+            hint = re.match(rf"with ({flags}) it fits", answer["remedies"][0])
+            self.assertTrue(hint, answer["remedies"])
+            size = [] if "--gpus" in hint[1] else ["--gpus", str(answer["question"]["gpus"])]
+            self.assertEqual(self.answer(*asked, *hint[1].split(), *size, "--top", "1", "--no-beyond")["admitted"], "fits")
+
+    def test_a_micro_batch_was_timed(self):
+        plan = ["--gpus", "1", "--micro-batch", "1", "--recompute", "full"]
+        step = self.answer("predict", *self.TUNED, *plan)["plans"][0]["step_time_s"]
+        text = self.succeed("diagnose", *self.TUNED, *plan, "--measured", f"{step / 16}s")
+        self.assertIn("likeliest: a micro-batch was timed, not a step", text)
 
     def test_marks_and_prices(self):
         """A legend explains what the table has; a price that was set is not the profile's."""

@@ -124,7 +124,7 @@ def scripts_of(keys):
             assigned.append(f"V_{i}={word}")
             used.append(f"${{V_{i}}}" if i % 2 else f"${{UNSET_{i}:-$V_{i}}}")
     yield "variables.sh", "\n".join(assigned) + f"\nexport CMD=\"{' '.join(used)}\"\n{launcher} $CMD\n"
-    header = f"#SBATCH --nodes={nodes}\n#SBATCH --gres=gpu:{each}\n#SBATCH --ntasks-per-node=1\n"
+    header = f"#SBATCH --nodes={nodes} --gres=gpu:{each}\n#SBATCH --ntasks-per-node=1\n"
     inner = f"python -u -m torch.distributed.run --nproc_per_node {each} --nnodes $SLURM_NNODES pretrain_gpt.py"
     yield "job.sbatch", (f"#!/bin/bash\n{header}LAUNCHER=\"{inner}\"\nCMD=\" \\\n    {lines} \"\n"
                          "srun bash -c \"$LAUNCHER --node_rank \\$SLURM_PROCID $CMD\"\n")

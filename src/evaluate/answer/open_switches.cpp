@@ -118,7 +118,7 @@ std::vector<PossiblePlan> possible_plans(const PlanEvaluator& evaluator,
     PossiblePlan possible{plan, assumed.estimate, 0.0};
     if (!own) possible.estimate = evaluator.simulate(*evaluator.profile(plan), plan, workspace);
     possible.odds = share;
-    if (!own) possible.odds *= 1.0 - evaluator.memory_risk(possible.estimate.memory.total());
+    if (!own) possible.odds *= 1.0 - evaluator.memory_risk(plan, possible.estimate.memory.total());
     all += possible.odds;
     if (own) {
       plans.front().odds = possible.odds;

@@ -213,9 +213,10 @@ PlanReport rate_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
   report.mfu = report.model_rate_per_gpu / peak;
   report.hfu = report.hardware_rate_per_gpu / peak;
   const Bytes peak_memory = estimate.memory.total();
-  report.memory_risk = evaluator.memory_risk(peak_memory);
-  report.memory_fit =
-      evaluator.host_fits(estimate) ? evaluator.memory_fit(peak_memory) : MemoryFit::No;
+  report.memory_risk = evaluator.memory_risk(report.plan.degrees, peak_memory);
+  report.memory_fit = evaluator.host_fits(estimate)
+                          ? evaluator.memory_fit(report.plan.degrees, peak_memory)
+                          : MemoryFit::No;
   return report;
 }
 

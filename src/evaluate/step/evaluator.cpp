@@ -61,15 +61,9 @@ Estimate price(const PlanViews& views, const PricingInput& view, MakespanMethod 
   return estimate;
 }
 
-/// Bytes of untrained weights on every device, evenly shared. Zero where they have no room: a plan
-/// that fits has them elsewhere.
-Bytes certain_memory(const PlanViews& views, Bytes limit) {
-  const Bytes frozen = views.grid.frozen_bytes() * (1.0 / views.problem.gpus);
-  return frozen < limit ? frozen : Bytes(0);
-}
-
 /// The estimate itself where its memory is there more likely than not, else why not.
-Evaluation within(const Estimate& estimate, const PlanEvaluator& evaluator) {
+Evaluation within(const Estimate& estimate, const PlanDegrees& plan,
+                  const PlanEvaluator& evaluator) {
   const Bytes needed = estimate.memory.total();
   if (!evaluator.host_fits(estimate)) {
     const Bytes there = evaluator.problem().cluster->host.value().memory;
@@ -80,7 +74,7 @@ Evaluation within(const Estimate& estimate, const PlanEvaluator& evaluator) {
                                                  to_text(estimate.host_memory), to_text(there))},
                           estimate};
   }
-  if (evaluator.memory_fit(needed) != MemoryFit::No) return estimate;
+  if (evaluator.memory_fit(plan, needed) != MemoryFit::No) return estimate;
   const Bytes limit = evaluator.memory_limit();
   return InfeasiblePlan{
       {.obstacle = Obstacle::OutOfMemory,
@@ -88,7 +82,7 @@ Evaluation within(const Estimate& estimate, const PlanEvaluator& evaluator) {
        .available = limit.value(),
        .detail = fmt::format("stage {} needs {} of {}: {:.0f} % likely to run out of memory",
                              estimate.worst_memory_stage, to_text(needed), to_text(limit),
-                             100.0 * evaluator.memory_risk(needed))},
+                             100.0 * evaluator.memory_risk(plan, needed))},
       estimate};
 }
 
@@ -161,7 +155,7 @@ Evaluation PlanEvaluator::evaluate(const ParallelPlan& plan) const {
     try {
       const auto listed = listed_step(view, *workspace);
       return within(price(*views_, view, MakespanMethod::Simulation, listed.get(), *workspace),
-                    *this);
+                    plan.transform_at(0).degrees, *this);
     } catch (const SimulationLimit& limit) {
       return InfeasiblePlan{{.obstacle = Obstacle::BeyondSimulation,
                              .detail = fmt::format("{}; {}", limit.what(), limit.hint())},
@@ -187,16 +181,22 @@ Evaluation PlanEvaluator::evaluate(const ClassProfile& profile, const PlanDegree
                      .detail = "the class profile is another plan's or another problem's"};
   }
   if (bad) return InfeasiblePlan{*std::move(bad), std::nullopt};
-  return within(simulate(profile, degrees, workspace), *this);
+  return within(simulate(profile, degrees, workspace), degrees, *this);
 }
 
 Bytes PlanEvaluator::memory_limit() const {
   return problem_.cluster->accelerator.memory - problem_.memory_reserve;
 }
 
-double PlanEvaluator::memory_risk(Bytes predicted) const {
+Bytes PlanEvaluator::certain_memory(const PlanDegrees& plan) const {
+  if (!views_->grid.has_frozen()) return Bytes(0);
+  const ModelStatePolicy statics = views_->statics(plan, views_->mesh(plan));
+  return std::min(views_->grid.frozen_bytes(plan, statics), memory_limit());
+}
+
+double PlanEvaluator::memory_risk(const PlanDegrees& plan, Bytes predicted) const {
   return risk_of_memory(views_->context.constants.memory_error, predicted, memory_limit(),
-                        certain_memory(*views_, memory_limit()));
+                        certain_memory(plan));
 }
 
 bool PlanEvaluator::host_fits(const Estimate& estimate) const {
@@ -204,19 +204,20 @@ bool PlanEvaluator::host_fits(const Estimate& estimate) const {
   return !host || estimate.host_memory <= host->memory;
 }
 
-MemoryFit PlanEvaluator::memory_fit(Bytes predicted) const {
+MemoryFit PlanEvaluator::memory_fit(const PlanDegrees& plan, Bytes predicted) const {
+  const Bytes certain = certain_memory(plan);
   for (const MemoryFit fit : {MemoryFit::Fits, MemoryFit::Tight}) {
-    if (predicted <= memory_up_to(fit)) return fit;
+    if (predicted <= memory_up_to(fit, certain)) return fit;
   }
   return MemoryFit::No;
 }
 
-Bytes PlanEvaluator::memory_up_to(MemoryFit fit) const {
+Bytes PlanEvaluator::memory_up_to(MemoryFit fit, Bytes certain) const {
   PLANSEARCH_CHECK(fit != MemoryFit::No);
   const double accepted = problem_.memory_risk;
   return peak_at_risk(views_->context.constants.memory_error,
                       fit == MemoryFit::Fits ? accepted : std::max(accepted, kTightMemoryRisk),
-                      memory_limit(), certain_memory(*views_, memory_limit()));
+                      memory_limit(), certain);
 }
 
 }  // namespace plansearch

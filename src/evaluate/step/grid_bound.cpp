@@ -123,7 +123,23 @@ NetworkWork GridBound::work(const PlanDegrees& plan) const {
   return work;
 }
 
-/// States of the mean stage, every parameter cut over all ranks that can cut it.
+namespace {
+
+/// Bytes on a device of the mean stage, every parameter cut over all ranks that can cut it.
+Bytes of_mean_device(const PlanDegrees& plan, double dense, double expert) {
+  const double cut =
+      dense / (plan.tensor_in * plan.tensor_out) +
+      expert / (static_cast<double>(plan.expert) * plan.expert_tensor * plan.tensor_in);
+  return Bytes(cut / plan.pipeline);
+}
+
+}  // namespace
+
+Bytes GridBound::frozen_bytes(const PlanDegrees& plan, const ModelStatePolicy& statics) const {
+  return of_mean_device(plan, parameters_.frozen_dense * statics.dense.share,
+                        parameters_.frozen_expert * statics.expert.share);
+}
+
 Bytes GridBound::memory(const PlanDegrees& plan, const ModelStatePolicy& statics) const {
   // Gradients that the only micro-batch of a plan makes may take the place of activations.
   const bool held = gradients_ == GradientStorage::Buffer;
@@ -132,13 +148,11 @@ Bytes GridBound::memory(const PlanDegrees& plan, const ModelStatePolicy& statics
     return frozen * bytes.share + trainable * bytes.parameter +
            trainable * (gradient + (pages_ ? 0.0 : bytes.optimizer));
   };
-  const double dense =
-      state_bytes(statics.dense, parameters_.frozen_dense, parameters_.trainable_dense) /
-      (plan.tensor_in * plan.tensor_out);
-  const double expert =
-      state_bytes(statics.expert, parameters_.frozen_expert, parameters_.trainable_expert) /
-      (static_cast<double>(plan.expert) * plan.expert_tensor * plan.tensor_in);
-  return Bytes((dense + expert) / plan.pipeline) + reserve_;
+  return of_mean_device(
+             plan,
+             state_bytes(statics.dense, parameters_.frozen_dense, parameters_.trainable_dense),
+             state_bytes(statics.expert, parameters_.frozen_expert, parameters_.trainable_expert)) +
+         reserve_;
 }
 
 /// Every device but waits for exchanges works on; the mean one has no fewer of them.

@@ -27,10 +27,11 @@ class GridBound {
   [[nodiscard]] Bytes memory(const PlanDegrees& plan, const ModelStatePolicy& statics) const;
   /// Least work of any placement of the plan.
   [[nodiscard]] NetworkWork work(const PlanDegrees& plan) const;
-  /// Least bytes of all weights that are not trained.
-  [[nodiscard]] Bytes frozen_bytes() const {
-    return Bytes(parameters_.frozen_dense + parameters_.frozen_expert);
+  /// Whether weights are not trained, and their least bytes on the mean device.
+  [[nodiscard]] bool has_frozen() const {
+    return parameters_.frozen_dense + parameters_.frozen_expert > 0.0;
   }
+  [[nodiscard]] Bytes frozen_bytes(const PlanDegrees& plan, const ModelStatePolicy& statics) const;
 
  private:
   [[nodiscard]] const NetworkWork& sequence() const;

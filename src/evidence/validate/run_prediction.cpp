@@ -169,7 +169,7 @@ class GroupPricer {
       if (evaluator_.obstacle(plan)) continue;
       const Estimate estimate = evaluator_.simulate(*evaluator_.profile(plan), plan, *workspace_);
       const Bytes needed = estimate.memory.total();
-      const bool fits = evaluator_.memory_risk(needed) <= evaluator_.problem().memory_risk;
+      const bool fits = evaluator_.memory_risk(plan, needed) <= evaluator_.problem().memory_risk;
       const bool better = fits ? !fastest || estimate.step.total() < *fastest
                                : !fastest && (!least || needed < *least);
       if (!better) continue;
@@ -208,7 +208,7 @@ class GroupPricer {
     prediction.needed = run.recompute.empty() ? least_memory(plan, estimate.memory.total())
                                               : estimate.memory.total();
     prediction.memory_limit = evaluator_.memory_limit();
-    prediction.memory_risk = evaluator_.memory_risk(*prediction.needed);
+    prediction.memory_risk = evaluator_.memory_risk(plan, *prediction.needed);
     if (!illegal) judge(estimate, run_case, prediction);
   }
 

@@ -180,7 +180,8 @@ struct Ranks {
   std::optional<int> nodes, each, all;
   void set(std::string name, std::string_view text) {
     std::ranges::replace(name, '_', '-');
-    if (name == "--gres" && text.starts_with("gpu:")) text = text.substr(text.rfind(':') + 1);
+    if (name == "--gpus-per-node" || (name == "--gres" && text.starts_with("gpu:")))
+      text = text.substr(text.rfind(':') + 1);  // "h100:8"
     const auto value = positive(text);
     if (!value) return;
     constexpr std::array kNodes{"--nnodes", "--num-nodes", "--nodes", "-N", "--num-machines"};
@@ -199,14 +200,14 @@ struct Ranks {
   }
 };
 
-/// "#SBATCH --nodes=4" and the like.
+/// "#SBATCH --nodes=4 --gpus-per-node=8" and the like.
 Ranks slurm_header(const std::vector<ConfigurationFile>& files) {
   Ranks ranks;
   for (const ConfigurationFile& file : files) {
     for (const std::string& line : split(file.text, "\n")) {
       if (!line.starts_with("#SBATCH")) continue;
       const auto words = words_of(line, " \t=");
-      if (words.size() >= 3) ranks.set(words[1], words[2]);
+      for (std::size_t i = 1; i + 1 < words.size(); ++i) ranks.set(words[i], words[i + 1]);
     }
   }
   return ranks;

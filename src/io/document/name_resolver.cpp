@@ -90,8 +90,10 @@ bool is_path(std::string_view text, const NamedFiles& kind) {
   return written.has_parent_path() && has_extension(path, kind);
 }
 
-/// Hubs write "organisation/Name".
+/// Hubs write "organisation/Name", and have it as an address.
 std::string_view without_organisation(std::string_view text) {
+  constexpr std::string_view kHub = "https://huggingface.co/";
+  if (text.starts_with(kHub)) text.remove_prefix(kHub.size());
   const std::size_t slash = text.find('/');
   const bool one = slash != std::string_view::npos && text.rfind('/') == slash;
   return one && slash + 1 < text.size() ? text.substr(slash + 1) : text;
@@ -192,7 +194,8 @@ std::vector<NamedFile> list_files(const NamedFiles& kind) {
 fs::path resolve_file(std::string_view text, const NamedFiles& kind, const SourceLocation& where) {
   if (text.empty()) throw InputError(where, fmt::format("no {} named", kind.what));
   if (is_path(text, kind)) return at_base(text, kind);
-  const std::string bare = canonical_name(without_extension(without_organisation(text), kind));
+  std::string bare = canonical_name(without_extension(without_organisation(text), kind));
+  std::ranges::replace(bare, ':', '-');  // "qwen3:8b"
   if (const auto own = find_beside(bare, kind)) return *own;
   Files files;
   for (const fs::path& directory : kind.directories) add_files(directory, kind, files);

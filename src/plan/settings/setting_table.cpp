@@ -131,8 +131,9 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
         always(below(row<&R::gpus>(S::Gpus, "gpus", K::Count, "N",
                                    "number of accelerators (default: a ladder of sizes)"),
                      kAnyInt))),
-    column(listed<&R::batch_list>(always(
-               row<&R::batch>(S::Batch, "batch", K::Count, "N", "sequences per optimizer step"))),
+    column(listed<&R::batch_list>(
+               always(row<&R::batch>(S::Batch, "batch", K::Count, "N",
+                                     "sequences per optimizer step: tokens over --seq-len"))),
            "global_batch"),
     listed<&R::seq_len_list>(always(
         row<&R::seq_len>(S::SequenceLength, "seq_len", K::Count, "N", "tokens per sequence"))),

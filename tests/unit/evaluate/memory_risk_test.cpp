@@ -69,11 +69,28 @@ TEST_SUITE("unit") {
     const PlanEvaluator trained(problem);
     problem.network = frozen;
     const PlanEvaluator evaluator(problem);
+    const PlanDegrees one;
     const Bytes limit = evaluator.memory_limit();
     const Bytes plan = limit * 0.9;
-    CHECK(trained.memory_fit(plan) == MemoryFit::Tight);
-    CHECK(evaluator.memory_risk(plan) < trained.memory_risk(plan));
-    CHECK(evaluator.memory_up_to(MemoryFit::Fits) > trained.memory_up_to(MemoryFit::Fits));
+    CHECK(trained.memory_fit(one, plan) == MemoryFit::Tight);
+    CHECK(evaluator.memory_risk(one, plan) < trained.memory_risk(one, plan));
+    CHECK(trained.certain_memory(one) == Bytes(0));
+    const Bytes certain = evaluator.certain_memory(one);
+    CHECK(evaluator.memory_up_to(MemoryFit::Fits, certain) > trained.memory_up_to(MemoryFit::Fits));
+    // Every device of data parallelism holds all of them, half where two share parameters.
+    problem.gpus = 2;
+    const PlanEvaluator two(problem);
+    PlanDegrees replicated;
+    replicated.data = 2;
+    replicated.zero = ZeroStage::Optimizer;
+    CHECK(two.certain_memory(replicated) == certain);
+    CHECK(two.memory_risk(replicated, plan) == evaluator.memory_risk(one, plan));
+    PlanDegrees sharded = replicated;
+    sharded.zero = ZeroStage::Parameters;
+    CHECK(two.certain_memory(sharded).value() == doctest::Approx(0.5 * certain.value()));
+    PlanDegrees stages;
+    stages.pipeline = 2;
+    CHECK(two.certain_memory(stages).value() == doctest::Approx(0.5 * certain.value()));
   }
 
   TEST_CASE("verdicts follow the risk that is accepted; the reserve comes off capacity first") {
@@ -83,14 +100,14 @@ TEST_SUITE("unit") {
     const Bytes limit = problem.cluster->accelerator.memory * 0.75;
     CHECK(evaluator.memory_limit() == limit);
     const auto peak = [&](double risk) { return peak_at_risk(kError, risk, limit); };
-    CHECK(evaluator.memory_fit(peak(0.09)) == MemoryFit::Fits);
-    CHECK(evaluator.memory_fit(peak(0.11)) == MemoryFit::Tight);
-    CHECK(evaluator.memory_fit(peak(0.49)) == MemoryFit::Tight);
-    CHECK(evaluator.memory_fit(peak(0.51)) == MemoryFit::No);
+    CHECK(evaluator.memory_fit({}, peak(0.09)) == MemoryFit::Fits);
+    CHECK(evaluator.memory_fit({}, peak(0.11)) == MemoryFit::Tight);
+    CHECK(evaluator.memory_fit({}, peak(0.49)) == MemoryFit::Tight);
+    CHECK(evaluator.memory_fit({}, peak(0.51)) == MemoryFit::No);
     problem.memory_risk = 0.7;
     const PlanEvaluator daring(problem);
-    CHECK(daring.memory_fit(peak(0.69)) == MemoryFit::Fits);
-    CHECK(daring.memory_fit(peak(0.71)) == MemoryFit::No);
+    CHECK(daring.memory_fit({}, peak(0.69)) == MemoryFit::Fits);
+    CHECK(daring.memory_fit({}, peak(0.71)) == MemoryFit::No);
   }
 }
 

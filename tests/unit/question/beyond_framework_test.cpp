@@ -61,7 +61,7 @@ TEST_SUITE("problem") {
       CHECK(std::log(1.0 - beyond.least) + std::log(1.0 - beyond.most) ==
             doctest::Approx(2.0 * std::log(1.0 - beyond.gain)));
       CHECK(beyond.least < beyond.gain);
-      CHECK(as_if.memory_fit(beyond.plan.estimate.memory.total()) == MemoryFit::Fits);
+      CHECK(as_if.memory_fit(plan, beyond.plan.estimate.memory.total()) == MemoryFit::Fits);
     }
   }
 
