@@ -105,13 +105,17 @@ class PrintedObject {
       if (!named || (first > 0 && kEnds.find(line[first - 1]) == kEnds.npos)) continue;
       head_ = line.substr(0, first);
       levels_.assign(1, {at + 1, {}});
+      stray_ = 0;
       read(line, at + 1, add);
       return open();
     }
     return false;
   }
 
+  /// Lines of others are passed over, but not without end: a list may have closed the object.
   void read_line(std::string_view line, const Add& add) {
+    constexpr int kStray = 1000;
+    if (++stray_ > kStray) return levels_.clear();
     if (!has_head(line)) return;
     const std::size_t column = std::min(line.find_first_not_of(' ', head_.size()), line.size());
     std::size_t behind = column;
@@ -119,6 +123,7 @@ class PrintedObject {
     const auto level = std::ranges::find(levels_, column, &Level::column);
     if (level == levels_.end()) return;
     levels_.erase(level + 1, levels_.end());
+    stray_ = 0;
     read(line, column, add);
   }
 
@@ -140,9 +145,10 @@ class PrintedObject {
 
   /// Names and values from a name on, and the brackets that end behind them.
   void read(std::string_view line, std::size_t at, const Add& add) {
+    constexpr std::size_t kDeepest = 50;
     for (;;) {
       const std::string_view name = name_at(line, at);
-      if (name.empty()) return;
+      if (name.empty() || levels_.size() > kDeepest) return;
       std::string path = levels_.back().path + std::string(name);
       const std::size_t bracket = std::min(line.find_first_not_of(kLetters, at), line.size());
       std::size_t inner = bracket + 1;
@@ -185,6 +191,7 @@ class PrintedObject {
   static constexpr std::string_view kLetters =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
   std::string head_;  ///< in front of every line
+  int stray_ = 0;     ///< lines since the last of its own
   std::vector<Level> levels_;
 };
 
