@@ -287,7 +287,7 @@ void read_pace(const std::string& text, Measurement& measured) {
 }
 
 std::optional<LogReport> read_run_log(const std::string& file, const QuestionReport& question) {
-  const io::TrainingLog log = io::read_training_log(
+  io::TrainingLog log = io::read_training_log(
       file, log_formats(shipped_data()), {question.gpus, question.global_batch, question.seq_len});
   if (log.out_of_memory) return std::nullopt;
   const auto all = static_cast<std::int64_t>(log.times.size());
@@ -298,6 +298,7 @@ std::optional<LogReport> read_run_log(const std::string& file, const QuestionRep
                      "numbers, or give the step time by hand");
   }
   const SteadySteps steady = steady_steps(log.times);
+  log.times = {};  // they may be millions
   return LogReport{.file = file,
                    .format = log.format,
                    .times = step_times(steady.steps),
