@@ -7,10 +7,11 @@ laboratory (5 %, seeded), is the measured step of a diagnosis that does not know
 Changes of less than a fifth are left out: they lie inside the interval of any prediction. The same
 prices without a change have to be called normal.
 
-With --profiles the diagnosis sees the parts of the step too, each with a scatter of 10 %, as a profiler would
-list them.
+With --logs the diagnosis reads a log: the step, its batch, the peak of memory (with a scatter of 5 %) and the FLOP/s, which
+programs count by 10 % otherwise; a log that is refused because its batch is another one names the fault. With --profiles it
+sees the parts of the step too, each with a scatter of 10 %, as a profiler would list them.
 
-  tools/diagnosis.py BUILD/plansearch [--list] [--profiles]
+  tools/diagnosis.py BUILD/plansearch [--list] [--logs] [--profiles]
 """
 import argparse
 import json
@@ -48,8 +49,12 @@ QUESTIONS = [
     "--hw mi300x-8 --model llama3-70b --gpus 64 --tp 8 --dp 8 --batch 64 --recompute none",
     "--hw jean-zay-v100-32 --model gpt2-large --gpus 64 --dp 64 --batch 1024 --precision fp16",
     "--hw dgx-h100 --model qwen3-32b --gpus 64 --framework torchtitan --tp 8 --dp 8 --batch 64",
+    "--hw dgx-h100 --model llama3.2-1b --gpus 8 --framework ddp --batch 64 --micro-batch 1 --seq-len 1024",
+    "--hw dgx-h200 --model qwen3-30b-a3b --gpus 64 --dp 64 --ep 32 --batch 512 --routing real",
+    "--hw dgx-h100 --model llama3-8b --gpus 32 --framework torchtitan --dp 32 --batch 128 --seq-len 2048 --micro-batch 1",
 ]
-# Words of the cause, and what the run really has.
+# Words of the cause, and what the run really has. Flags that are left out of the question where they are changed.
+OPEN = ("--recompute", "--micro-batch", "--seq-len")
 FAULTS = [
     ("full recomputation is on", "--recompute full"),
     ("memory-bound operators run eager", "--implementation eager"),
@@ -65,6 +70,10 @@ FAULTS = [
     ("documents are far shorter", "--packing 700"),
     ("half the sequences", "--batch HALF"),
     ("a CUDA graph issues the step", "--cuda-graphs 1"),
+    ("sequences of", "--seq-len HALF"),
+    ("fp32 weights are cast", "--set framework.constants.accumulation_bytes=20"),
+    ("tokens beyond an even share are dropped", "--routing real,_capacity_factor_1"),
+    ("allocator runs full", "--set framework.constants.host_step=RETRIES"),
 ]
 
 
@@ -123,23 +132,46 @@ def parts_of(binary, folder, question, noise):
     return ["--profile", str(path)]
 
 
-def diagnosed(binary, question, seconds, profile=()):
-    answer = ask(binary, "diagnose", *question, "--measured", f"{seconds:.9g}s", *profile)
+def log_of(folder, seconds, answer, noise, retries=False):
+    """What Megatron-LM prints of such a run, without its arguments."""
+    plan = answer["plans"][0]
+    rate = plan["model_tflops_per_gpu"] * plan["step_time_s"] / seconds * math.exp(noise.gauss(0.0, 0.1))
+    allocated = plan["peak"]["allocated_bytes"] * math.exp(noise.gauss(0.0, 0.05)) / 2**20
+    path = pathlib.Path(folder) / "train.log"
+    full = f" max reserved: {answer['question']['memory_capacity_bytes'] * 0.96 / 2**20:.1f}\n - 25 CUDA memory allocation retries.\n"
+    path.write_text("".join(
+        f" iteration {i:8}/ 500 | elapsed time per iteration (ms): {1e3 * seconds:.6f} | throughput per GPU (TFLOP/s/GPU): {rate:.1f} | "
+        f"global batch size: {answer['question']['global_batch']:5} |\n" for i in range(1, 9))
+        + f"[Rank 0] (after 2 iterations) memory (MB) | allocated: 1.0 | max allocated: {allocated:.1f} | reserved: 1.0 |{full if retries else chr(10)}")
+    return path
+
+
+def diagnosed(binary, question, seconds, profile=(), log=None):
+    measured = ["--log", str(log)] if log else ["--measured", f"{seconds:.9g}s"]
+    answer = ask(binary, "diagnose", *question, *measured, *profile)
+    if answer is None and log:
+        return ["a step has half the sequences, as the log says"], False
     names = [cause["cause"] for cause in answer["causes"]]
     first = max([answer["normal"], answer["unknown"], *[c["likelihood"] for c in answer["causes"]]])
     return names, answer["normal"] == first
 
 
-def altered(binary, folder, question):
+def altered(binary, folder, question, logs):
     """(words of the cause, the question as asked, the question as it ran)."""
-    batch = int(question.split()[question.split().index("--batch") + 1])
+    words_of = question.split()
+    retries = 90 * ask(binary, "predict", *words_of)["plans"][0]["config"]["micro_batches"]
     for words, change in FAULTS:
-        change = change.replace("HALF", str(batch // 2))
         flag = change.split()[0]
-        if change == "--precision fp8" and "fp8" in question:
+        if "HALF" in change:
+            change = change.replace("HALF", str(int(words_of[words_of.index(flag) + 1]) // 2))
+        if change == "--kernels flash2" and "v100" in question:  # it needs Ampere
             continue
-        asked = without(question, [flag] if flag in ("--recompute", "--micro-batch") else [])
-        yield words, asked, [*without(question, [flag]), *change.split()]
+        if change == "--precision fp8" and "fp8" in question or "RETRIES" in change and not logs:
+            continue
+        change = change.replace("RETRIES", f"{retries}ms")
+        asked = without(question, [flag] if flag in OPEN else [])
+        yield words, asked, [*without(question, [flag]), *(word.replace("_c", " c").replace("_f", " f").replace("_1", " 1")
+                                                          if flag == "--routing" else word for word in change.split())]
     hardware = question.split()[1]
     for tier in (0, 1):
         path, words = half_rate(binary, folder, hardware, tier)
@@ -151,18 +183,22 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("binary")
     parser.add_argument("--list", action="store_true", help="every case with its rank")
+    parser.add_argument("--logs", action="store_true", help="a log says the batch, memory and FLOP/s too")
     parser.add_argument("--profiles", action="store_true", help="the parts of the step are known too")
     options = parser.parse_args()
     noise = random.Random(1)
     cases, normal = [], []
     with tempfile.TemporaryDirectory() as folder:
         for question in QUESTIONS:
-            time = ask(options.binary, "predict", *question.split())["plans"][0]["step_time_s"]
+            right = ask(options.binary, "predict", *question.split())
+            if "--seq-len" not in question:
+                question += f" --seq-len {right['question']['seq_len']}"
             for _ in range(4):
-                seconds = time * math.exp(noise.gauss(0.0, 0.05))
+                seconds = right["plans"][0]["step_time_s"] * math.exp(noise.gauss(0.0, 0.05))
                 seen = parts_of(options.binary, folder, question.split(), noise) if options.profiles else []
-                normal.append(diagnosed(options.binary, question.split(), seconds, seen)[1])
-            for words, asked, ran in altered(options.binary, folder, question):
+                log = log_of(folder, seconds, right, noise) if options.logs else None
+                normal.append(diagnosed(options.binary, question.split(), seconds, seen, log)[1])
+            for words, asked, ran in altered(options.binary, folder, question, options.logs):
                 base = ask(options.binary, "predict", *asked)
                 run = ask(options.binary, "predict", *ran)
                 if not base or not run or run["plans"][0]["memory_verdict"] != "fits":
@@ -172,7 +208,8 @@ def main():
                     continue
                 seconds = run["plans"][0]["step_time_s"] * math.exp(noise.gauss(0.0, 0.05))
                 seen = parts_of(options.binary, folder, ran, noise) if options.profiles else []
-                names, _ = diagnosed(options.binary, asked, seconds, seen)
+                log = log_of(folder, seconds, run, noise, "allocator" in words) if options.logs else None
+                names, _ = diagnosed(options.binary, asked, seconds, seen, log)
                 rank = next((i + 1 for i, name in enumerate(names) if words in name), 0)
                 cases.append((rank, ratio, words, question))
     for rank, ratio, words, question in cases if options.list else []:

@@ -6,7 +6,8 @@ A sweep is one job (machine, framework, network, batch, formats) measured under 
 the parts of a step, of degrees and of plans are derived from the sweeps of all other laboratories: the squared difference
 of the errors of two plans of a sweep is linear in their squares (least squares, none below zero). The shipped ones are
 replayed beside them. Constants of kernels, links and frameworks stay as shipped. Rows that ran out of memory although
-they are predicted to fit are plans like any other until a trial of them, or of one that needs less, says so.
+they are predicted to fit are plans like any other until a trial says so; it raises the risk of all others, and a plan
+counts as much longer as it is likely not to run.
 
   tools/trial_replay.py --binary build/release/plansearch --table runs.csv [--also more.csv ...] [--suspect FILE ...]
       [--terms]: instead, what runs of a site say of its others, by one factor and by the parts of a step (fit)
@@ -16,16 +17,21 @@ import csv
 import json
 import math
 import random
+import statistics
 import subprocess
 import sys
 
 import least_squares
 
+NORMAL = statistics.NormalDist()
 PARTS = ("compute", "recompute", "bubble", "optimizer", "host", "exposed_tensor", "exposed_data", "exposed_context",
          "exposed_expert", "exposed_pipeline", "exposed_offload")
 #: src/measure/tune/trial_choice.cpp: deviations of the parts; of degrees; of a plan by itself.
 SHIPPED = [0.05, 0.075, 0.15, 0.25, 0.15] + [0.20] * 6 + [0.10, 0.02]
 PER_DEGREE, NOISE, FAR_OFF, LEVEL = 0.5, 0.01, 3.0, 0.2
+SHARED_ROOM, LEAST_RISK, HOPELESS = 0.5, 1e-6, 0.9
+#: The error of memory that all plans share, in deviations.
+SHARED = [0.1 * (step - 60) for step in range(121)]
 #: Plans that are predicted to take longer than this many times the fastest are not looked at.
 NEAR = 1.6
 DEGREES = ("micro_batch", "tp", "pp", "vpp", "dp", "cp", "ep", "sp", "zero", "recompute", "schedule")
@@ -60,7 +66,7 @@ class Plan:
         self.predicted = math.log(sum(times))
         self.shares = [time / sum(times) for time in times]
         self.degrees = [cells.get(name) or "" for name in DEGREES]
-        self.memory = answer["needed_memory_bytes"] or 0.0
+        self.risk = answer["memory_risk"] or 0.0
         measured = answer["measured_step_time_s"]
         self.measured = math.log(measured) if measured else None  # nothing: it ran out of memory
 
@@ -173,6 +179,9 @@ class Beliefs:
     def __init__(self, plans, sizes, level=LEVEL, noise=NOISE, far_off=FAR_OFF):
         self.noise, self.far_off = noise, far_off
         self.mean = [plan.predicted for plan in plans]
+        self.risk = [getattr(plan, "risk", 0.0) for plan in plans]
+        self.room = [-NORMAL.inv_cdf(min(max(risk, LEAST_RISK), 1.0 - LEAST_RISK)) for risk in self.risk]
+        self.shared = [density(x) for x in SHARED]
         squares = [size * size for size in sizes]
         self.cov = [[level ** 2 + sum(s * x * y for s, x, y in zip(squares, a.shares, b.shares))
                      + squares[-2] * PER_DEGREE ** apart(a, b) for b in plans] for a in plans]
@@ -190,31 +199,61 @@ class Beliefs:
         self.mean[plan] = seen
         for i in range(len(self.mean)):
             self.cov[i][plan] = self.cov[plan][i] = 0.0
+        self.remember(plan, False)
+
+    def risks(self, plan):
+        """By the shared error."""
+        return [below((math.sqrt(SHARED_ROOM) * x - self.room[plan]) / math.sqrt(1.0 - SHARED_ROOM)) for x in SHARED]
+
+    def remember(self, plan, ran_out):
+        if all(risk == 0.0 for risk in self.risk):
+            return  # sites of runs
+        self.shared = [weight * max(risk if ran_out else 1.0 - risk, LEAST_RISK)
+                       for weight, risk in zip(self.shared, self.risks(plan))]
+        whole = sum(self.shared)
+        self.shared = [weight / whole for weight in self.shared]
+        self.room[plan] = -math.inf if ran_out else math.inf
+        for other, room in enumerate(self.room):
+            self.risk[other] = float(room < 0.0) if math.isinf(room) else sum(
+                weight * risk for weight, risk in zip(self.shared, self.risks(other)))
 
     def copy(self):
         other = Beliefs.__new__(Beliefs)
         other.noise, other.far_off = self.noise, self.far_off
         other.mean, other.cov = list(self.mean), [list(row) for row in self.cov]
+        other.risk, other.room, other.shared = list(self.risk), list(self.room), list(self.shared)
         return other
 
-    def leader(self, alive):
-        return min(alive, key=lambda plan: self.mean[plan])
+    def alive(self):
+        return [plan for plan, risk in enumerate(self.risk) if risk < 1.0]
 
-    def gain(self, plan, alive):
+    def cost(self, plan):
+        return self.mean[plan] + self.risk[plan]
+
+    def leader(self):
+        return min(self.alive(), key=self.cost, default=None)
+
+    def gain(self, plan):
         deviation = math.sqrt(self.cov[plan][plan] + self.noise ** 2)
-        means = [self.mean[i] for i in alive]
-        return min(means) - expected_least(means, [self.cov[i][plan] / deviation for i in alive])
+        alive, now = self.alive(), self.cost(self.leader())
+        runs = expected_least([self.mean[i] if i == plan else self.cost(i) for i in alive],
+                              [self.cov[i][plan] / deviation for i in alive])
+        fails = min([now + 1.0, *(self.cost(i) for i in alive if i != plan)])
+        return now - (1.0 - self.risk[plan]) * runs - self.risk[plan] * fails
 
-    def next_trial(self, alive, tried):
-        leader = self.leader(alive)
-        if leader not in tried:
-            return leader
-        left = [plan for plan in alive if plan not in tried]
-        return max(left, key=lambda plan: self.gain(plan, alive)) if left else None
+    def next_trial(self, tried):
+        alive = self.alive()
+        if not alive:
+            return None
+        fastest = min([self.leader(), *(plan for plan in alive if self.risk[plan] <= HOPELESS)],
+                      key=lambda plan: self.mean[plan])
+        if fastest not in tried:
+            return fastest
+        return max((plan for plan in alive if plan not in tried), key=self.gain, default=None)
 
-    def says_best(self, plan, alive, draws, noise):
+    def says_best(self, plan, draws, noise):
         """The probability that nothing is more than one percent faster."""
-        order = [plan, *(i for i in alive if i != plan)]
+        order = [plan, *(i for i in self.alive() if i != plan)]
         size = len(order)
         factor = [[0.0] * size for _ in range(size)]
         for i in range(size):
@@ -228,45 +267,35 @@ class Beliefs:
         for _ in range(draws):
             normal = [noise.gauss(0.0, 1.0) for _ in range(size)]
             drawn = [self.mean[p] + sum(f * n for f, n in zip(factor[i], normal)) for i, p in enumerate(order)]
-            good += drawn[0] - min(drawn) <= math.log(1.01)
+            runs = [time for time, p in zip(drawn, order) if p == plan or noise.random() >= self.risk[p]]
+            good += drawn[0] - min(runs) <= math.log(1.01)
         return good / draws
 
 
-def surviving(plans, tried):
-    """Plans that may have the memory, by the trials that did not."""
-    enough = min((plans[i].memory for i in tried if plans[i].measured is None), default=math.inf)
-    return [i for i in range(len(plans)) if (i in tried and plans[i].measured is not None)
-            or (i not in tried and plans[i].memory < enough)]
-
-
 def replay(plans, sizes, trials, side_by_side):
-    """(the plan that is gone by, what is believed, which may run) after so many trials."""
+    """(the plan that is gone by, what is believed) after so many trials."""
     beliefs = Beliefs(plans, sizes)
+    waiting = beliefs.copy() if side_by_side else beliefs
     tried = []
-    if side_by_side:
-        waiting = beliefs.copy()
-        for _ in range(trials):
-            trial = waiting.next_trial(range(len(plans)), tried)
-            if trial is None:
-                break
-            tried.append(trial)
+
+    def learn(trial):
+        if plans[trial].measured is None:
+            beliefs.remember(trial, True)
+        else:
+            beliefs.see(trial, plans[trial].measured)
+
+    for _ in range(trials):
+        trial = waiting.next_trial(tried)
+        if trial is None:
+            break
+        tried.append(trial)
+        if side_by_side:
             waiting.condition(trial, 0.0, waiting.cov[trial][trial] + NOISE ** 2)
-        for trial in tried:
-            if plans[trial].measured is not None:
-                beliefs.see(trial, plans[trial].measured)
-    else:
-        for _ in range(trials):
-            alive = surviving(plans, tried)
-            trial = beliefs.next_trial(alive, tried) if alive else None
-            if trial is None:
-                break
-            tried.append(trial)
-            if plans[trial].measured is not None:
-                beliefs.see(trial, plans[trial].measured)
-    alive = surviving(plans, tried)
-    if not alive:
-        return None, beliefs, alive
-    return beliefs.leader(alive), beliefs, alive
+        else:
+            learn(trial)
+    for trial in tried if side_by_side else []:
+        learn(trial)
+    return beliefs.leader(), beliefs
 
 
 def best_of(plans, order):
@@ -312,11 +341,11 @@ def replay_all(sweeps, title):
                 scores["random"].add(best_of(plans, order), best)
             scores["top of the table"].add(best_of(plans, ranked[:max(trials, 1)]), best)
             for name, sizes, at_once in ways:
-                chosen, beliefs, alive = replay(plans, sizes or derived[laboratory], trials, at_once)
+                chosen, beliefs = replay(plans, sizes or derived[laboratory], trials, at_once)
                 measured = plans[chosen].measured if chosen is not None else None
                 scores[name].add(measured, best)
                 if name == "at once, shipped deviations" and chosen is not None:
-                    said += beliefs.says_best(chosen, alive, 200, noise)
+                    said += beliefs.says_best(chosen, 200, noise)
                     true += measured is not None and measured - min(
                         p.measured for p in plans if p.measured is not None) <= math.log(1.01)
         print(f"  {trials} trials: " + "; ".join(f"{name} {score.text()}" for name, score in scores.items())

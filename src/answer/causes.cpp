@@ -18,7 +18,8 @@ constexpr double kRareFault = 0.04;
 
 class Causes {
  public:
-  Causes(const PlanRequest& asked, const ResolvedPlan& given) : asked_(asked), given_(given) {}
+  Causes(const PlanRequest& asked, const ResolvedPlan& given, Bytes peak)
+      : asked_(asked), given_(given), peak_(peak) {}
 
   std::vector<Cause> all() && {
     recompute();
@@ -32,6 +33,8 @@ class Causes {
     sequence_parallel();
     routing();
     experts();
+    casts();
+    allocator();
     documents();
     links();
     clock();
@@ -90,7 +93,9 @@ class Causes {
 
   void attention() {
     if (request().attention == "unfused") return;
-    if (!request().kernels) {
+    const bool runs_flash2 =
+        given_.problem.cluster->accelerator.peak_of(DataType::Bf16).has_value();
+    if (!request().kernels && runs_flash2) {  // it needs Ampere
       add_setting(Setting::Kernels, "flash2", "attention runs FlashAttention 2",
                   "names of attention kernels in a profile; the version of flash-attn", kRareFault);
     }
@@ -175,12 +180,27 @@ class Causes {
                "norms over whole sequences on every tensor rank");
   }
 
-  /// The fullest rank of every layer decides.
+  template <auto Constant, typename Value>
+  Cause& add_constant(Value value, std::string what, std::string check, double odds) {
+    auto changed = std::make_shared<Framework>(*given_.asked.files.framework);
+    changed->constants.*Constant = value;
+    Cause& cause = add(std::move(what), std::move(check), odds);
+    cause.files.framework = std::move(changed);
+    return cause;
+  }
+
+  /// The fullest rank of every layer decides, but where tokens are dropped.
   void routing() {
-    if (!given_.problem.network->routing || request().routing) return;
-    add_setting(Setting::Routing, "real", "routers spread tokens unevenly",
-                "tokens of the fullest expert in the log; step times without forced balance",
-                kUnstated);
+    const auto& routing = given_.problem.network->routing;
+    if (!routing || routing->capacity_factor || routing->most) return;
+    if (!request().routing) {
+      add_setting(Setting::Routing, "real", "routers spread tokens unevenly",
+                  "tokens of the fullest expert in the log; step times without forced balance",
+                  kUnstated);
+    }
+    add_setting(Setting::Routing, request().routing.value_or("real") + ", capacity factor 1",
+                "tokens beyond an even share are dropped",
+                "capacity factor and dropped tokens in the launch command and the log", kFault);
   }
 
   /// One call an expert and product in place of one for all.
@@ -188,12 +208,32 @@ class Causes {
     if (!given_.problem.network->routing) return;
     const Seconds each = Seconds(200e-6);
     if (given_.problem.framework->constants.expert_launch >= each) return;
-    Cause& cause =
-        add("experts run one by one, not grouped",
-            "as many matrix kernels as experts in a profile; grouped GEMM installed", kFault);
-    auto slower = std::make_shared<Framework>(*cause.files.framework);
-    slower->constants.expert_launch = each;
-    cause.files.framework = std::move(slower);
+    add_constant<&FrameworkConstants::expert_launch>(
+        each, "experts run one by one, not grouped",
+        "as many matrix kernels as experts in a profile; grouped GEMM installed", kFault);
+  }
+
+  /// A pass over every weight for each micro-batch: 4 bytes are read and 2 written, and 2 and 4 of its gradient.
+  void casts() {
+    constexpr double kCast = 12.0;
+    if (given_.problem.precision == DataType::Fp32) return;
+    add_constant<&FrameworkConstants::accumulation_bytes>(
+        given_.problem.framework->constants.accumulation_bytes + kCast,
+        "fp32 weights are cast for every micro-batch",
+        "copies from fp32 to bf16 in a profile; autocast around fp32 weights", kRareFault);
+  }
+
+  /// For every micro-batch the device is drained, and what the allocator keeps is given back and mapped again.
+  void allocator() {
+    constexpr Seconds kEach = Seconds(0.1);
+    constexpr double kFull = 0.9;  // of a device
+    if (!given_.degrees || peak_ < kFull * given_.problem.cluster->accelerator.memory) return;
+    add_constant<&FrameworkConstants::host_step>(
+        given_.problem.framework->constants.host_step + given_.degrees->micro_batches * kEach,
+        "the allocator runs full and empties its cache",
+        "num_alloc_retries, cache flushes in the log; expandable_segments, a smaller micro-batch",
+        kFault)
+        .sign = LogSign::Retries;
   }
 
   void documents() {
@@ -220,13 +260,12 @@ class Causes {
           fmt::format("{} at half its rate", tiers[i].name),
           fmt::format("nccl-tests over {}; error counters, NCCL_IB_HCA, topology", tiers[i].name),
           kFault);
-      auto slower = std::make_shared<Cluster>(*given_.problem.cluster);
-      LinkTier& tier = slower->tiers[i];
-      tier.bandwidth = tier.bandwidth * 0.5;
-      if (tier.pair_bandwidth) tier.pair_bandwidth = *tier.pair_bandwidth * 0.5;
-      if (tier.nics) tier.nics->bandwidth = tier.nics->bandwidth * 0.5;
-      for (GroupRate& rate : tier.group_rates) rate.rate = rate.rate * 0.5;
-      cause.files.cluster = std::move(slower);
+      // Measured rates follow the line rate where the files are read.
+      const Bandwidth rate = tiers[i].nics ? tiers[i].nics->bandwidth : tiers[i].bandwidth;
+      auto& set = cause.request.request.set;
+      set = fmt::format("{}{}tiers.{}.{}={}B/s", set.value_or(""), set ? "; " : "", tiers[i].name,
+                        tiers[i].nics ? "nic_bandwidth" : "bandwidth", 0.5 * rate.value());
+      cause.files = {};
     }
   }
 
@@ -241,17 +280,20 @@ class Causes {
       if (peak) peak = *peak * kSlow;
     }
     cause.files.cluster = std::move(slower);
+    cause.sign = LogSign::SlowRank;
   }
 
   const PlanRequest& asked_;
   const ResolvedPlan& given_;
+  Bytes peak_;
   std::vector<Cause> causes_;
 };
 
 }  // namespace
 
-std::vector<Cause> possible_causes(const PlanRequest& asked, const ResolvedPlan& given) {
-  return Causes(asked, given).all();
+std::vector<Cause> possible_causes(const PlanRequest& asked, const ResolvedPlan& given,
+                                   Bytes peak) {
+  return Causes(asked, given, peak).all();
 }
 
 }  // namespace plansearch

@@ -2,7 +2,8 @@
 // Computes: likelihoods of causes of a measured step.
 // Source: Bayes' rule with log-normal errors: ln(measured / predicted) has the deviation that the
 //         interval of the prediction says, above and below.
-//         With a profile, every part of the step by the same rule (measured_terms.cpp).
+//         With a profile, every part of the step by the same rule (measured_terms.cpp). With a log, the peak of
+//         memory by the error of predicted peaks, and the operations of a step as the program counts them.
 // Assumes: one cause at a time; odds of causes before the measurement (causes.cpp); a cause that
 //          has no price spreads over a factor of e either way, in the step and in every part; parts
 //          of a step err by a fifth. Causes under which the measurement is less likely than with
@@ -39,6 +40,10 @@ constexpr double kUnknownOdds = 0.1;
 constexpr double kUnknownSigma = 1.0;
 /// Deviation of the logarithm of one part of a step, and of one that nothing explains.
 constexpr double kTermSigma = 0.2;
+/// Programs count the operations of a step by so much otherwise: attention, recomputation, logits.
+constexpr double kCountSigma = 0.2;
+/// Times the odds of a cause whose sign is in the log.
+constexpr double kSignOdds = 10.0;
 /// A cause that changes less than this is not distinguished from none.
 constexpr double kSame = 0.02;
 
@@ -73,7 +78,8 @@ struct PricedCause {
 /// Nothing where the change contradicts the rest of the question.
 std::optional<PricedCause> price_of(const Cause& cause) {
   try {
-    const ResolvedPlan given = resolve_plan(cause.request, cause.files);
+    const ResolvedPlan given = cause.files.cluster ? resolve_plan(cause.request, cause.files)
+                                                   : resolve_plan(cause.request);
     if (given.inexpressible) return std::nullopt;
     return PricedCause{given.problem.network, make_prediction(given)};
   } catch (const InputError&) {
@@ -134,6 +140,58 @@ class ProfileEvidence {
   std::string file_;
   std::optional<io::StepProfile> profile_;
   double steps_ = 1.0;
+};
+
+/// The factor of a log in the likelihood of a plan, beside its step time; 1 without one.
+class LogEvidence {
+ public:
+  LogEvidence(const std::optional<LogReport>& log, const MemoryError& error)
+      : log_(log), error_(error) {}
+
+  [[nodiscard]] double density(const PlanReport& plan) const {
+    constexpr double kUsual = 0.9;  // of runs; the others are as far off as may be
+    if (!log_) return 1.0;
+    double density = 1.0;
+    const auto take = [&](double predicted, double below, double above, double seen) {
+      density *=
+          kUsual * plansearch::density({predicted, below, above}, seen) +
+          (1.0 - kUsual) * plansearch::density({predicted, kUnknownSigma, kUnknownSigma}, seen);
+    };
+    const auto& peak = log_->allocated ? log_->allocated : log_->reserved;
+    const Bytes own = log_->allocated ? plan.peak.allocated : plan.peak.reserved;
+    if (peak && own > Bytes(0))
+      take(error_.median * own.value(), error_.below, error_.above, peak->value());
+    if (log_->flops) {
+      const Seconds step = plan.estimate.step.total();
+      take(plan.model_rate_per_gpu.value() * step.value(), kCountSigma, kCountSigma,
+           log_->flops->value() * log_->times.median.value());
+    }
+    return density;
+  }
+
+  /// Whether the log contradicts steps of the size that `other` has.
+  [[nodiscard]] bool refutes(const QuestionReport& asked, const QuestionReport& other) const {
+    return log_ && ((log_->says_batch && asked.global_batch != other.global_batch) ||
+                    (log_->says_length && asked.seq_len != other.seq_len));
+  }
+
+  /// Memory that the device holds at its peak: all of it where the allocator had to ask twice.
+  [[nodiscard]] Bytes held(const PlanReport& plan, Bytes memory) const {
+    if (log_ && log_->retries > 0) return memory;
+    return std::max(plan.peak.process, log_ ? log_->reserved.value_or(Bytes(0)) : Bytes(0));
+  }
+
+  [[nodiscard]] double odds(const Cause& cause) const {
+    constexpr double kSlow = 1.05;
+    if (!log_) return cause.odds;
+    const bool retries = cause.sign == LogSign::Retries && log_->retries > 0;
+    const bool slow = cause.sign == LogSign::SlowRank && log_->times.slowest_over_median > kSlow;
+    return retries || slow ? kSignOdds * cause.odds : cause.odds;
+  }
+
+ private:
+  const std::optional<LogReport>& log_;
+  MemoryError error_;
 };
 
 /// A unit that trainers print behind a number.
@@ -229,7 +287,7 @@ void read_pace(const std::string& text, Measurement& measured) {
 }
 
 std::optional<LogReport> read_run_log(const std::string& file, const QuestionReport& question) {
-  const io::TrainingLog log = io::read_training_log(
+  io::TrainingLog log = io::read_training_log(
       file, log_formats(shipped_data()), {question.gpus, question.global_batch, question.seq_len});
   if (log.out_of_memory) return std::nullopt;
   const auto all = static_cast<std::int64_t>(log.times.size());
@@ -240,15 +298,42 @@ std::optional<LogReport> read_run_log(const std::string& file, const QuestionRep
                      "numbers, or give the step time by hand");
   }
   const SteadySteps steady = steady_steps(log.times);
-  return LogReport{file,           log.format,   step_times(steady.steps),
-                   steady.warm_up, steady.apart, steady.apart_every,
-                   steady.change,  log.skipped,  log.nans,
-                   log.flops,      {},           {},
-                   log.allocated,  log.reserved, log.not_understood};
+  log.times = {};  // they may be millions
+  return LogReport{.file = file,
+                   .format = log.format,
+                   .times = step_times(steady.steps),
+                   .warm_up = steady.warm_up,
+                   .apart = steady.apart,
+                   .apart_every = steady.apart_every,
+                   .change = steady.change,
+                   .skipped = log.skipped,
+                   .nans = log.nans,
+                   .retries = log.retries,
+                   .says_batch = log.says_batch,
+                   .says_length = log.says_length,
+                   .flops = log.flops,
+                   .allocated = log.allocated,
+                   .reserved = log.reserved,
+                   .not_understood = log.not_understood};
 }
 
 io::LogFormats log_formats(const ShippedData& data) {
   return io::read_log_formats(data.directory() / "frameworks" / "logs" / "formats.yaml");
+}
+
+static std::optional<LogReport> log_beside(const std::string& file, const SearchReport& base) {
+  if (file.empty()) return std::nullopt;
+  std::optional<LogReport> log = read_run_log(file, base.question);
+  if (!log) {
+    throw InputError({file, 0, 0}, "the run ran out of memory",
+                     "plansearch predict says how much the plan needs; a search with "
+                     "--mem-reserve finds others");
+  }
+  const PlanReport& plan = base.plans.front();
+  const double faster = plan.estimate.step.total() / log->times.median;
+  log->own_flops = faster * plan.model_rate_per_gpu;
+  log->own_hardware_flops = faster * plan.hardware_rate_per_gpu;
+  return log;
 }
 
 DiagnosisReport diagnose(const PlanRequest& asked, const Measurement& measured,
@@ -263,49 +348,40 @@ DiagnosisReport diagnose(const PlanRequest& asked, const Measurement& measured,
   if (given.inexpressible) throw InputError({}, *given.inexpressible);
   const SearchReport base = make_prediction(given);
   if (const auto told = step_of(measured, base.question, base.plans.front())) step = told;
-  std::optional<LogReport> log;
-  if (!measured.log.empty()) {
-    log = read_run_log(measured.log, base.question);
-    if (!log) {
-      throw InputError({measured.log, 0, 0}, "the run ran out of memory",
-                       "plansearch predict says how much the plan needs; a search with "
-                       "--mem-reserve finds others");
-    }
-  }
+  std::optional<LogReport> log = log_beside(measured.log, base);
   if (log && !measured.step && !measured.pace) step = log->times.median;
   const Network& network = *given.problem.network;
   DiagnosisReport report{base.question, base.plans.front(), *step, 0.0, 0.0, 0.0, {}, {}};
   const Spread usual = spread_of(report.plan);
   const double time = step->value();
   report.profile = profile.report(network, report.plan);
-  if (log) {
-    const double faster = report.plan.estimate.step.total() / log->times.median;
-    log->own_flops = faster * report.plan.model_rate_per_gpu;
-    log->own_hardware_flops = faster * report.plan.hardware_rate_per_gpu;
-    report.log = std::move(log);
-  }
+  report.log = std::move(log);
   report.faster_share = normal_below(deviation(usual, time));
-  const double nothing = density(usual, time) * profile.density(network, report.plan, kTermSigma);
+  const LogEvidence logged(report.log, given.problem.framework->constants.memory_error);
+  const double nothing = density(usual, time) * logged.density(report.plan) *
+                         profile.density(network, report.plan, kTermSigma);
   report.normal = kNormalOdds * nothing;
   report.unknown = kUnknownOdds * density({usual.median, kUnknownSigma, kUnknownSigma}, time) *
+                   logged.density(report.plan) *
                    profile.density(network, report.plan, kUnknownSigma);
-  for (const Cause& cause : possible_causes(asked, given)) {
+  const Bytes held = logged.held(report.plan, given.problem.cluster->accelerator.memory);
+  for (const Cause& cause : possible_causes(asked, given, held)) {
     const auto found = price_of(cause);
     if (!found || found->report.plans.empty()) continue;
     // A pace says nothing of the size of a step.
     const QuestionReport& asks = found->report.question;
     const bool other_size =
         asks.global_batch * asks.seq_len != base.question.global_batch * base.question.seq_len;
-    if (measured.pace && other_size) continue;
+    if ((measured.pace && other_size) || logged.refutes(base.question, asks)) continue;
     const PlanReport& plan = found->report.plans.front();
     const Spread spread = spread_of(plan);
     const double terms = profile.density(*found->network, plan, kTermSigma);
     if (std::abs(std::log(spread.median / usual.median)) < kSame) continue;
     const double runs = 1.0 - plan.memory_risk;
-    const double evidence = density(spread, time) * terms;
+    const double evidence = density(spread, time) * logged.density(plan) * terms;
     report.causes.push_back({cause.what, cause.check, plan.estimate.step.total(),
-                             cause.odds * runs * evidence, plan.memory_fit == MemoryFit::Fits,
-                             evidence > nothing});
+                             logged.odds(cause) * runs * evidence,
+                             plan.memory_fit == MemoryFit::Fits, evidence > nothing});
   }
   share_out(report);
   if (session != nullptr) report.advice = missed_by(given, base, *session);

@@ -57,19 +57,23 @@ void read_pace(const std::string& text, Measurement& measured);
 [[nodiscard]] DiagnosisReport diagnose(const PlanRequest& asked, const Measurement& measured,
                                        SearchSession* session = nullptr);
 
+/// Something in a log that a cause would leave there.
+enum class LogSign : std::uint8_t { None, Retries, SlowRank };
+
 /// The same question with one thing changed.
 struct Cause {
   std::string what;
   std::string check;
   double odds = 0.1;  ///< before any measurement, against a run in which nothing is wrong
   PlanRequest request;
-  ProblemFiles files;
+  ProblemFiles files;  ///< empty: they are read again
+  LogSign sign = LogSign::None;
 };
 
 /// Those that the question leaves open, and faults that no setting states. `given` is the plan as
-/// it would be priced.
+/// it would be priced, `peak` the memory that it takes.
 [[nodiscard]] std::vector<Cause> possible_causes(const PlanRequest& asked,
-                                                 const ResolvedPlan& given);
+                                                 const ResolvedPlan& given, Bytes peak);
 
 /// The terms of one step of the busiest device.
 struct StepTerms {

@@ -183,6 +183,7 @@ SteadySteps steady_steps(const std::vector<io::RankStep>& steps) {
     kept = transformed(rest, &Step::number);
     steady.apart = 0;
   }
+  steady.steps.reserve(steps.size());
   for (const io::RankStep& step : steps) {
     if (std::ranges::binary_search(kept, step.step)) steady.steps.push_back(step);
   }

@@ -21,8 +21,8 @@ constexpr std::size_t kCandidates = 40;
 struct TuneOptions {
   std::string folder;  ///< of --continue; empty: a new one
   std::string target;
-  std::string launcher = "torchrun";
-  int trials = 0;  ///< 0: five at first, then one
+  std::string launcher;  ///< empty: as the scripts that are there, else torchrun
+  int trials = 0;        ///< 0: five at first, then one
 };
 
 /// Searches, and writes the plans into the new folder. The exit code where that is all.
@@ -81,7 +81,9 @@ void add_tune(CLI::App& app, Options& /*shared*/, TuneOptions& o) {
                              "program that runs the trials, as in plansearch list exporters "
                              "(default: the one that plans are priced as)"),
               exporter_names());
-  restrict_to(app.add_option("--launch", o.launcher, "kind of the scripts (default: torchrun)"),
+  restrict_to(app.add_option("--launch", o.launcher,
+                             "kind of the scripts (default: torchrun, or as those that are there); "
+                             "slurm: with one job array"),
               launcher_names());
   add_number(app, "--trials", o.trials,
              "new trials (default: five at first, then one while it is worth its time)", {1, 40});

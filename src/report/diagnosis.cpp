@@ -145,6 +145,8 @@ std::string log_text(const LogReport& log, const PeakReport& predicted) {
                         change->step, to_text(change->after));
   }
   if (log.skipped > 0) text += fmt::format("steps that skipped their update: {}\n", log.skipped);
+  if (log.retries > 0)
+    text += fmt::format("allocator gave its cache back and asked again: {} times\n", log.retries);
   if (log.nans > 0) text += fmt::format("steps whose loss is not a number: {}\n", log.nans);
   if (log.flops) text += flops_text(log);
   text += memory_text(log, predicted);
@@ -169,6 +171,7 @@ Json log_json(const LogReport& log) {
             {"left_out_every", or_null(log.apart_every)},
             {"skipped", log.skipped},
             {"nans", log.nans},
+            {"allocator_retries", log.retries},
             {"flops_per_gpu", or_null(log.flops)},
             {"own_flops_per_gpu", log.own_flops.value()},
             {"allocated_bytes", or_null(log.allocated)},

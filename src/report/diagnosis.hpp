@@ -67,6 +67,9 @@ struct LogReport {
   std::optional<PaceChange> change{};
   std::int64_t skipped = 0;  ///< steps without an update
   std::int64_t nans = 0;
+  std::int64_t retries = 0;         ///< of the allocator
+  bool says_batch = false;          ///< sequences of a step
+  bool says_length = false;         ///< tokens of a sequence
   std::optional<FlopRate> flops{};  ///< of one accelerator, as the log counts them
   FlopRate own_flops{};             ///< of the same time, as they are counted here
   FlopRate own_hardware_flops{};    ///< the same with what is recomputed

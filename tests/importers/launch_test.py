@@ -5,8 +5,11 @@
   python3 tests/importers/launch_test.py --binary build/check/plansearch [Published Scripts Refusals]"""
 
 import argparse
+import dataclasses
+import enum
 import json
 import pathlib
+import pprint
 import re
 import resource
 import shlex
@@ -208,6 +211,58 @@ class Scripts(Case):
         self.assertEqual([keys_of(plan)[key] for key in ("gpus", "tp", "pp", "dp", "zero", "precision")],
                          [16, 4, 2, 2, 1, "fp16"])
         self.assertNotIn("not read", messages)
+
+    @staticmethod
+    def printed(value, head, between="loading a tokenizer"):
+        """As pprint shows it (verl/trainer/main_ppo.py, nanotron/trainer.py), behind a head, with lines of others."""
+        lines = [f"{head}{line}" for line in pprint.pformat(value, width=80).splitlines()]
+        return "\n".join([*lines[:9], f"(pid=7) {between}", f"{head}{between}: 'a', b=2", *lines[9:]]) + "\n"
+
+    def test_objects_that_logs_print(self):
+        """verl's dictionary by Ray, nanotron's dataclasses."""
+        actor = {"fsdp_config": {"fsdp_size": -1, "param_offload": False, "reshard_after_forward": True, "wrap_policy": {"min_num_params": 0}},
+                 "ppo_epochs": 1, "ppo_micro_batch_size": None, "ppo_micro_batch_size_per_gpu": 4, "ppo_mini_batch_size": 64,
+                 "strategy": "fsdp2", "ulysses_sequence_parallel_size": 2, "use_dynamic_bsz": False, "use_torch_compile": True}
+        megatron = {"tensor_model_parallel_size": 4, "pipeline_model_parallel_size": 2, "sequence_parallel": False,
+                    "virtual_pipeline_model_parallel_size": None, "use_distributed_optimizer": True, "context_parallel_size": 1}
+        config = {"actor_rollout_ref": {"actor": actor, "model": {
+            "enable_gradient_checkpointing": True, "lora_rank": 0, "override_config": {}, "path": "~/models/Qwen/Qwen2.5-7B-Instruct",
+            "use_remove_padding": True}, "rollout": {"n": 8, "name": "vllm", "val_kwargs": {"n": 1, "top_p": 1.0}}},
+            "data": {"max_prompt_length": 512, "max_response_length": 1536, "train_batch_size": 256, "train_files": ["a.parquet"]},
+            "trainer": {"logger": ["console"], "n_gpus_per_node": 8, "nnodes": 2}}
+        head = "\x1b[36m(TaskRunner pid=4711)\x1b[0m "
+        text, messages = self.read(self.file("verl.log", "Started Ray\n" + self.printed(config, head)), "--hw", "dgx-h100")
+        self.assertIn("read as verl-fsdp", text)
+        keys = ("model", "gpus", "batch", "seq_len", "micro_batch", "cp", "recompute")
+        self.assertEqual([keys_of(text)[key] for key in keys], ["qwen2-7b", 16, 512, 2048, 4, 2, "full"])
+        config["actor_rollout_ref"]["actor"] = {key: actor[key] for key in actor if key.startswith("ppo")} | {
+            "strategy": "megatron", "megatron": megatron}
+        text, _ = self.read(self.file("verl.log", self.printed(config, head)), "--hw", "dgx-h100")
+        self.assertEqual([keys_of(text)[key] for key in ("tp", "pp", "dp", "sp", "zero")], [4, 2, 2, False, 1])
+
+        def made(kind, /, **fields):
+            return dataclasses.make_dataclass(kind, fields)(**fields)
+
+        class Pipe:
+            def __repr__(self):
+                return "<nanotron.parallel.pipeline_parallel.engine.AllForwardAllBackwardPipelineEngine object at 0x7fcc5c65c910>"
+        mode = enum.Enum("TensorParallelLinearMode", ["ALL_REDUCE", "REDUCE_SCATTER"])
+        config = made(
+            "Config", general=made("GeneralArgs", project="debug", run="tiny_%date", step=None, ignore_sanity_checks=True),
+            parallelism=made("ParallelismArgs", dp=4, pp=2, tp=2, pp_engine=Pipe(), tp_mode=mode.REDUCE_SCATTER,
+                             tp_linear_async_communication=False, recompute_layer=True, expert_parallel_size=1),
+            model=made("ModelArgs", model_config=made(
+                "LlamaConfig", hidden_act="silu", hidden_size=4096, intermediate_size=14336, is_llama_config=True, num_attention_heads=32,
+                num_hidden_layers=32, num_key_value_heads=8, rope_scaling=None, tie_word_embeddings=False, vocab_size=128256,
+                max_position_embeddings=8192), init_method=made("RandomInit", std=0.025), make_vocab_size_divisible_by=1),
+            checkpoints=made("CheckpointsArgs", checkpoints_path=pathlib.PurePosixPath("checkpoints"), checkpoint_interval=10),
+            tokens=made("TokensArgs", sequence_length=4096, micro_batch_size=2, batch_accumulation_per_replica=8),
+            optimizer=made("OptimizerArgs", zero_stage=1, accumulate_grad_in_fp32=True, clip_grad=1.0),
+            data_stages=[made("DatasetStageArgs", name="stage", start_training_step=1, data=made("DataArgs", dataset=None, seed=42))])
+        text, _ = self.read(self.file("nano.log", self.printed(config, "08/31/2024 14:37:22 [INFO|DP=0|PP=0|TP=0]: ")), "--hw", "dgx-h100")
+        self.assertIn("read as nanotron", text)
+        keys = ("gpus", "tp", "pp", "dp", "sp", "zero", "schedule", "recompute", "micro_batch", "batch", "seq_len")
+        self.assertEqual([keys_of(text).get(key) for key in keys], [16, 2, 2, 4, True, 1, "gpipe", "full", 2, 64, 4096])
 
     def test_conditions_follow_what_is_known(self):
         plan = self.plan_of(f"""#!/bin/bash

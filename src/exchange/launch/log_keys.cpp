@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arguments that training programs print at the head of their logs: names with leaders (Megatron-LM, DeepSpeed), names
-// in TrainingArguments( ) (transformers), "Config param" (MaxText), and JSON over several lines (torchtitan, axolotl).
+// in TrainingArguments( ) (transformers), "Config param" (MaxText), JSON over several lines (torchtitan, axolotl), and
+// objects as Python's pprint shows them (verl, nanotron).
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <utility>
 
 #include "base/names.hpp"
@@ -72,6 +74,127 @@ std::string_view rank_of(std::string_view line) {
   return bracket || digits ? line.substr(0, colon + 1) : std::string_view();
 }
 
+/// "'name': " of a dictionary or "name=" of an object at `at`, which moves behind it; empty where there is none.
+std::string_view name_at(std::string_view text, std::size_t& at) {
+  const bool quoted = at < text.size() && text[at] == '\'';
+  const std::size_t begin = at + (quoted ? 1 : 0);
+  const std::size_t end = std::min(text.find_first_not_of(kNameLetters, begin), text.size());
+  const std::string_view behind = quoted ? "': " : "=";
+  if (end == begin || !text.substr(end).starts_with(behind)) return {};
+  at = end + behind.size();
+  return text.substr(begin, end - begin);
+}
+
+/// An object that pprint shows over several lines: the names of one level stand in one column, and lines of other
+/// processes in between have none there.
+class PrintedObject {
+ public:
+  using Add = std::function<void(std::string name, std::string_view value)>;
+
+  [[nodiscard]] bool open() const { return !levels_.empty(); }
+
+  /// Where an object begins that does not end in its line: "{'name': ", "Config(name=". False without one.
+  bool begin(std::string_view line, const Add& add) {
+    constexpr std::string_view kEnds = " :)]";
+    for (std::size_t at = line.find_first_of("{("); at < line.size();
+         at = line.find_first_of("{(", at + 1)) {
+      const std::size_t word = line.find_last_not_of(kLetters, at - 1) + 1;  // 0 without one
+      const std::size_t first = line[at] == '(' ? word : at;
+      std::size_t behind = at + 1;
+      const bool named = (first < at || line[at] == '{') && !name_at(line, behind).empty();
+      if (!named || (first > 0 && kEnds.find(line[first - 1]) == kEnds.npos)) continue;
+      head_ = line.substr(0, first);
+      levels_.assign(1, {at + 1, {}});
+      stray_ = 0;
+      read(line, at + 1, add);
+      return open();
+    }
+    return false;
+  }
+
+  /// Lines of others are passed over, but not without end: a list may have closed the object.
+  void read_line(std::string_view line, const Add& add) {
+    constexpr int kStray = 1000;
+    if (++stray_ > kStray) return levels_.clear();
+    if (!has_head(line)) return;
+    const std::size_t column = std::min(line.find_first_not_of(' ', head_.size()), line.size());
+    std::size_t behind = column;
+    if (name_at(line, behind).empty()) return;
+    const auto level = std::ranges::find(levels_, column, &Level::column);
+    if (level == levels_.end()) return;
+    levels_.erase(level + 1, levels_.end());
+    stray_ = 0;
+    read(line, column, add);
+  }
+
+ private:
+  struct Level {
+    std::size_t column;
+    std::string path;
+  };
+
+  /// As of the first line, but for the digits of the time.
+  [[nodiscard]] bool has_head(std::string_view line) const {
+    constexpr std::string_view kDigits = "0123456789";
+    const auto is_digit = [&](char c) { return kDigits.find(c) != kDigits.npos; };
+    return line.size() > head_.size() &&
+           std::ranges::equal(head_, line.substr(0, head_.size()), [&](char a, char b) {
+             return a == b || (is_digit(a) && is_digit(b));
+           });
+  }
+
+  /// Names and values from a name on, and the brackets that end behind them.
+  void read(std::string_view line, std::size_t at, const Add& add) {
+    constexpr std::size_t kDeepest = 50;
+    for (;;) {
+      const std::string_view name = name_at(line, at);
+      if (name.empty() || levels_.size() > kDeepest) return;
+      std::string path = levels_.back().path + std::string(name);
+      const std::size_t bracket = std::min(line.find_first_not_of(kLetters, at), line.size());
+      std::size_t inner = bracket + 1;
+      const bool opens = bracket < line.size() && (line[bracket] == '{' || line[bracket] == '(');
+      if (opens && !name_at(line, inner).empty()) {
+        at = bracket + 1;
+        levels_.push_back({at, path + "."});
+        continue;
+      }
+      const std::size_t end = end_of_value(line, at);
+      add(std::move(path), line.substr(at, end - at));
+      for (at = end; at < line.size() && (line[at] == '}' || line[at] == ')'); ++at) {
+        levels_.pop_back();
+        if (levels_.empty()) return;
+      }
+      at = std::min(line.find_first_not_of(", ", at), line.size());
+    }
+  }
+
+  /// The comma or bracket behind a value.
+  static std::size_t end_of_value(std::string_view line, std::size_t at) {
+    int depth = 0;
+    char quote = 0;
+    for (; at < line.size(); ++at) {
+      const char c = line[at];
+      if (quote != 0) {
+        if (c == quote) quote = 0;
+      } else if (c == '\'' || c == '"') {
+        quote = c;
+      } else if (c == '(' || c == '[' || c == '{') {
+        ++depth;
+      } else if (c == ',' || c == ')' || c == ']' || c == '}') {
+        if (depth == 0) return at;
+        if (c != ',') --depth;
+      }
+    }
+    return at;
+  }
+
+  static constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+  std::string head_;  ///< in front of every line
+  int stray_ = 0;     ///< lines since the last of its own
+  std::vector<Level> levels_;
+};
+
 class LogKeys {
  public:
   LogKeys(const exporters::Targets& targets, const ConfigurationFile& file)
@@ -97,9 +220,16 @@ class LogKeys {
 
  private:
   void read(std::string_view line) {
+    const auto add_printed = [&](std::string name, std::string_view value) {
+      add_value(std::move(name), value);
+    };
+    if (object_.open()) return object_.read_line(line, add_printed);
     if (!block_.empty()) return add_to_block(line);
     if (const auto pair = pair_with_leaders(line)) return add(*pair);
     if (const auto pair = pair_of_maxtext(line)) return add(*pair);
+    const std::size_t before = found_.keys.size();
+    if (object_.begin(line, add_printed)) return;
+    found_.keys.resize(before);  // it is no more than a line
     if (line.find("TrainingArguments(") != std::string_view::npos) in_arguments_ = true;
     if (in_arguments_ && trimmed(line, kLineBlanks) == ")") in_arguments_ = false;
     if (in_arguments_) {
@@ -107,6 +237,16 @@ class LogKeys {
       return;
     }
     if (!here_documents_ && trimmed(line, kLineBlanks).ends_with('{')) begin_block(line);
+  }
+
+  /// A value as Python shows it: "True", "<Mode.REDUCE_SCATTER: 2>", "<module.Engine object at 0x7f>".
+  void add_value(std::string name, std::string_view value) {
+    if (value == "True" || value == "False") return add(std::move(name), Value(value == "True"));
+    if (value.starts_with('<')) {
+      value = value.substr(1, value.find_first_of(": ", 1) - 1);
+      value.remove_prefix(value.find_last_of('.') + 1);
+    }
+    add({name, value});
   }
 
   void add(const Pair& pair) {
@@ -189,6 +329,7 @@ class LogKeys {
   FoundKeys found_;
   int line_ = 0;
   bool in_arguments_ = false;
+  PrintedObject object_;
   bool here_documents_ = false;
   std::string block_;  ///< JSON that has begun
   std::string rank_;

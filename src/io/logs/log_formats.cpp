@@ -25,7 +25,8 @@ constexpr std::array<std::string_view, kLoggedCount - 1> kNames{
     "elapsed",       "flop_rate",      "allocated",
     "reserved",      "batch",          "seq_len",
     "gpus",          "skipped",        "skipped_so_far",
-    "nans"};
+    "nans",          "prompts",        "prompts_of_update",
+    "retries"};
 
 /// One of the unit in base units; nothing for another word.
 std::optional<double> factor_of(const std::string& unit) {

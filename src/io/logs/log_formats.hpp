@@ -33,9 +33,12 @@ enum class Logged : std::uint8_t {
   Skipped,
   SkippedSoFar,
   Nans,
+  Prompts,
+  PromptsOfUpdate,
+  Retries,
   Tokens
 };
-inline constexpr std::size_t kLoggedCount = 20;
+inline constexpr std::size_t kLoggedCount = 23;
 [[nodiscard]] constexpr bool is_pace(Logged what) {
   return what >= Logged::StepTime && what <= Logged::Elapsed;
 }

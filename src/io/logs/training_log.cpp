@@ -184,6 +184,13 @@ class LogReader {
     check_job();
     log.format = formats_.formats[own].name;
     log.times = rows_[own].steps();
+    const auto& updated = fact(Logged::PromptsOfUpdate);
+    if (const auto& prompts = fact(Logged::Prompts); prompts && updated) {
+      for (RankStep& step : log.times) step.time = step.time * (updated->value / prompts->value);
+    }
+    log.says_length = fact(Logged::SeqLen) || fact(Logged::Tokens);
+    log.says_batch = fact(Logged::Batch) || fact(Logged::Tokens);
+    if (const auto& retries = fact(Logged::Retries)) log.retries = count_of(retries->value);
     log.flops = rows_[own].flops();
     const auto most = [&](Logged what) {
       const auto& fact = facts_[static_cast<std::size_t>(what)];
@@ -247,10 +254,12 @@ class LogReader {
     skipped_ += count_of(at(numbers, Logged::Skipped));
     nans_ += count_of(at(numbers, Logged::Nans));
     skipped_so_far_ = std::max(skipped_so_far_, count_of(at(numbers, Logged::SkippedSoFar)));
-    for (const Logged what : {Logged::Batch, Logged::Tokens, Logged::SeqLen, Logged::Gpus}) {
-      if (const auto& value = at(numbers, what)) fact(what) = {*value, line_};
+    for (const Logged what : {Logged::Batch, Logged::Tokens, Logged::SeqLen, Logged::Gpus,
+                              Logged::Prompts, Logged::PromptsOfUpdate}) {
+      if (const auto& value = at(numbers, what); value && *value > 0.0)
+        fact(what) = {*value, line_};
     }
-    for (const Logged what : {Logged::Allocated, Logged::Reserved}) {
+    for (const Logged what : {Logged::Allocated, Logged::Reserved, Logged::Retries}) {
       const auto& value = at(numbers, what);
       if (value && (!fact(what) || fact(what)->value < *value)) fact(what) = {*value, line_};
     }
@@ -284,9 +293,10 @@ class LogReader {
   }
 
   void check_job() {
+    constexpr double kRounded = 5e-3;  // nanotron prints three digits
     const std::array checks{
         Check{Logged::Gpus, "GPUs", job_.gpus, "--gpus"},
-        Check{Logged::Batch, "sequences a step", job_.batch, "--batch"},
+        Check{Logged::Batch, "sequences a step", job_.batch, "--batch", kRounded},
         Check{Logged::SeqLen, "tokens a sequence", job_.seq_len, "--seq-len"},
         Check{Logged::Tokens, "tokens a step", job_.batch * job_.seq_len, "", 0.05}};
     for (const Check& check : checks) {

@@ -28,9 +28,12 @@ struct TrainingLog {
   std::optional<FlopRate> flops;   ///< of one accelerator, as printed: the median
   std::optional<Bytes> allocated;  ///< the largest peak
   std::optional<Bytes> reserved;
-  std::int64_t skipped = 0;                     ///< steps without an update
-  std::int64_t nans = 0;                        ///< steps with a loss that is not a number
-  std::vector<std::int64_t> not_understood;     ///< lines
+  std::int64_t skipped = 0;                  ///< steps without an update
+  std::int64_t nans = 0;                     ///< steps with a loss that is not a number
+  std::int64_t retries = 0;                  ///< of the allocator, which gave its cache back first
+  bool says_batch = false;                   ///< sequences of a step, which are the job's
+  bool says_length = false;                  ///< tokens of a sequence, or of a step
+  std::vector<std::int64_t> not_understood;  ///< lines
   std::optional<std::int64_t> out_of_memory{};  ///< the line that says so
 };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: the posterior of the step times of plans behind trials of some; the trial of most value.
+// Computes: the posterior of the step times of plans, and of their risks of running out of memory, behind trials of
+//         some; the trial of most value.
 // Source: normal regression on shares of the step; the knowledge gradient for correlated beliefs
 //         (Frazier, Powell, Dayanik 2009, algorithm 1); deviations by part as the errors of sweeps in
-//         docs/tune.md have them.
+//         docs/tune.md have them; risks with one shared factor (Vasicek 2002).
 // Assumes: to first order ln(step) moves by the error of each part times its share; errors of parts
 //          are the same in all plans of one machine; beside them every plan has an error that plans
 //          share the more, the fewer degrees they differ in. A trial that is far off has an error of
@@ -31,9 +32,36 @@ constexpr std::array kDeviations{0.05, 0.075, 0.15, 0.25, 0.15};
 constexpr double kExposed = 0.20;
 /// Correlation of what degrees decide, for each degree that differs.
 constexpr double kPerDegree = 0.5;
+/// Share of the variance of errors of peak memory that all plans of a job have in common: sources of measured
+/// peaks differ by as much (0.12) as the rows of one (0.10 to 0.15).
+constexpr double kSharedRoom = 0.5;
+/// The shared error of memory in deviations, as it is summed over.
+constexpr int kSharedSteps = 121;
+constexpr double kSharedStep = 0.1;
+/// A plan of a larger risk is not worth a trial by its time alone; one that fails takes little of it.
+constexpr double kHopeless = 0.9;
+/// No risk is smaller, and no certainty larger: the error of memory has tails.
+constexpr double kLeastRisk = 1e-6;
 
 double square(double x) {
   return x * x;
+}
+
+/// The number of deviations above which a normal variable lies with this probability.
+double deviations_with(double probability) {
+  double low = -6.0;
+  double high = 6.0;
+  for (int halvings = 0; halvings < 60; ++halvings) {
+    const double middle = 0.5 * (low + high);
+    (normal_below(-middle) > probability ? low : high) = middle;
+  }
+  return low;
+}
+
+/// Risk of a plan with so much room, given the shared error.
+double risk_at(double room, int step) {
+  const double shared = kSharedStep * (step - kSharedSteps / 2);
+  return normal_below((std::sqrt(kSharedRoom) * shared - room) / std::sqrt(1.0 - kSharedRoom));
 }
 
 double density(double x) {
@@ -84,7 +112,13 @@ double part_deviation(std::size_t part) {
 
 TrialBeliefs::TrialBeliefs(const std::vector<TrialPlan>& plans, const TrialErrors& errors)
     : errors_(errors), covariance_(plans.size() * plans.size(), square(errors.level)) {
-  for (const TrialPlan& plan : plans) mean_.push_back(std::log(plan.step.total().value()));
+  for (const TrialPlan& plan : plans) {
+    mean_.push_back(std::log(plan.step.total().value()));
+    room_.push_back(deviations_with(std::clamp(plan.risk, kLeastRisk, 1.0 - kLeastRisk)));
+    risk_.push_back(plan.risk);
+  }
+  for (int i = 0; i < kSharedSteps; ++i)
+    shared_.push_back(density(kSharedStep * (i - kSharedSteps / 2)));
   for (std::size_t a = 0; a < plans.size(); ++a) {
     for (std::size_t b = 0; b < plans.size(); ++b) {
       const auto own = parts_of_step(plans[a].step);
@@ -118,7 +152,31 @@ void TrialBeliefs::see(std::size_t plan, Seconds measured) {
   const double variance = covariance(plan, plan) + square(errors_.noise);
   condition(plan, surprise, std::max(variance, square(surprise / errors_.far_off)));
   mean_[plan] = seen;  // far off or not, its own step is known
+  remember(plan, false);
   for (std::size_t i = 0; i < size(); ++i) covariance(i, plan) = covariance(plan, i) = 0.0;
+}
+
+void TrialBeliefs::ran_out(std::size_t plan) {
+  remember(plan, true);
+}
+
+void TrialBeliefs::remember(std::size_t plan, bool ran_out) {
+  double all = 0.0;
+  for (int i = 0; i < kSharedSteps; ++i) {
+    const double risk = risk_at(room_[plan], i);
+    double& weight = shared_[static_cast<std::size_t>(i)];
+    weight *= std::max(ran_out ? risk : 1.0 - risk, kLeastRisk);
+    all += weight;
+  }
+  for (double& weight : shared_) weight /= all;
+  const double beyond = std::numeric_limits<double>::infinity();
+  room_[plan] = ran_out ? -beyond : beyond;
+  for (std::size_t other = 0; other < size(); ++other) {
+    risk_[other] = room_[other] < 0.0 && std::isinf(room_[other]) ? 1.0 : 0.0;
+    if (std::isinf(room_[other])) continue;  // a trial has told
+    for (int i = 0; i < kSharedSteps; ++i)
+      risk_[other] += shared_[static_cast<std::size_t>(i)] * risk_at(room_[other], i);
+  }
 }
 
 void TrialBeliefs::await(std::size_t plan) {
@@ -134,7 +192,12 @@ double TrialBeliefs::deviation(std::size_t plan) const {
 }
 
 std::size_t TrialBeliefs::leader() const {
-  return static_cast<std::size_t>(std::ranges::min_element(mean_) - mean_.begin());
+  std::size_t least = 0;
+  for (std::size_t plan = 1; plan < size(); ++plan) {
+    const bool runs = risk_[plan] < 1.0;
+    if (runs && (risk_[least] == 1.0 || cost(plan) < cost(least))) least = plan;
+  }
+  return least;
 }
 
 double TrialBeliefs::is_best(std::size_t plan, double within) const {
@@ -158,26 +221,43 @@ double TrialBeliefs::is_best(std::size_t plan, double within) const {
     }
     const Eigen::VectorXd drawn =
         mean + factors.transpositionsP().transpose() * (root * scale.cwiseProduct(normal));
-    const double excess = drawn[static_cast<Eigen::Index>(plan)] - drawn.minCoeff();
-    best += excess <= std::log1p(within) ? 1 : 0;
+    double least = drawn[static_cast<Eigen::Index>(plan)];
+    const double own = least;
+    for (Eigen::Index other = 0; other < n; ++other) {
+      const double risk = risk_[static_cast<std::size_t>(other)];
+      if (risk == 0.0 || uniform() >= risk) least = std::min(least, drawn[other]);
+    }
+    best += own - least <= std::log1p(within) ? 1 : 0;
   }
   return static_cast<double>(best) / kDraws;
 }
 
 double TrialBeliefs::gain(std::size_t plan) const {
   const double deviation = std::sqrt(covariance(plan, plan) + square(errors_.noise));
+  const double now = cost(leader());
+  double others = now + 1.0;
   std::vector<Line> lines;
   for (std::size_t i = 0; i < size(); ++i) {
-    lines.push_back({mean_[i], covariance(i, plan) / deviation});
+    if (risk_[i] == 1.0) continue;
+    if (i != plan) others = std::min(others, cost(i));
+    lines.push_back({i == plan ? mean_[i] : cost(i), covariance(i, plan) / deviation});
   }
-  return std::max(mean_[leader()] - expected_least(std::move(lines)), 0.0);
+  const double risk = risk_[plan];
+  return std::max(now - (1.0 - risk) * expected_least(std::move(lines)) - risk * others, 0.0);
+}
+
+std::size_t TrialBeliefs::fastest() const {
+  std::size_t least = leader();
+  for (std::size_t plan = 0; plan < size(); ++plan)
+    if (risk_[plan] <= kHopeless && mean_[plan] < mean_[least]) least = plan;
+  return least;
 }
 
 std::vector<std::size_t> choose_trials(TrialBeliefs beliefs, std::vector<bool> open,
                                        std::size_t count) {
   std::vector<std::size_t> chosen;
   while (chosen.size() < count) {
-    std::size_t best = beliefs.leader();
+    std::size_t best = beliefs.fastest();
     if (!open[best]) {
       double most = -1.0;
       for (std::size_t plan = 0; plan < open.size(); ++plan) {

@@ -15,6 +15,7 @@ namespace plansearch {
 struct TrialPlan {
   StepTimeBreakdown step;
   PlanDegrees degrees;
+  double risk = 0.0;  ///< of running out of memory
 };
 
 /// Deviations of ln(measured / predicted) beside those of the parts of a step.
@@ -29,13 +30,16 @@ struct TrialErrors {
 /// Deviation of the error of a part (step_part) that is the same in all plans of one machine.
 [[nodiscard]] double part_deviation(std::size_t part);
 
-/// Joint normal beliefs about ln(step time) of plans.
+/// Joint normal beliefs about ln(step time) of plans, and their risks of running out of memory. A plan that does not run
+/// loses a whole step.
 class TrialBeliefs {
  public:
   TrialBeliefs(const std::vector<TrialPlan>& plans, const TrialErrors& errors);
 
   /// A trial of the plan took so long: every other plan that depends on the same parts moves.
   void see(std::size_t plan, Seconds measured);
+  /// A trial of the plan ran out of memory: plans that need about as much are riskier.
+  void ran_out(std::size_t plan);
   /// A trial of the plan is under way: nothing moves, what it will teach is known.
   void await(std::size_t plan);
 
@@ -43,12 +47,16 @@ class TrialBeliefs {
   [[nodiscard]] Seconds expected(std::size_t plan) const;
   /// Deviation of ln(step time).
   [[nodiscard]] double deviation(std::size_t plan) const;
-  /// The plan that is expected to be fastest.
+  /// The risk of running out of memory; 0 and 1 behind a trial.
+  [[nodiscard]] double risk(std::size_t plan) const { return risk_[plan]; }
+  /// The plan that is expected to cost least: its time, and its risk of not running.
   [[nodiscard]] std::size_t leader() const;
-  /// Probability that no plan is faster by more than `within`, a share of its step.
+  /// The plan that is expected to be fastest, but for those that nearly surely run out of memory.
+  [[nodiscard]] std::size_t fastest() const;
+  /// Probability that no plan that runs is faster by more than `within`, a share of its step.
   [[nodiscard]] double is_best(std::size_t plan, double within) const;
   /// Expected share of the leader's step that is saved by a trial of the plan and going by its
-  /// result: the knowledge gradient.
+  /// result, a failure included: the knowledge gradient.
   [[nodiscard]] double gain(std::size_t plan) const;
 
  private:
@@ -59,14 +67,19 @@ class TrialBeliefs {
     return covariance_[a * mean_.size() + b];
   }
   void condition(std::size_t plan, double surprise, double variance);
+  void remember(std::size_t plan, bool ran_out);
+  [[nodiscard]] double cost(std::size_t plan) const { return mean_[plan] + risk_[plan]; }
 
   TrialErrors errors_;
   std::vector<double> mean_;
   std::vector<double> covariance_;
+  std::vector<double> room_;    ///< of a plan in memory, in deviations of its error
+  std::vector<double> shared_;  ///< weights of the errors of memory that all plans share
+  std::vector<double> risk_;
 };
 
-/// Up to `count` plans for trials side by side, of those that are `open`: the leader, then those
-/// that teach most beside the others.
+/// Up to `count` plans for trials side by side, of those that are `open`: the fastest, then those that teach most beside
+/// the others.
 [[nodiscard]] std::vector<std::size_t> choose_trials(TrialBeliefs beliefs, std::vector<bool> open,
                                                      std::size_t count);
 

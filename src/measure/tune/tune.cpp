@@ -10,6 +10,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <variant>
@@ -64,6 +65,31 @@ std::string script_name(std::size_t trial) {
 }
 std::string log_name(std::size_t trial) {
   return fmt::format("trial-{}.log", trial);
+}
+
+bool is_there(const std::filesystem::path& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+/// The script of a Slurm job array: task N runs trial N.
+constexpr const char* kArrayScript = "trials.sbatch";
+constexpr std::string_view kDirective = "#SBATCH --";
+constexpr std::string_view kTasks = "#SBATCH --array=";
+
+/// Asks for what the script of a trial asks for.
+std::string array_script(const std::string& trial, const std::string& tasks) {
+  std::string text =
+      fmt::format("#!/bin/bash\n{}job-name=plansearch-trials\n{}{}\n{}output=trial-%a.log\n",
+                  kDirective, kTasks, tasks, kDirective);
+  for (const std::string& line : split(trial, "\n")) {
+    const bool own = line.find("--job-name=") != line.npos || line.find("--output=") != line.npos;
+    if (line.starts_with(kDirective) && !own) text += line + "\n";
+  }
+  return text +
+         "# Task N runs trial N, one task at a time. Submit it from its folder.\n"
+         "set -euo pipefail\n"
+         "exec bash \"trial-$SLURM_ARRAY_TASK_ID.sh\" \"$@\"\n";
 }
 
 /// A trial beside its plan, as it is shown and written.
@@ -136,8 +162,7 @@ class TrialFolder {
   }
 
   void read_trials() {
-    std::error_code error;
-    if (!std::filesystem::exists(file("trials.csv"), error)) return;
+    if (!is_there(file("trials.csv"))) return;
     const io::CsvTable table = io::CsvTable::read(file("trials.csv"));
     for (const io::CsvRow& row : table.rows()) {
       Trial trial{trials_.size() + 1};
@@ -169,8 +194,7 @@ class TrialFolder {
   /// The cell `measured` as the log beside the script says it; empty where there is none yet.
   [[nodiscard]] std::string measured_in_log(const Trial& trial) const {
     const std::string log = file(log_name(trial.number));
-    std::error_code error;
-    if (!std::filesystem::exists(log, error)) return {};
+    if (!is_there(log)) return {};
     const Candidate& own = candidates_[trial.rank - 1];
     try {
       refuse_other_plan(log, own);
@@ -204,42 +228,29 @@ class TrialFolder {
     }
   }
 
-  /// Plans that need as much memory as one that ran out of it are left out, but for those that ran.
   void believe() {
-    Bytes enough(std::numeric_limits<double>::infinity());
-    for (const Trial& trial : trials_) {
-      if (trial.out_of_memory) enough = std::min(enough, candidates_[trial.rank - 1].memory());
-    }
     std::vector<TrialPlan> plans;
-    for (std::size_t i = 0; i < candidates_.size(); ++i) {
-      const bool ran = std::ranges::any_of(
-          trials_, [&](const Trial& trial) { return trial.rank == i + 1 && trial.step; });
-      if (candidates_[i].memory() >= enough && !ran) continue;
-      alive_.push_back(i);
-      plans.push_back({candidates_[i].plan.estimate.step, candidates_[i].plan.plan.degrees});
-    }
-    if (alive_.empty()) {
-      throw InputError({file("trials.csv"), 0, 0},
-                       "every plan needs as much memory as one that ran out",
-                       "search again with a larger --mem-reserve, into another folder");
-    }
+    for (const Candidate& one : candidates_)
+      plans.push_back({one.plan.estimate.step, one.plan.plan.degrees, one.plan.memory_risk});
     const ErrorModel errors = error_model(candidates_.front().given.problem);
     beliefs_.emplace(plans, TrialErrors{.level = std::hypot(errors.site, errors.framework)});
     for (const Trial& trial : trials_) {
-      const auto place = std::ranges::find(alive_, trial.rank - 1);
-      if (place == alive_.end()) continue;
-      const auto plan = static_cast<std::size_t>(place - alive_.begin());
-      if (trial.step) beliefs_->see(plan, *trial.step);
-      if (!trial.step) beliefs_->await(plan);
+      if (trial.out_of_memory) {
+        beliefs_->ran_out(trial.rank - 1);
+      } else if (trial.step) {
+        beliefs_->see(trial.rank - 1, *trial.step);
+      } else {
+        beliefs_->await(trial.rank - 1);
+      }
     }
+    if (beliefs_->risk(beliefs_->leader()) < 1.0) return;
+    throw InputError({file("trials.csv"), 0, 0}, "every plan ran out of memory",
+                     "search again with a larger --mem-reserve, into another folder");
   }
 
   [[nodiscard]] std::vector<bool> open() const {
-    std::vector<bool> open;
-    for (const std::size_t i : alive_) {
-      open.push_back(
-          std::ranges::none_of(trials_, [&](const Trial& trial) { return trial.rank == i + 1; }));
-    }
+    std::vector<bool> open(candidates_.size(), true);
+    for (const Trial& trial : trials_) open[trial.rank - 1] = false;
     return open;
   }
 
@@ -260,7 +271,7 @@ class TrialFolder {
     for (const std::size_t plan : choose_trials(*beliefs_, open(), request_.trials)) {
       gain_ = std::max(gain_, beliefs_->gain(plan));
       if (request_.if_worthwhile && gain_ < kWorthwhile) return;
-      trials_.push_back({trials_.size() + 1, alive_[plan] + 1, target()});
+      trials_.push_back({trials_.size() + 1, plan + 1, target()});
     }
   }
 
@@ -271,10 +282,10 @@ class TrialFolder {
       if (table.empty()) table = csv_header(cells);
       table += csv_line(cells);
       const std::string script = file(script_name(row.trial.number));
-      std::error_code error;
-      if (std::filesystem::exists(script, error)) continue;
+      if (is_there(script)) continue;
       ExportOptions options = request_.scripts;
       options.target = row.trial.target;
+      options.launcher = launcher();
       if (options.launcher == "slurm")
         options.sbatch.push_back("output=" + log_name(row.trial.number));
       const auto exported = export_question(row.candidate->given, options, request_.version);
@@ -284,6 +295,32 @@ class TrialFolder {
       io::write_file(script, std::get<ExportResult>(exported).text);
     }
     io::write_file(file("trials.csv"), table);
+    if (launcher() == "slurm" && pending() > 0) write_array();
+  }
+
+  /// As asked for; else the kind of the scripts that are there.
+  [[nodiscard]] std::string launcher() const {
+    if (!request_.scripts.launcher.empty()) return request_.scripts.launcher;
+    return is_there(file(kArrayScript)) ? "slurm" : "torchrun";
+  }
+
+  /// In an older one only the numbers of the tasks change: lines that the user has added stay.
+  void write_array() const {
+    std::vector<std::size_t> open;
+    for (const Trial& trial : trials_)
+      if (!trial.step && !trial.out_of_memory) open.push_back(trial.number);
+    const std::string tasks = fmt::format("{}%1", fmt::join(open, ","));
+    const std::string array = file(kArrayScript);
+    if (!is_there(array)) {
+      const std::string first = io::read_file(file(script_name(open.front())));
+      return io::write_file(array, array_script(first, tasks));
+    }
+    std::string text = io::read_file(array);
+    const std::size_t at = text.find(kTasks);
+    if (at == std::string::npos) return;
+    const std::size_t begin = at + kTasks.size();
+    text.replace(begin, std::min(text.find('\n', begin), text.size()) - begin, tasks);
+    io::write_file(array, text);
   }
 
   [[nodiscard]] std::vector<TrialRow> rows() const {
@@ -298,10 +335,11 @@ class TrialFolder {
             {"trials", objects_of(trial_columns(), rows())},
             {"new_trials", trials_.size() - before},
             {"leader",
-             {{"rank", alive_[leader] + 1},
+             {{"rank", leader + 1},
               {"step_time_s", beliefs_->expected(leader).value()},
               {"deviation", beliefs_->deviation(leader)},
-              {"probability_best", beliefs_->is_best(leader, kAsGood)}}},
+              {"probability_best", beliefs_->is_best(leader, kAsGood)},
+              {"memory_risk", beliefs_->risk(leader)}}},
             {"gain_of_a_trial", gain_}};
   }
 
@@ -311,14 +349,14 @@ class TrialFolder {
       text += wrapped(words, request_.columns) + "\n";
     };
     const std::size_t leader = beliefs_->leader();
-    const std::size_t rank = alive_[leader] + 1;
+    const std::size_t rank = leader + 1;
     const bool tried =
         std::ranges::any_of(trials_, [&](const Trial& t) { return t.rank == rank && t.step; });
     line(fmt::format(
         "leader: rank {}, {}, {} {}; none of {} plans is more than {:.0f} % faster with a "
         "probability of {:.0f} %",
         rank, short_plan(candidates_[rank - 1].plan.plan), to_text(beliefs_->expected(leader)),
-        tried ? "measured" : "expected", alive_.size(), 100.0 * kAsGood,
+        tried ? "measured" : "expected", candidates_.size(), 100.0 * kAsGood,
         100.0 * beliefs_->is_best(leader, kAsGood)));
     if (pending() == 0) {
       line(fmt::format("one more trial saves {:.2g} % of a step on average: not worth its time",
@@ -333,11 +371,16 @@ class TrialFolder {
       line(fmt::format("new: {}; such a trial saves {:.2g} % of a step on average",
                        fmt::join(scripts, ", "), 100.0 * gain_));
     }
-    line(fmt::format(
-        "keep what each prints beside it (bash trial-1.sh > {0} 2>&1), or write into column "
-        "measured of {1} what a step takes (18.9s, \"8500 tokens/s\") or oom; then: plansearch "
-        "tune --continue {2}",
-        file(log_name(1)), file("trials.csv"), request_.folder.string()));
+    const std::string run =
+        launcher() == "slurm"
+            ? fmt::format("run them as one job array (cd {} && sbatch {}: each writes its log)",
+                          request_.folder.string(), kArrayScript)
+            : fmt::format("keep what each prints beside it (bash trial-1.sh > {} 2>&1)",
+                          file(log_name(1)));
+    line(
+        fmt::format("{}, or write into column measured of {} what a step takes (18.9s, \"8500 "
+                    "tokens/s\") or oom; then: plansearch tune --continue {}",
+                    run, file("trials.csv"), request_.folder.string()));
     return text;
   }
 
@@ -345,7 +388,6 @@ class TrialFolder {
   QuestionReport question_;
   std::vector<Candidate> candidates_;
   std::vector<Trial> trials_;
-  std::vector<std::size_t> alive_;  ///< candidates that may have room
   std::optional<TrialBeliefs> beliefs_;
   double gain_ = 0.0;  ///< of the best new trial, a share of a step
 };

@@ -3,8 +3,12 @@
 #include "answer/diagnose.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 
 #include "answer/make_report.hpp"
@@ -107,13 +111,56 @@ TEST_SUITE("unit") {
     CHECK(report.faster_share > 0.99);
   }
 
+  TEST_CASE("the peak of memory in a log decides between causes of one step time") {
+    PlanRequest run = test::llama_on_sixteen();
+    run.request.degrees.pin(Degree::Recompute, static_cast<int>(Recompute::Full));
+    const PlanReport recomputed = make_prediction(resolve_plan(run)).plans.front();
+    const PlanReport kept = make_prediction(resolve_plan(test::llama_on_sixteen())).plans.front();
+    const auto likelihood = [&](Bytes allocated) {
+      const std::string file = "plansearch-diagnose-test.log";
+      std::ofstream log(file);
+      for (int i = 1; i <= 5; ++i)
+        log << fmt::format("iteration {}/ 9 | elapsed time per iteration (ms): {:.3f} |\n", i,
+                           1e3 * recomputed.estimate.step.total().value());
+      log << fmt::format("memory (MB) | allocated: 1.0 | max allocated: {:.1f} | reserved: 1\n",
+                         allocated.value() / 0x1p20);
+      log.close();
+      const DiagnosisReport report = diagnose(test::llama_on_sixteen(), {.log = file});
+      std::filesystem::remove(file);
+      CHECK(sum_of(report) == doctest::Approx(1.0));
+      const auto cause =
+          std::ranges::find(report.causes, "full recomputation is on", &CauseReport::what);
+      return cause == report.causes.end() ? 0.0 : cause->likelihood;
+    };
+    CHECK(recomputed.peak.allocated < 0.7 * kept.peak.allocated);
+    CHECK(likelihood(recomputed.peak.allocated) > 0.9);
+    CHECK(likelihood(kept.peak.allocated) < 0.5);
+  }
+
+  TEST_CASE("a link at half its rate costs what its file with half the rate says") {
+    PlanRequest usual = test::llama_on_sixteen();
+    usual.request.degrees.pin(Degree::TensorOut, 8);
+    usual.request.degrees.pin(Degree::Data, 2);
+    PlanRequest slow = usual;
+    slow.request.set = "tiers.nvlink.bandwidth=225GB/s";
+    const DiagnosisReport report = diagnose(usual, {price(slow)});
+    const auto cause =
+        std::ranges::find(report.causes, "nvlink at half its rate", &CauseReport::what);
+    REQUIRE(cause != report.causes.end());
+    CHECK(cause->predicted.value() == doctest::Approx(price(slow).value()));
+    // Where the rate is said already, it is not suspected.
+    const DiagnosisReport said = diagnose(slow, {price(slow)});
+    CHECK_FALSE(suspects(said, "nvlink at half"));
+    CHECK(suspects(said, "attention is not fused"));
+  }
+
   TEST_CASE("links that the plan does not use and fp8 that nobody asked for are not suspected") {
     PlanRequest node = test::llama_on_sixteen();
     node.request.gpus = 8;
     node.request.degrees.pin(Degree::Data, 4);
     const auto words = [](const PlanRequest& asked) {
       std::string all;
-      for (const Cause& cause : possible_causes(asked, resolve_plan(asked)))
+      for (const Cause& cause : possible_causes(asked, resolve_plan(asked), Bytes(0)))
         all += cause.what + "\n";
       return all;
     };
@@ -125,6 +172,17 @@ TEST_SUITE("unit") {
     mixture.request.model = "mixtral-8x7b";
     mixture.request.degrees.pin(Degree::Expert, 8);
     CHECK(words(mixture).find("routers spread tokens unevenly") != std::string::npos);
+    CHECK(words(mixture).find("tokens beyond an even share are dropped") != std::string::npos);
+    mixture.request.routing = "real, capacity factor 1";
+    CHECK(words(mixture).find("dropped") == std::string::npos);
+    CHECK(words(node).find("fp32 weights are cast") != std::string::npos);
+    CHECK(words(node).find("allocator") == std::string::npos);
+    const ResolvedPlan given = resolve_plan(node);
+    const Bytes memory = given.problem.cluster->accelerator.memory;
+    const auto full = possible_causes(node, given, 0.95 * memory);
+    CHECK(std::ranges::any_of(full, [](const Cause& cause) {
+      return cause.sign == LogSign::Retries && cause.what.find("allocator") != std::string::npos;
+    }));
     PlanRequest narrow = test::llama_on_sixteen();
     narrow.request.precision = "fp8";
     CHECK(words(narrow).find("fp8 is not active: products run in bf16") != std::string::npos);

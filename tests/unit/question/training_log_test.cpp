@@ -6,12 +6,19 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
+#include <fstream>
 #include <functional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "answer/diagnose.hpp"
+#include "base/names.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/shipped_data.hpp"
+#include "support/source_directory.hpp"
 
 namespace plansearch::training_log_test {
 namespace {
@@ -52,6 +59,21 @@ struct Example {
   double step;
   std::function<std::string(int)> line;
 };
+
+/// "{i}" and "{h}" by their values, "\\r" and "\\x1b" by their characters.
+std::string filled(std::string line, int i) {
+  const std::array<std::pair<std::string, std::string>, 4> kWords{
+      {{"{i}", fmt::format("{}", i)},
+       {"{h}", fmt::format("{}:{:02}", i / 2, 30 * (i % 2))},
+       {"\\r", "\r"},
+       {"\\x1b", "\x1b"}}};
+  for (const auto& [word, value] : kWords) {
+    for (auto at = line.find(word); at != line.npos; at = line.find(word)) {
+      line.replace(at, word.size(), value);
+    }
+  }
+  return line;
+}
 
 std::vector<Example> megatron_and_deepspeed() {
   return {
@@ -195,6 +217,61 @@ TEST_SUITE("unit") {
     std::vector<std::string> known;
     for (const io::LogFormat& format : formats().formats) known.push_back(format.name);
     CHECK(tried == known);
+  }
+
+  TEST_CASE("a step of verl holds as many updates as its batch has mini-batches") {
+    const auto verl = [](int i) {
+      return fmt::format("step:{} - timing_s/gen:90.1 - timing_s/update_actor:32.0 - x:1", i);
+    };
+    const std::string dump =
+        "(TaskRunner pid=3)   'ppo_mini_batch_size': 64,\n"
+        "(TaskRunner pid=3)   'train_batch_size': 256,\n";
+    CHECK(median_of(read(dump + lines(5, verl))) == doctest::Approx(8.0));
+    CHECK(median_of(read(lines(5, verl))) == doctest::Approx(32.0));
+  }
+
+  TEST_CASE("retries of the allocator are counted, and what is printed of a step's size is known") {
+    const Example titan = pretraining().front();
+    const std::string warning =
+        "[rank0]:[titan] 2026-01-01 00:00:00,1 - root - WARNING - 25 CUDA memory allocation "
+        "retries.\n";
+    CHECK(read(lines(5, titan.line) + warning).retries == 25);
+    CHECK(read(lines(5, titan.line)).retries == 0);
+    CHECK_FALSE(read(lines(5, titan.line)).says_batch);
+    const std::string flush =
+        "[2026-01-01 00:00:00,1] [WARNING] [stage3.py:2236:step] 3 pytorch allocator cache flushes "
+        "since last step. this happens when\n";
+    CHECK(read(flush + lines(5, megatron_and_deepspeed()[3].line)).retries == 3);
+    const io::TrainingLog megatron = read(lines(5, megatron_and_deepspeed().front().line));
+    CHECK(megatron.says_batch);
+    CHECK_FALSE(megatron.says_length);
+  }
+
+  TEST_CASE("lines of public logs are read within a percent of what a person reads off") {
+    std::ifstream file(PLANSEARCH_SOURCE_DIR "/tests/data/logs/published.tsv");
+    int tried = 0;
+    for (std::string row; std::getline(file, row);) {
+      if (row.starts_with('#')) continue;
+      const std::vector<std::string> cells = split(row, "\t");
+      CAPTURE(cells.front());
+      std::string text = "Loading weights\n";
+      for (int i = 1; i <= 8; ++i) {
+        for (std::size_t cell = 5; cell < cells.size(); ++cell)
+          text += filled(cells[cell], i) + "\n";
+      }
+      const auto count = [&](std::size_t cell) { return std::stoll(cells[cell]); };
+      const io::LoggedJob job{count(1), count(2), count(3)};
+      ++tried;
+      const double step = std::stod(cells[4]);
+      if (step == 0.0) {
+        CHECK_THROWS_AS(static_cast<void>(read(text, job)), InputError);
+        continue;
+      }
+      const io::TrainingLog log = read(text, job);
+      CHECK(median_of(log) == doctest::Approx(step).epsilon(0.01));
+      CHECK(log.not_understood.empty());
+    }
+    CHECK(tried >= 30);
   }
 
   TEST_CASE("cut lines are named, and those of other programs passed over") {

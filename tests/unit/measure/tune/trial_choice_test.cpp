@@ -124,6 +124,46 @@ TEST_SUITE("tune") {
           doctest::Approx(normal_below(std::log(1.05) / std::sqrt(variance))).epsilon(0.03));
   }
 
+  TEST_CASE("the risk of a plan behind one that ran out is that of a bivariate normal") {
+    std::vector<TrialPlan> plans(3, plan_of(9.0, 1.0, 1));
+    plans[0].risk = 0.1;
+    plans[1].risk = 0.02;
+    TrialBeliefs beliefs(plans, kErrors);
+    beliefs.ran_out(0);
+    // Deviations of which a half is shared, above 1.2816 and 2.0537, by draws.
+    std::mt19937_64 random(3);
+    std::normal_distribution<double> normal;
+    int first = 0;
+    int both = 0;
+    for (int draw = 0; draw < 2'000'000; ++draw) {
+      const double shared = normal(random);
+      const bool out = (shared + normal(random)) / std::numbers::sqrt2 > 1.2816;
+      first += out ? 1 : 0;
+      both += out && (shared + normal(random)) / std::numbers::sqrt2 > 2.0537 ? 1 : 0;
+    }
+    CHECK(beliefs.risk(0) == 1.0);
+    CHECK(beliefs.risk(1) == doctest::Approx(static_cast<double>(both) / first).epsilon(0.03));
+    beliefs.see(1, Seconds(9.0));
+    CHECK(beliefs.risk(1) == 0.0);
+  }
+
+  TEST_CASE("a plan that may not run costs its risk, and a trial of it may fail") {
+    std::vector<TrialPlan> plans{plan_of(9.0, 1.0, 1), plan_of(9.5, 1.0, 1)};
+    plans[0].risk = 0.3;
+    TrialBeliefs beliefs(plans,
+                         TrialErrors{.level = kLevel, .of_degrees = 0.0, .own = 0.0, .noise = 0.0});
+    CHECK(beliefs.leader() == 1);
+    CHECK(beliefs.fastest() == 0);
+    // Their steps differ for sure: with a chance of 0.7 the trial saves the difference.
+    CHECK(beliefs.gain(0) == doctest::Approx(0.7 * std::log(10.5 / 10.0)).epsilon(0.01));
+    CHECK(choose_trials(beliefs, {true, true}, 1) == std::vector<std::size_t>{0});
+    beliefs.ran_out(0);
+    CHECK(beliefs.leader() == 1);
+    CHECK(beliefs.is_best(1, 0.0) == 1.0);
+    beliefs.ran_out(1);
+    CHECK(beliefs.risk(beliefs.leader()) == 1.0);
+  }
+
   TEST_CASE("trials begin with the leader, differ, and end where no plan is open") {
     std::vector<TrialPlan> plans;
     for (int i = 0; i < 5; ++i) plans.push_back(plan_of(9.0 + 0.1 * i, 1.0, 1 + i));
