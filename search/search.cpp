@@ -125,7 +125,7 @@ class SearchPass {
 SearchResult run_search(const std::vector<SearchPart>& parts, const PlanEvaluator& evaluator,
                         const SearchOptions& options, const LegalWalk* misses) {
   const Bytes fits = evaluator.memory_up_to(MemoryFit::Fits);
-  const Bytes tight = evaluator.memory_up_to(MemoryFit::Tight);
+  const Bytes tight = options.top == 0 ? fits : evaluator.memory_up_to(MemoryFit::Tight);
   PricedOnce priced(options, fits, parts.size() > 1);
   SearchOptions asked = options;
   if (options.priced) {
@@ -135,7 +135,7 @@ SearchResult run_search(const std::vector<SearchPart>& parts, const PlanEvaluato
   const bool complete = result.completeness == Completeness::Optimal;
   const bool unseen =
       std::ranges::any_of(parts, [](const SearchPart& part) { return !part.offers_tight; });
-  if (result.ranked.empty() && (result.tight || unseen)) {
+  if (result.ranked.empty() && fits < tight && (result.tight || unseen)) {
     // Nothing fits for sure: what may fit is ranked, and was not priced closely so far.
     const std::optional<PlanCandidate> known = std::exchange(result.tight, std::nullopt);
     if (complete) result = SearchPass(parts, evaluator, asked, {tight, tight}).run();

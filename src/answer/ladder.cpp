@@ -126,8 +126,14 @@ std::vector<int> ladder_sizes(const ResolvedQuestion& asked) {
   return sizes.empty() ? ladder_sizes(cluster) : sizes;
 }
 
-std::optional<LeastSize> least_gpus(const ResolvedQuestion& asked, int above,
-                                    SearchSession& session, int enough) {
+namespace {
+
+std::string size_text(int gpus) {
+  return fmt::format("{} GPUs", gpus);
+}
+
+/// The smallest size on which a plan fits; 0: there is none.
+int least_size(const ResolvedQuestion& asked, int above, SearchSession& session, int enough) {
   std::vector<int> possible = possible_sizes(asked, above);
   if (enough > 0) {
     std::erase_if(possible, [&](int size) { return size >= enough; });
@@ -140,30 +146,28 @@ std::optional<LeastSize> least_gpus(const ResolvedQuestion& asked, int above,
     }
     return sizes.size() > at;
   };
-  std::optional<LeastSize> least;
+  int least = 0;
   const auto fits = [&](std::size_t at) {
-    const int gpus = sizes[at];
-    const auto best = session.best(asked, gpus, fmt::format("{} GPUs", gpus));
-    if (!best || best->admitted != MemoryFit::Fits) return false;
-    least = {gpus, *best};
-    return true;
+    const bool does = session.fits(asked, sizes[at], size_text(sizes[at]));
+    if (does) least = sizes[at];
+    return does;
   };
   std::size_t low = 0, high = 0;  // sizes before `low` do not fit
   if (enough > 0) {
     while (is_there(high + 1)) ++high;
   } else {
-    for (std::int64_t wanted = 2 * std::int64_t{above}; !least;
+    for (std::int64_t wanted = 2 * std::int64_t{above}; least == 0;
          wanted = 2 * std::int64_t{sizes[high]}) {
       while (is_there(high) && sizes[high] < wanted) ++high;
       if (high == sizes.size()) break;
       if (!fits(high)) low = high + 1;
     }
-    if (!least && low < sizes.size() && fits(sizes.size() - 1)) high = sizes.size() - 1;
+    if (least == 0 && low < sizes.size() && fits(sizes.size() - 1)) high = sizes.size() - 1;
     constexpr std::size_t kFew = 32;  // all are tried: a larger size may divide the batch worse
-    for (std::size_t at = 0; !least && sizes.size() <= kFew && at < sizes.size(); ++at) {
+    for (std::size_t at = 0; least == 0 && sizes.size() <= kFew && at < sizes.size(); ++at) {
       if (fits(at)) return least;
     }
-    if (!least) return std::nullopt;
+    if (least == 0) return 0;
   }
   constexpr std::size_t kFewBetween = 8;  // in order: the next size may divide the batch worse
   while (high - low <= kFewBetween && low < high) {
@@ -177,8 +181,18 @@ std::optional<LeastSize> least_gpus(const ResolvedQuestion& asked, int above,
       low = middle + 1;
     }
   }
-  if (!least && !fits(high)) return std::nullopt;
-  return least;
+  return least > 0 || fits(high) ? least : 0;
+}
+
+}  // namespace
+
+std::optional<LeastSize> least_gpus(const ResolvedQuestion& asked, int above,
+                                    SearchSession& session, int enough) {
+  const int gpus = least_size(asked, above, session, enough);
+  if (gpus == 0) return std::nullopt;
+  auto best = session.best(asked, gpus, size_text(gpus));
+  if (!best) return std::nullopt;
+  return LeastSize{gpus, *std::move(best)};
 }
 
 std::vector<std::string> least_line(const ResolvedQuestion& asked, SearchSession& session,
