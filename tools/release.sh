@@ -37,7 +37,9 @@ same() {  # what an executable says, against the one built here
 cmake --preset release > /dev/null
 cmake --build --preset release > /dev/null
 build/release/plansearch "${question[@]}" > "$work/answer"
-(cd build/release && cpack -G DEB > /dev/null)  # before wheels, which set this folder up anew for its objects
+if [[ " ${parts[*]} " == *" deb "* ]]; then  # before wheels, which set this folder up anew for its objects
+  (cd build/release && cpack -G DEB > /dev/null)
+fi
 
 build_wheel() {
   local python begin
@@ -62,6 +64,7 @@ assert [plan.step_time for plan in answer.plans] == [plan["step_time_s"] for pla
     tried "wheel of $python" "$work/repaired-$python"/*.whl "$begin"
     cp "$work/repaired-$python"/*.whl "$out/"
   done
+  compgen -G "$out/*.whl" > /dev/null || { echo "no wheel: no Python has venv (python3-venv)" >&2; exit 1; }
 }
 
 build_deb() {

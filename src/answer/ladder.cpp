@@ -126,14 +126,8 @@ std::vector<int> ladder_sizes(const ResolvedQuestion& asked) {
   return sizes.empty() ? ladder_sizes(cluster) : sizes;
 }
 
-namespace {
-
-std::string size_text(int gpus) {
-  return fmt::format("{} GPUs", gpus);
-}
-
-/// The smallest size on which a plan fits; 0: there is none.
-int least_size(const ResolvedQuestion& asked, int above, SearchSession& session, int enough) {
+std::optional<LeastSize> least_gpus(const ResolvedQuestion& asked, int above,
+                                    SearchSession& session, int enough) {
   std::vector<int> possible = possible_sizes(asked, above);
   if (enough > 0) {
     std::erase_if(possible, [&](int size) { return size >= enough; });
@@ -148,9 +142,13 @@ int least_size(const ResolvedQuestion& asked, int above, SearchSession& session,
   };
   int least = 0;
   const auto fits = [&](std::size_t at) {
-    const bool does = session.fits(asked, sizes[at], size_text(sizes[at]));
+    const bool does = session.fits(asked, sizes[at], fmt::format("{} GPUs", sizes[at]));
     if (does) least = sizes[at];
     return does;
+  };
+  const auto of_least = [&]() -> std::optional<LeastSize> {
+    auto best = session.best(asked, least, fmt::format("{} GPUs", least));
+    return best ? std::optional(LeastSize{least, *std::move(best)}) : std::nullopt;
   };
   std::size_t low = 0, high = 0;  // sizes before `low` do not fit
   if (enough > 0) {
@@ -165,13 +163,13 @@ int least_size(const ResolvedQuestion& asked, int above, SearchSession& session,
     if (least == 0 && low < sizes.size() && fits(sizes.size() - 1)) high = sizes.size() - 1;
     constexpr std::size_t kFew = 32;  // all are tried: a larger size may divide the batch worse
     for (std::size_t at = 0; least == 0 && sizes.size() <= kFew && at < sizes.size(); ++at) {
-      if (fits(at)) return least;
+      if (fits(at)) return of_least();
     }
-    if (least == 0) return 0;
+    if (least == 0) return std::nullopt;
   }
   constexpr std::size_t kFewBetween = 8;  // in order: the next size may divide the batch worse
   while (high - low <= kFewBetween && low < high) {
-    if (fits(low++)) return least;
+    if (fits(low++)) return of_least();
   }
   while (low < high) {
     const std::size_t middle = low + (high - low) / 2;
@@ -181,18 +179,8 @@ int least_size(const ResolvedQuestion& asked, int above, SearchSession& session,
       low = middle + 1;
     }
   }
-  return least > 0 || fits(high) ? least : 0;
-}
-
-}  // namespace
-
-std::optional<LeastSize> least_gpus(const ResolvedQuestion& asked, int above,
-                                    SearchSession& session, int enough) {
-  const int gpus = least_size(asked, above, session, enough);
-  if (gpus == 0) return std::nullopt;
-  auto best = session.best(asked, gpus, size_text(gpus));
-  if (!best) return std::nullopt;
-  return LeastSize{gpus, *std::move(best)};
+  if (least == 0 && !fits(high)) return std::nullopt;
+  return of_least();
 }
 
 std::vector<std::string> least_line(const ResolvedQuestion& asked, SearchSession& session,
