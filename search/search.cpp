@@ -124,7 +124,8 @@ class SearchPass {
 
 SearchResult run_search(const std::vector<SearchPart>& parts, const PlanEvaluator& evaluator,
                         const SearchOptions& options, const LegalWalk* misses) {
-  const MemoryLimits limits(evaluator, MemoryFit::Fits);
+  const MemoryFit offered = options.top == 0 ? MemoryFit::Fits : MemoryFit::Tight;
+  const MemoryLimits limits(evaluator, MemoryFit::Fits, offered);
   PricedOnce priced(options, limits, parts.size() > 1);
   SearchOptions asked = options;
   if (options.priced) {
@@ -134,7 +135,7 @@ SearchResult run_search(const std::vector<SearchPart>& parts, const PlanEvaluato
   const bool complete = result.completeness == Completeness::Optimal;
   const bool unseen =
       std::ranges::any_of(parts, [](const SearchPart& part) { return !part.offers_tight; });
-  if (result.ranked.empty() && (result.tight || unseen)) {
+  if (result.ranked.empty() && offered == MemoryFit::Tight && (result.tight || unseen)) {
     // Nothing fits for sure: what may fit is ranked, and was not priced closely so far.
     const std::optional<PlanCandidate> known = std::exchange(result.tight, std::nullopt);
     if (complete) result = SearchPass(parts, evaluator, asked, {evaluator, MemoryFit::Tight}).run();

@@ -90,6 +90,14 @@ class Layers(unittest.TestCase):
         self.refused("src/cli/a.cpp", LICENCE + "#ifdef __EMSCRIPTEN__\n#endif\n", "belong into base")
         self.assertEqual(lint({"src/base/a.cpp": LICENCE + "#ifdef __EMSCRIPTEN__\n#endif\n"})[0], 0)
 
+    def test_algorithms_of_the_core_are_known_to_the_page(self):
+        moves = LICENCE + "int f() {\n  return *std::ranges::begin(std::ranges::%s(a, std::ranges::greater{}));\n}\n"
+        page = {"web/standard.hpp": "constexpr auto sort(Range&& range);\nconstexpr auto begin(Range&& range);\n"}
+        status, output = lint(page | {"src/cli/a.cpp": moves % "move"})
+        self.assertEqual(status, 1)
+        self.assertIn("src/cli/a.cpp:3: the page's library has no std::ranges::move", output)
+        self.assertEqual(lint(page | {"src/cli/a.cpp": moves % "sort", "src/evidence/a.cpp": moves % "move"})[0], 0)
+
     def test_long_functions(self):
         body = "int f() {\n" + "  g();\n" * 57 + "}\n"
         wrapped = LICENCE + "namespace a {\nclass B {\n" + body + "};\n}\n"

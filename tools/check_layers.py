@@ -6,6 +6,7 @@ one name, the licence line stands first. Exit 1, one line each.
 
 usage: check_layers.py [ROOT]
 """
+import functools
 import pathlib
 import re
 import sys
@@ -70,6 +71,7 @@ KNOWN_CIRCLES = [
     ("src/evaluate/memory/memory_model.cpp", "src/evaluate/step/windowed_step.cpp"),
 ]
 KIND = re.compile(r"\bOperatorKind::\w")
+ALGORITHM = re.compile(r"\bstd::ranges::(?!less|greater|equal_to)(\w+)")
 
 
 def layer_of(path, root):
@@ -106,6 +108,13 @@ def sources(root):
                 yield path
 
 
+@functools.cache
+def algorithms_of_the_page(root):
+    """Names that web/standard.hpp defines for the library of preset `web`, which has no algorithm on ranges."""
+    header = root / "web" / "standard.hpp"
+    return set(re.findall(r"(?:WITH_\w+\(|constexpr (?:auto|void|bool|I|Found) )(\w+)", header.read_text())) if header.exists() else set()
+
+
 def faults(path, root):
     text = path.read_text()
     lines = text.splitlines()
@@ -122,6 +131,9 @@ def faults(path, root):
             yield number, "a kind of operator by name; ask its row (workload/operator_traits.hpp)"
         if layer != "base" and "EMSCRIPTEN" in line:
             yield number, "the page runs the same program; differences of its platform belong into base"
+        for name in ALGORITHM.findall(line):
+            if layer not in (*WINGS, "python") and name not in algorithms_of_the_page(root):
+                yield number, f"the page's library has no std::ranges::{name}: add it to web/standard.hpp"
         match = INCLUDE.match(line)
         used = used_layer(match) if match else None
         if used not in RANK:

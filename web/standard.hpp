@@ -205,6 +205,10 @@ template <typename Range, typename Out, typename Predicate, typename Projection 
 constexpr void copy_if(Range&& range, Out out, Predicate predicate, Projection projection = {}) {
   std::copy_if(std::begin(range), std::end(range), out, ranges::projected(predicate, projection));
 }
+template <typename Range, typename Out>
+constexpr void move(Range&& range, Out out) {
+  std::move(std::begin(range), std::end(range), out);
+}
 template <typename A, typename B, typename Out, typename Function>
 constexpr void transform(A&& a, B&& b, Out out, Function function) {
   std::transform(std::begin(a), std::end(a), std::begin(b), out, std::ref(function));

@@ -78,7 +78,8 @@ struct SearchProgress {
 };
 
 struct SearchOptions {
-  std::size_t top = 10;  ///< families: plans that differ in chunks and order only are one
+  /// Families: plans that differ in chunks and order only are one. 0: any plan that fits will do.
+  std::size_t top = 10;
   int threads = 1;
   Pruning pruning = Pruning::On;
   std::size_t misses = 5;  ///< nearest misses to name when nothing fits

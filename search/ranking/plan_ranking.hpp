@@ -17,11 +17,13 @@ namespace plansearch {
 /// without a plan those of one that has all weights on a device: none has more room.
 class MemoryLimits {
  public:
-  /// `ranked`: Tight where plans that may fit are ranked too. The evaluator is referenced.
-  MemoryLimits(const PlanEvaluator& evaluator, MemoryFit ranked)
+  /// `ranked`: Tight where plans that may fit are ranked too; `offered`: Fits where none is offered
+  /// beside them. The evaluator is referenced.
+  MemoryLimits(const PlanEvaluator& evaluator, MemoryFit ranked,
+               MemoryFit offered = MemoryFit::Tight)
       : evaluator_(&evaluator),
         fits_(evaluator.memory_up_to(ranked)),
-        tight_(evaluator.memory_up_to(MemoryFit::Tight)) {}
+        tight_(evaluator.memory_up_to(offered)) {}
 
   [[nodiscard]] Bytes fits(const PlanDegrees& plan = {}) const { return of(plan, fits_); }
   [[nodiscard]] Bytes tight(const PlanDegrees& plan = {}) const { return of(plan, tight_); }

@@ -219,6 +219,16 @@ std::string no_mesh_text(const Problem& problem, const SearchSpace& space) {
       most(Degree::Context));
 }
 
+/// Whether a plan is found below a partial one within so many steps.
+bool reaches_plan(const SpaceWalk& walk, std::size_t level, const PlanDegrees& plan, int& steps) {
+  if (level == walk.depth()) return true;
+  bool found = false;
+  walk.for_each_value(level, plan, [&](const PlanDegrees& next) {
+    found = found || (steps-- > 0 && reaches_plan(walk, level + 1, next, steps));
+  });
+  return found;
+}
+
 }  // namespace
 
 const std::vector<NamedSpace>& named_spaces() {
@@ -260,7 +270,8 @@ std::variant<SearchSpace, Infeasible> make_space(std::string_view name, const Pr
   pin(problem, space, pinned, limits);
   look_at_equal_orders_once(space);
   const SpaceWalk walk(space);
-  if (SpaceCounter(walk).all() == 0) {
+  int steps = 1000;  // most spaces show a plan at once; to count all takes longer
+  if (!reaches_plan(walk, 0, PlanDegrees{}, steps) && SpaceCounter(walk).all() == 0) {
     const std::string asked = asked_text(pinned, limits);
     return Infeasible{.obstacle = Obstacle::DegreesDoNotMultiply,
                       .detail = asked.empty()

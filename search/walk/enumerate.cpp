@@ -71,6 +71,7 @@ class Enumeration : public Strategy {
     if (task_.options.pruning == Pruning::On) seed();
     std::vector<DegreeFamily> batch;
     const auto visit = [&](const PlanDegrees& plan) {
+      if (has_enough()) return;
       batch.push_back({plan, {}});
       if (batch.size() == kBatchFamilies) process(batch);
     };
@@ -95,6 +96,11 @@ class Enumeration : public Strategy {
     walk_->visit(from, states_level_, plan, visit_states, reject);
   }
 
+  /// Whether one plan is asked for, whichever it is, and there is one.
+  [[nodiscard]] bool has_enough() const {
+    return task_.options.top == 0 && task_.ranking.fastest();
+  }
+
   /// Prices a thin sample first, so that thresholds are good when the walk begins.
   void seed() {
     const auto ignore = [](Obstacle, std::size_t, const PlanDegrees&) {};
@@ -111,9 +117,10 @@ class Enumeration : public Strategy {
     };
     walk_->visit(0, mesh_level_, PlanDegrees{}, sample_mesh, ignore);
     // Every round has plans of all meshes, and the thresholds of the rounds before.
-    const std::size_t rounds = (sample.size() + kRoundFamilies - 1) / kRoundFamilies;
+    const std::size_t families = task_.options.top == 0 ? kChunkFamilies : kRoundFamilies;
+    const std::size_t rounds = (sample.size() + families - 1) / families;
     std::vector<DegreeFamily> round;
-    for (std::size_t first = 0; first < rounds; ++first) {
+    for (std::size_t first = 0; first < rounds && !has_enough(); ++first) {
       round.clear();
       for (std::size_t i = first; i < sample.size(); i += rounds) round.push_back(sample[i]);
       std::vector<RankedCandidate> contenders;

@@ -140,34 +140,36 @@ std::optional<LeastSize> least_gpus(const ResolvedQuestion& asked, int above,
     }
     return sizes.size() > at;
   };
-  std::optional<LeastSize> least;
+  int least = 0;
   const auto fits = [&](std::size_t at) {
-    const int gpus = sizes[at];
-    const auto best = session.best(asked, gpus, fmt::format("{} GPUs", gpus));
-    if (!best || best->admitted != MemoryFit::Fits) return false;
-    least = {gpus, *best};
-    return true;
+    const bool does = session.fits(asked, sizes[at], fmt::format("{} GPUs", sizes[at]));
+    if (does) least = sizes[at];
+    return does;
+  };
+  const auto of_least = [&]() -> std::optional<LeastSize> {
+    auto best = session.best(asked, least, fmt::format("{} GPUs", least));
+    return best ? std::optional(LeastSize{least, *std::move(best)}) : std::nullopt;
   };
   std::size_t low = 0, high = 0;  // sizes before `low` do not fit
   if (enough > 0) {
     while (is_there(high + 1)) ++high;
   } else {
-    for (std::int64_t wanted = 2 * std::int64_t{above}; !least;
+    for (std::int64_t wanted = 2 * std::int64_t{above}; least == 0;
          wanted = 2 * std::int64_t{sizes[high]}) {
       while (is_there(high) && sizes[high] < wanted) ++high;
       if (high == sizes.size()) break;
       if (!fits(high)) low = high + 1;
     }
-    if (!least && low < sizes.size() && fits(sizes.size() - 1)) high = sizes.size() - 1;
+    if (least == 0 && low < sizes.size() && fits(sizes.size() - 1)) high = sizes.size() - 1;
     constexpr std::size_t kFew = 32;  // all are tried: a larger size may divide the batch worse
-    for (std::size_t at = 0; !least && sizes.size() <= kFew && at < sizes.size(); ++at) {
-      if (fits(at)) return least;
+    for (std::size_t at = 0; least == 0 && sizes.size() <= kFew && at < sizes.size(); ++at) {
+      if (fits(at)) return of_least();
     }
-    if (!least) return std::nullopt;
+    if (least == 0) return std::nullopt;
   }
   constexpr std::size_t kFewBetween = 8;  // in order: the next size may divide the batch worse
   while (high - low <= kFewBetween && low < high) {
-    if (fits(low++)) return least;
+    if (fits(low++)) return of_least();
   }
   while (low < high) {
     const std::size_t middle = low + (high - low) / 2;
@@ -177,8 +179,8 @@ std::optional<LeastSize> least_gpus(const ResolvedQuestion& asked, int above,
       low = middle + 1;
     }
   }
-  if (!least && !fits(high)) return std::nullopt;
-  return least;
+  if (least == 0 && !fits(high)) return std::nullopt;
+  return of_least();
 }
 
 std::vector<std::string> least_line(const ResolvedQuestion& asked, SearchSession& session,

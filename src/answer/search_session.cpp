@@ -253,24 +253,37 @@ bool SearchSession::has_plans(const ResolvedQuestion& asked, int gpus) {
   return std::holds_alternative<SearchSpace>(found);
 }
 
-std::optional<BestPlan> SearchSession::best(const ResolvedQuestion& asked, int gpus,
-                                            const std::string& label) {
+SearchResult SearchSession::first(const ResolvedQuestion& asked, const PlanEvaluator& evaluator,
+                                  std::size_t top, const std::string& label) {
   SearchOptions wanted = options_;
-  wanted.top = 1;
+  wanted.top = top;
   wanted.misses = 0;
   wanted.front = false;
-  const PlanEvaluator evaluator = evaluator_of(asked, gpus);
   // Beside a question about stages, plans of degrees are tried: they take milliseconds.
-  const std::string_view space = space_of(asked.request, *evaluator.problem().framework);
+  std::string_view space = space_of(asked.request, *evaluator.problem().framework);
+  if (is_staged(space)) space = kUsualSpace;
   ByFiles said;
-  auto found =
-      exportable(asked, evaluator, is_staged(space) ? kUsualSpace : space, wanted, label, said);
-  const auto* result = std::get_if<SearchResult>(&found);
+  auto found = top == 0 ? run(evaluator, request_of(asked), space, wanted, label)
+                        : exportable(asked, evaluator, space, wanted, label, said);
   check_stop();
   check_work();
-  if (result == nullptr || result->ranked.empty()) return std::nullopt;
+  auto* result = std::get_if<SearchResult>(&found);
+  return result == nullptr ? SearchResult{} : std::move(*result);
+}
+
+bool SearchSession::fits(const ResolvedQuestion& asked, int gpus, const std::string& label) {
+  const std::size_t top = asked.request.target.empty() ? 0 : 1;
+  const SearchResult found = first(asked, evaluator_of(asked, gpus), top, label);
+  return !found.ranked.empty() && found.admitted == MemoryFit::Fits;
+}
+
+std::optional<BestPlan> SearchSession::best(const ResolvedQuestion& asked, int gpus,
+                                            const std::string& label) {
+  const PlanEvaluator evaluator = evaluator_of(asked, gpus);
+  const SearchResult found = first(asked, evaluator, 1, label);
+  if (found.ranked.empty()) return std::nullopt;
   const double sigma = evaluator.problem().framework->constants.paired_sigma;
-  BestPlan best{grouped_variants(result->ranked, sigma, 1).front().front(), 0.0, result->admitted};
+  BestPlan best{grouped_variants(found.ranked, sigma, 1).front().front(), 0.0, found.admitted};
   best.memory_risk = rate_plan(evaluator, whole_plan(evaluator, best), best.estimate).memory_risk;
   best.estimate = at_factor(best.estimate, factor_at(evaluator.problem().site, best.estimate.step));
   return best;

@@ -51,6 +51,8 @@ class SearchSession {
   /// is none. Throws Stopped where there is no time to find it.
   [[nodiscard]] std::optional<BestPlan> best(const ResolvedQuestion& asked, int gpus,
                                              const std::string& label);
+  /// Whether `best` is one that fits, without looking for the fastest.
+  [[nodiscard]] bool fits(const ResolvedQuestion& asked, int gpus, const std::string& label);
   /// Whether the question has any plan for this many GPUs, whatever memory it takes.
   [[nodiscard]] bool has_plans(const ResolvedQuestion& asked, int gpus);
   /// Reports from here on hold the Pareto front too.
@@ -93,6 +95,9 @@ class SearchSession {
   [[nodiscard]] std::variant<SearchResult, Infeasible> exportable(
       const ResolvedQuestion& asked, const PlanEvaluator& evaluator, std::string_view space,
       const SearchOptions& options, const std::string& label, ByFiles& said);
+  /// The best plans alone, with those that tie; of `top` 0, the first found that fits.
+  [[nodiscard]] SearchResult first(const ResolvedQuestion& asked, const PlanEvaluator& evaluator,
+                                   std::size_t top, const std::string& label);
   const TargetFilter& filter_of(const ResolvedQuestion& asked);
   /// The evaluator of so many GPUs; those that follow each other share what they can.
   [[nodiscard]] PlanEvaluator evaluator_of(const ResolvedQuestion& asked, int gpus);

@@ -47,7 +47,7 @@ std::size_t KernelKey::hash() const noexcept {
 }
 
 std::size_t ProfileMaker::ChoiceKey::hash() const noexcept {
-  return local.hash() ^ static_cast<std::size_t>(dispatcher) << 56U;
+  return local.hash() ^ static_cast<std::size_t>(dispatcher) << 24U;
 }
 
 std::size_t ProfileMaker::ProfileKey::hash() const noexcept {

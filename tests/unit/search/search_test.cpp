@@ -146,6 +146,14 @@ TEST_SUITE("differential") {
           REQUIRE(result.tight.has_value() == beaten);
           if (beaten) REQUIRE(*result.tight == all.tight.front());
         }
+        SearchOptions any = options(Pruning::On, 1);
+        any.top = 0;
+        const SearchResult found = search(evaluator, space, any);
+        REQUIRE(found.ranked.empty() == all.fitting.empty());
+        if (!found.ranked.empty()) {
+          REQUIRE(evaluator.memory_fit(found.ranked.front().estimate.memory.total()) ==
+                  MemoryFit::Fits);
+        }
       }
     }
     CHECK(only_tight > 0);
