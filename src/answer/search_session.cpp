@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "base/names.hpp"
 #include "base/parallel.hpp"

@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -13,7 +12,6 @@
 #include "base/names.hpp"
 #include "base/parse_as.hpp"
 #include "base/units.hpp"
-#include "io/document/file.hpp"
 #include "plansearch/error.hpp"
 #include "report/page/page.hpp"
 

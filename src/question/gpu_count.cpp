@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <initializer_list>
 #include <limits>
-#include <optional>
 #include <system_error>
 #include <utility>
 

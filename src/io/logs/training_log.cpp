@@ -8,7 +8,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <string_view>
 #include <utility>
 
 #include "base/ranges.hpp"

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 
 #include "base/names.hpp"
 #include "base/parse_as.hpp"
