@@ -10,7 +10,6 @@
 #include <set>
 
 #include "base/names.hpp"
-#include "base/parse_as.hpp"
 #include "base/units.hpp"
 #include "plansearch/error.hpp"
 #include "report/page/page.hpp"

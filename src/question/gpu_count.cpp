@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "base/checked.hpp"
-#include "base/counts.hpp"
 #include "base/names.hpp"
 #include "base/units.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "exporters/export_plan.hpp"
 #include "exporters/export_request.hpp"
-#include "io/hardware/chip_software_reader.hpp"
+#include "io/hardware/profile_reader.hpp"
 #include "plansearch/degree_table.hpp"
 
 namespace plansearch {

@@ -10,16 +10,67 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/parallel.hpp"
 #include "evaluate/block/block_program.hpp"
 #include "evaluate/block/class_profile.hpp"
 #include "evaluate/block/module_choices.hpp"
-#include "evaluate/block/shared_cache.hpp"
 #include "plansearch/placements.hpp"
 
 namespace plansearch {
+
+/// Values that many threads ask for and any of them may make. Thread-safe; values follow from their keys alone, so two threads may make the same one. Two
+/// generations of at most 16 x `kMostPerShard` values: a value that is not read while a generation
+/// fills is forgotten with it.
+template <typename Key, typename Value, std::size_t kMostPerShard>
+class SharedCache {
+ public:
+  template <typename Make>
+  std::shared_ptr<const Value> get(const Key& key, Make make) const {
+    const Hashed hashed{key, key.hash()};
+    Shard& shard = shards_[hashed.hash >> 7U & (kShards - 1)];
+    {
+      const std::lock_guard lock(shard.mutex);
+      if (const auto found = shard.young.find(hashed); found != shard.young.end()) {
+        return found->second;
+      }
+      if (const auto found = shard.old.find(hashed); found != shard.old.end()) {
+        return shard.keep(hashed, found->second);
+      }
+    }
+    std::shared_ptr<const Value> made = make();
+    const std::lock_guard lock(shard.mutex);
+    return shard.keep(hashed, std::move(made));
+  }
+
+ private:
+  struct Hashed {
+    Key key;
+    std::size_t hash;
+    bool operator==(const Hashed& other) const { return hash == other.hash && key == other.key; }
+  };
+  struct TakeHash {
+    std::size_t operator()(const Hashed& hashed) const noexcept { return hashed.hash; }
+  };
+  using Values = std::unordered_map<Hashed, std::shared_ptr<const Value>, TakeHash>;
+  struct Shard {
+    std::mutex mutex;
+    Values young;
+    Values old;
+
+    std::shared_ptr<const Value> keep(const Hashed& hashed, std::shared_ptr<const Value> value) {
+      if (young.size() >= kMostPerShard) {
+        old.swap(young);
+        young.clear();
+      }
+      return young.emplace(hashed, std::move(value)).first->second;
+    }
+  };
+  static constexpr std::size_t kShards = 16;
+  mutable std::array<Shard, kShards> shards_;
+};
 
 struct KernelKey {
   std::uint32_t sizes;  ///< number of PlacedNetwork
