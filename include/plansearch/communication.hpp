@@ -112,8 +112,6 @@ struct PricedCommunication {
 
 /// The name of what moves: "mlp.up", "gradient of mlp.hidden", "block parameters".
 [[nodiscard]] std::string subject_name(const Block& block, const Communication& demand);
-/// "all-reduce out x8 4096 elements after 3 forward" for messages and tests.
-[[nodiscard]] std::string to_text(const Communication& demand);
 [[nodiscard]] std::string_view to_text(DemandPhase phase);
 
 }  // namespace plansearch

@@ -28,7 +28,6 @@ enum class Scope : std::uint8_t {
   MicroBatch,  ///< once per micro-batch
   Step,        ///< once per optimizer step
 };
-[[nodiscard]] std::string_view to_text(Scope scope);
 
 /// Which feature or combination a framework refuses, with its own words.
 struct FrameworkRule {

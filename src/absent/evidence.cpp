@@ -5,20 +5,14 @@
 #include "absent/left_out.hpp"
 
 namespace plansearch::cli {
-namespace {
-
-Command left_out(CLI::App& app, Options& /*options*/) {
-  return bind_left_out(app, "evidence");
-}
-
-}  // namespace
-
 std::span<const CommandRow> evidence_commands() {
   static constexpr std::array kRows{
-      CommandRow{"validate", "predict measured rows: not in this build", Shares::Output, left_out},
+      CommandRow{"validate", "predict measured rows: not in this build", Shares::Output,
+                 left_out<Wing::Evidence>},
       CommandRow{"reproduce", "published figures beside ours: not in this build", Shares::Output,
-                 left_out},
-      CommandRow{"bench", "speed of this build: not in this build", Shares::Output, left_out}};
+                 left_out<Wing::Evidence>},
+      CommandRow{"bench", "speed of this build: not in this build", Shares::Output,
+                 left_out<Wing::Evidence>}};
   return kRows;
 }
 

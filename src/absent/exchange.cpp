@@ -8,17 +8,10 @@
 #include "question/logged_plan.hpp"
 
 namespace plansearch::cli {
-namespace {
-
-Command left_out(CLI::App& app, Options& /*options*/) {
-  return bind_left_out(app, "exchange");
-}
-
-}  // namespace
-
 std::span<const CommandRow> exchange_commands() {
-  static constexpr std::array kRows{CommandRow{
-      "import", "a plan from a launch script: not in this build", Shares::Output, left_out}};
+  static constexpr std::array kRows{CommandRow{"import",
+                                               "a plan from a launch script: not in this build",
+                                               Shares::Output, left_out<Wing::Exchange>}};
   return kRows;
 }
 

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
+#include <cstdint>
 #include <string_view>
 
 #include "cli/command_row.hpp"
@@ -19,10 +21,16 @@ namespace plansearch {
       "cmake --preset release -DPLANSEARCH_WITHOUT= && cmake --build --preset release builds it");
 }
 
+enum class Wing : std::uint8_t { Evidence, Exchange, Measure };
+inline constexpr std::array<std::string_view, 3> kWings{"evidence", "exchange", "measure"};
+
 /// A command of the wing, whatever is typed behind it.
-inline cli::Command bind_left_out(CLI::App& app, std::string_view wing) {
+template <Wing wing>
+cli::Command left_out(CLI::App& app, cli::Options& /*options*/) {
   app.allow_extras();
-  return [name = app.get_name(), wing](const cli::Options&) -> int { refuse_left_out(name, wing); };
+  return [name = app.get_name()](const cli::Options&) -> int {
+    refuse_left_out(name, kWings[static_cast<std::size_t>(wing)]);
+  };
 }
 
 }  // namespace plansearch

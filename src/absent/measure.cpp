@@ -5,20 +5,14 @@
 #include "absent/left_out.hpp"
 
 namespace plansearch::cli {
-namespace {
-
-Command left_out(CLI::App& app, Options& /*options*/) {
-  return bind_left_out(app, "measure");
-}
-
-}  // namespace
-
 std::span<const CommandRow> measure_commands() {
   static constexpr std::array kRows{
       CommandRow{"fit", "a profile of your own machine: not in this build", Shares::Output,
-                 left_out},
-      CommandRow{"calibrate", "measure this machine: not in this build", Shares::Output, left_out},
-      CommandRow{"tune", "trials of plans: not in this build", Shares::Output, left_out}};
+                 left_out<Wing::Measure>},
+      CommandRow{"calibrate", "measure this machine: not in this build", Shares::Output,
+                 left_out<Wing::Measure>},
+      CommandRow{"tune", "trials of plans: not in this build", Shares::Output,
+                 left_out<Wing::Measure>}};
   return kRows;
 }
 

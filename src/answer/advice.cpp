@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <memory>
 #include <numeric>
-#include <optional>
 
 #include "answer/make_report.hpp"
 #include "base/ranges.hpp"

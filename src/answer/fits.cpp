@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
-#include <utility>
 
 #include "answer/compare_questions.hpp"
 #include "answer/make_report.hpp"

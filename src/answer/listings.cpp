@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "answer/show.hpp"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -11,13 +10,11 @@
 
 #include "base/hash.hpp"
 #include "base/ranges.hpp"
-#include "base/units.hpp"
 #include "exporters/export_plan.hpp"
 #include "io/document/file.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/setting_table.hpp"
-#include "plansearch/shipped_data.hpp"
 #include "plansearch/space.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "report/columns.hpp"

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "base/names.hpp"
-#include "base/parse_as.hpp"
+#include "base/units.hpp"
 #include "io/plan/blocks_document.hpp"
 #include "io/plan/schedule_csv.hpp"
 #include "plansearch/error.hpp"

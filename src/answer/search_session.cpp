@@ -6,7 +6,6 @@
 
 #include <nlohmann/json.hpp>
 #include <utility>
-#include <vector>
 
 #include "base/names.hpp"
 #include "base/parallel.hpp"

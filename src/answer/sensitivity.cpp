@@ -7,7 +7,6 @@
 #include <cmath>
 #include <functional>
 #include <utility>
-#include <variant>
 
 #include "answer/make_report.hpp"
 #include "base/overrides.hpp"

@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "answer/diagnose.hpp"

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>

@@ -5,15 +5,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
 #include "base/names.hpp"
-#include "base/parse_as.hpp"
 #include "base/units.hpp"
-#include "io/document/file.hpp"
 #include "plansearch/error.hpp"
 #include "report/page/page.hpp"
 

@@ -2,7 +2,6 @@
 #include "base/parallel.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <system_error>

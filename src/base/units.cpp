@@ -8,9 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "base/counts.hpp"
 #include "base/names.hpp"
-#include "base/parse_as.hpp"
 
 namespace plansearch {
 namespace {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/output.hpp"
+#include "base/units.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,7 +15,6 @@
 
 #include "base/names.hpp"
 #include "base/parallel.hpp"
-#include "base/parse_as.hpp"
 #include "cli/parse.hpp"
 #include "io/document/file.hpp"
 #include "plansearch/error.hpp"

@@ -10,8 +10,6 @@
 #include <filesystem>
 #include <map>
 #include <utility>
-#include <variant>
-#include <vector>
 
 #include "base/names.hpp"
 #include "base/ranges.hpp"

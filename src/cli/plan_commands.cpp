@@ -8,7 +8,6 @@
 #include "answer/make_report.hpp"
 #include "answer/search_answer.hpp"
 #include "answer/write_page.hpp"
-#include "base/units.hpp"
 #include "cli/commands.hpp"
 #include "cli/option_kinds.hpp"
 #include "cli/output.hpp"

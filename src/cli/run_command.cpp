@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/commands.hpp"
 #include "cli/progress.hpp"
-#include "plansearch/error.hpp"
 #include "plansearch/stop_token.hpp"
 
 namespace plansearch::cli {

@@ -3,12 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "base/parallel.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
-#include "cli/progress.hpp"
 #include "plansearch/stop_token.hpp"
 
 namespace plansearch::cli {

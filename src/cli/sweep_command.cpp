@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "answer/sweep.hpp"
-#include "base/parse_as.hpp"
+#include "base/units.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"

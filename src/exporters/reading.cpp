@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporters/reading.hpp"
+#include "base/units.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,7 +8,6 @@
 #include <cmath>
 
 #include "base/names.hpp"
-#include "base/parse_as.hpp"
 #include "base/ranges.hpp"
 #include "io/document/raw_value.hpp"
 

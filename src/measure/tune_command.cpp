@@ -9,7 +9,7 @@
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
 #include "io/document/file.hpp"
-#include "measure/tune/tune.hpp"
+#include "measure/tune/trial_choice.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch::cli {

@@ -7,7 +7,6 @@
 // Checked by: tests/unit/evaluate/choice_tables_test.cpp (random choices against whole plans)
 #include "partition/choice_tables.hpp"
 
-#include <algorithm>
 #include <map>
 
 #include "base/ranges.hpp"

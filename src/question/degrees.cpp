@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "question/degrees.hpp"
+#include "base/units.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,7 +13,6 @@
 #include <vector>
 
 #include "base/checked.hpp"
-#include "base/parse_as.hpp"
 #include "plan/degrees/framework_defaults.hpp"
 #include "plan/legality/legality.hpp"
 #include "plan/placements/ring_placements.hpp"

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include "base/names.hpp"
 #include "base/ranges.hpp"

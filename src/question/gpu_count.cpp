@@ -8,12 +8,10 @@
 #include <filesystem>
 #include <initializer_list>
 #include <limits>
-#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "base/checked.hpp"
-#include "base/counts.hpp"
 #include "base/names.hpp"
 #include "base/units.hpp"
 

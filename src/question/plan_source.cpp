@@ -8,8 +8,8 @@
 
 #include "base/hash.hpp"
 #include "base/names.hpp"
-#include "base/parse_as.hpp"
 #include "base/ranges.hpp"
+#include "base/units.hpp"
 #include "io/document/document.hpp"
 #include "io/document/file.hpp"
 #include "plan/stages/gangs.hpp"

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "base/names.hpp"
-#include "base/parse_as.hpp"
 #include "base/units.hpp"
 #include "plansearch/error.hpp"
 

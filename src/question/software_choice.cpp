@@ -12,7 +12,6 @@
 #include "base/ranges.hpp"
 #include "plan/primitives/offload.hpp"
 #include "plansearch/error.hpp"
-#include "schedule/passes/pass.hpp"
 
 namespace plansearch {
 namespace {

@@ -2,14 +2,11 @@
 #include "question/usual_software.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "exporters/export_plan.hpp"
 #include "exporters/export_request.hpp"
-#include "io/hardware/chip_software_reader.hpp"
+#include "io/hardware/profile_reader.hpp"
 #include "plansearch/degree_table.hpp"
-#include "plansearch/setting_table.hpp"
-#include "plansearch/shipped_data.hpp"
 
 namespace plansearch {
 

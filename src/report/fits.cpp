@@ -7,7 +7,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/units.hpp"
 #include "report/capacity.hpp"
 #include "report/columns.hpp"
 #include "report/plan_cells.hpp"

@@ -9,7 +9,6 @@
 #include <numeric>
 #include <string_view>
 #include <variant>
-#include <vector>
 
 #include "base/names.hpp"
 #include "plansearch/error.hpp"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The answer of a search as one JSON document.
-#include <algorithm>
-#include <cmath>
 
 #include "report/plan_fields.hpp"
 

@@ -11,7 +11,6 @@
 // Checked by: tests/unit/search/uneven_search_test.cpp
 #include "search/strategies/uneven/stage_catalog.hpp"
 
-#include <limits>
 #include <numeric>
 #include <tuple>
 

@@ -76,11 +76,6 @@ std::string_view to_text(DemandPhase phase) {
   return kWords.at(static_cast<std::size_t>(phase));
 }
 
-std::string_view to_text(Scope scope) {
-  constexpr std::array<std::string_view, 3> kWords{"use", "micro-batch", "step"};
-  return kWords.at(static_cast<std::size_t>(scope));
-}
-
 std::string subject_name(const Block& block, const Communication& demand) {
   const auto parameter = [&]() -> std::string {
     return demand.index == kWholeBlock ? "block parameters" : block.parameters[demand.index].name;
@@ -100,13 +95,6 @@ std::string subject_name(const Block& block, const Communication& demand) {
       return fmt::format("update of {}", parameter());
   }
   throw InternalError("unknown subject");
-}
-
-std::string to_text(const Communication& demand) {
-  return fmt::format("{} {} x{} {} elements {} {} {}, {} times per {}", to_text(demand.kind),
-                     to_text(demand.axes), demand.group_size, demand.elements,
-                     demand.side == Side::Before ? "before" : "after", demand.operator_index,
-                     to_text(demand.phase), demand.count, to_text(demand.scope));
 }
 
 std::string_view to_text(CommunicationKind kind) {

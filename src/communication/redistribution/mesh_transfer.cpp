@@ -10,7 +10,6 @@
 #include "communication/redistribution/mesh_transfer.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 

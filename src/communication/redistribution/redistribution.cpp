@@ -239,13 +239,6 @@ double elements_moved(CommunicationKind kind, int group_size, double elements) {
   throw InternalError("unknown communication kind");
 }
 
-std::vector<RedistributionStep> redistribute(const TensorMove& move) {
-  RedistributionSearch search;
-  std::vector<RedistributionStep> steps;
-  find_steps(move, search, steps);
-  return steps;
-}
-
 namespace {
 
 std::string key_of(const Layout& layout) {

@@ -61,9 +61,8 @@ struct TensorMove {
 };
 
 /// The cheapest sequence of steps: elements moved at their rates, plus a small charge per step.
-/// Empty when the layouts are equal.
-[[nodiscard]] std::vector<RedistributionStep> redistribute(const TensorMove& move);
-/// The same into `steps`, which loses what it held: no allocation once the buffers have grown.
+/// Empty when the layouts are equal. `steps` loses what it held: no allocation once the buffers have
+/// grown.
 void redistribute(const TensorMove& move, RedistributionScratch& scratch,
                   std::vector<RedistributionStep>& steps);
 

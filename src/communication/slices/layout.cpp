@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: how a tensor lies on a mesh: cuts per dimension, partial sums; and that in words.
+// Computes: how a tensor lies on a mesh: cuts per dimension, partial sums.
 // Source: placement of the operator that produces or uses it.
 // Assumes: axes cut evenly; parts add up to the value.
 // Units: mesh axes.
 // Checked by: tests/unit/communication/redistribution_test.cpp
 #include "communication/slices/layout.hpp"
-
-#include <fmt/format.h>
 
 namespace plansearch {
 
@@ -26,21 +24,6 @@ double local_elements(const Layout& layout, const DeviceMesh& mesh,
   }
   for (const Axis axis : layout.flat) count /= mesh[axis].size;
   return count;
-}
-
-std::string to_text(const Layout& layout) {
-  std::string text = "[";
-  for (std::size_t i = 0; i < layout.dims.size(); ++i) {
-    if (layout.dims[i].whole()) continue;
-    if (text.size() > 1) text += ' ';
-    text += fmt::format("{}:{}", i, to_text(layout.dims[i].axes()));
-  }
-  text += ']';
-  if (!layout.partial.empty()) text += fmt::format(" partial{{{}}}", to_text(layout.partial));
-  AxisSet flat;
-  for (const Axis axis : layout.flat) flat.insert(axis);
-  if (!flat.empty()) text += fmt::format(" flat{{{}}}", to_text(flat));
-  return text;
 }
 
 }  // namespace plansearch

@@ -28,7 +28,4 @@ struct Layout {
 [[nodiscard]] double local_elements(const Layout& layout, const DeviceMesh& mesh,
                                     std::span<const double> extents);
 
-/// "[0:data,depth 2:out] partial{in} flat{data}" for messages and tests.
-[[nodiscard]] std::string to_text(const Layout& layout);
-
 }  // namespace plansearch

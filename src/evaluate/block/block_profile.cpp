@@ -10,7 +10,6 @@
 
 #include <algorithm>
 
-#include "evaluate/block/host_copies.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "schedule/table.hpp"

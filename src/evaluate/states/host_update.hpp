@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optimizer states and parameters in memory of the host: what a device leaves to the CPU once per
-// step. Fetches of every pass: evaluate/block/host_copies.hpp.
+// step. Fetches of every pass: evaluate/block/host_copies.cpp.
 #pragma once
 
 #include "evaluate/step/pricing_input.hpp"

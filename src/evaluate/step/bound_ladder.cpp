@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "evaluate/block/host_copies.hpp"
 #include "evaluate/memory/memory_model.hpp"
 #include "evaluate/step/step_model.hpp"
 #include "plan/primitives/offload.hpp"

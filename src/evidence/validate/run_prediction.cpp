@@ -14,7 +14,6 @@
 #include "base/units.hpp"
 #include "evaluate/answer/open_switches.hpp"
 #include "evidence/validate/site_fit.hpp"
-#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "question/degrees.hpp"
 

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/names.hpp"
-#include "base/parse_as.hpp"
+#include "base/units.hpp"
 #include "evidence/validate/lookup.hpp"
 #include "evidence/validate/run_prediction.hpp"
 #include "plan/stages/layer_distribution.hpp"

@@ -6,8 +6,8 @@
 #include <array>
 
 #include "base/names.hpp"
-#include "base/parse_as.hpp"
 #include "base/ranges.hpp"
+#include "base/units.hpp"
 #include "exchange/launch/read_configuration.hpp"
 #include "exchange/launch/shell_script.hpp"
 #include "plansearch/stop_token.hpp"

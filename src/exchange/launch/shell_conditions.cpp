@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "base/parse_as.hpp"
+#include "base/units.hpp"
 #include "exchange/launch/shell_script.hpp"
 
 namespace plansearch::importers {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/parse_as.hpp"
+#include "base/units.hpp"
 #include "exchange/launch/read_configuration.hpp"
 #include "io/document/document.hpp"
 #include "io/document/raw_value.hpp"

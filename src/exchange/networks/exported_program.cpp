@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The schema of the JSON: pytorch/pytorch torch/_export/serde/schema.py, versions 5 to 8.
-#include "base/parse_as.hpp"
+#include "base/units.hpp"
 #include "exchange/networks/imported_graph.hpp"
 
 #include <fmt/format.h>

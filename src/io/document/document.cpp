@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/document/document.hpp"
+#include "base/units.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/hash.hpp"
 #include "base/names.hpp"
-#include "base/parse_as.hpp"
 #include "base/utf8.hpp"
 #include "io/document/raw_value.hpp"
 

@@ -12,7 +12,6 @@
 #include <system_error>
 
 #include "base/units.hpp"
-#include "io/document/pieces.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/quantity.hpp"
 #include "plansearch/stop_token.hpp"

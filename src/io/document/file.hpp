@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,6 +21,11 @@ inline constexpr std::string_view kStandardInput = "-";
 /// Stopped.
 [[nodiscard]] std::string read_file(const std::filesystem::path& path,
                                     std::size_t size_limit = kDefaultSizeLimit);
+
+/// Hands over the bytes of a file while they come, however large, or of standard input for "-".
+/// Failures are those of read_file.
+void for_each_piece(const std::filesystem::path& path,
+                    const std::function<void(std::string_view)>& take);
 
 /// A file descriptor that closes itself.
 class Descriptor {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/hardware/chip_software_reader.hpp"
+#include "io/hardware/profile_reader.hpp"
 
 #include "io/document/document.hpp"
 #include "io/document/fields.hpp"

@@ -13,6 +13,7 @@
 #include "evaluate/answer/goodput.hpp"
 #include "io/document/document.hpp"
 #include "io/document/name_resolver.hpp"
+#include "plansearch/chip_software.hpp"
 #include "plansearch/cluster.hpp"
 #include "plansearch/link_curves.hpp"
 #include "plansearch/site.hpp"
@@ -49,6 +50,9 @@ namespace plansearch::io {
 
 /// InputError for unknown switches and values.
 [[nodiscard]] SwitchPriors read_switch_priors(const std::filesystem::path& path);
+
+/// The software of chips (plansearch/chips/v1, docs/frameworks.md). InputError for anything wrong.
+[[nodiscard]] ChipSoftwareTable read_chip_software(const std::filesystem::path& path);
 
 /// The key `site` of a hardware profile.
 [[nodiscard]] FittedSite read_fitted_site(const Node& node);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/logs/line_pattern.hpp"
+#include "base/units.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -7,7 +8,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/counts.hpp"
 #include "base/names.hpp"
 
 namespace plansearch::io {

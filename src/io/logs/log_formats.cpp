@@ -6,9 +6,7 @@
 #include <array>
 #include <optional>
 #include <string_view>
-#include <utility>
 
-#include "base/names.hpp"
 #include "base/units.hpp"
 #include "io/document/document.hpp"
 #include "io/document/fields.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/logs/training_log.hpp"
+#include "io/document/file.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,11 +9,9 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <string_view>
 #include <utility>
 
 #include "base/ranges.hpp"
-#include "io/document/pieces.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch::io {

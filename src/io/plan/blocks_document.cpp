@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/plan/blocks_document.hpp"
+#include "base/units.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +10,6 @@
 #include <numeric>
 
 #include "base/names.hpp"
-#include "base/parse_as.hpp"
 #include "io/document/document.hpp"
 #include "io/plan/plan_document.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/parse_as.hpp"
+#include "base/units.hpp"
 #include "io/plan/plan_document.hpp"
 
 #include <fmt/format.h>

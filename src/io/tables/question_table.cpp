@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/tables/question_table.hpp"
+#include "base/units.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +10,6 @@
 
 #include "base/names.hpp"
 #include "base/overrides.hpp"
-#include "base/parse_as.hpp"
 #include "io/document/document.hpp"
 #include "io/plan/schedule_csv.hpp"
 #include "io/tables/csv.hpp"

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/units.hpp"
@@ -38,17 +37,11 @@ std::string few(const std::vector<std::string>& places) {
 const Columns<CurveChange>& change_columns() {
   using Change = const CurveChange&;
   static const Columns<CurveChange> kColumns{
-      {"part", [](Change c) { return Json(c.part); }, {"measured", Align::Left}},
-      {"constant", [](Change c) { return Json(c.quantity); }, {"constant", Align::Left}},
+      {"part", &CurveChange::part, {"measured", Align::Left}},
+      {"constant", &CurveChange::quantity, {"constant", Align::Left}},
       {"unit", [](Change c) { return or_null(c.unit); }},
-      {"base",
-       [](Change c) { return Json(c.base); },
-       {"base"},
-       [](Change c) { return value_text(c, c.base); }},
-      {"own",
-       [](Change c) { return Json(c.own); },
-       {"own"},
-       [](Change c) { return value_text(c, c.own); }},
+      {"base", &CurveChange::base, {"base"}, [](Change c) { return value_text(c, c.base); }},
+      {"own", &CurveChange::own, {"own"}, [](Change c) { return value_text(c, c.own); }},
       {"",
        {},
        {"change"},
@@ -56,10 +49,9 @@ const Columns<CurveChange>& change_columns() {
          return c.base == 0.0 ? std::string("new")
                               : fmt::format("{:+.1f} %", 100.0 * (c.own / c.base - 1.0));
        }},
-      {"spread",
-       [](Change c) { return Json(c.spread); },
-       {"known to"},
-       [](Change c) { return fmt::format("{:.1f} %", 100.0 * c.spread); }}};
+      {"spread", &CurveChange::spread, {"known to"}, [](Change c) {
+         return fmt::format("{:.1f} %", 100.0 * c.spread);
+       }}};
   return kColumns;
 }
 
@@ -87,10 +79,9 @@ const Columns<JudgedRun>& run_columns() {
        [](Run r) { return Json(std::exp(r.fit.log)); },
        {"ratio"},
        [](Run r) { return fmt::format("{:.3f}", std::exp(r.fit.log)); }},
-      {"outlier",
-       [](Run r) { return Json(r.odd); },
-       {"remark", Align::Left},
-       [](Run r) { return r.odd ? "contradicts the others: left out" : ""; }}};
+      {"outlier", &JudgedRun::odd, {"remark", Align::Left}, [](Run r) {
+         return r.odd ? "contradicts the others: left out" : "";
+       }}};
   return kColumns;
 }
 
@@ -138,24 +129,21 @@ std::string run_that_separates(std::string_view part) {
 const Columns<PartFit>& part_columns() {
   using Part = const PartFit&;
   static const Columns<PartFit> kColumns{
-      {"part", [](Part p) { return Json(p.part); }, {"part of a step", Align::Left}},
-      {"least_share", [](Part p) { return Json(p.least); }},
+      {"part", &PartFit::part, {"part of a step", Align::Left}},
+      {"least_share", &PartFit::least},
       {"most_share",
-       [](Part p) { return Json(p.most); },
+       &PartFit::most,
        {"share"},
        [](Part p) { return fmt::format("{:.0f} - {:.0f} %", 100.0 * p.least, 100.0 * p.most); }},
       {"factor",
-       [](Part p) { return Json(p.factor); },
+       &PartFit::factor,
        {"factor"},
        [](Part p) { return fmt::format("{:.3f}", p.factor); }},
       {"deviation",
-       [](Part p) { return Json(p.deviation); },
+       &PartFit::deviation,
        {"known to"},
        [](Part p) { return fmt::format("{:.1f} %", 100.0 * p.deviation); }},
-      {"separated",
-       [](Part p) { return Json(p.separated); },
-       {"remark", Align::Left},
-       [](Part p) {
+      {"separated", &PartFit::separated, {"remark", Align::Left}, [](Part p) {
          return p.separated
                     ? ""
                     : fmt::format("not separated; a run with {} would", run_that_separates(p.part));

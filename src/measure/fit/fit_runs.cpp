@@ -7,16 +7,13 @@
 #include <cmath>
 #include <filesystem>
 #include <initializer_list>
-#include <map>
 #include <set>
 #include <span>
-#include <string_view>
 #include <utility>
 
 #include "answer/diagnose.hpp"
 #include "answer/make_report.hpp"
 #include "base/ranges.hpp"
-#include "evidence/evidence.hpp"
 #include "io/tables/csv.hpp"
 #include "plansearch/degree_table.hpp"
 #include "question/logged_plan.hpp"

@@ -13,7 +13,6 @@
 #include "answer/diagnose.hpp"
 #include "base/ranges.hpp"
 #include "io/document/file.hpp"
-#include "io/document/pieces.hpp"
 #include "io/logs/training_log.hpp"
 #include "measure/fit/nccl_log.hpp"
 #include "plansearch/error.hpp"

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/tune/tune.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

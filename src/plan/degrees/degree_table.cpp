@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plansearch/degree_table.hpp"
-#include "base/parse_as.hpp"
+#include "base/units.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

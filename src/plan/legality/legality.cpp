@@ -10,7 +10,6 @@
 #include "plan/placements/check_placements.hpp"
 #include "plan/placements/ring_placements.hpp"
 #include "plan/stages/layer_distribution.hpp"
-#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace legality {

@@ -15,7 +15,6 @@
 #include "base/ranges.hpp"
 #include "plan/placements/check_placements.hpp"
 #include "plan/placements/selector.hpp"
-#include "plan/stages/layer_distribution.hpp"
 
 namespace plansearch {
 namespace {

@@ -8,7 +8,6 @@
 #include <limits>
 #include <type_traits>
 
-#include "base/counts.hpp"
 #include "base/names.hpp"
 #include "base/ranges.hpp"
 #include "base/units.hpp"

@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <map>
-#include <vector>
 
 #include "base/units.hpp"
 #include "report/plan_cells.hpp"

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "base/units.hpp"
 #include "plansearch/device_mesh.hpp"

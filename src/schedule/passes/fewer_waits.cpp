@@ -8,7 +8,6 @@
 //             what is implied changes no time.
 // Units:      bytes.
 // Checked by: tests/unit/schedule/passes_test.cpp
-#include <algorithm>
 
 #include "plansearch/stop_token.hpp"
 #include "schedule/passes/edit.hpp"

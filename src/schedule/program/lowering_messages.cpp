@@ -92,8 +92,7 @@ void MessageWriter::open_channels() {
     const auto next = static_cast<std::uint32_t>(program_.channels.size());
     const auto [found, inserted] = known.try_emplace(id, next);
     if (inserted) {
-      program_.channels.push_back(
-          {from, to, ChannelSemantics::Rendezvous, options_.receive_slots, uses_of(way)});
+      program_.channels.push_back({from, to, options_.receive_slots, uses_of(way)});
     }
     channel_of_[way.from] = found->second;
   }

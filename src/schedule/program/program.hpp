@@ -91,15 +91,10 @@ struct ResourceUse {
   bool operator==(const ResourceUse&) const = default;
 };
 
-enum class ChannelSemantics : std::uint8_t {
-  Eager,       ///< a message travels as soon as it is posted
-  Rendezvous,  ///< it travels when both ends are posted
-};
-
+/// Its messages travel when both ends are posted.
 struct Channel {
   int source = 0;
   int destination = 0;
-  ChannelSemantics semantics = ChannelSemantics::Rendezvous;
   /// Buffers for messages received but not yet used up; absent: as many as it takes.
   std::optional<int> receive_slots;
   std::vector<ResourceUse> uses{};

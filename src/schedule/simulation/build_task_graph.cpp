@@ -153,7 +153,6 @@ class Builder {
 
   void add_channel(std::size_t index) {
     const Channel& channel = program_.channels[index];
-    const bool eager = channel.semantics == ChannelSemantics::Eager;
     const auto& sent = sent_[index];
     for (std::size_t n = 0; n < sent.size(); ++n) {
       const MessageId message = sent[n];
@@ -163,13 +162,13 @@ class Builder {
       edges_.push_back({transfer, ends_[message].posted, EdgeKind::Data});
       if (n > 0) edges_.push_back({transfer, graph_.transfer_of[sent[n - 1]], EdgeKind::Queue});
       const TaskId receive = ends_[message].received;
-      if (!eager) edges_.push_back({transfer, receive, EdgeKind::Rendezvous});
+      edges_.push_back({transfer, receive, EdgeKind::Rendezvous});
       if (!channel.receive_slots) continue;
       const auto slots = static_cast<std::size_t>(*channel.receive_slots);
       if (n < slots) continue;
       const InstructionId user = program_.messages[sent[n - slots]].consumer;
       if (user == kNoId || graph_.task_of[user] == kNoId) continue;
-      edges_.push_back({eager ? transfer : receive, graph_.task_of[user], EdgeKind::Slot});
+      edges_.push_back({receive, graph_.task_of[user], EdgeKind::Slot});
     }
   }
 

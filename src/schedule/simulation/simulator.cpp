@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
-#include <vector>
 
 #include "plansearch/error.hpp"
 #include "schedule/simulation/compiled_order.hpp"

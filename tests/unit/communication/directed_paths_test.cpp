@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "communication/redistribution/redistribution_search.hpp"
+#include "support/moves.hpp"
 #include "support/rounds.hpp"
 
 namespace plansearch::directed_paths_test {

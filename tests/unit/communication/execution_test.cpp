@@ -9,6 +9,7 @@
 #include "execution.hpp"
 #include "plan/placements/ring_placements.hpp"
 #include "plansearch/placements.hpp"
+#include "support/moves.hpp"
 #include "support/placed_sequence.hpp"
 #include "support/rounds.hpp"
 
@@ -357,7 +358,7 @@ TEST_SUITE("unit") {
           }
           double received = 0.0;
           for (const RedistributionStep& step :
-               redistribute({mesh, extents, layout(from), layout(to)})) {
+               test::redistribute({mesh, extents, layout(from), layout(to)})) {
             received += elements_moved(step.kind, step.group_size, step.elements);
           }
           CAPTURE(n);

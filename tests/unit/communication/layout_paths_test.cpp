@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "communication/redistribution/redistribution.hpp"
+#include "support/moves.hpp"
 
 namespace plansearch::layout_paths_test {
 namespace {
@@ -278,7 +279,7 @@ void compare(int factors, const TwoTiers* tiers) {
         if (!to.parts.empty() || differing(from, to) != dims || cut_over(to) != sliced) continue;
         if (begins_alike(from, to)) continue;
         const Layout goal = to.layout(mesh);
-        const auto steps = redistribute({mesh, kExtents, source, goal, tiers});
+        const auto steps = test::redistribute({mesh, kExtents, source, goal, tiers});
         CAPTURE(to_text(source));
         CAPTURE(to_text(goal));
         CHECK(cost_of(steps, tiers) == doctest::Approx(cost).epsilon(1e-9));

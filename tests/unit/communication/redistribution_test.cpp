@@ -10,6 +10,7 @@
 
 #include "communication/redistribution/redistribution.hpp"
 #include "communication/redistribution/redistribution_search.hpp"
+#include "support/moves.hpp"
 #include "support/rounds.hpp"
 
 namespace plansearch::redistribution_test {
@@ -230,15 +231,16 @@ TEST_SUITE("unit") {
         {{3, 1, 2}, {0, 1, 2}, CommunicationKind::AllReduce, 24},
     };
     for (const Expected& expected : cases) {
-      const auto steps = redistribute(
+      const auto steps = test::redistribute(
           {mesh, kExtents, layout_of(mesh, expected.from), layout_of(mesh, expected.to)});
       REQUIRE(steps.size() == 1);
       CHECK(steps[0].kind == expected.kind);
       CHECK(steps[0].elements == expected.elements);
       CHECK(steps[0].group_size == 2);
     }
-    CHECK(redistribute({mesh, kExtents, layout_of(mesh, {1, 2, 0}), layout_of(mesh, {1, 2, 0})})
-              .empty());
+    CHECK(
+        test::redistribute({mesh, kExtents, layout_of(mesh, {1, 2, 0}), layout_of(mesh, {1, 2, 0})})
+            .empty());
   }
 
   TEST_CASE("redistribution: reduce-scatter and all-gather move what an all-reduce moves") {
@@ -261,7 +263,7 @@ TEST_SUITE("unit") {
         if (!possible) continue;
         const Layout source = layout_of(mesh, a);
         const Layout target = layout_of(mesh, b);
-        const auto steps = redistribute({mesh, kExtents, source, target});
+        const auto steps = test::redistribute({mesh, kExtents, source, target});
         Devices devices(mesh, source);
         double local = local_elements(source, mesh, kExtents);
         for (const RedistributionStep& step : steps) {
@@ -297,9 +299,9 @@ TEST_SUITE("unit") {
       }
       const Layout from = layout_of(mesh, a);
       const Layout to = layout_of(mesh, b);
-      const double direct = price_of(redistribute({mesh, kExtents, from, to}));
-      const double detour = price_of(redistribute({mesh, kExtents, from, whole})) +
-                            price_of(redistribute({mesh, kExtents, whole, to}));
+      const double direct = price_of(test::redistribute({mesh, kExtents, from, to}));
+      const double detour = price_of(test::redistribute({mesh, kExtents, from, whole})) +
+                            price_of(test::redistribute({mesh, kExtents, whole, to}));
       CHECK(direct <= detour + 1e-9);
     }
   }
@@ -321,7 +323,7 @@ TEST_SUITE("unit") {
                                      Expected{parts, rows, CommunicationKind::ReduceScatter, 144},
                                      Expected{rows, whole, CommunicationKind::AllGather, 144},
                                      Expected{rows, columns, CommunicationKind::AllToAll, 36}}) {
-      const auto steps = redistribute({mesh, kExtents, expected.from, expected.to});
+      const auto steps = test::redistribute({mesh, kExtents, expected.from, expected.to});
       REQUIRE(steps.size() == 1);
       CHECK(steps[0].kind == expected.kind);
       CHECK(steps[0].group_size == 4);
@@ -336,7 +338,7 @@ TEST_SUITE("unit") {
     const DeviceMesh mesh = factor_mesh();
     const Layout both = factor_layout(mesh, {0, 1}, {});
     const Layout one = factor_layout(mesh, {1}, {});
-    const auto steps = redistribute({mesh, kExtents, both, one});
+    const auto steps = test::redistribute({mesh, kExtents, both, one});
     REQUIRE(steps.size() == 2);
     CHECK(steps[0].kind == CommunicationKind::Permute);
     CHECK(steps[0].axes == AxisSet{Axis::Factor0, Axis::Factor1});
@@ -349,7 +351,7 @@ TEST_SUITE("unit") {
   TEST_CASE("redistribution: a permutation leaves out the cuts whose slices stay where they are") {
     // Of (0, 1, 2) with 2 of three slices, 0 and 1 change places around the same slices of 2.
     const DeviceMesh mesh = factor_mesh();
-    const auto steps = redistribute(
+    const auto steps = test::redistribute(
         {mesh, kExtents, factor_layout(mesh, {0, 1, 2}, {}), factor_layout(mesh, {1, 0, 2}, {})});
     REQUIRE(steps.size() == 1);
     CHECK(steps[0].kind == CommunicationKind::Permute);
@@ -366,7 +368,7 @@ TEST_SUITE("unit") {
       for_each_axis(kFactorAxes - from.axes(), [&](Axis axis) {
         if (mesh[axis].size > 1 && random() % 2 == 0) from.partial.insert(axis);
       });
-      const auto steps = redistribute({mesh, kExtents, from, to});
+      const auto steps = test::redistribute({mesh, kExtents, from, to});
       Devices devices(mesh, from, {Axis::Factor0, Axis::Factor1, Axis::Factor2, Axis::Data});
       for (const RedistributionStep& step : steps) devices.apply(step);
       CAPTURE(to_text(from));
@@ -454,7 +456,8 @@ TEST_SUITE("unit") {
           mesh, produced, axes,
           [&](const Coordinates& device, int r, int c) { return product(r, c, &loop[2], device); },
           [&](int r, int c) { return product(r, c, nullptr, {}); });
-      for (const RedistributionStep& step : redistribute({mesh, kExtents, produced, needed})) {
+      for (const RedistributionStep& step :
+           test::redistribute({mesh, kExtents, produced, needed})) {
         devices.apply(step);
       }
       CAPTURE(to_text(produced));
@@ -476,7 +479,7 @@ TEST_SUITE("unit") {
     digit.terms = {{Axis::In, 1}, {Axis::Out, 1}};
     skewed.dims[1] = SliceMap{};
     skewed.dims[1].push_back(digit);
-    const auto steps = redistribute({mesh, kExtents, straight, skewed});
+    const auto steps = test::redistribute({mesh, kExtents, straight, skewed});
     REQUIRE(steps.size() == 1);
     CHECK(steps[0].kind == CommunicationKind::Permute);
     CHECK(steps[0].elements == 16);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "communication/derive/derive.hpp"
+#include "support/moves.hpp"
 
 namespace plansearch::test {
 

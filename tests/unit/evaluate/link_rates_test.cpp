@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "communication/redistribution/redistribution.hpp"
+#include "support/moves.hpp"
 #include "support/toy_problem.hpp"
 
 namespace plansearch::link_rates_test {
@@ -89,8 +90,8 @@ TEST_SUITE("unit") {
       for (const auto& to : {std::vector<std::size_t>{0}, {0, 3}, {3}, {}, {1, 0, 3}}) {
         const Layout source = rows_over(mesh, from);
         const Layout goal = rows_over(mesh, to);
-        const auto fewest = redistribute({mesh, kExtents, source, goal});
-        const auto cheapest = redistribute({mesh, kExtents, source, goal, &rates});
+        const auto fewest = test::redistribute({mesh, kExtents, source, goal});
+        const auto cheapest = test::redistribute({mesh, kExtents, source, goal, &rates});
         CHECK(moved_by(fewest) <= moved_by(cheapest) * (1.0 + 1e-9));
         const double gained = time_of(fewest, context, mesh) - time_of(cheapest, context, mesh);
         const double little = 0.01 * time_of(fewest, context, mesh);

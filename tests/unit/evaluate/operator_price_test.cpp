@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "random_plans.hpp"
-#include "schedule/simulation/ticks.hpp"
+#include "schedule/simulation/pipeline.hpp"
 #include "support/toy_class.hpp"
 
 namespace plansearch::operator_price_test {

@@ -75,8 +75,7 @@ TEST_SUITE("unit") {
     CHECK(kPair.queues[2].stream == StreamKind::Receive);
     CHECK(words(kPair, 2) == Words{"post receive B0 of 1"});
     CHECK(words(kPair, 3) == Words{"post receive F0 of 0"});
-    CHECK(kPair.channels == std::vector<Channel>{{0, 1, ChannelSemantics::Rendezvous, {}},
-                                                 {1, 0, ChannelSemantics::Rendezvous, {}}});
+    CHECK(kPair.channels == std::vector<Channel>{{0, 1, {}}, {1, 0, {}}});
     CHECK(kPair.events.empty());
     // Rows: four a stage, then the boundary forward (9) and backward (10).
     REQUIRE(kPair.messages.size() == 2);
@@ -190,12 +189,6 @@ TEST_SUITE("unit") {
     };
     CHECK(second_forward(1) == 1 + 4 + 10 + 4);
     CHECK(second_forward(2) == 1 + 4 + 10);
-  }
-
-  TEST_CASE("eager messages do not wait for the receiver to post") {
-    auto program = lower(order_of(kDefaultSchedule, 2, 2), {SendPolicy::Rendezvous, {}});
-    for (Channel& channel : program.channels) channel.semantics = ChannelSemantics::Eager;
-    CHECK(std::holds_alternative<TaskGraph>(build_task_graph(program)));
   }
 
   // Just-in-time blocking lists and asynchronous sends, tF = 1, tB = 3: our own independent

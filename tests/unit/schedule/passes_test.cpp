@@ -104,8 +104,7 @@ RandomProgram exchange(bool crossed) {
   program.devices = 2;
   for (std::uint32_t d = 0; d < 2; ++d) {
     program.queues.push_back({static_cast<int>(d), StreamKind::Compute, 0, {}});
-    program.channels.push_back(
-        {static_cast<int>(d), static_cast<int>(1 - d), ChannelSemantics::Rendezvous, {}, {}});
+    program.channels.push_back({static_cast<int>(d), static_cast<int>(1 - d), {}, {}});
     program.messages.emplace_back();
     program.messages[d].channel = d;
     program.messages[d].duration = 3 + d;
@@ -161,8 +160,7 @@ RandomProgram urgent_and_long() {
   emit(0, Opcode::PostSend, 0, 1);
   const InstructionId producers[] = {makes_urgent, makes_long};
   for (std::uint32_t i = 0; i < 2; ++i) {
-    program.channels.push_back(
-        {0, static_cast<int>(i) + 1, ChannelSemantics::Rendezvous, {}, {{0, 1.0}}});
+    program.channels.push_back({0, static_cast<int>(i) + 1, {}, {{0, 1.0}}});
     Message message;
     message.channel = i;
     message.duration = 6 + i;

@@ -24,8 +24,7 @@ Program three_messages(const std::vector<ResourceUse>& uses) {
   };
   for (std::uint32_t i = 0; i < 3; ++i) {
     const InstructionKey key{static_cast<int>(i)};
-    program.channels.push_back(
-        {0, static_cast<int>(i) + 1, ChannelSemantics::Rendezvous, {}, {uses[i]}});
+    program.channels.push_back({0, static_cast<int>(i) + 1, {}, {uses[i]}});
     Message message;
     message.key = key;
     message.channel = i;

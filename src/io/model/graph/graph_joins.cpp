@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/units.hpp"
 #include "io/model/graph/block_reader.hpp"
 
 #include <fmt/format.h>
@@ -6,10 +7,8 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 
 #include "base/names.hpp"
-#include "base/parse_as.hpp"
 #include "io/model/graph/graph_words.hpp"
 #include "workload/network_edges.hpp"
 
