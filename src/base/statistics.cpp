@@ -44,4 +44,14 @@ double normal_below(double x, double deviation) {
   return 0.5 * std::erfc(-x / (deviation * std::numbers::sqrt2));
 }
 
+double deviations_with(double probability) {
+  double low = -40.0;
+  double high = 40.0;
+  for (int halvings = 0; halvings < 100; ++halvings) {
+    const double middle = 0.5 * (low + high);
+    (normal_below(-middle) > probability ? low : high) = middle;
+  }
+  return 0.5 * (low + high);
+}
+
 }  // namespace plansearch

@@ -24,5 +24,7 @@ struct Scatter {
 
 /// Probability that a normal variable of mean 0 and this standard deviation is below `x`.
 [[nodiscard]] double normal_below(double x, double deviation = 1.0);
+/// The number of deviations above which a normal variable lies with this probability.
+[[nodiscard]] double deviations_with(double probability);
 
 }  // namespace plansearch

@@ -25,21 +25,6 @@
 
 namespace plansearch {
 
-namespace {
-
-/// The number of deviations above which a normal variable lies with this probability.
-double deviations_with(double probability) {
-  double low = -40.0;
-  double high = 40.0;
-  for (int halvings = 0; halvings < 100; ++halvings) {
-    const double middle = 0.5 * (low + high);
-    (normal_below(-middle) > probability ? low : high) = middle;
-  }
-  return 0.5 * (low + high);
-}
-
-}  // namespace
-
 double risk_of_memory(const MemoryError& error, Bytes predicted, Bytes limit, Bytes certain) {
   if (predicted <= certain) return predicted <= limit ? 0.0 : 1.0;
   if (limit <= certain) return 1.0;

@@ -47,17 +47,6 @@ double square(double x) {
   return x * x;
 }
 
-/// The number of deviations above which a normal variable lies with this probability.
-double deviations_with(double probability) {
-  double low = -6.0;
-  double high = 6.0;
-  for (int halvings = 0; halvings < 60; ++halvings) {
-    const double middle = 0.5 * (low + high);
-    (normal_below(-middle) > probability ? low : high) = middle;
-  }
-  return low;
-}
-
 /// Risk of a plan with so much room, given the shared error.
 double risk_at(double room, int step) {
   const double shared = kSharedStep * (step - kSharedSteps / 2);

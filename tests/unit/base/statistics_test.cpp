@@ -34,6 +34,7 @@ TEST_SUITE("unit") {
     CHECK(normal_below(1.0) == doctest::Approx(0.841344746));
     CHECK(normal_below(-1.959963985) == doctest::Approx(0.025));
     CHECK(normal_below(2.0, 4.0) == doctest::Approx(0.691462461));
+    CHECK(deviations_with(0.1) == doctest::Approx(1.281551566));
   }
 }
 
