@@ -151,7 +151,8 @@ TEST_SUITE("differential") {
         const SearchResult found = search(evaluator, space, any);
         REQUIRE(found.ranked.empty() == all.fitting.empty());
         if (!found.ranked.empty()) {
-          REQUIRE(evaluator.memory_fit(found.ranked.front().estimate.memory.total()) ==
+          const PlanCandidate& first = found.ranked.front();
+          REQUIRE(evaluator.memory_fit(first.plan, first.estimate.memory.total()) ==
                   MemoryFit::Fits);
         }
       }
