@@ -401,7 +401,7 @@ class Pages(unittest.TestCase):
     def test_every_file_that_a_page_names_is_there(self):
         tracked = [path.relative_to(ROOT).as_posix() for folder in
                    ("docs", "frameworks", "hardware_profiles", "include", "models", "python", "search", "src",
-                    "tests", "tools", "validation") for path in (ROOT / folder).rglob("*.*")]
+                    "tests", "tools", "validation", "web") for path in (ROOT / folder).rglob("*.*")]
         missing = []
         for page in ("ARCHITECTURE.md", "CONTRIBUTING.md", "docs/notation.md"):
             for name in re.findall(r"`([\w/.-]+\.(?:cpp|hpp|py|md|yaml|json|sh))`", (ROOT / page).read_text()):

@@ -123,8 +123,9 @@ std::string comparison_line(const PlanReport& plan, const Rival& rival) {
   const Seconds mine = plan.estimate.step.total();
   const Seconds theirs = other.estimate.step.total();
   const double share = (theirs / mine - 1.0) * 100.0;
-  return fmt::format("rival: {}, {:.1f} % {} time, {:.2f} x as fast", short_plan(other.plan),
-                     share < 0 ? -share : share, share < 0 ? "less" : "more", mine / theirs);
+  const std::string text = fmt::format("rival: {}, {:.1f} % {} time", short_plan(other.plan),
+                                       std::abs(share), share < 0.0 ? "less" : "more");
+  return share < 0.0 ? fmt::format("{}, {:.2f} x as fast", text, mine / theirs) : text;
 }
 
 std::string compare_plans(const PlanReport& plan, const Rival& rival, int columns) {
