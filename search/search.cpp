@@ -38,7 +38,7 @@ class PricedOnce {
     if (once) return tell_(priced);
     std::vector<PlanCandidate> fresh;
     for (const PlanCandidate& candidate : priced) {
-      if (candidate.estimate.memory.total() <= limits_.fits(candidate.plan)) fitting_ = true;
+      fitting_ = fitting_ || limits_.fits(candidate.plan, candidate.estimate.memory.total());
       if (told_.insert(candidate).second) fresh.push_back(candidate);
     }
     tell_(fresh);

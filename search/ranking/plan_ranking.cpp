@@ -80,7 +80,7 @@ void PlanRanking::take(std::vector<RankedCandidate> contenders) {
 }
 
 void PlanRanking::take(PlanCandidate simulated, const PlanFamily& family) {
-  if (simulated.estimate.memory.total() > limits_.fits(simulated.plan)) {
+  if (!limits_.fits(simulated.plan, simulated.estimate.memory.total())) {
     return take_tight(std::move(simulated));
   }
   if (thresholds_.keeps_front) add_to_front(thresholds_.front, simulated);

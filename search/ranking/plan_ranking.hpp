@@ -21,21 +21,34 @@ class MemoryLimits {
   /// beside them. The evaluator is referenced.
   MemoryLimits(const PlanEvaluator& evaluator, MemoryFit ranked,
                MemoryFit offered = MemoryFit::Tight)
-      : evaluator_(&evaluator),
-        fits_(evaluator.memory_up_to(ranked)),
-        tight_(evaluator.memory_up_to(offered)) {}
+      : evaluator_(&evaluator), fits_(limit_of(ranked)), tight_(limit_of(offered)) {}
 
-  [[nodiscard]] Bytes fits(const PlanDegrees& plan = {}) const { return of(plan, fits_); }
-  [[nodiscard]] Bytes tight(const PlanDegrees& plan = {}) const { return of(plan, tight_); }
+  [[nodiscard]] Bytes fits() const { return fits_.most; }
+  [[nodiscard]] Bytes tight() const { return tight_.most; }
+  [[nodiscard]] Bytes fits(const PlanDegrees& plan) const { return of(plan, fits_.least); }
+  [[nodiscard]] Bytes tight(const PlanDegrees& plan) const { return of(plan, tight_.least); }
+  /// Whether the plan is ranked with this peak: its own limit is asked for where those of others differ.
+  [[nodiscard]] bool fits(const PlanDegrees& plan, Bytes peak) const {
+    return peak <= fits_.least || (peak <= fits_.most && peak <= fits(plan));
+  }
 
  private:
+  struct Limit {
+    Bytes least;  ///< of a plan without certain memory
+    Bytes most;
+  };
+  [[nodiscard]] Limit limit_of(MemoryFit fit) const {
+    const Bytes least = evaluator_->memory_up_to(fit);
+    return {least, of({}, least)};
+  }
   /// Errors are those of the rest: a share of certain memory comes on top.
   [[nodiscard]] Bytes of(const PlanDegrees& plan, Bytes none) const {
     return none + evaluator_->certain_memory(plan) * (1.0 - none / evaluator_->memory_limit());
   }
 
   const PlanEvaluator* evaluator_;
-  Bytes fits_, tight_;
+  Limit fits_;
+  Limit tight_;
 };
 
 /// A plan that runs all layers again, and what those like it that run fewer take at least.

@@ -59,7 +59,7 @@ class Offers {
 
  private:
   [[nodiscard]] bool has_room(const PlanDegrees& plan, const Estimate& estimate) const {
-    return estimate.memory.total() <= task_.limits().fits(plan);
+    return task_.limits().fits(plan, estimate.memory.total());
   }
   void take(const ParallelPlan& plan, Evaluation evaluation, const PlanFamily& family);
 

@@ -234,7 +234,7 @@ class FamilyPricer::Worker {
     ladder_.climb({Rung::EndStages, Rung::Peak}, plan, kept,
                   [&](const PlanBound& b) { return b.memory > limits_.tight(); });
     const Bytes keeping = kept.memory;
-    const bool fits = keeps_all_ && keeping <= limits_.fits(plan);
+    const bool fits = keeps_all_ && limits_.fits(plan, keeping);
     const Bytes least = fits ? keeping : memory_with_modules(plan);
     if (least > limits_.tight()) return refuse_for_memory(open);
     PlanBound bound{shared.least, least};
@@ -307,7 +307,7 @@ class FamilyPricer::Worker {
       result_.priced.push_back({plan, evaluator_.simulate(profile, plan, *workspace_)});
     }
     ++result_.counts.evaluated;
-    const MemoryFit fit = memory > limits_.fits(plan) ? MemoryFit::Tight : MemoryFit::Fits;
+    const MemoryFit fit = limits_.fits(plan, memory) ? MemoryFit::Fits : MemoryFit::Tight;
     result_.contenders.push_back(
         {{plan, estimate},
          bound.step_time,
@@ -322,7 +322,7 @@ class FamilyPricer::Worker {
   /// Whether the plan runs all layers again, and one that runs fewer may rank.
   [[nodiscard]] bool may_recompute_less(const PlanDegrees& plan, const PlanBound& bound,
                                         Seconds fewer) const {
-    return runs_all_again(plan) && bound.memory <= limits_.fits(plan) &&
+    return runs_all_again(plan) && limits_.fits(plan, bound.memory) &&
            !thresholds_->exclude_recomputing(bound, fewer);
   }
   [[nodiscard]] bool is_pruned(const PlanDegrees& plan, const PlanBound& bound,
@@ -338,7 +338,7 @@ class FamilyPricer::Worker {
   /// A bound beyond what fits is that of a tight plan, or of plans that all are.
   [[nodiscard]] bool is_pruned(const PlanDegrees& plan, const PlanBound& bound) const {
     if (!prunes()) return false;
-    return bound.memory > limits_.fits(plan) ? thresholds_->exclude_tight(bound.step_time)
+    return !limits_.fits(plan, bound.memory) ? thresholds_->exclude_tight(bound.step_time)
                                              : thresholds_->exclude(bound);
   }
 
