@@ -11,7 +11,7 @@
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
 #include "io/document/file.hpp"
-#include "measure/tune/trial_choice.hpp"
+#include "measure/tune/tune.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch::cli {

@@ -7,6 +7,7 @@
 // Units: seconds.
 // Checked by: tests/unit/evaluate/block_profile_test.cpp
 #include "evaluate/block/block_program.hpp"
+#include "evaluate/block/host_copies.hpp"
 
 #include <algorithm>
 

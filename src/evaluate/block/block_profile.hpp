@@ -101,11 +101,4 @@ void sum_passes(const PricingContext& context, const BlockParts& parts, BlockTim
 /// Whether some order of the framework runs weight gradients later.
 [[nodiscard]] bool some_order_splits(const Framework& framework);
 
-/// Bytes of one copy of one block, as its layers keep and its policies fetch them.
-[[nodiscard]] HostCopies host_copies(const PricingContext& context, Bytes offloaded,
-                                     const FetchedBytes& fetched);
-
-/// Adds to the passes what they wait for their copies.
-void wait_for_copies(const HostCopies& copies, BlockTimes& times);
-
 }  // namespace plansearch

@@ -11,7 +11,7 @@
 //          after each other; copies take no processors of the device.
 // Units: seconds, bytes.
 // Checked by: tests/unit/evaluate/host_copies_test.cpp (streams run copy by copy)
-#include "evaluate/block/block_profile.hpp"
+#include "evaluate/block/host_copies.hpp"
 
 #include <algorithm>
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "cost/kernels/compute_cost.hpp"
+#include "evaluate/block/host_copies.hpp"
 #include "evaluate/block/local_work.hpp"
 #include "plan/primitives/offload.hpp"
 #include "plan/primitives/recompute.hpp"

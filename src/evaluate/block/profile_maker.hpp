@@ -87,7 +87,7 @@ class ProfileMaker {
   struct LocalKey {
     const void* placed;  ///< a network, or its blocks wherever ranks lie
     int micro_batch;
-    std::uint32_t form;  ///< dispatcher, modules and what the host holds, or what messages wait for
+    std::uint32_t form;  ///< dispatcher, or modules and what the host holds
     [[nodiscard]] std::size_t hash() const noexcept;
     bool operator==(const LocalKey&) const = default;
   };

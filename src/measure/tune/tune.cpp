@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "measure/tune/tune.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

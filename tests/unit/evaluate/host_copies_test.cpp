@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What waits in memory of the host, against sums made by hand and against streams run copy by copy.
 // One sequence of 512 tokens, h = 1024: a layer that runs again keeps 2 x 512 x 1024 bytes.
-#include "evaluate/block/block_profile.hpp"
+#include "evaluate/block/host_copies.hpp"
 
 #include <doctest/doctest.h>
 

@@ -8,7 +8,7 @@
 #include "plan/legality/legality.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
-#include "search/strategies/strategy.hpp"
+#include "search/walk/legal_walk.hpp"
 #include "support/spaces.hpp"
 #include "support/toy_problem.hpp"
 
