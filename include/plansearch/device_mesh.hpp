@@ -61,6 +61,8 @@ struct DeviceMesh {
   }
   bool operator==(const DeviceMesh&) const = default;
 
+  /// The factors that the axes in `axes` take together, one bit each.
+  [[nodiscard]] unsigned factors_of(AxisSet axes) const;
   /// Product of the sizes of the axes in `axes`.
   [[nodiscard]] int size(AxisSet axes) const;
   /// The axes of `axes` that have more than one rank.

@@ -335,8 +335,7 @@ bool are_alike(const Cluster& cluster, const DeviceMesh& mesh, Axis one, Axis ot
   if (mesh[one].size != mesh[other].size) return false;
   return std::ranges::all_of(groups, [&](AxisSet group) {
     if (group.contains(one) || group.contains(other)) return true;
-    unsigned held = 0;
-    for_each_axis(group, [&](Axis axis) { held |= mesh[axis].factors; });
+    const unsigned held = mesh.factors_of(group);
     if (((held & own) != 0) != ((held & theirs) != 0)) return false;
     return cost_alike(cluster, process_group(mesh, group | AxisSet{one}),
                       process_group(mesh, group | AxisSet{other}));

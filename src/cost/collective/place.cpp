@@ -143,10 +143,8 @@ GroupSpan locate(const Cluster& cluster, const ProcessGroup& group) {
 }
 
 int deciding_ranks(const Cluster& cluster, const DeviceMesh& mesh, AxisSet axes) {
-  unsigned factors = 0;
-  for_each_axis(axes, [&](Axis axis) { factors |= mesh[axis].factors; });
   std::int64_t most = 1;
-  for (; factors != 0; factors &= factors - 1) {
+  for (unsigned factors = mesh.factors_of(axes); factors != 0; factors &= factors - 1) {
     const AxisExtent& extent = mesh.factors[static_cast<std::size_t>(std::countr_zero(factors))];
     const std::int64_t period = std::int64_t{extent.size} * extent.stride;
     for (std::size_t i = 0; i + 1 < cluster.tiers.size(); ++i) {  // the last one joins all ranks

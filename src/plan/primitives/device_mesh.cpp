@@ -131,6 +131,12 @@ void add_expert_grid(const PlanDegrees& plan, const DeviceMesh& mesh, MeshBuilde
 
 }  // namespace
 
+unsigned DeviceMesh::factors_of(AxisSet set) const {
+  unsigned held = 0;
+  for_each_axis(set, [&](Axis axis) { held |= (*this)[axis].factors; });
+  return held;
+}
+
 int DeviceMesh::size(AxisSet set) const {
   int product = 1;
   for_each_axis(set, [&](Axis axis) { product *= (*this)[axis].size; });
@@ -217,10 +223,8 @@ void ProcessGroup::nest(AxisExtent extent) {
 }
 
 ProcessGroup process_group(const DeviceMesh& mesh, AxisSet axes) {
-  unsigned factors = 0;
-  for_each_axis(axes, [&](Axis axis) { factors |= mesh[axis].factors; });
   FixedVector<AxisExtent, DeviceMesh::kMaxFactors> found;
-  for (; factors != 0; factors &= factors - 1) {
+  for (unsigned factors = mesh.factors_of(axes); factors != 0; factors &= factors - 1) {
     found.push_back(mesh.factors[static_cast<std::size_t>(std::countr_zero(factors))]);
   }
   std::ranges::sort(found, {}, &AxisExtent::stride);

@@ -58,10 +58,7 @@ struct Place {
   int group = 0;
 };
 Place place_of(const DeviceMesh& mesh, int rank, AxisSet axes) {
-  std::uint32_t factors = 0;
-  for (std::size_t axis = 0; axis < kAxisCount; ++axis) {
-    if (axes.contains(static_cast<Axis>(axis))) factors |= mesh[static_cast<Axis>(axis)].factors;
-  }
+  const unsigned factors = mesh.factors_of(axes);
   Place place;
   int along = 1;
   int across = 1;
