@@ -25,8 +25,8 @@ class MemoryLimits {
 
   [[nodiscard]] Bytes fits() const { return fits_.most; }
   [[nodiscard]] Bytes tight() const { return tight_.most; }
-  [[nodiscard]] Bytes fits(const PlanDegrees& plan) const { return of(plan, fits_.least); }
-  [[nodiscard]] Bytes tight(const PlanDegrees& plan) const { return of(plan, tight_.least); }
+  [[nodiscard]] Bytes fits(const PlanDegrees& plan) const { return of(plan, fits_.fit); }
+  [[nodiscard]] Bytes tight(const PlanDegrees& plan) const { return of(plan, tight_.fit); }
   /// Whether the plan is ranked with this peak: its own limit is asked for where those of others differ.
   [[nodiscard]] bool fits(const PlanDegrees& plan, Bytes peak) const {
     return peak <= fits_.least || (peak <= fits_.most && peak <= fits(plan));
@@ -34,16 +34,15 @@ class MemoryLimits {
 
  private:
   struct Limit {
+    MemoryFit fit;
     Bytes least;  ///< of a plan without certain memory
     Bytes most;
   };
   [[nodiscard]] Limit limit_of(MemoryFit fit) const {
-    const Bytes least = evaluator_->memory_up_to(fit);
-    return {least, of({}, least)};
+    return {fit, evaluator_->memory_up_to(fit), of({}, fit)};
   }
-  /// Errors are those of the rest: a share of certain memory comes on top.
-  [[nodiscard]] Bytes of(const PlanDegrees& plan, Bytes none) const {
-    return none + evaluator_->certain_memory(plan) * (1.0 - none / evaluator_->memory_limit());
+  [[nodiscard]] Bytes of(const PlanDegrees& plan, MemoryFit fit) const {
+    return evaluator_->memory_up_to(fit, evaluator_->certain_memory(plan));
   }
 
   const PlanEvaluator* evaluator_;

@@ -155,7 +155,7 @@ std::shared_ptr<const PricedProgram> program_of(const PlanEvaluator& evaluator,
   return evaluator.views().with_view(plan, [&](const PricingInput& view) {
     auto program = std::make_shared<PricedProgram>(priced_program(view, request, *workspace));
     const int busiest = step_time(view, MakespanMethod::Simulation, *workspace).busiest;
-    program->blocks = timelines_at(evaluator.views().profiles, view, busiest);
+    program->blocks = timelines_at(*evaluator.views().profiles, view, busiest);
     return std::shared_ptr<const PricedProgram>(std::move(program));
   });
 }

@@ -232,7 +232,7 @@ PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
   views.with_view(plan, [&](const PricingInput& view) {
     const auto listed = degrees == nullptr ? listed_step(view, *workspace)
                                            : views.listed(*degrees, view, *workspace);
-    details = details_of(views.profiles, view, listed.get(), *workspace);
+    details = details_of(*views.profiles, view, listed.get(), *workspace);
     if (listed) report.passes = passes_of(*listed);
   });
   report.communication = std::move(details.communication);
@@ -303,7 +303,7 @@ PlanDetails plan_details(const PlanEvaluator& evaluator, const ParallelPlan& pla
   const auto workspace = PlanEvaluator::make_workspace();
   return evaluator.views().with_view(plan, [&](const PricingInput& view) {
     const auto listed = listed_step(view, *workspace);
-    return details_of(evaluator.views().profiles, view, listed.get(), *workspace);
+    return details_of(*evaluator.views().profiles, view, listed.get(), *workspace);
   });
 }
 
@@ -312,7 +312,7 @@ PlanDetails plan_details(const PlanEvaluator& evaluator, const PlanDegrees& plan
   const auto profile = evaluator.profile(plan);
   return evaluator.views().with_view(*profile, plan, workspace, [&](const PricingInput& view) {
     const auto listed = evaluator.views().listed(plan, view, workspace);
-    return details_of(evaluator.views().profiles, view, listed.get(), workspace);
+    return details_of(*evaluator.views().profiles, view, listed.get(), workspace);
   });
 }
 

@@ -193,7 +193,7 @@ std::vector<Redistribution> redistributions(const PlanEvaluator& evaluator,
   const PlanViews& views = evaluator.views();
   return views.with_view(plan, [&](const PricingInput& view) {
     std::vector<Redistribution> paths;
-    append_blocks(views.profiles, view, paths);
+    append_blocks(*views.profiles, view, paths);
     append_borders(view, paths);
     return paths;
   });

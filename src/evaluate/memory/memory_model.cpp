@@ -34,11 +34,15 @@ double risk_of_memory(const MemoryError& error, Bytes predicted, Bytes limit, By
   return normal_below(-room / deviation);
 }
 
-Bytes peak_at_risk(const MemoryError& error, double risk, Bytes limit, Bytes certain) {
+double share_at_risk(const MemoryError& error, double risk) {
   PLANSEARCH_CHECK(risk > 0.0 && risk < 1.0);
   const double deviations = deviations_with(risk);
   const double room = deviations * (deviations > 0.0 ? error.above : error.below);
-  return certain + (limit - certain) * (std::exp(-room) / error.median);
+  return std::exp(-room) / error.median;
+}
+
+Bytes peak_at_risk(const MemoryError& error, double risk, Bytes limit, Bytes certain) {
+  return certain + (limit - certain) * share_at_risk(error, risk);
 }
 
 namespace {

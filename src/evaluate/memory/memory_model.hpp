@@ -18,6 +18,8 @@ namespace plansearch {
 [[nodiscard]] double risk_of_memory(const MemoryError& error, Bytes predicted, Bytes limit,
                                     Bytes certain = {});
 
+/// The largest share of the memory that is not certain whose risk is at most `risk` (see below).
+[[nodiscard]] double share_at_risk(const MemoryError& error, double risk);
 /// The largest predicted peak whose risk is at most `risk` (above 0, below 1): what a threshold on
 /// the risk is as a threshold on bytes.
 [[nodiscard]] Bytes peak_at_risk(const MemoryError& error, double risk, Bytes limit,

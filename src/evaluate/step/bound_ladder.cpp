@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "evaluate/block/host_copies.hpp"
 #include "evaluate/memory/memory_model.hpp"
 #include "evaluate/step/step_model.hpp"
 #include "plan/primitives/offload.hpp"
@@ -189,9 +190,9 @@ void BoundLadder::raise(Rung rung, const PlanDegrees& plan, PlanBound& bound) {
     }
     case Rung::Kernels: {
       const auto& own = placement(under_own(plan)).placed;
-      const NetworkWork& work = views_.profiles.network_work(*own, plan.micro_batch / plan.pieces);
+      const NetworkWork& work = views_.profiles->network_work(*own, plan.micro_batch / plan.pieces);
       bound.step_time = least_time(plan, work, own);
-      if (!waits_for_copies(plan) || views_.profiles.joins(plan.schedule)) return;
+      if (!waits_for_copies(plan) || views_.profiles->joins(plan.schedule)) return;
       fill_memory(under_own(plan));
       Bytes left;
       for (const BlockRun& run : views_.problem.network->order) {
@@ -274,7 +275,7 @@ Seconds BoundLadder::pass_time(const PlanDegrees& plan) {
   if (plan.modules == 0) {
     fill_memory(plan);
     if (!early.timed || early.dispatcher != plan.dispatcher) {
-      views_.profiles.fill_least_times(early);
+      views_.profiles->fill_least_times(early);
     }
     return bound();
   }
@@ -288,7 +289,7 @@ Seconds BoundLadder::pass_time(const PlanDegrees& plan) {
     early.timed = false;
   };
   take(plan);
-  views_.profiles.fill_least_times(early);
+  views_.profiles->fill_least_times(early);
   const Seconds time = bound();
   take(all);
   return time;
@@ -314,7 +315,7 @@ Seconds BoundLadder::order_time(const PlanDegrees& plan) {
   if (!is_new) return known->second;
   EarlyProfile& early = workspace_.early;
   fill_memory(known->first);
-  if (!early.timed || early.dispatcher != plan.dispatcher) views_.profiles.fill_least_times(early);
+  if (!early.timed || early.dispatcher != plan.dispatcher) views_.profiles->fill_least_times(early);
   return known->second = views_.with_bound_view(
              early.profile, known->first, workspace_,
              [&](const PricingInput& view) { return passes_bound(view, workspace_); });
@@ -333,14 +334,14 @@ EarlyPlacement& BoundLadder::unplaced(const PlanDegrees& plan) {
 const EarlyPlacement& BoundLadder::placement(const PlanDegrees& plan) {
   EarlyPlacement& known = unplaced(plan);
   if (known.placed) return known;
-  known.placed = views_.profiles.placed(plan, views_.mesh(plan), views_.placements(plan));
+  known.placed = views_.profiles->placed(plan, views_.mesh(plan), views_.placements(plan));
   return known;
 }
 
 /// The time of a piece with this work, under the plan's dispatcher or any that is tried.
 Seconds BoundLadder::least_time(const PlanDegrees& plan, const NetworkWork& work,
                                 const std::shared_ptr<const PlacedNetwork>& own) {
-  const ProfileMaker& profiles = views_.profiles;
+  const ProfileMaker& profiles = *views_.profiles;
   const bool joined = profiles.joins(plan.schedule);
   const auto time = [&](const BlockWaits& waits) {
     return joined ? views_.grid.joined_time(plan, work, waits)
@@ -366,7 +367,7 @@ std::span<const BlockWaits> BoundLadder::tried_waits(
     known.waits.clear();
   }
   const Piece piece = piece_of(plan);
-  const std::vector<DispatcherId>& tried = views_.profiles.tried();
+  const std::vector<DispatcherId>& tried = views_.profiles->tried();
   const auto at = std::ranges::find(known.pieces, piece) - known.pieces.begin();
   const std::size_t first = static_cast<std::size_t>(at) * tried.size();
   if (first == known.waits.size()) {
@@ -374,7 +375,7 @@ std::span<const BlockWaits> BoundLadder::tried_waits(
     for (const DispatcherId id : tried) {
       plan.dispatcher = placed_dispatcher(*views_.problem.framework, id);
       const auto& placed = plan.dispatcher == kOwnDispatcher ? own : placement(plan).placed;
-      known.waits.push_back(views_.profiles.least_waits(*placed, piece, id));
+      known.waits.push_back(views_.profiles->least_waits(*placed, piece, id));
     }
   }
   return std::span(known.waits).subspan(first, tried.size());
@@ -384,14 +385,14 @@ void BoundLadder::fill_memory(const PlanDegrees& plan) {
   EarlyProfile& early = workspace_.early;
   const Framework& framework = *views_.problem.framework;
   const bool known =
-      early.context == views_.profiles.id() &&
+      early.context == views_.profiles->id() &&
       memory_degrees(early.profile.made_for, framework) == memory_degrees(plan, framework);
-  if (!known) return views_.profiles.fill_memory(plan, placement(plan).placed, early);
+  if (!known) return views_.profiles->fill_memory(plan, placement(plan).placed, early);
   early.profile.made_for = plan;
 }
 
 PlanDegrees BoundLadder::with_best_dispatcher(PlanDegrees plan) {
-  const ProfileMaker& profiles = views_.profiles;
+  const ProfileMaker& profiles = *views_.profiles;
   const bool joined = profiles.joins(plan.schedule);
   plan.dispatcher = kOwnDispatcher;
   const std::span<const BlockWaits> tried = tried_waits(plan, placement(plan).placed);
@@ -413,7 +414,7 @@ bool BoundLadder::may_recompute(const PlanDegrees& plan) const {
 }
 
 PlanDegrees BoundLadder::with_least_kept(PlanDegrees plan) {
-  const auto choices = views_.profiles.module_choices(placement(plan).placed, plan);
+  const auto choices = views_.profiles->module_choices(placement(plan).placed, plan);
   for (auto choice = choices->sets.rbegin(); choice != choices->sets.rend(); ++choice) {
     plan.modules = choice->modules;
     if (may_recompute(plan)) return plan;
@@ -425,7 +426,7 @@ PlanDegrees BoundLadder::with_least_kept(PlanDegrees plan) {
 
 std::optional<ModuleFit> BoundLadder::modules_within(const PlanDegrees& plan, Bytes limit,
                                                      std::size_t first) {
-  const auto choices = views_.profiles.module_choices(placement(plan).placed, plan);
+  const auto choices = views_.profiles->module_choices(placement(plan).placed, plan);
   PlanDegrees tried = plan;
   return with_saved(
       plan, [](std::size_t, BlockMemory&) {},

@@ -113,7 +113,7 @@ std::optional<Obstacle> PlanEvaluator::obstacle(const PlanDegrees& plan) const {
 }
 
 std::shared_ptr<const ClassProfile> PlanEvaluator::profile(const PlanDegrees& plan) const {
-  return views_->profiles.profile(plan, views_->mesh(plan), views_->placements(plan));
+  return views_->profiles->profile(plan, views_->mesh(plan), views_->placements(plan));
 }
 
 Estimate PlanEvaluator::estimate(const ClassProfile& profile, const PlanDegrees& plan,
@@ -176,7 +176,7 @@ Evaluation PlanEvaluator::evaluate(const ClassProfile& profile, const PlanDegree
   auto bad = check_range(degrees);
   if (!bad) bad = legality(degrees);
   if (!bad) bad = check_batch(degrees, problem_);
-  if (!bad && !views_->profiles.is_own(profile, degrees, views_->mesh(degrees))) {
+  if (!bad && !views_->profiles->is_own(profile, degrees, views_->mesh(degrees))) {
     bad = Infeasible{.obstacle = Obstacle::NoSuchFeature,
                      .detail = "the class profile is another plan's or another problem's"};
   }
@@ -214,10 +214,8 @@ MemoryFit PlanEvaluator::memory_fit(const PlanDegrees& plan, Bytes predicted) co
 
 Bytes PlanEvaluator::memory_up_to(MemoryFit fit, Bytes certain) const {
   PLANSEARCH_CHECK(fit != MemoryFit::No);
-  const double accepted = problem_.memory_risk;
-  return peak_at_risk(views_->context.constants.memory_error,
-                      fit == MemoryFit::Fits ? accepted : std::max(accepted, kTightMemoryRisk),
-                      memory_limit(), certain);
+  return certain + (memory_limit() - certain) *
+                       (fit == MemoryFit::Fits ? views_->fitting_share : views_->tight_share);
 }
 
 }  // namespace plansearch

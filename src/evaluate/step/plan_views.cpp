@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "evaluate/step/plan_views.hpp"
 
+#include <algorithm>
 #include <tuple>
 #include <utility>
 
 #include "base/checked.hpp"
+#include "evaluate/memory/memory_model.hpp"
 #include "evaluate/step/priced_program.hpp"
 #include "evaluate/step/step_collectives.hpp"
 #include "plan/placements/ring_placements.hpp"
@@ -42,10 +44,12 @@ PlanViews::PlanViews(const Problem& asked, std::shared_ptr<const ProfileMaker> s
     : problem(asked),
       context(pricing_context(problem)),
       errors(error_model(problem)),
+      fitting_share(share_at_risk(context.constants.memory_error, problem.memory_risk)),
+      tight_share(share_at_risk(context.constants.memory_error,
+                                std::max(problem.memory_risk, kTightMemoryRisk))),
       grid(context),
       assignments(problem),
-      maker(shared ? std::move(shared) : std::make_shared<const ProfileMaker>(asked)),
-      profiles(*maker) {
+      profiles(shared ? std::move(shared) : std::make_shared<const ProfileMaker>(asked)) {
   for (LegalityCondition& condition :
        legality_conditions(*problem.network, *problem.framework, problem.gpus, problem.precision)) {
     if (!condition.reads.contains(Degree::RecomputeModules)) continue;
@@ -116,7 +120,7 @@ PlanViews::OwnInvariants::OwnInvariants(const PlanViews& views, const ParallelPl
   for (const Transform& transform : plan.transforms) {
     PlanDegrees ordered = transform.degrees;
     ordered.schedule = plan.order.schedule;
-    held.push_back(views.profiles.profile(ordered, transform.mesh, transform.placements));
+    held.push_back(views.profiles->profile(ordered, transform.mesh, transform.placements));
     invariants.transforms.push_back({&transform.degrees, &transform.mesh, held.back().get(),
                                      views.statics(transform.degrees, transform.mesh),
                                      transform.placements.get()});

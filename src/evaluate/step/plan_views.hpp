@@ -26,11 +26,12 @@ struct PlanViews {
   Problem problem;
   PricingContext context;
   ErrorModel errors;
+  double fitting_share;  ///< of the memory that is not certain, up to which a plan fits,
+  double tight_share;    ///< and up to which it is tight
   GridBound grid;
   AssignmentCache assignments;
   mutable RouteCache routes;
-  std::shared_ptr<const ProfileMaker> maker;
-  const ProfileMaker& profiles;
+  std::shared_ptr<const ProfileMaker> profiles;
   std::vector<LegalityCondition> on_modules;  ///< those that read the modules of a plan
   std::map<int, std::shared_ptr<const Placements>> rings;  ///< by tensor degree
 

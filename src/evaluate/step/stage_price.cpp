@@ -51,7 +51,7 @@ StageConfig StagePricer::form(const PlanDegrees& degrees) const {
                                     *problem.network);
   form.mesh = std::move(placed.mesh);
   form.mesh.ranks = problem.gpus;
-  form.profile = views_.profiles.profile(degrees, form.mesh, placed.placements);
+  form.profile = views_.profiles->profile(degrees, form.mesh, placed.placements);
   form.statics = views_.statics(degrees, form.mesh);
   return form;
 }

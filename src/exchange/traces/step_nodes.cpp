@@ -336,7 +336,8 @@ StepNodes step_nodes(const PlanEvaluator& evaluator, const ParallelPlan& plan) {
     step.stages.resize(static_cast<std::size_t>(view.assignment().stages()));
     NodeNames names(step.names);
     for (std::size_t s = 0; s < step.stages.size(); ++s) {
-      StageWriter writer(views.profiles, view, program, static_cast<int>(s), names, step.stages[s]);
+      StageWriter writer(*views.profiles, view, program, static_cast<int>(s), names,
+                         step.stages[s]);
       writer.gather_parameters();
       writer.run();
       writer.end_step(step.holders);

@@ -29,7 +29,7 @@ TEST_SUITE("unit") {
     const auto operators = [&](int stage) {
       const PlanViews& views = evaluator.views();
       return views.with_view(*profile, plan, *workspace, [&](const PricingInput& view) {
-        return operators_at(views.profiles, view, stage);
+        return operators_at(*views.profiles, view, stage);
       });
     };
     const PlanDetails details = plan_details(evaluator, plan, *workspace);
