@@ -13,6 +13,7 @@
 #include "plansearch/stop_token.hpp"
 #include "question/degrees.hpp"
 #include "question/resolve_plan.hpp"
+#include "question/training_task.hpp"
 #include "report/plan_cells.hpp"
 
 namespace plansearch {
@@ -52,7 +53,7 @@ SearchReport report_on(const ResolvedQuestion& asked, const std::optional<LeastS
   SearchReport report = report_or_refuse(asked, gpus, "searching", SideQuestions::All, session);
   if (report.plans.empty() && !session.stopped()) {
     report.remedies = find_remedies(asked, gpus, OtherSizes::Yes, session);
-  } else if (!asked.gpus && gpus > 1 && asked.request.task.value_or("pretrain") != "pretrain" &&
+  } else if (!asked.gpus && gpus > 1 && is_tuning(asked.request) &&
              !session.stopped()) {  // who tunes may have one
     for (const std::string& remedy : find_remedies(asked, 1, OtherSizes::No, session)) {
       report.remedies.push_back("on one GPU " + remedy);

@@ -94,6 +94,15 @@ std::string option_in_place_of(const std::string& option, const std::vector<std:
   return {};
 }
 
+/// Words that people type and that name nothing here, with what to type for them.
+constexpr const char* kTuning =
+    "plansearch --hw HARDWARE --model MODEL --gpus 1 --task sft|lora|qlora|dpo";
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kAnswers{
+    {{"--batch-tokens", "--batch counts sequences: tokens of a step over --seq-len"},
+     {"--confidence", "capacity says the chance of a limit, and what keeps it surely"},
+     {"finetune", kTuning},
+     {"fine-tune", kTuning}}};
+
 [[noreturn]] void refuse_extra(const CLI::App& app) {
   const std::vector<std::string> extra = app.remaining(true);
   const std::string word = extra.empty() ? std::string() : extra.front();
@@ -111,11 +120,9 @@ std::string option_in_place_of(const std::string& option, const std::vector<std:
   const std::string other = option ? option_in_place_of(canonical_name(name), known) : "";
   std::string hint =
       other.empty() ? did_you_mean(name, known) : fmt::format("plansearch calls it {}", other);
-  if (name == "--batch-tokens") hint = "--batch counts sequences: tokens of a step over --seq-len";
-  if (name == "--confidence")
-    hint = "capacity says the chance of a limit, and what keeps it surely";
-  if (name == "finetune" || name == "fine-tune")
-    hint = "plansearch --hw HARDWARE --model MODEL --gpus 1 --task sft|lora|qlora|dpo";
+  for (const auto& [asked, answer] : kAnswers) {
+    if (name == asked) hint = answer;
+  }
   if (hint.empty() && !option)
     hint = "HARDWARE MODEL by themselves are --hw HARDWARE --model MODEL";
   throw InputError({}, fmt::format("unknown {} '{}'", option ? "option" : "argument", name),
