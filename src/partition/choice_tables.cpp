@@ -33,16 +33,16 @@ std::vector<std::uint32_t> key_of(const OperandUse& touch) {
   return numbers;
 }
 
-/// The ways of one node, `make` called by option.
+/// The uses of one node, `make` called by option.
 template <typename Make>
 OperandUses collect(std::size_t node, std::size_t options, Make make) {
   OperandUses touches{node, {}, {}, {}};
   std::map<std::vector<std::uint32_t>, std::uint32_t> known;
   for (std::size_t option = 0; option < options; ++option) {
     OperandUse touch = make(option);
-    const auto next = static_cast<std::uint32_t>(touches.ways.size());
+    const auto next = static_cast<std::uint32_t>(touches.uses.size());
     const auto [place, is_new] = known.try_emplace(key_of(touch), next);
-    if (is_new) touches.ways.push_back(std::move(touch));
+    if (is_new) touches.uses.push_back(std::move(touch));
     touches.of_option.push_back(place->second);
   }
   return touches;

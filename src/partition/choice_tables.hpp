@@ -25,8 +25,8 @@ struct OperandUse {
 
 struct OperandUses {
   std::size_t node = 0;
-  std::vector<std::uint32_t> of_option;  ///< its way by option
-  std::vector<OperandUse> ways;
+  std::vector<std::uint32_t> of_option;  ///< its use by option
+  std::vector<OperandUse> uses;
   std::vector<ReadsAgain> again;  ///< by reader
 };
 
@@ -57,26 +57,26 @@ class TensorPrices {
   struct Node {
     std::size_t node = 0;
     std::vector<std::uint32_t> of_option;
-    std::size_t ways = 0;
+    std::size_t uses = 0;
   };
-  /// Ways of a node by the number of a layout.
-  struct WayOf {
+  /// Uses of a node by the number of a layout.
+  struct UseOf {
     std::uint32_t layout = 0;
-    std::uint32_t way = 0;
-    auto operator<=>(const WayOf&) const = default;
+    std::uint32_t use = 0;
+    auto operator<=>(const UseOf&) const = default;
   };
-  using WaysOf = std::vector<WayOf>;  ///< in order
-  /// A reader, or the edge where the tensor leaves; numbers of layouts by way of its node.
+  using UsesOf = std::vector<UseOf>;  ///< in order
+  /// A reader, or the edge where the tensor leaves; numbers of layouts by use of its node.
   struct Column {
     std::size_t node = 0;  ///< of `nodes_`
     std::vector<std::uint32_t> wanted;
     std::vector<std::uint32_t> gradients;
     bool reads_again = false;
     // Filled in for the last node:
-    WaysOf by_gradient{};
-    std::vector<std::uint32_t> joined{};    ///< ways whose gradient an earlier column sends as well
-    std::vector<std::uint32_t> repeated{};  ///< ways for which this or a later column repeats
-    WaysOf first_to_repeat{};               ///< not in an earlier column
+    UsesOf by_gradient{};
+    std::vector<std::uint32_t> joined{};    ///< uses whose gradient an earlier column sends as well
+    std::vector<std::uint32_t> repeated{};  ///< uses for which this or a later column repeats
+    UsesOf first_to_repeat{};               ///< not in an earlier column
   };
   struct Work;
   TensorPrices() = default;
@@ -84,7 +84,7 @@ class TensorPrices {
   [[nodiscard]] std::size_t node_of(std::size_t source) const {
     return source == 0 ? 0 : columns_[source - 1].node;
   }
-  /// Where the line of a way of node `from` begins in what leads to a column.
+  /// Where the line of a use of node `from` begins in what leads to a column.
   [[nodiscard]] std::size_t start(std::size_t from, std::size_t column, const Work& work) const;
   void price_returns(ChoicePricer& pricer, TensorId tensor,
                      const ReshardingPrices::Layouts& gradients,
@@ -94,16 +94,16 @@ class TensorPrices {
   void add_last(std::size_t column, Work& work) const;
   void add_repeats(const Column& column, Work& work) const;
   void add_returns(std::size_t column, Work& work) const;
-  void index_ways();
-  void index_ways(std::size_t column);
+  void index_uses();
+  void index_uses(std::size_t column);
 
   std::vector<Node> nodes_;
   std::vector<Column> columns_;
   std::size_t first_ = 0;  ///< column of the last node
-  /// By column, by source (the maker, columns before it): by way of the node that has the tensor
-  /// and by way of the one that wants it; by way where they are one node.
+  /// By column, by source (the maker, columns before it): by use of the node that has the tensor
+  /// and by use of the one that wants it; by use where they are one node.
   std::vector<std::vector<std::shared_ptr<const ReshardingCosts>>> supply_;
-  /// Prices of gradients, by column: by way of the column and by way of the maker, turned.
+  /// Prices of gradients, by column: by use of the column and by use of the maker, turned.
   std::vector<std::vector<double>> returns_;
 };
 

@@ -32,7 +32,7 @@ struct OperatorCut {
   bool operator==(const OperatorCut&) const = default;
 };
 
-/// One way to cut the operators of a launch.
+/// One cut of the operators of a launch.
 struct SequenceOption {
   std::string name;                    ///< "N P2x2", "ffn"
   std::vector<OperatorCut> operators;  ///< of the launch, in order
@@ -72,7 +72,7 @@ struct FusedGroupOptions {
                                                                const PlanDegrees& degrees,
                                                                const Block& block);
 
-/// The ways to cut what a block hands on: batch, tokens and features over all bits; or by role.
+/// The cuts of the tensor that a block hands on: batch, tokens and features over all bits; or by role.
 [[nodiscard]] std::vector<std::optional<FactorCuts>> edge_options(const Problem& problem,
                                                                   const PlanDegrees& degrees,
                                                                   const Block& block,

@@ -37,25 +37,25 @@ std::vector<ColumnLayouts> columns_of(const std::vector<const OperandUses*>& nod
     for (std::size_t r = 0; r < nodes[n]->again.size(); ++r) {
       ColumnLayouts& column = columns.emplace_back(ColumnLayouts{n});
       column.again = nodes[n]->again[r];
-      for (const OperandUse& way : nodes[n]->ways) {
-        column.wanted.push_back(&way.readers[r].wanted);
-        column.gradients.push_back(&way.readers[r].gradient);
+      for (const OperandUse& use : nodes[n]->uses) {
+        column.wanted.push_back(&use.readers[r].wanted);
+        column.gradients.push_back(&use.readers[r].gradient);
       }
     }
-    if (nodes[n]->ways.empty() || !nodes[n]->ways.front().leaving) continue;
+    if (nodes[n]->uses.empty() || !nodes[n]->uses.front().leaving) continue;
     ColumnLayouts& column = columns.emplace_back(ColumnLayouts{n});
-    for (const OperandUse& way : nodes[n]->ways) column.wanted.push_back(&*way.leaving);
+    for (const OperandUse& use : nodes[n]->uses) column.wanted.push_back(&*use.leaving);
     column.gradients = column.wanted;
   }
   return columns;
 }
 
-/// Calls visit(way) for all of one layout.
-template <typename Ways, typename Visit>
-void for_each_way(const Ways& ways, std::uint32_t layout, Visit visit) {
+/// Calls visit(use) for all of one layout.
+template <typename Uses, typename Visit>
+void for_each_use(const Uses& uses, std::uint32_t layout, Visit visit) {
   auto found =
-      std::ranges::lower_bound(ways, layout, {}, [](const auto& one) { return one.layout; });
-  for (; found != ways.end() && found->layout == layout; ++found) visit(found->way);
+      std::ranges::lower_bound(uses, layout, {}, [](const auto& one) { return one.layout; });
+  for (; found != uses.end() && found->layout == layout; ++found) visit(found->use);
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
 
 /// One line as it grows.
 struct TensorPrices::Work {
-  std::vector<std::size_t> ways{};      ///< of the nodes before the last
+  std::vector<std::size_t> uses{};      ///< of the nodes before the last
   PhaseCost fixed{};                    ///< of their columns
   std::vector<std::uint32_t> wanted{};  ///< layouts brought to them that are not repeated so far,
   std::vector<double> again{};          ///< and what repeating would take
@@ -78,13 +78,13 @@ struct TensorPrices::Work {
 TensorPrices::TensorPrices(ChoicePricer& pricer, TensorId tensor,
                            const std::vector<const OperandUses*>& nodes) {
   for (const OperandUses* node : nodes) {
-    nodes_.push_back({node->node, node->of_option, node->ways.size()});
+    nodes_.push_back({node->node, node->of_option, node->uses.size()});
   }
   Layouts made;
   Layouts needed;
-  for (const OperandUse& way : nodes.front()->ways) {
-    made.push_back(&way.maker->made);
-    needed.push_back(&way.maker->gradient);
+  for (const OperandUse& use : nodes.front()->uses) {
+    made.push_back(&use.maker->made);
+    needed.push_back(&use.maker->gradient);
   }
   const std::vector<ColumnLayouts> columns = columns_of(nodes);
   ReadsAgain again = ReadsAgain::Never;
@@ -103,34 +103,34 @@ TensorPrices::TensorPrices(ChoicePricer& pricer, TensorId tensor,
     }
     price_returns(pricer, tensor, column.gradients, needed, column.node == 0);
   }
-  index_ways();
+  index_uses();
 }
 
-/// Indices of the ways of the last node that every line needs, made once.
-void TensorPrices::index_ways() {
+/// Indices of the uses of the last node that every line needs, made once.
+void TensorPrices::index_uses() {
   while (first_ < columns_.size() && columns_[first_].node + 1 < nodes_.size()) ++first_;
-  for (std::size_t column = first_; column < columns_.size(); ++column) index_ways(column);
+  for (std::size_t column = first_; column < columns_.size(); ++column) index_uses(column);
 }
 
-void TensorPrices::index_ways(std::size_t column) {
+void TensorPrices::index_uses(std::size_t column) {
   Column& own = columns_[column];
-  const auto repeats = [&](std::size_t from, std::size_t to, std::uint32_t way) {
+  const auto repeats = [&](std::size_t from, std::size_t to, std::uint32_t use) {
     for (std::size_t other = from; other < to; ++other) {
-      if (columns_[other].reads_again && columns_[other].wanted[way] == own.wanted[way])
+      if (columns_[other].reads_again && columns_[other].wanted[use] == own.wanted[use])
         return true;
     }
     return false;
   };
-  for (std::uint32_t way = 0; way < own.wanted.size(); ++way) {
-    own.by_gradient.push_back({own.gradients[way], way});
+  for (std::uint32_t use = 0; use < own.wanted.size(); ++use) {
+    own.by_gradient.push_back({own.gradients[use], use});
     const bool joined = std::any_of(
         columns_.begin() + static_cast<std::ptrdiff_t>(first_),
         columns_.begin() + static_cast<std::ptrdiff_t>(column),
-        [&](const Column& other) { return other.gradients[way] == own.gradients[way]; });
-    if (joined) own.joined.push_back(way);
-    if (repeats(column, columns_.size(), way)) own.repeated.push_back(way);
-    if (own.reads_again && !repeats(first_, column, way)) {
-      own.first_to_repeat.push_back({own.wanted[way], way});
+        [&](const Column& other) { return other.gradients[use] == own.gradients[use]; });
+    if (joined) own.joined.push_back(use);
+    if (repeats(column, columns_.size(), use)) own.repeated.push_back(use);
+    if (own.reads_again && !repeats(first_, column, use)) {
+      own.first_to_repeat.push_back({own.wanted[use], use});
     }
   }
   std::ranges::sort(own.by_gradient);
@@ -140,46 +140,46 @@ void TensorPrices::index_ways(std::size_t column) {
 void TensorPrices::price_returns(ChoicePricer& pricer, TensorId tensor, const Layouts& gradients,
                                  const Layouts& needed, bool one_node) {
   std::vector<double>& returns = returns_.emplace_back();
-  const std::size_t ways = gradients.size();
+  const std::size_t uses = gradients.size();
   if (!pricer.returns(tensor)) {
-    returns.assign(one_node ? ways : ways * needed.size(), 0.0);
+    returns.assign(one_node ? uses : uses * needed.size(), 0.0);
     return;
   }
   const Pairs pairs = one_node ? Pairs::OneToOne : Pairs::All;
   const auto costs = pricer.moves(tensor, gradients, needed, pairs, ReadsAgain::Never);
   returns.resize(costs->pairs.size());
   const std::size_t width = one_node ? 1 : needed.size();
-  for (std::size_t way = 0; way < ways; ++way) {
+  for (std::size_t use = 0; use < uses; ++use) {
     for (std::size_t i = 0; i < width; ++i) {
-      returns[i * ways + way] = (*costs)[way * width + i].time;
+      returns[i * uses + use] = (*costs)[use * width + i].time;
     }
   }
 }
 
 TensorPrices TensorPrices::restricted(const std::vector<std::vector<std::size_t>>& options) const {
   TensorPrices made;
-  std::vector<std::vector<std::uint32_t>> kept;  // ways by node
+  std::vector<std::vector<std::uint32_t>> kept;  // uses by node
   for (std::size_t n = 0; n < nodes_.size(); ++n) {
     Node& node = made.nodes_.emplace_back(Node{nodes_[n].node, {}, 0});
-    std::vector<std::uint32_t>& ways = kept.emplace_back();
-    std::vector<std::uint32_t> number(nodes_[n].ways, kNone);
+    std::vector<std::uint32_t>& uses = kept.emplace_back();
+    std::vector<std::uint32_t> number(nodes_[n].uses, kNone);
     for (const std::size_t option : options[n]) {
-      const std::uint32_t way = nodes_[n].of_option[option];
-      if (number[way] == kNone) {
-        number[way] = static_cast<std::uint32_t>(ways.size());
-        ways.push_back(way);
+      const std::uint32_t use = nodes_[n].of_option[option];
+      if (number[use] == kNone) {
+        number[use] = static_cast<std::uint32_t>(uses.size());
+        uses.push_back(use);
       }
-      node.of_option.push_back(number[way]);
+      node.of_option.push_back(number[use]);
     }
-    node.ways = ways.size();
+    node.uses = uses.size();
   }
-  // Values by ways of one node and, where there are two, of another.
+  // Values by uses of one node and, where there are two, of another.
   const auto some = [&](const auto& all, std::size_t from, std::size_t node) {
     std::remove_cvref_t<decltype(all)> found;
     const std::vector<std::uint32_t> whole{0};
     for (const std::uint32_t row : from == node ? whole : kept[from]) {
-      for (const std::uint32_t way : kept[node]) {
-        found.push_back(all[row * nodes_[node].ways + way]);
+      for (const std::uint32_t use : kept[node]) {
+        found.push_back(all[row * nodes_[node].uses + use]);
       }
     }
     return found;
@@ -196,7 +196,7 @@ TensorPrices TensorPrices::restricted(const std::vector<std::vector<std::size_t>
     }
     made.returns_.push_back(some(returns_[c], 0, own.node));
   }
-  made.index_ways();
+  made.index_uses();
   return made;
 }
 
@@ -206,25 +206,25 @@ std::vector<std::size_t> TensorPrices::nodes() const {
 
 std::size_t TensorPrices::start(std::size_t from, std::size_t column, const Work& work) const {
   const std::size_t node = columns_[column].node;
-  return from == node ? 0 : work.ways[from] * nodes_[node].ways;
+  return from == node ? 0 : work.uses[from] * nodes_[node].uses;
 }
 
 /// A column of a node before the last one.
 void TensorPrices::add_fixed(std::size_t column, Work& work) const {
   const Column& own = columns_[column];
-  const std::size_t way = work.ways[own.node];
-  const auto at = [&](std::size_t source) { return start(node_of(source), column, work) + way; };
+  const std::size_t use = work.uses[own.node];
+  const auto at = [&](std::size_t source) { return start(node_of(source), column, work) + use; };
   ReshardingCost best = (*supply_[column].front())[at(0)];
   for (std::size_t source = 1; source <= column; ++source) {
     const ReshardingCost& other = (*supply_[column][source])[at(source)];
     if (other.length < best.length) best = other;
   }
   work.fixed.forward += Seconds(best.time);
-  const std::uint32_t wanted = own.wanted[way];
+  const std::uint32_t wanted = own.wanted[use];
   if (supply_[column].front()->repeats) {
     const bool repeated = std::ranges::any_of(columns_, [&](const Column& other) {
       return other.node + 1 < nodes_.size() && other.reads_again &&
-             other.wanted[work.ways[other.node]] == wanted;
+             other.wanted[work.uses[other.node]] == wanted;
     });
     if (repeated) {
       work.fixed.rest += Seconds(best.again);
@@ -233,30 +233,30 @@ void TensorPrices::add_fixed(std::size_t column, Work& work) const {
       work.again.push_back(best.again);
     }
   }
-  const std::uint32_t gradient = own.gradients[way];
+  const std::uint32_t gradient = own.gradients[use];
   if (contains(work.gradients, gradient)) return;
   work.gradients.push_back(gradient);
-  work.fixed.rest += Seconds(returns_[column][start(0, column, work) + way]);
+  work.fixed.rest += Seconds(returns_[column][start(0, column, work) + use]);
 }
 
-/// A column of the last node, for all its ways.
+/// A column of the last node, for all its uses.
 void TensorPrices::add_last(std::size_t column, Work& work) const {
   const Column& own = columns_[column];
-  const std::size_t ways = own.wanted.size();
+  const std::size_t uses = own.wanted.size();
   const auto supply = [&](std::size_t source, auto take) {
     const ReshardingCosts& moves = *supply_[column][source];
     const std::uint32_t* pairs = moves.pairs.data() + start(node_of(source), column, work);
     const ReshardingCost* costs = moves.costs->data();
-    for (std::size_t way = 0; way < ways; ++way) take(work.nearest[way], costs[pairs[way]]);
+    for (std::size_t use = 0; use < uses; ++use) take(work.nearest[use], costs[pairs[use]]);
   };
-  work.nearest.resize(ways);
+  work.nearest.resize(uses);
   supply(0, [](ReshardingCost& nearest, const ReshardingCost& cost) { nearest = cost; });
   for (std::size_t source = 1; source <= column; ++source) {
     supply(source, [](ReshardingCost& nearest, const ReshardingCost& cost) {
       if (cost.length < nearest.length) nearest = cost;
     });
   }
-  for (std::size_t way = 0; way < ways; ++way) work.forward[way] += work.nearest[way].time;
+  for (std::size_t use = 0; use < uses; ++use) work.forward[use] += work.nearest[use].time;
   if (supply_[column].front()->repeats) add_repeats(own, work);
   add_returns(column, work);
 }
@@ -264,38 +264,38 @@ void TensorPrices::add_last(std::size_t column, Work& work) const {
 /// Tensors that readers fetch again in backward: layouts brought to this column of the last node,
 /// and of those brought to columns of other nodes that this one is the first to repeat.
 void TensorPrices::add_repeats(const Column& column, Work& work) const {
-  for (const std::uint32_t way : column.repeated) work.rest[way] += work.nearest[way].again;
+  for (const std::uint32_t use : column.repeated) work.rest[use] += work.nearest[use].again;
   for (std::size_t i = 0; i < work.wanted.size(); ++i) {
-    for_each_way(column.first_to_repeat, work.wanted[i],
-                 [&](std::uint32_t way) { work.rest[way] += work.again[i]; });
+    for_each_use(column.first_to_repeat, work.wanted[i],
+                 [&](std::uint32_t use) { work.rest[use] += work.again[i]; });
   }
 }
 
-/// The gradient back to the maker, where none in its layout is on its way already.
+/// The gradient back to the maker, where none in its layout is on its use already.
 void TensorPrices::add_returns(std::size_t column, Work& work) const {
   const Column& own = columns_[column];
   work.sent.clear();
-  const auto is_sent = [&](std::uint32_t way) { work.sent.emplace_back(way, work.rest[way]); };
-  for (const std::uint32_t way : own.joined) is_sent(way);
+  const auto is_sent = [&](std::uint32_t use) { work.sent.emplace_back(use, work.rest[use]); };
+  for (const std::uint32_t use : own.joined) is_sent(use);
   for (const std::uint32_t gradient : work.gradients) {
-    for_each_way(own.by_gradient, gradient, is_sent);
+    for_each_use(own.by_gradient, gradient, is_sent);
   }
   add_row(work.rest.data(), &returns_[column][start(0, column, work)], own.wanted.size());
-  for (const auto& [way, rest] : work.sent) work.rest[way] = rest;
+  for (const auto& [use, rest] : work.sent) work.rest[use] = rest;
 }
 
 void TensorPrices::fill(std::span<const std::size_t> options, Work& work) const {
-  work.ways.clear();
+  work.uses.clear();
   work.fixed = {};
   work.wanted.clear();
   work.again.clear();
   work.gradients.clear();
   for (std::size_t n = 0; n + 1 < nodes_.size(); ++n) {
-    work.ways.push_back(nodes_[n].of_option[options[n]]);
+    work.uses.push_back(nodes_[n].of_option[options[n]]);
   }
   for (std::size_t column = 0; column < first_; ++column) add_fixed(column, work);
-  work.forward.assign(nodes_.back().ways, work.fixed.forward.value());
-  work.rest.assign(nodes_.back().ways, work.fixed.rest.value());
+  work.forward.assign(nodes_.back().uses, work.fixed.forward.value());
+  work.rest.assign(nodes_.back().uses, work.fixed.rest.value());
   for (std::size_t column = first_; column < columns_.size(); ++column) add_last(column, work);
 }
 
@@ -303,8 +303,8 @@ void TensorPrices::line(std::span<const std::size_t> options, std::span<PhaseCos
   thread_local Work work;
   fill(options, work);
   for (std::size_t option = 0; option < costs.size(); ++option) {
-    const std::uint32_t way = nodes_.back().of_option[option];
-    costs[option] = {Seconds(work.forward[way]), Seconds(work.rest[way])};
+    const std::uint32_t use = nodes_.back().of_option[option];
+    costs[option] = {Seconds(work.forward[use]), Seconds(work.rest[use])};
   }
 }
 
@@ -314,13 +314,13 @@ void TensorPrices::totals(std::span<const std::size_t> options, double repeats,
   fill(options, work);
   add_row(work.rest.data(), work.forward.data(), work.rest.size());
   if (repeats != 0.0) {
-    for (std::size_t way = 0; way < work.rest.size(); ++way) {
-      work.rest[way] += repeats * work.forward[way];
+    for (std::size_t use = 0; use < work.rest.size(); ++use) {
+      work.rest[use] += repeats * work.forward[use];
     }
   }
-  const std::vector<std::uint32_t>& ways = nodes_.back().of_option;
+  const std::vector<std::uint32_t>& uses = nodes_.back().of_option;
   for (std::size_t option = 0; option < costs.size(); ++option) {
-    costs[option] = work.rest[ways[option]];
+    costs[option] = work.rest[uses[option]];
   }
 }
 
@@ -331,8 +331,8 @@ std::vector<double> TensorPrices::first_pair(double repeats) const {
   std::vector<double> costs;
   costs.reserve(maker.of_option.size() * reader.of_option.size());
   for (const std::uint32_t made : maker.of_option) {
-    for (const std::uint32_t way : reader.of_option) {
-      const std::size_t at = made * reader.ways + way;
+    for (const std::uint32_t use : reader.of_option) {
+      const std::size_t at = made * reader.uses + use;
       costs.push_back(moves[at].time * (1.0 + repeats) + returns_.front()[at]);
     }
   }

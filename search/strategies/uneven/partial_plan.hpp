@@ -21,7 +21,7 @@ struct Partial {
   int last = -1;
   int devices = 0;  ///< of all its stages
   const PricedStage* stage = nullptr;
-  StageTransfer way{};  ///< from the stage before, as if next to it
+  StageTransfer incoming{};  ///< from the stage before, as if next to it
 };
 using Chain = std::vector<const Partial*>;  ///< the stages of a partial plan, first to last
 
@@ -44,7 +44,7 @@ struct Begun {
   Begun begun;
   Seconds head;  // until the first input of the stage
   for (std::size_t s = 0; s < chain.size(); ++s) {
-    head += chain[s]->stage->price.forward + chain[s]->way.activation;
+    head += chain[s]->stage->price.forward + chain[s]->incoming.activation;
   }
   begun.head = head;
   Seconds fixed;  // the rest from the stage on is max(fixed, open + R)
@@ -58,10 +58,10 @@ struct Begun {
     begun.fixed = std::max(begun.fixed, end + fixed);
     begun.open = std::max(begun.open, end + open);
     begun.after = std::max(begun.after, price.after);
-    const StageTransfer& way = chain[s]->way;
-    head -= way.activation;
-    fixed += way.activation + way.gradient;
-    open += way.activation + way.gradient;
+    const StageTransfer& incoming = chain[s]->incoming;
+    head -= incoming.activation;
+    fixed += incoming.activation + incoming.gradient;
+    open += incoming.activation + incoming.gradient;
   }
   return begun;
 }
@@ -71,9 +71,9 @@ struct Begun {
                                           int micro_batches, bool together) {
   const StagePrice& price = next.stage->price;
   rest = with_rest(price.both(), micro_batches, rest);
-  Seconds reduced = begun.head + next.way.activation + rest + end_of(price, together);
+  Seconds reduced = begun.head + next.incoming.activation + rest + end_of(price, together);
   if (next.before >= 0) {
-    rest += next.way.activation + next.way.gradient;
+    rest += next.incoming.activation + next.incoming.gradient;
     reduced = std::max({reduced, begun.fixed, begun.open + rest});
   }
   const Seconds step = together ? reduced + std::max(begun.after, price.after) : reduced;

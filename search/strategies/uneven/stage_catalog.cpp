@@ -455,8 +455,8 @@ void StageBounds::fill_behind(int first, int devices) {
     Seconds& known = behind_[index(layout, first, devices)];
     for (const auto& [rest, next] : rests) {
       if (rest >= known) break;
-      const StageTransfer way = catalog_.transfer(layout, next, first - 1);
-      known = std::min(known, way.activation + way.gradient + rest);
+      const StageTransfer transfer = catalog_.transfer(layout, next, first - 1);
+      known = std::min(known, transfer.activation + transfer.gradient + rest);
     }
   }
 }

@@ -21,7 +21,7 @@
 
 namespace plansearch {
 
-/// One way to run some layers on a sub-mesh.
+/// One configuration of some layers on a sub-mesh.
 struct PricedStage {
   int form = 0;  ///< index into StageCatalog::forms
   StagePrice price;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pieces planners put together: layers, sub-meshes, and the ways to split a stage over one.
+// The pieces planners put together: layers, sub-meshes, and the configurations of a stage over one.
 #pragma once
 
 #include <cstddef>

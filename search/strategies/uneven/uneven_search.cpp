@@ -30,7 +30,7 @@ namespace {
 /// Partial plans that are remembered.
 constexpr std::size_t kMostPartials = 4'000'000;
 
-/// Continuations that are bounded: layers that are cut in very many ways take as long as others.
+/// Continuations that are bounded: layers with very many configurations take as long as others.
 constexpr std::int64_t kMostBounded = 40'000'000;
 
 /// Whole plans that are priced without finding a faster one: bounds do not tell them from the best.
@@ -39,7 +39,7 @@ constexpr std::int64_t kMostInVain = 5'000;
 /// Choices that need a whole plan: messages to each of its stages from the one before, where both
 /// lie, and the reductions of parameters that stages share.
 struct Placement {
-  std::vector<StageTransfer> ways;
+  std::vector<StageTransfer> incoming;
   std::vector<Seconds> shared;
 };
 
@@ -210,7 +210,7 @@ class UnevenSearch : public Strategy {
                                      [&](const PricedStage& one) { return one.form == form; });
       if (same == priced.end()) return false;
       stage.stage = &*same;
-      if (first > 0) stage.way = catalog.transfer(layout, layout, first - 1);
+      if (first > 0) stage.incoming = catalog.transfer(layout, layout, first - 1);
       partials_.push_back(stage);
     }
     return true;
@@ -239,9 +239,9 @@ class UnevenSearch : public Strategy {
     return chain;
   }
 
-  [[nodiscard]] static const StageTransfer& way_to(std::size_t s, const Chain& chain,
-                                                   const Placement* placed) {
-    return placed == nullptr ? chain[s]->way : placed->ways[s];
+  [[nodiscard]] static const StageTransfer& incoming_of(std::size_t s, const Chain& chain,
+                                                        const Placement* placed) {
+    return placed == nullptr ? chain[s]->incoming : placed->incoming[s];
   }
   [[nodiscard]] static Seconds reduction_of(std::size_t s, const Chain& chain,
                                             const Placement* placed) {
@@ -260,7 +260,7 @@ class UnevenSearch : public Strategy {
     }
     Seconds head;  // until the first input of the stage
     for (std::size_t s = 0; s + 1 < chain.size(); ++s) {
-      head += chain[s]->stage->price.forward + way_to(s + 1, chain, placed).activation;
+      head += chain[s]->stage->price.forward + incoming_of(s + 1, chain, placed).activation;
     }
     StepEnds ends;
     for (std::size_t s = chain.size(); s-- > 0;) {
@@ -268,9 +268,9 @@ class UnevenSearch : public Strategy {
       rest = with_rest(price.both(), catalog.order().micro_batches, rest);
       ends.add(head + rest + reduction_of(s, chain, placed), price.after);
       if (s == 0) break;
-      const StageTransfer& way = way_to(s, chain, placed);
-      head -= chain[s - 1]->stage->price.forward + way.activation;
-      rest += way.activation + way.gradient;
+      const StageTransfer& incoming = incoming_of(s, chain, placed);
+      head -= chain[s - 1]->stage->price.forward + incoming.activation;
+      rest += incoming.activation + incoming.gradient;
     }
     return step_of(ends, catalog.order().schedule) * kRounding;
   }
@@ -328,7 +328,8 @@ class UnevenSearch : public Strategy {
       next.devices = partial.devices + catalog.devices_of(layout);
       if (next.devices > problem_.gpus) return;
       if (index >= 0) {
-        next.way = catalog.transfer(catalog.layout_of(partial.stage->form), layout, partial.last);
+        next.incoming =
+            catalog.transfer(catalog.layout_of(partial.stage->form), layout, partial.last);
       }
       Chain chain = before;
       chain.push_back(&next);
@@ -367,10 +368,10 @@ class UnevenSearch : public Strategy {
     Placement placed{{{}}, catalog.shared_reductions(stages, ranks)};
     const auto layout = [&](std::size_t s) { return catalog.layout_of(stages[s].form); };
     for (std::size_t s = 1; s < chain.size(); ++s) {
-      placed.ways.push_back(ranks.empty()
-                                ? chain[s]->way
-                                : catalog.transfer(layout(s - 1), layout(s), chain[s - 1]->last,
-                                                   {ranks[s - 1], ranks[s]}));
+      placed.incoming.push_back(ranks.empty()
+                                    ? chain[s]->incoming
+                                    : catalog.transfer(layout(s - 1), layout(s), chain[s - 1]->last,
+                                                       {ranks[s - 1], ranks[s]}));
     }
     return placed;
   }
@@ -382,9 +383,9 @@ class UnevenSearch : public Strategy {
       durations_.forward.push_back(to_ticks(chain[s]->stage->price.forward));
       durations_.backward.push_back(to_ticks(chain[s]->stage->price.backward));
       if (s == 0) continue;
-      const StageTransfer& way = way_to(s, chain, placed);
-      durations_.activation_transfer.push_back(to_ticks(way.activation));
-      durations_.gradient_transfer.push_back(to_ticks(way.gradient));
+      const StageTransfer& incoming = incoming_of(s, chain, placed);
+      durations_.activation_transfer.push_back(to_ticks(incoming.activation));
+      durations_.gradient_transfer.push_back(to_ticks(incoming.gradient));
     }
     const PipelineOrder& order = catalog_of(*chain.back()).order();
     PlanDegrees degrees;

@@ -132,7 +132,7 @@ std::uint32_t LayoutGraph::number(const LayoutState& state) const {
   return known->second;
 }
 
-void LayoutGraph::reach(const WayMove& move, const LayoutState& after) {
+void LayoutGraph::reach(const PathMove& move, const LayoutState& after) {
   const auto size = static_cast<std::uint32_t>(std::ranges::find(sizes_, local_) - sizes_.begin());
   if (size == sizes_.size()) sizes_.push_back(local_);
   const std::uint32_t price =
@@ -143,7 +143,7 @@ void LayoutGraph::reach(const WayMove& move, const LayoutState& after) {
 /// `wanted`: units that cut the goal.
 double LayoutGraph::price(std::uint32_t number, std::uint32_t wanted,
                           const UnitRates& rates) const {
-  WayMove move;
+  PathMove move;
   move.kind = static_cast<CommunicationKind>(number & ((1U << kKindBits) - 1U));
   move.units = number >> kKindBits & ((1U << shape_.units) - 1U);
   if (move.kind == CommunicationKind::Slice) {
@@ -195,7 +195,7 @@ void LayoutGraph::find_distance(std::uint32_t start, const LayoutState& goal,
 void LayoutGraph::find_path(const LayoutState& start, const LayoutState& goal,
                             const UnitRates& rates, const Distances& distances,
                             const std::vector<std::uint32_t>& names,
-                            std::vector<WayStep>& steps) const {
+                            std::vector<LayoutStep>& steps) const {
   const std::uint32_t last = number(goal);
   const std::uint32_t wanted = goal.cut_units();
   steps.clear();
@@ -287,7 +287,7 @@ LayoutGraphs::Known& LayoutGraphs::known(const RedistributionPattern& pattern) {
 }
 
 void LayoutGraphs::find_path(const RedistributionPattern& pattern, const UnitRates& rates,
-                             std::vector<WayStep>& steps) {
+                             std::vector<LayoutStep>& steps) {
   const std::scoped_lock lock(mutex_);
   Known& shape = known(pattern);
   LayoutGraph& graph = *shape.graph;

@@ -188,7 +188,7 @@ void LayoutMoves::push_permutation(const LayoutState& after) {
 }
 
 /// Cuts land in the order of the goal, or in any order.
-void LayoutMoves::push(const WayMove& move) {
+void LayoutMoves::push(const PathMove& move) {
   const int count = std::popcount(move.units);
   if (move.to_dim < 0) return reach(move, pattern_->after(here_, move));
   const auto dim = static_cast<std::size_t>(move.to_dim);

@@ -35,7 +35,7 @@ int RedistributionPattern::product(const std::array<int, kMostUnits>& of,
   return result;
 }
 
-LayoutState RedistributionPattern::after(LayoutState state, const WayMove& move) const {
+LayoutState RedistributionPattern::after(LayoutState state, const PathMove& move) const {
   const auto dim = [&](std::int8_t number) -> LayoutCuts& {
     return state.dims[static_cast<std::size_t>(number)];
   };
@@ -56,13 +56,13 @@ LayoutState RedistributionPattern::after(LayoutState state, const WayMove& move)
   return state;
 }
 
-int RedistributionPattern::group_size(const WayMove& move) const {
+int RedistributionPattern::group_size(const PathMove& move) const {
   const bool sums =
       move.kind == CommunicationKind::AllReduce || move.kind == CommunicationKind::ReduceScatter;
   return product(sums ? ranks : pieces, move.units);
 }
 
-double RedistributionPattern::message(const WayMove& move, double local) const {
+double RedistributionPattern::message(const PathMove& move, double local) const {
   return move.kind == CommunicationKind::AllGather ? local * product(pieces, move.units) : local;
 }
 

@@ -76,7 +76,7 @@ struct LayoutState {
 };
 
 /// One step, without its sizes.
-struct WayMove {
+struct PathMove {
   CommunicationKind kind = CommunicationKind::Slice;
   std::int8_t from_dim = -1;  ///< none where a permutation rearranges cuts
   std::int8_t to_dim = -1;
@@ -84,8 +84,8 @@ struct WayMove {
 };
 
 /// And the layout that it leads to.
-struct WayStep {
-  WayMove move;
+struct LayoutStep {
+  PathMove move;
   LayoutState after;
 };
 
@@ -122,10 +122,10 @@ struct RedistributionPattern {
   /// Product over some units.
   [[nodiscard]] int product(const std::array<int, kMostUnits>& of, std::uint32_t some) const;
   /// A permutation says itself what it leads to.
-  [[nodiscard]] LayoutState after(LayoutState state, const WayMove& move) const;
+  [[nodiscard]] LayoutState after(LayoutState state, const PathMove& move) const;
   /// Ranks and elements of a step, as RedistributionStep has them.
-  [[nodiscard]] int group_size(const WayMove& move) const;
-  [[nodiscard]] double message(const WayMove& move, double local) const;
+  [[nodiscard]] int group_size(const PathMove& move) const;
+  [[nodiscard]] double message(const PathMove& move, double local) const;
   /// No path from a layout to the goal on which cuts and parts go to where the goal has them sends
   /// less, in elements and charges per step.
   [[nodiscard]] double least_left(const LayoutState& state, double charge) const;

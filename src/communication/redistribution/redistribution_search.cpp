@@ -40,18 +40,18 @@ std::size_t common_prefix(const SliceDigits& a, const SliceDigits& b) {
 void RedistributionSearch::run(const TensorMove& move, std::vector<RedistributionStep>& steps) {
   const AxisSet axes = move.from.axes() | move.to.axes() | move.from.partial;
   const bool few = (axes & kFactorAxes).count() <= kFewFactors || tries_all(move.mesh);
-  run(move, few ? WayFactors::Few : WayFactors::Many, steps);
+  run(move, few ? PathFactors::Few : PathFactors::Many, steps);
 }
 
-void RedistributionSearch::run(const TensorMove& move, WayFactors factors,
+void RedistributionSearch::run(const TensorMove& move, PathFactors factors,
                                std::vector<RedistributionStep>& steps) {
   units_.set(move, factors);
-  if (factors == WayFactors::Few && LayoutGraph::covers(units_.pattern())) {
+  if (factors == PathFactors::Few && LayoutGraph::covers(units_.pattern())) {
     rates_.set(units_, move.rates);
     graphs_->find_path(units_.pattern(), rates_, moves_);
     return write(moves_, steps);
   }
-  if (factors == WayFactors::Few) units_.set(move, WayFactors::Many);
+  if (factors == PathFactors::Few) units_.set(move, PathFactors::Many);
   if (remember_ == Remember::No || !units_.pattern().key(key_)) {
     search_.run(units_.pattern(), moves_);
     return write(moves_, steps);
@@ -132,7 +132,7 @@ void RedistributionSearcher::grow() {
   for (std::uint32_t i = 0; i < nodes_.size(); ++i) *place_of(nodes_[i].state) = i + 1;
 }
 
-void RedistributionSearcher::reach(const WayMove& move, const LayoutState& state) {
+void RedistributionSearcher::reach(const PathMove& move, const LayoutState& state) {
   const double moved =
       elements_moved(move.kind, pattern_->group_size(move), pattern_->message(move, local_));
   const double cost = nodes_[here_number_].cost + moved + kStepCharge;

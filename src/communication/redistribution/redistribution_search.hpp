@@ -40,7 +40,7 @@ class LayoutMoves {
   void expand(const LayoutState& here);
 
  private:
-  virtual void reach(const WayMove& move, const LayoutState& after) = 0;
+  virtual void reach(const PathMove& move, const LayoutState& after) = 0;
 
   [[nodiscard]] std::uint32_t landing(std::size_t dim) const;
   void reduce_partials();
@@ -54,7 +54,7 @@ class LayoutMoves {
   [[nodiscard]] int loose_slices(std::size_t dim) const;
   void rearrange(LayoutState& state, std::size_t dim, int left, std::uint32_t loose);
   void push_permutation(const LayoutState& after);
-  void push(const WayMove& move);
+  void push(const PathMove& move);
 
   const RedistributionPattern* pattern_ = nullptr;
   bool directed_ = false;
@@ -90,7 +90,7 @@ class LayoutGraph : private LayoutMoves {
   /// that they have in `distances`.
   void find_path(const LayoutState& start, const LayoutState& goal, const UnitRates& rates,
                  const Distances& distances, const std::vector<std::uint32_t>& names,
-                 std::vector<WayStep>& steps) const;
+                 std::vector<LayoutStep>& steps) const;
   /// By number of a layout, the one that has other names for units that are alike.
   [[nodiscard]] std::vector<std::uint32_t> renamed(const UnitNames& names) const;
   /// Roughly what it takes; distances to a goal take a double per layout.
@@ -104,7 +104,7 @@ class LayoutGraph : private LayoutMoves {
   struct Step {
     std::uint32_t to = 0;
     std::uint32_t price = 0;  ///< a number for the kind, the units, and the size of a tile before
-    WayMove move;
+    PathMove move;
   };
   struct HashOfState {
     std::size_t operator()(const LayoutState& state) const { return state.hash(); }
@@ -117,7 +117,7 @@ class LayoutGraph : private LayoutMoves {
   static constexpr std::uint32_t kKindBits = 3;
   static constexpr std::size_t kStateBytes = 2 * sizeof(LayoutState) + 32;
 
-  void reach(const WayMove& move, const LayoutState& after) override;
+  void reach(const PathMove& move, const LayoutState& after) override;
   void add_states(LayoutState& state, std::size_t unit, std::uint32_t parts);
   void turn_steps();
   [[nodiscard]] double price(std::uint32_t number, std::uint32_t wanted,
@@ -149,7 +149,7 @@ class LayoutGraphs {
 
   /// The cheapest steps from the start of a pattern, which a graph covers, to its goal.
   void find_path(const RedistributionPattern& pattern, const UnitRates& rates,
-                 std::vector<WayStep>& steps);
+                 std::vector<LayoutStep>& steps);
 
  private:
   struct Known {
@@ -175,7 +175,7 @@ class LayoutGraphs {
 /// where the goal has them. Keeps its buffers.
 class RedistributionSearcher : private LayoutMoves {
  public:
-  using Moves = std::vector<WayStep>;
+  using Moves = std::vector<LayoutStep>;
   void run(const RedistributionPattern& pattern, Moves& moves);
 
  private:
@@ -184,7 +184,7 @@ class RedistributionSearcher : private LayoutMoves {
     double cost = 0.0;
     double left = 0.0;  ///< at least
     std::uint32_t parent = 0;
-    WayMove move;
+    PathMove move;
   };
   /// Less comes first: the layout to which least was sent, or on whose paths least is sent in all.
   enum class Order : std::uint8_t { Sent, InAll };
@@ -200,7 +200,7 @@ class RedistributionSearcher : private LayoutMoves {
   }
 
   [[nodiscard]] std::uint32_t find_goal();
-  void reach(const WayMove& move, const LayoutState& after) override;
+  void reach(const PathMove& move, const LayoutState& after) override;
   [[nodiscard]] std::uint32_t* place_of(const LayoutState& state);
   void grow();
 
@@ -227,7 +227,7 @@ class RedistributionSearch {
   /// `from` has too.
   void run(const TensorMove& move, std::vector<RedistributionStep>& steps);
   /// The same as for so many factors.
-  void run(const TensorMove& move, WayFactors factors, std::vector<RedistributionStep>& steps);
+  void run(const TensorMove& move, PathFactors factors, std::vector<RedistributionStep>& steps);
 
  private:
   void write(const RedistributionSearcher::Moves& moves,

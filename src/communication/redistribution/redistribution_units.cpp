@@ -21,7 +21,7 @@ constexpr double kManyElements = 1 << 30;
 
 }  // namespace
 
-void RedistributionUnits::set(const TensorMove& move, WayFactors factors) {
+void RedistributionUnits::set(const TensorMove& move, PathFactors factors) {
   mesh_ = &move.mesh;
   from_ = &move.from;
   to_ = &move.to;
@@ -79,7 +79,7 @@ void RedistributionUnits::find_places(const Layout& layout, Places& places) cons
 /// Whether two factors that are side by side at one end are so at the other, or are missing there
 /// for the same reason.
 bool RedistributionUnits::stay_together(const SliceDigit& first, const SliceDigit& second) const {
-  if (factors_ == WayFactors::Few) return false;
+  if (factors_ == PathFactors::Few) return false;
   const Axis a = first.terms[0].axis;
   const Axis b = second.terms[0].axis;
   const auto whole_factor = [&](const SliceDigit& digit, Axis axis) {
@@ -129,7 +129,7 @@ void RedistributionUnits::add_part(Axis axis, std::array<int, 2>& together) {
     if (std::ranges::find(parts, number) == parts.end()) pattern_.parts.push_back(number);
     return;
   }
-  const bool factor = factors_ == WayFactors::Many && kFactorAxes.contains(axis);
+  const bool factor = factors_ == PathFactors::Many && kFactorAxes.contains(axis);
   int& known = together[to_->partial.contains(axis) ? 1 : 0];
   if (factor && known >= 0) {
     Unit& unit = units_[static_cast<std::size_t>(known)];

@@ -15,13 +15,13 @@
 namespace plansearch {
 
 /// Few: every digit is a unit. Many: factors that stay side by side count as one.
-enum class WayFactors : std::uint8_t { Few, Many };
+enum class PathFactors : std::uint8_t { Few, Many };
 
 /// Keeps its buffers from one pair of layouts to the next.
 class RedistributionUnits {
  public:
   /// Both layouts must be plain and outlive the calls below.
-  void set(const TensorMove& move, WayFactors factors);
+  void set(const TensorMove& move, PathFactors factors);
   [[nodiscard]] const RedistributionPattern& pattern() const { return pattern_; }
   /// Elements of the tensor per element of the pattern.
   [[nodiscard]] double scale() const { return scale_; }
@@ -55,7 +55,7 @@ class RedistributionUnits {
   const DeviceMesh* mesh_ = nullptr;
   const Layout* from_ = nullptr;
   const Layout* to_ = nullptr;
-  WayFactors factors_ = WayFactors::Few;
+  PathFactors factors_ = PathFactors::Few;
   FixedVector<SliceMap, kMaxTensorRank> shared_;  ///< what both begin with, by dimension
   AxisSet shared_axes_;
   FixedVector<int, kMaxTensorRank> dims_;  ///< that differ

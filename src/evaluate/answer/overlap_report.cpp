@@ -105,7 +105,8 @@ template <typename Visit>
 void for_each_simulated(const ProfileMaker& profiles, const PricingInput& view, int position,
                         Visit visit) {
   for_each_transform_at(view, position, [&](int number) {
-    const ClassProfile& profile = *view.ground.transforms[static_cast<std::size_t>(number)].profile;
+    const ClassProfile& profile =
+        *view.invariants.transforms[static_cast<std::size_t>(number)].profile;
     const std::vector<double> copies = copies_at(view, position, number);
     for (std::size_t b = 0; b < copies.size(); ++b) {
       if (copies[b] <= 0.0 || !profiles.posts_ahead(profile, b)) continue;

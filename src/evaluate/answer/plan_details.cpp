@@ -113,7 +113,7 @@ void append_boundaries(const PricingInput& view, int position, Seconds exposed,
     if (held.runs_at(k + 1, position)) add(transfers.gradient, "stage boundary, gradient");
   }
   const std::size_t last = held.stop_count() - 1;
-  if (last < view.ground.routed->boundaries.size() && held.runs_at(last, position)) {
+  if (last < view.invariants.routed->boundaries.size() && held.runs_at(last, position)) {
     add(chain_transfers(view, last).activation, "way back to the first stage",
         view.forwards() - 1.0);
   }
@@ -269,7 +269,8 @@ std::vector<OperatorReport> operators_at(const ProfileMaker& profiles, const Pri
   const Network& network = *view.problem.network;
   std::vector<OperatorReport> lines;
   for_each_transform_at(view, position, [&](int number) {
-    const TransformInvariants& transform = view.ground.transforms[static_cast<std::size_t>(number)];
+    const TransformInvariants& transform =
+        view.invariants.transforms[static_cast<std::size_t>(number)];
     const std::vector<BlockWork>& work = transform.profile->work->blocks;
     const std::vector<double> copies = copies_at(view, position, number);
     for (std::size_t b = 0; b < copies.size(); ++b) {

@@ -168,7 +168,7 @@ void append_crossing(const PricingInput& view, const StageLink& route, const Cro
 }
 
 void append_borders(const PricingInput& view, std::vector<Redistribution>& paths) {
-  const LinkedAssignment& routed = *view.ground.routed;
+  const LinkedAssignment& routed = *view.invariants.routed;
   const std::size_t stops = view.assignment().stop_count();
   for (std::size_t kind = 0; kind < routed.boundary_kinds.size(); ++kind) {
     const std::size_t k = routed.boundary_kinds[kind];

@@ -183,7 +183,7 @@ Exchange exchange(const Cluster& cluster, std::vector<Holder> senders,
 }
 
 /// One direction over the network.
-struct NetworkWay {
+struct NetworkPath {
   double share = 0.0;  ///< as StageLink::forward, of the whole tensor
   RouteGather gather;
 };
@@ -203,18 +203,18 @@ std::vector<TileHolder> on_hosts(const std::vector<Holder>& holders, int domain)
 }
 
 /// The strategy whose hosts and ranks are through first; of equal ones the simplest.
-NetworkWay best_way(const LinkTier& network, int domain, const std::vector<TileHolder>& from,
-                    const std::vector<TileHolder>& to) {
+NetworkPath best_path(const LinkTier& network, int domain, const std::vector<TileHolder>& from,
+                      const std::vector<TileHolder>& to) {
   // One rank sending alone has a whole card.
   const double of_card =
       network.nics ? std::min(1.0, network.bandwidth / network.nics->bandwidth) : 1.0;
   const double least = network_bound(from, to) / domain * (1.0 + 1e-9);
-  std::optional<NetworkWay> best;
+  std::optional<NetworkPath> best;
   for (const TransferStrategy strategy : kTransferStrategies) {
     const MeshTransfer transfer = transfer_between(from, to, strategy);
-    const NetworkWay way{std::max(transfer.makespan / domain, transfer.busiest_rank * of_card),
-                         {transfer.gathered, transfer.gather_ranks}};
-    if (!best || way.share < best->share * (1.0 - 1e-9)) best = way;
+    const NetworkPath path{std::max(transfer.makespan / domain, transfer.busiest_rank * of_card),
+                           {transfer.gathered, transfer.gather_ranks}};
+    if (!best || path.share < best->share * (1.0 - 1e-9)) best = path;
     if (best->share <= least) break;  // none is through before
   }
   return *best;
@@ -243,11 +243,11 @@ void route_among(const Cluster& cluster, const std::vector<Holder>& senders,
   share = std::min(messages.busiest, lacking.front().tile.area()) / tile;
   const LinkTier* network = network_over(cluster, messages.left_domain);
   if (network == nullptr) return;
-  const NetworkWay way =
-      best_way(*network, messages.left_domain, on_hosts(senders, messages.left_domain),
-               on_hosts(lacking, messages.left_domain));
-  share = way.share / tile;
-  gather = {way.gather.tiles / tile, way.gather.ranks};
+  const NetworkPath path =
+      best_path(*network, messages.left_domain, on_hosts(senders, messages.left_domain),
+                on_hosts(lacking, messages.left_domain));
+  share = path.share / tile;
+  gather = {path.gather.tiles / tile, path.gather.ranks};
 }
 
 StageLink shared_route(const Cluster& cluster, const std::vector<Holder>& senders,
@@ -270,8 +270,8 @@ StageLink exchange_route(const Cluster& cluster, const std::vector<Holder>& send
   if (const LinkTier* network = network_over(cluster, route.left_domain)) {
     const auto sending = on_hosts(senders, route.left_domain);
     const auto receiving = on_hosts(receivers, route.left_domain);
-    const NetworkWay there = best_way(*network, route.left_domain, sending, receiving);
-    const NetworkWay back = best_way(*network, route.left_domain, receiving, sending);
+    const NetworkPath there = best_path(*network, route.left_domain, sending, receiving);
+    const NetworkPath back = best_path(*network, route.left_domain, receiving, sending);
     route.forward = there.share / tile;
     route.backward = back.share / tile;
     route.forward_gather = {there.gather.tiles / tile, there.gather.ranks};
@@ -280,7 +280,7 @@ StageLink exchange_route(const Cluster& cluster, const std::vector<Holder>& send
   return route;
 }
 
-/// All that the way depends on beside the cluster.
+/// The key of a path: all that it depends on beside the cluster.
 RouteCache::Key key_of(const ParallelPlan& plan, const DevicePosition& from,
                        const DevicePosition& to) {
   RouteCache::Key key;

@@ -19,7 +19,7 @@ struct RouteGather {
   bool operator==(const RouteGather&) const = default;
 };
 
-/// The way from the ranks of one position to those of another.
+/// The path from the ranks of one position to those of another.
 struct StageLink {
   /// Ranks of the largest link domain that some pair leaves; 0: all pairs stay in the innermost.
   int left_domain = 0;

@@ -44,7 +44,7 @@ Estimate price(const PlanViews& views, const PricingInput& view, MakespanMethod 
   const DeviceMemory worst = listed != nullptr ? listed_device_memory(view, *listed, workspace)
                                                : worst_device_memory(view, workspace);
   estimate.memory = worst.memory;
-  for (const StageClassStates& kind : view.ground.kinds) {
+  for (const StageClassStates& kind : view.invariants.kinds) {
     estimate.host_memory = std::max(estimate.host_memory, kind.offload.memory);
   }
   estimate.host_memory += (worst.on_host + worst.paged) *

@@ -82,7 +82,7 @@ ProcessGroup pair_over(int left_domain) {
   return {2, std::max(left_domain, 1)};
 }
 
-/// Two groups, the way from one to the other and what goes there.
+/// Two groups, the path from one to the other, and the tiles that take it.
 struct GroupPair {
   const GroupContent& sender;
   const GroupContent& receiver;
@@ -187,7 +187,7 @@ void fill_durations(const PricingInput& view, EvaluationWorkspace& workspace) {
   d.backward.resize(stops);
   d.weight_gradient.resize(split ? stops : 0);
   d.overlapped_forward.resize(joins ? stops : 0);
-  const std::size_t boundaries = view.ground.routed->kind_of_boundary.size();
+  const std::size_t boundaries = view.invariants.routed->kind_of_boundary.size();
   d.activation_transfer.resize(boundaries);
   d.gradient_transfer.resize(boundaries);
   for (std::size_t k = 0; k < stops; ++k) {
@@ -198,7 +198,7 @@ void fill_durations(const PricingInput& view, EvaluationWorkspace& workspace) {
     if (split) d.weight_gradient[k] = pass.weight_ticks;
     if (joins) d.overlapped_forward[k] = pass.joined_ticks;
   }
-  const LinkedAssignment& routed = *view.ground.routed;
+  const LinkedAssignment& routed = *view.invariants.routed;
   workspace.transfers.clear();
   for (const std::size_t boundary : routed.boundary_kinds) {
     const BoundaryTransfers transfers = boundary_transfers(view, boundary);
@@ -227,7 +227,7 @@ BoundaryTransfers chain_transfers(const PricingInput& view, std::size_t boundary
 
 BoundaryTransfers direct_transfers(const PricingInput& view, std::size_t message) {
   const DirectMessage& direct = view.assignment().direct[message];
-  const StageLink& route = view.ground.routed->direct[message];
+  const StageLink& route = view.invariants.routed->direct[message];
   if (route.forward == 0.0 && route.backward == 0.0) return {};
   const GroupContent& sender = view.content(view.assignment().content_at(direct.from));
   const GroupContent& receiver = view.content(view.assignment().content_at(direct.to));
@@ -254,7 +254,8 @@ OptimizerStart PricingInput::optimizer_start() const {
 }
 
 PipelineShape PricingInput::shape() const {
-  return pipeline_shape(*ground.transforms.front().degrees, *problem.framework, *problem.network);
+  return pipeline_shape(*invariants.transforms.front().degrees, *problem.framework,
+                        *problem.network);
 }
 
 }  // namespace plansearch

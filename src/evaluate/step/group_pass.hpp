@@ -27,7 +27,7 @@ struct GroupPass {
 /// Fills `workspace.passes`, and from them and the boundaries between groups `workspace.durations`.
 void fill_durations(const PricingInput& view, EvaluationWorkspace& workspace);
 
-/// One message from a group of blocks to the next, or its gradient's way back.
+/// One message from a group of blocks to the next, or its gradient on the return.
 struct BoundaryTransfer {
   Bytes bytes;  ///< of the busiest rank
   Seconds time;

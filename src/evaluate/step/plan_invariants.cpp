@@ -210,7 +210,8 @@ Bytes gradients_in_backward(const PricingInput& view, int position) {
 StageClassStates statics_of(const PricingInput& view, int position) {
   StageClassStates statics;
   for_each_transform_at(view, position, [&](int transform) {
-    const TransformInvariants& own = view.ground.transforms[static_cast<std::size_t>(transform)];
+    const TransformInvariants& own =
+        view.invariants.transforms[static_cast<std::size_t>(transform)];
     add_states(view, own, parameters_at(view, position, transform), statics);
     statics.optimizer += matrix_products(view, position, transform, own.statics);
   });
@@ -266,12 +267,13 @@ LinkedAssignment routed(const Cluster& cluster, const ParallelPlan& plan, RouteC
   return result;
 }
 
-void add_way_back(const Problem& problem, const ParallelPlan& plan, LinkedAssignment& ways) {
+void add_return_boundary(const Problem& problem, const ParallelPlan& plan,
+                         LinkedAssignment& routed_plan) {
   const auto& groups = plan.assignment->groups;
   if (problem.network->forwards == 1 || groups.size() == 1) return;
-  ways.kind_of_boundary.push_back(ways.boundary_kinds.size());
-  ways.boundary_kinds.push_back(ways.boundaries.size());
-  ways.boundaries.push_back(
+  routed_plan.kind_of_boundary.push_back(routed_plan.boundary_kinds.size());
+  routed_plan.boundary_kinds.push_back(routed_plan.boundaries.size());
+  routed_plan.boundaries.push_back(
       boundary_route(*problem.cluster, plan, groups.back().position, groups.front().position));
 }
 
@@ -285,9 +287,9 @@ const LinkedAssignment& AssignmentCache::get(const PlanDegrees& degrees,
     auto assignment = uniform_assignment(degrees, *problem_.network, *problem_.framework, stride);
     PLANSEARCH_CHECK(std::holds_alternative<std::shared_ptr<const Assignment>>(assignment));
     const ParallelPlan plan{{{degrees, mesh}}, std::get<0>(std::move(assignment)), {}};
-    LinkedAssignment ways = routed(*problem_.cluster, plan);
-    add_way_back(problem_, plan, ways);
-    slot = std::make_unique<const LinkedAssignment>(std::move(ways));
+    LinkedAssignment routed_plan = routed(*problem_.cluster, plan);
+    add_return_boundary(problem_, plan, routed_plan);
+    slot = std::make_unique<const LinkedAssignment>(std::move(routed_plan));
   }
   return *slot;
 }
@@ -317,11 +319,11 @@ std::vector<double> copies_at(const PricingInput& view, int position, int transf
   return copies;
 }
 
-void complete_kinds(const PricingContext& context, PlanInvariants& ground) {
-  const PricingInput view{context, ground, {}};
-  ground.kinds.clear();
+void complete_kinds(const PricingContext& context, PlanInvariants& invariants) {
+  const PricingInput view{context, invariants, {}};
+  invariants.kinds.clear();
   for (const int position : view.assignment().kinds) {
-    ground.kinds.push_back(statics_of(view, position));
+    invariants.kinds.push_back(statics_of(view, position));
   }
 }
 

@@ -16,7 +16,8 @@ namespace plansearch {
 [[nodiscard]] LinkedAssignment routed(const Cluster& cluster, const ParallelPlan& plan,
                                       RouteCache* known = nullptr);
 /// Adds the route from the last group to the first, where micro-batches pass several of them again.
-void add_way_back(const Problem& problem, const ParallelPlan& plan, LinkedAssignment& ways);
+void add_return_boundary(const Problem& problem, const ParallelPlan& plan,
+                         LinkedAssignment& routed_plan);
 
 /// One assignment per (stages, chunks, placement, ranks between stages), shared by all threads.
 class AssignmentCache {
@@ -39,6 +40,6 @@ class AssignmentCache {
 [[nodiscard]] std::vector<double> copies_at(const PricingInput& view, int position, int transform);
 
 /// Fills in `kinds`; transforms, assignment and boundaries are there. Profiles need no times.
-void complete_kinds(const PricingContext& context, PlanInvariants& ground);
+void complete_kinds(const PricingContext& context, PlanInvariants& invariants);
 
 }  // namespace plansearch

@@ -96,7 +96,8 @@ PlanInvariants& PlanViews::invariants(const ClassProfile& profile, const PlanDeg
   // A profile of another class would give a price without a meaning.
   PLANSEARCH_CHECK(same_class(profile.made_for, plan));
   const PlanDegrees degrees = invariant_degrees(plan);
-  PlanInvariants& known = workspace.grounds[{plan.chunks, schedule_row(plan.schedule).placement}];
+  PlanInvariants& known =
+      workspace.known_invariants[{plan.chunks, schedule_row(plan.schedule).placement}];
   if (known.context != context.id || known.degrees != degrees) {
     known.mesh = mesh(plan);
     known.transforms.assign(
@@ -126,7 +127,7 @@ PlanViews::OwnInvariants::OwnInvariants(const PlanViews& views, const ParallelPl
                                      transform.placements.get()});
   }
   linked = routed(*views.problem.cluster, plan, &views.routes);
-  add_way_back(views.problem, plan, linked);
+  add_return_boundary(views.problem, plan, linked);
   invariants.routed = &linked;
   complete_kinds(views.context, invariants);
   complete_messages(views.context, invariants);

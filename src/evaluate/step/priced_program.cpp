@@ -33,7 +33,7 @@ PipelineBytes bytes_of(const PricingInput& view) {
     bytes.saved.push_back(kept.saved);
     bytes.for_weights.push_back(kept.for_weights);
   }
-  for (std::size_t k = 0; k < view.ground.routed->boundaries.size(); ++k) {
+  for (std::size_t k = 0; k < view.invariants.routed->boundaries.size(); ++k) {
     const BoundaryTransfers transfers = boundary_transfers(view, k);
     bytes.activation.push_back(transfers.activation.bytes);
     bytes.gradient.push_back(transfers.gradient.bytes);
@@ -50,17 +50,17 @@ PipelineLinks links_of(const PricingInput& view) {
     links.resources.push_back({ResourceKind::NicOut, p});
     links.resources.push_back({ResourceKind::NicIn, p});
   }
-  const auto way = [](int from, int to) {
+  const auto link = [](int from, int to) {
     const auto out = static_cast<std::uint32_t>(2 * from);
     const auto in = static_cast<std::uint32_t>(2 * to + 1);
     return std::vector<ResourceUse>{{out, 1.0}, {in, 1.0}};
   };
-  for (std::size_t k = 0; k < view.ground.routed->boundaries.size(); ++k) {
+  for (std::size_t k = 0; k < view.invariants.routed->boundaries.size(); ++k) {
     const bool leaves = view.boundary(k).left_domain >= node;
     const int low = groups[k].position;
     const int high = groups[(k + 1) % groups.size()].position;
-    links.forward.push_back(leaves ? way(low, high) : std::vector<ResourceUse>{});
-    links.backward.push_back(leaves ? way(high, low) : std::vector<ResourceUse>{});
+    links.forward.push_back(leaves ? link(low, high) : std::vector<ResourceUse>{});
+    links.backward.push_back(leaves ? link(high, low) : std::vector<ResourceUse>{});
   }
   return links;
 }
@@ -72,7 +72,7 @@ StepEnd end_of(const PricingInput& view) {
   if (just_in_time(view.problem)) end.reductions = ReductionTime::WithLastBackward;
   for (int p = 0; p < view.assignment().stages(); ++p) {
     const auto kind = static_cast<std::size_t>(view.kind_of(p));
-    end.sums_shared.push_back(!view.ground.messages[kind].last.empty());
+    end.sums_shared.push_back(!view.invariants.messages[kind].last.empty());
   }
   return end;
 }
@@ -83,10 +83,10 @@ std::vector<StepEndTicks> end_ticks(const PricingInput& view,
   for (int p = 0; p < view.assignment().stages(); ++p) {
     const auto kind = static_cast<std::size_t>(view.kind_of(p));
     Seconds shared;
-    for (const PhaseMessage& message : view.ground.messages[kind].last) shared += message.time;
+    for (const PhaseMessage& message : view.invariants.messages[kind].last) shared += message.time;
     const StageClassWork& work = workspace.work[kind];
     ends.push_back({to_ticks(work.reduction - shared), to_ticks(shared),
-                    to_ticks(work.optimizer + view.ground.kinds[kind].host)});
+                    to_ticks(work.optimizer + view.invariants.kinds[kind].host)});
   }
   return ends;
 }
@@ -169,7 +169,7 @@ PricedProgram priced_program(const PricingInput& view, const ProgramRequest& req
   }
   fill_durations(view, workspace);
   fill_work(view, workspace);
-  PlanDegrees degrees = *view.ground.transforms.front().degrees;
+  PlanDegrees degrees = *view.invariants.transforms.front().degrees;
   degrees.micro_batches = request.micro_batches.value_or(degrees.micro_batches);
   const PipelineShape shape =
       tuned_to(pipeline_shape(degrees, *view.problem.framework, *view.problem.network),

@@ -39,9 +39,9 @@ struct TransformInvariants {
 struct HostUpdate {
   Bytes memory;        ///< of the node
   Seconds update;      ///< on the CPU
-  Seconds parameters;  ///< their way back
-  Seconds gradients;   ///< their way at the end of a step
-  Seconds reduced;     ///< way of a micro-batch's gradients, and of their sum so far
+  Seconds parameters;  ///< copied back to the devices
+  Seconds gradients;   ///< copied to the host at the end of a step
+  Seconds reduced;     ///< a micro-batch's gradients to the host, with their sum so far
 };
 
 /// The states and the work per step of a device of one kind, whatever the micro-batches.
@@ -68,7 +68,7 @@ struct LinkedAssignment {
   std::shared_ptr<const Assignment> assignment;
   /// By virtual stage, to the next one; of the last to the first where micro-batches pass again.
   std::vector<StageLink> boundaries;
-  /// Boundaries that equal tiles cross in equal ways have one number, whatever the profile.
+  /// Boundaries that equal tiles cross over equal paths have one number, whatever the profile.
   std::vector<std::size_t> kind_of_boundary;
   std::vector<std::size_t> boundary_kinds;  ///< the first boundary of every kind
   std::vector<StageLink> direct{};          ///< by Assignment::direct
@@ -128,13 +128,13 @@ struct StageClassWork {
 };
 
 /// The rest of the key of PlanInvariants: chunks and placement of plans of equal degrees.
-struct GroundForm {
+struct InvariantsForm {
   int chunks = 1;
   const StageMapping* placement = nullptr;
-  bool operator==(const GroundForm&) const = default;
+  bool operator==(const InvariantsForm&) const = default;
 };
-struct GroundFormHash {
-  [[nodiscard]] std::size_t operator()(const GroundForm& form) const noexcept {
+struct InvariantsFormHash {
+  [[nodiscard]] std::size_t operator()(const InvariantsForm& form) const noexcept {
     return std::hash<const StageMapping*>()(form.placement) + static_cast<std::size_t>(form.chunks);
   }
 };
@@ -147,7 +147,7 @@ struct WindowedStepDeleter {
 /// Reusable buffers of one thread; no allocation once they have grown.
 struct EvaluationWorkspace {
   /// The last invariants of every form: neighbours in a search differ in form and micro-batch.
-  std::unordered_map<GroundForm, PlanInvariants, GroundFormHash> grounds;
+  std::unordered_map<InvariantsForm, PlanInvariants, InvariantsFormHash> known_invariants;
   std::vector<GroupLengths> passes;      ///< by content of the assignment
   std::vector<DeviceEnd> ends;           ///< by position
   std::vector<StageClassWork> work;      ///< by kind
@@ -165,22 +165,22 @@ struct EvaluationWorkspace {
 };
 
 struct PricingInput : PricingContext {
-  const PlanInvariants& ground;
+  const PlanInvariants& invariants;
   Order order;
 
-  [[nodiscard]] const Assignment& assignment() const { return *ground.routed->assignment; }
+  [[nodiscard]] const Assignment& assignment() const { return *invariants.routed->assignment; }
   [[nodiscard]] const StageLink& boundary(std::size_t index) const {
-    return ground.routed->boundaries[index];
+    return invariants.routed->boundaries[index];
   }
   [[nodiscard]] const GroupContent& content(int index) const {
     return assignment().contents[static_cast<std::size_t>(index)];
   }
   [[nodiscard]] const TransformInvariants& transform_of(const GroupContent& content) const {
-    return ground.transforms[static_cast<std::size_t>(content.transform)];
+    return invariants.transforms[static_cast<std::size_t>(content.transform)];
   }
   [[nodiscard]] const TransformInvariants& transform_at(int position) const {
     const DevicePosition& place = assignment().positions[static_cast<std::size_t>(position)];
-    return ground.transforms[static_cast<std::size_t>(place.transform)];
+    return invariants.transforms[static_cast<std::size_t>(place.transform)];
   }
   [[nodiscard]] const std::vector<int>& contents_at(int position) const {
     return assignment().contents_of[static_cast<std::size_t>(position)];
@@ -189,7 +189,7 @@ struct PricingInput : PricingContext {
     return assignment().kind_of[static_cast<std::size_t>(position)];
   }
   [[nodiscard]] const StageClassStates& statics_at(int position) const {
-    return ground.kinds[static_cast<std::size_t>(kind_of(position))];
+    return invariants.kinds[static_cast<std::size_t>(kind_of(position))];
   }
   [[nodiscard]] PipelineShape shape() const;
   /// Whether a forward and a backward that the order joins overlap.

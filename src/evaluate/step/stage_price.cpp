@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: times and memory of one stage, and of the messages between two.
-// Source: plan_ground, group_pass, step_collectives and memory_model, asked about a plan of one
+// Source: plan_invariants, group_pass, step_collectives and memory_model, asked about a plan of one
 //         position (two for a message).
 // Assumes: the stage lies on consecutive ranks that do not straddle a node they could fit into.
 // Units: seconds, bytes.
@@ -34,7 +34,7 @@ std::shared_ptr<const Assignment> assignment_of(std::vector<DevicePosition> posi
   return assignment;
 }
 
-TransformInvariants ground_of(const StageConfig& form, const PlanDegrees& degrees) {
+TransformInvariants invariants_of(const StageConfig& form, const PlanDegrees& degrees) {
   return {&degrees, &form.mesh, form.profile.get(), form.statics};
 }
 
@@ -63,12 +63,12 @@ StagePrice StagePricer::price(const StageConfig& form, const PlacedRuns& blocks)
   alone.pipeline = 1;
   alone.schedule = kDefaultSchedule;
   const LinkedAssignment routed{assignment_of({{0, 0}}, blocks, views_.problem), {}, {}, {}};
-  PlanInvariants ground;
-  ground.transforms.push_back(ground_of(form, alone));
-  ground.routed = &routed;
-  complete_kinds(views_.context, ground);
-  complete_messages(views_.context, ground);
-  const PricingInput view{views_.context, ground, Order{alone.schedule, alone.micro_batches}};
+  PlanInvariants invariants;
+  invariants.transforms.push_back(invariants_of(form, alone));
+  invariants.routed = &routed;
+  complete_kinds(views_.context, invariants);
+  complete_messages(views_.context, invariants);
+  const PricingInput view{views_.context, invariants, Order{alone.schedule, alone.micro_batches}};
   fill_passes(view, workspace);
   const PhaseLengths pass = position_lengths(view, workspace, 0);
   const DeviceMemory memory = device_memory(view, 0, workspace);
@@ -77,7 +77,7 @@ StagePrice StagePricer::price(const StageConfig& form, const PlacedRuns& blocks)
   price.backward = pass.backward;
   for_each_step_message(view, pass, 0,
                         [&](const PhaseMessage&, Seconds exposed) { price.reduction += exposed; });
-  const StageClassStates& statics = ground.kinds.front();
+  const StageClassStates& statics = invariants.kinds.front();
   price.after = statics.optimizer + exposed_copies(view, statics.offload, pass) + statics.host;
   price.activations = memory.memory.activations;
   price.fixed = memory.memory.total() - memory.memory.activations;
@@ -90,11 +90,11 @@ StageTransfer StagePricer::transfer(const StageConfig& from, const StageConfig& 
   plan.transforms = {{from.degrees, from.mesh}, {to.degrees, to.mesh}};
   const int second = plan.transforms.front() == plan.transforms.back() ? 0 : 1;
   plan.assignment = assignment_of({{0, first[0]}, {second, first[1]}}, last, views_.problem);
-  const LinkedAssignment ways = routed(*views_.problem.cluster, plan, &views_.routes);
-  PlanInvariants ground;
-  ground.transforms = {ground_of(from, from.degrees), ground_of(to, to.degrees)};
-  ground.routed = &ways;
-  const PricingInput view{views_.context, ground,
+  const LinkedAssignment linked = routed(*views_.problem.cluster, plan, &views_.routes);
+  PlanInvariants invariants;
+  invariants.transforms = {invariants_of(from, from.degrees), invariants_of(to, to.degrees)};
+  invariants.routed = &linked;
+  const PricingInput view{views_.context, invariants,
                           Order{from.degrees.schedule, from.degrees.micro_batches}};
   const BoundaryTransfers transfers = boundary_transfers(view, 0);
   return {transfers.activation.time, transfers.gradient.time};
@@ -102,22 +102,22 @@ StageTransfer StagePricer::transfer(const StageConfig& from, const StageConfig& 
 
 std::vector<Seconds> StagePricer::shared_reductions(const std::vector<PlacedStage>& stages) const {
   auto assignment = std::make_shared<Assignment>();
-  PlanInvariants ground;
+  PlanInvariants invariants;
   for (const PlacedStage& stage : stages) {
     const int number = assignment->stages();
     assignment->positions.push_back({number, stage.first_rank});
     assignment->groups.push_back({number, 0, stage.blocks->blocks});
-    ground.transforms.push_back(ground_of(*stage.form, stage.form->degrees));
+    invariants.transforms.push_back(invariants_of(*stage.form, stage.form->degrees));
   }
   index_contents(*assignment, *views_.problem.network);
   const LinkedAssignment linked{assignment, {}, {}, {}};
-  ground.routed = &linked;
-  const PricingInput view{views_.context, ground, {}};
-  add_shared_messages(view, ground);
+  invariants.routed = &linked;
+  const PricingInput view{views_.context, invariants, {}};
+  add_shared_messages(view, invariants);
   std::vector<Seconds> reductions(stages.size());
   for (int p = 0; p < assignment->stages(); ++p) {
     for (const PhaseMessage& message :
-         ground.messages[static_cast<std::size_t>(view.kind_of(p))].last) {
+         invariants.messages[static_cast<std::size_t>(view.kind_of(p))].last) {
       reductions[static_cast<std::size_t>(p)] += message.time;
     }
   }

@@ -15,7 +15,7 @@
 
 namespace plansearch {
 
-/// One way to split a stage over consecutive devices, ready to be priced.
+/// One configuration of a stage over consecutive devices, ready to be priced.
 struct StageConfig {
   PlanDegrees degrees;  ///< micro-batches those of the plan; pipeline 2 where it has several stages
   DeviceMesh mesh;
@@ -36,7 +36,7 @@ struct StagePrice {
   [[nodiscard]] Seconds both() const { return forward + backward; }
 };
 
-/// A message to the next stage and its gradient's way back.
+/// A message to the next stage and its gradient on the return.
 struct StageTransfer {
   Seconds activation;
   Seconds gradient;

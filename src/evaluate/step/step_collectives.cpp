@@ -63,8 +63,8 @@ double calls_of(const PricingContext& context, const Communication& what) {
   return by_owner ? static_cast<double>(what.group_size) : 1.0;
 }
 
-void price(const PricingContext& context, const PlanInvariants& ground, const ProcessGroup& group,
-           PhaseMessage& message) {
+void price(const PricingContext& context, const PlanInvariants& invariants,
+           const ProcessGroup& group, PhaseMessage& message) {
   const double calls = calls_of(context, message.communication);
   const CollectiveCost cost =
       price_call(context, message.communication.kind, message.bytes / calls, group).cost;
@@ -73,13 +73,14 @@ void price(const PricingContext& context, const PlanInvariants& ground, const Pr
   message.transfer = cost.transfer * calls;
   message.overlap = overlap_class(message.communication);
   message.purpose = purpose_of(message.communication);
-  message.between_nodes = spans_nodes(*ground.transforms.front().mesh, message.communication.axes,
-                                      context.problem.cluster->accelerators_per_node);
+  message.between_nodes =
+      spans_nodes(*invariants.transforms.front().mesh, message.communication.axes,
+                  context.problem.cluster->accelerators_per_node);
 }
 
 void add_own(const PricingInput& view, int position, std::vector<PhaseMessage>& messages) {
   for_each_transform_at(view, position, [&](int transform) {
-    const DeviceMesh& mesh = *view.ground.transforms[static_cast<std::size_t>(transform)].mesh;
+    const DeviceMesh& mesh = *view.invariants.transforms[static_cast<std::size_t>(transform)].mesh;
     Keys keys;
     const std::size_t begin = messages.size();
     for (const int content : view.contents_at(position)) {
@@ -90,7 +91,7 @@ void add_own(const PricingInput& view, int position, std::vector<PhaseMessage>& 
     }
     for (std::size_t i = begin; i < messages.size(); ++i) {
       PhaseMessage& message = messages[i];
-      price(view, view.ground, process_group(mesh, message.communication.axes), message);
+      price(view, view.invariants, process_group(mesh, message.communication.axes), message);
     }
   });
 }
@@ -147,7 +148,7 @@ ProcessGroup group_of(const PricingInput& view, const Holders& holders) {
 
 /// Positions that hold the same blocks for different replicas of the network sum what data
 /// parallelism leaves of their gradients.
-void add_replicas(const PricingInput& view, std::size_t kind, PlanInvariants& ground) {
+void add_replicas(const PricingInput& view, std::size_t kind, PlanInvariants& invariants) {
   const int position = view.assignment().kinds[kind];
   const ModelStatePolicy& statics = view.transform_at(position).statics;
   const auto& groups = view.assignment().groups;
@@ -181,49 +182,49 @@ void add_replicas(const PricingInput& view, std::size_t kind, PlanInvariants& gr
   what.elements = own_parameters.trainable_dense / statics.dense.gradient_pieces +
                   own_parameters.trainable_expert / statics.expert.gradient_pieces;
   message.bytes = wire_size(what.wire, view.precision) * what.elements;
-  price(view, ground, group_of(view, holders), message);
-  ground.messages[kind].last.push_back(message);
+  price(view, invariants, group_of(view, holders), message);
+  invariants.messages[kind].last.push_back(message);
 }
 
 /// The gradient of a parameter that several positions hold.
-void add_shared(const PricingInput& view, const StepMessage& shared, PlanInvariants& ground) {
+void add_shared(const PricingInput& view, const StepMessage& shared, PlanInvariants& invariants) {
   const Holders holders = holders_of(view, shared.shared_key);
   if (holders.count < 2) return;
   PhaseMessage message;
   message.communication = shared.communication;
   message.communication.group_size = holders.count;
-  message.bytes = shared.bytes(*ground.transforms.front().mesh);
-  price(view, ground, group_of(view, holders), message);
+  message.bytes = shared.bytes(*invariants.transforms.front().mesh);
+  price(view, invariants, group_of(view, holders), message);
   for (std::size_t kind = 0; kind < holders.kinds.size(); ++kind) {
-    if (holders.kinds[kind]) ground.messages[kind].last.push_back(message);
+    if (holders.kinds[kind]) invariants.messages[kind].last.push_back(message);
   }
 }
 
 }  // namespace
 
-void add_shared_messages(const PricingInput& view, PlanInvariants& ground) {
-  ground.messages.resize(view.assignment().kinds.size());
-  for (const StepMessage& shared : ground.transforms.front().profile->shared) {
-    add_shared(view, shared, ground);
+void add_shared_messages(const PricingInput& view, PlanInvariants& invariants) {
+  invariants.messages.resize(view.assignment().kinds.size());
+  for (const StepMessage& shared : invariants.transforms.front().profile->shared) {
+    add_shared(view, shared, invariants);
   }
 }
 
-void complete_messages(const PricingContext& context, PlanInvariants& ground) {
-  if (ground.messages_known) return;
-  const PricingInput view{context, ground, {}};
+void complete_messages(const PricingContext& context, PlanInvariants& invariants) {
+  if (invariants.messages_known) return;
+  const PricingInput view{context, invariants, {}};
   const std::vector<int>& kinds = view.assignment().kinds;
-  ground.messages.resize(kinds.size());
+  invariants.messages.resize(kinds.size());
   for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
-    StageClassMessages& messages = ground.messages[kind];
+    StageClassMessages& messages = invariants.messages[kind];
     messages.overlapping.clear();
     messages.last.clear();
     add_own(view, kinds[kind], messages.overlapping);
   }
-  if (view.assignment().stages() > 1) add_shared_messages(view, ground);
+  if (view.assignment().stages() > 1) add_shared_messages(view, invariants);
   if (view.assignment().replicas > 1) {
-    for (std::size_t kind = 0; kind < kinds.size(); ++kind) add_replicas(view, kind, ground);
+    for (std::size_t kind = 0; kind < kinds.size(); ++kind) add_replicas(view, kind, invariants);
   }
-  ground.messages_known = true;
+  invariants.messages_known = true;
 }
 
 void fill_work(const PricingInput& view, EvaluationWorkspace& workspace) {
@@ -234,7 +235,7 @@ void fill_work(const PricingInput& view, EvaluationWorkspace& workspace) {
     work.pass = position_lengths(view, workspace, kinds[kind]);
     for_each_step_message(view, work.pass, kind,
                           [&](const PhaseMessage&, Seconds exposed) { work.reduction += exposed; });
-    const StageClassStates& states = view.ground.kinds[kind];
+    const StageClassStates& states = view.invariants.kinds[kind];
     work.optimizer = states.optimizer + exposed_copies(view, states.offload, work.pass);
   }
 }

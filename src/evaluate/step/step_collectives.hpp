@@ -10,10 +10,10 @@
 namespace plansearch {
 
 /// Adds the messages of positions that hold the same parameters, at the end of a step.
-void add_shared_messages(const PricingInput& view, PlanInvariants& ground);
+void add_shared_messages(const PricingInput& view, PlanInvariants& invariants);
 
 /// Fills in `messages`, once; profiles need the states of their class.
-void complete_messages(const PricingContext& context, PlanInvariants& ground);
+void complete_messages(const PricingContext& context, PlanInvariants& invariants);
 
 /// Calls `visit` with every message of a kind of device and its exposed time, given one micro-batch
 /// of the device: gathers hide behind its forward, reductions behind its backward, what an
@@ -21,7 +21,7 @@ void complete_messages(const PricingContext& context, PlanInvariants& ground);
 template <typename Visit>
 void for_each_step_message(const PricingInput& view, const PhaseLengths& pass, std::size_t kind,
                            Visit visit) {
-  const StageClassMessages& messages = view.ground.messages[kind];
+  const StageClassMessages& messages = view.invariants.messages[kind];
   Seconds forward = pass.forward;
   Seconds backward = pass.backward + pass.weight;
   for (const PhaseMessage& message : messages.overlapping) {

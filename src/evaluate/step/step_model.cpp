@@ -117,7 +117,7 @@ StepSpan span_of_ends(const PricingInput& view, OptimizerStart start,
     const auto kind = static_cast<std::size_t>(view.assignment().kind_of[p]);
     const StageClassWork& work = workspace.work[kind];
     const DeviceEnd& at = workspace.ends[p];
-    const Seconds after = work.optimizer + view.ground.kinds[kind].host;
+    const Seconds after = work.optimizer + view.invariants.kinds[kind].host;
     step.note(at.start, at.end + work.reduction, after);
     without_transfers.note(at.start_without_transfers, at.without_transfers + work.reduction,
                            after);
@@ -194,7 +194,7 @@ BusiestDevice busiest_device(const PricingInput& view, const EvaluationWorkspace
   for (std::size_t p = 0; p < ends.size(); ++p) {
     const auto kind = static_cast<std::size_t>(view.assignment().kind_of[p]);
     const StageClassWork& work = workspace.work[kind];
-    const Seconds after = work.optimizer + view.ground.kinds[kind].host;
+    const Seconds after = work.optimizer + view.invariants.kinds[kind].host;
     const Seconds own = repeats * work.pass.total() + work.reduction + after -
                         joined_gain(view, workspace, static_cast<int>(p));
     sum += own;
@@ -279,7 +279,7 @@ Seconds least_after(const PricingInput& view, OptimizerStart start) {
   const bool together = start == OptimizerStart::Together;
   Seconds after;
   bool first = true;
-  for (const StageClassStates& kind : view.ground.kinds) {
+  for (const StageClassStates& kind : view.invariants.kinds) {
     const Seconds own = kind.optimizer + kind.host;
     after = first ? own : together ? std::max(after, own) : std::min(after, own);
     first = false;

@@ -264,7 +264,7 @@ class StageWriter {
   /// Gradients that several stages sum, once all else is there.
   NodeIds shared_reductions(const NodeIds& all, std::vector<std::vector<int>>& holders) {
     NodeIds ids;
-    const auto& messages = view_.ground.messages;
+    const auto& messages = view_.invariants.messages;
     const auto kind = static_cast<std::size_t>(view_.kind_of(stage_));
     for (const PhaseMessage& message : messages[kind].last) {
       std::vector<int> stages = holders_of(message);
@@ -296,7 +296,8 @@ class StageWriter {
       }
     } else {
       for (int p = 0; p < held.stages(); ++p) {
-        const auto& last = view_.ground.messages[static_cast<std::size_t>(view_.kind_of(p))].last;
+        const auto& last =
+            view_.invariants.messages[static_cast<std::size_t>(view_.kind_of(p))].last;
         const bool has = std::ranges::any_of(last, [&](const PhaseMessage& other) {
           return other.communication == message.communication;
         });

@@ -157,8 +157,8 @@ OperatorTable read_operators(const Document& document) {
   OperatorTable table;
   for (const Node::Entry& entry : root.at("operators").entries()) {
     auto& known = table.known[operator_index(entry)];
-    for (const Node::Entry& way : entry.value.entries()) {
-      known.emplace(way.key, read_passes(way.value));
+    for (const Node::Entry& passes : entry.value.entries()) {
+      known.emplace(passes.key, read_passes(passes.value));
     }
   }
   root.finish();

@@ -265,12 +265,12 @@ class Reader {
         fail(cell.where, fmt::format("stage {} is not on rank {}", action.stage, rank),
              "a rank sends and receives for its own stages");
       }
-      const Phase way = message                      ? action.direction
-                        : action.act == Act::Forward ? Phase::Forward
-                                                     : Phase::Backward;
-      const int ahead = way == Phase::Forward ? 1 : -1;
-      const Message out{action.stage, action.micro_batch, way};
-      const Message in{action.stage - ahead, action.micro_batch, way};
+      const Phase phase = message                      ? action.direction
+                          : action.act == Act::Forward ? Phase::Forward
+                                                       : Phase::Backward;
+      const int ahead = phase == Phase::Forward ? 1 : -1;
+      const Message out{action.stage, action.micro_batch, phase};
+      const Message in{action.stage - ahead, action.micro_batch, phase};
       if (computes(action)) {
         if (crosses(action.stage, ahead)) made.insert(out);
         if (crosses(action.stage, -ahead)) {
@@ -300,9 +300,9 @@ class Reader {
     }
   }
   static std::string name_of(const Message& message) {
-    const auto& [stage, micro_batch, way] = message;
+    const auto& [stage, micro_batch, phase] = message;
     return fmt::format("the {} of micro-batch {} from stage {}",
-                       way == Phase::Forward ? "activation" : "gradient", micro_batch, stage);
+                       phase == Phase::Forward ? "activation" : "gradient", micro_batch, stage);
   }
 
   std::vector<std::vector<Cell>> rows_;

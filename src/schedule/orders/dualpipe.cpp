@@ -2,7 +2,7 @@
 // Computes:   the compute orders of DualPipe and DualPipeV.
 // Source:     DeepSeek-V3 (arXiv 2412.19437), figure 5; deepseek-ai/DualPipe@3da1bbe, step() of
 //             dualpipe.py and dualpipev.py: eight phases, named in dual_phases();
-//             ScheduleDualPipeV of torch.distributed.pipelining: DualPipe cut in half, the ways are
+//             ScheduleDualPipeV of torch.distributed.pipelining: DualPipe cut in half, the directions are
 //             the legs of a V.
 // Assumes:    overlapped pieces as long as the times say; weight gradients left for later run first
 //             in, first out; of DualPipe p even, both directions equal.
@@ -16,14 +16,14 @@
 namespace plansearch {
 namespace {
 
-/// One device of a pipeline that is passed in two ways which meet on its last device: DualPipe's
+/// One device of a pipeline that is passed in two directions which meet on its last device: DualPipe's
 /// two halves, and both legs of DualPipeV's V.
 struct DualDevice {
   int devices = 1;                  ///< of the pipeline
-  int place = 0;                    ///< of this one; the ways meet on the last
-  int micro_batches = 1;            ///< per way
-  std::array<int, 2> chunks{0, 1};  ///< of the way from the first device and of the way back
-  std::array<int, 2> first{0, 0};   ///< micro-batch of each way
+  int place = 0;                    ///< of this one; the directions meet on the last
+  int micro_batches = 1;            ///< per direction
+  std::array<int, 2> chunks{0, 1};  ///< from the first device on, and back
+  std::array<int, 2> first{0, 0};   ///< micro-batch of each direction
 };
 
 enum class Backward : std::uint8_t { Whole, InputOnly };
@@ -32,12 +32,14 @@ class Writer {
  public:
   explicit Writer(const DualDevice& device) : device_(device) {}
 
-  void forward(int way) { add(way, forwards_[index(way)]++, Phase::Forward, false); }
-  void backward(int way, Backward kind) { add_backward(way, kind, false); }
-  /// The forward of one way and the backward of the other at the same time.
-  void overlapped(int way) {
-    forward(way);
-    add_backward(1 - way, Backward::Whole, true);
+  void forward(int direction) {
+    add(direction, forwards_[index(direction)]++, Phase::Forward, false);
+  }
+  void backward(int direction, Backward kind) { add_backward(direction, kind, false); }
+  /// The forward of one direction and the backward of the other at the same time.
+  void overlapped(int direction) {
+    forward(direction);
+    add_backward(1 - direction, Backward::Whole, true);
   }
   /// The oldest weight gradient that was left for later.
   void weight() {
@@ -48,20 +50,20 @@ class Writer {
   [[nodiscard]] std::vector<ComputeStep> take() { return std::move(steps_); }
 
  private:
-  static std::size_t index(int way) { return static_cast<std::size_t>(way); }
+  static std::size_t index(int direction) { return static_cast<std::size_t>(direction); }
 
-  void add(int way, int count, Phase phase, bool joined) {
+  void add(int direction, int count, Phase phase, bool joined) {
     steps_.push_back(
-        {device_.chunks[index(way)], device_.first[index(way)] + count, phase, joined});
+        {device_.chunks[index(direction)], device_.first[index(direction)] + count, phase, joined});
   }
-  void add_backward(int way, Backward kind, bool joined) {
-    const int count = backwards_[index(way)]++;
-    add(way, count, Phase::Backward, joined);
+  void add_backward(int direction, Backward kind, bool joined) {
+    const int count = backwards_[index(direction)]++;
+    add(direction, count, Phase::Backward, joined);
     if (kind == Backward::Whole) {
-      add(way, count, Phase::WeightGradient, true);
+      add(direction, count, Phase::WeightGradient, true);
     } else {
-      later_.push_back(
-          {device_.chunks[index(way)], device_.first[index(way)] + count, Phase::WeightGradient});
+      later_.push_back({device_.chunks[index(direction)], device_.first[index(direction)] + count,
+                        Phase::WeightGradient});
     }
   }
 
@@ -72,26 +74,26 @@ class Writer {
   std::array<int, 2> backwards_{0, 0};
 };
 
-/// Forwards and whole backwards of the two ways overlap; at both ends backwards leave their weight
+/// Forwards and whole backwards of the two directions overlap; at both ends backwards leave their weight
 /// gradients for later.
 std::vector<ComputeStep> dual_phases(const DualDevice& device) {
   const int near = device.place + 1;      // devices from the first to this one
   const int far = device.devices - near;  // devices behind it
   const bool meeting = far == 0;
   Writer write(device);
-  // 1: forwards of the first way until the second arrives. 2: both in turn.
+  // 1: forwards of the first direction until the second arrives. 2: both in turn.
   for (int i = 0; i < 2 * far; ++i) write.forward(0);
   for (int i = 0; i < near; ++i) {
     write.forward(0);
     write.forward(1);
   }
-  // 3: backwards of the second way begin; their weight gradients fill the wait for its forwards.
+  // 3: backwards of the second direction begin; their weight gradients fill the wait for its forwards.
   for (int i = 0; i < far; ++i) {
     write.backward(1, Backward::InputOnly);
     write.weight();
     write.forward(1);
   }
-  // 4: forward and backward overlap, the two ways in turn; where they meet the first pair does not.
+  // 4: forward and backward overlap, the two directions in turn; where they meet the first pair does not.
   for (int i = 0; i < device.micro_batches - 2 * device.devices + near; ++i) {
     if (i == 0 && meeting) {
       write.forward(0);
@@ -101,17 +103,17 @@ std::vector<ComputeStep> dual_phases(const DualDevice& device) {
     }
     write.overlapped(1);
   }
-  // 5: no forwards of the first way are left.
+  // 5: no forwards of the first direction are left.
   for (int i = 0; i < far; ++i) {
     write.backward(1, Backward::Whole);
     write.overlapped(1);
   }
-  // 6: backwards of both ways; the second half of them leaves its weight gradients for later.
+  // 6: backwards of both directions; the second half of them leaves its weight gradients for later.
   for (int i = 0; i < 2 * near; ++i) {
     const auto kind = i >= near ? Backward::InputOnly : Backward::Whole;
     write.backward(i % 2 == 0 ? 1 : 0, kind);
   }
-  // 7: weight gradients fill the wait for the last backwards of the first way. 8: the rest.
+  // 7: weight gradients fill the wait for the last backwards of the first direction. 8: the rest.
   for (int i = 0; i < far; ++i) {
     write.weight();
     write.backward(0, Backward::InputOnly);

@@ -128,8 +128,8 @@ class Lists {
   [[nodiscard]] bool fits(const Device& device, std::size_t k) const {
     const int forwards = count(k, Phase::Forward);
     const int ahead = forwards - count(k, Phase::Backward);
-    const auto way = static_cast<int>(stages_ - k);
-    if (rule_.ahead == Ahead::TwiceTheWay && ahead >= 2 * way - 1) return false;
+    const auto distance = static_cast<int>(stages_ - k);
+    if (rule_.ahead == Ahead::RoundTrip && ahead >= 2 * distance - 1) return false;
     if (k != device.stages.front()) return true;  // room was kept for it
     return shape_.chunks * (forwards + 1) - device.weights <= shape_.cap() * shape_.chunks;
   }

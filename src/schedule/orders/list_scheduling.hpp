@@ -19,8 +19,8 @@ enum class Filler : std::uint8_t {
 };
 /// How many micro-batches a device may run ahead of its backwards.
 enum class Ahead : std::uint8_t {
-  Memory,       ///< as many as fit
-  TwiceTheWay,  ///< enough to hide the way to the last stage and back
+  Memory,     ///< as many as fit
+  RoundTrip,  ///< enough to hide the way to the last stage and back
 };
 
 struct ListScheduling {

@@ -139,7 +139,7 @@ class Contest {
   static void each_rule(const Visit& visit) {
     for (const Prefer prefer : {Prefer::Backward, Prefer::Forward}) {
       for (const Filler filler : {Filler::Always, Filler::WhereItFits}) {
-        for (const Ahead ahead : {Ahead::Memory, Ahead::TwiceTheWay}) {
+        for (const Ahead ahead : {Ahead::Memory, Ahead::RoundTrip}) {
           visit({prefer, filler, ahead});
         }
       }

@@ -39,36 +39,36 @@ class Lowering {
   Lowering(const ComputeOrder& order, const LoweringOptions& options)
       : order_(order),
         options_(options),
-        ways_(order),
+        paths_(order),
         program_(empty_program(order)),
-        messages_(ways_, options_, program_),
-        buffers_(ways_, options_, messages_, program_),
-        runs_(ways_.run_count(), kNoId),
+        messages_(paths_, options_, program_),
+        buffers_(paths_, options_, messages_, program_),
+        runs_(paths_.run_count(), kNoId),
         runs_of_(order.devices.size(), 0) {}
 
-  [[nodiscard]] const OrderWays& ways() const { return ways_; }
+  [[nodiscard]] const OrderPaths& paths() const { return paths_; }
 
   /// A piece with all it waits for before and all it sends after.
   void emit_with_messages(std::size_t device, std::span<const ComputeStep> piece) {
     for (const ComputeStep& step : piece) {
-      const PlacedStep placed = ways_.place(device, step);
-      if (const auto way = ways_.way_in(placed)) messages_.receive(*way, placed);
+      const PlacedStep placed = paths_.place(device, step);
+      if (const auto path = paths_.path_in(placed)) messages_.receive(*path, placed);
     }
     const bool overlapped = piece.size() > 1 && overlaps(piece);
     for (const ComputeStep& step : piece) {
-      run(ways_.place(device, step), overlapped && step.phase == Phase::Forward);
+      run(paths_.place(device, step), overlapped && step.phase == Phase::Forward);
     }
     for (const ComputeStep& step : piece) {
-      const auto way = ways_.way_out(ways_.place(device, step));
-      if (way) messages_.send(*way, step.micro_batch);
+      const auto path = paths_.path_out(paths_.place(device, step));
+      if (path) messages_.send(*path, step.micro_batch);
     }
   }
 
   void emit_transfer_to(const PlacedStep& placed) {
-    const auto way = ways_.way_in(placed);
-    if (!way) return;
-    messages_.send(*way, placed.step.micro_batch);
-    messages_.receive(*way, placed);
+    const auto path = paths_.path_in(placed);
+    if (!path) return;
+    messages_.send(*path, placed.step.micro_batch);
+    messages_.receive(*path, placed);
   }
 
   void run(const PlacedStep& placed, bool overlapped = false) {
@@ -78,7 +78,7 @@ class Lowering {
         overlapped ? overlapped_row(placed.stage) : compute_row(placed.stage, placed.step.phase);
     const InstructionId id = emit(program_, device, key_of(placed), Opcode::Run, row, kNoId);
     add_local_events(placed, id);
-    runs_[ways_.run_index(ways_.node_of(placed), placed.step.micro_batch)] = id;
+    runs_[paths_.run_index(paths_.node_of(placed), placed.step.micro_batch)] = id;
     if (options_.bytes != nullptr) buffers_.release(placed);
     if (++runs_of_[device] == order_.devices[device].size() && reduces_early()) {
       made_with_.emplace_back(id, reduce(placed.device));
@@ -104,9 +104,9 @@ class Lowering {
 
   [[nodiscard]] Program take() {
     for (Message& message : program_.messages) {
-      const Way& way = ways_.way_of(message.key);
-      message.producer = runs_[ways_.run_index(way.from, message.key.micro_batch)];
-      message.consumer = runs_[ways_.run_index(way.to, message.key.micro_batch)];
+      const Path& path = paths_.path_of(message.key);
+      message.producer = runs_[paths_.run_index(path.from, message.key.micro_batch)];
+      message.consumer = runs_[paths_.run_index(path.to, message.key.micro_batch)];
     }
     for (const auto& [run, reduction] : made_with_) {
       for (Message& message : program_.messages) {
@@ -123,7 +123,7 @@ class Lowering {
  private:
   [[nodiscard]] InstructionKey key_of_device(int device) const {
     InstructionKey key;
-    key.group = static_cast<int>(ways_.place(static_cast<std::size_t>(device), {}).stage);
+    key.group = static_cast<int>(paths_.place(static_cast<std::size_t>(device), {}).stage);
     return key;
   }
   [[nodiscard]] bool reduces_early() const {
@@ -137,16 +137,16 @@ class Lowering {
 
   /// The inputs of the step from its own device, unless queue order already implies them.
   void add_local_events(const PlacedStep& placed, InstructionId id) {
-    for (const NodeId node : ways_.nodes().inputs(ways_.node_of(placed))) {
-      if (ways_.nodes().device(node) != placed.device) continue;
-      const std::size_t input = ways_.run_index(node, placed.step.micro_batch);
+    for (const NodeId node : paths_.nodes().inputs(paths_.node_of(placed))) {
+      if (paths_.nodes().device(node) != placed.device) continue;
+      const std::size_t input = paths_.run_index(node, placed.step.micro_batch);
       if (runs_[input] == kNoId) pending_.emplace_back(input, id);
     }
   }
 
   const ComputeOrder& order_;
   LoweringOptions options_;
-  OrderWays ways_;
+  OrderPaths paths_;
   Program program_;
   MessageWriter messages_;
   BufferWriter buffers_;
@@ -160,7 +160,7 @@ class Lowering {
 /// All steps with the tick at which they would start if every piece took one tick and messages
 /// none, in the order of ticks, devices and steps.
 std::vector<std::pair<Ticks, PlacedStep>> by_clock(const ComputeOrder& order,
-                                                   const OrderWays& ways) {
+                                                   const OrderPaths& paths) {
   const Program program = lower(order);
   const auto built = build_task_graph(program);
   const auto* graph = std::get_if<TaskGraph>(&built);
@@ -178,8 +178,8 @@ std::vector<std::pair<Ticks, PlacedStep>> by_clock(const ComputeOrder& order,
       if (instruction.opcode != Opcode::Run) continue;
       const InstructionKey& key = instruction.key;
       clock.emplace_back(simulator.start(graph->task_of[id]),
-                         ways.place(static_cast<std::size_t>(queue.device),
-                                    {key.chunk, key.micro_batch, key.phase, false, key.pass}));
+                         paths.place(static_cast<std::size_t>(queue.device),
+                                     {key.chunk, key.micro_batch, key.phase, false, key.pass}));
     }
   }
   std::sort(clock.begin(), clock.end(), [](const auto& a, const auto& b) {
@@ -194,7 +194,7 @@ std::vector<std::pair<Ticks, PlacedStep>> by_clock(const ComputeOrder& order,
 Program lower(const ComputeOrder& order, const LoweringOptions& options) {
   Lowering lowering(order, options);
   if (options.sends.time == SendTime::Consumed) {
-    const auto clock = by_clock(order, lowering.ways());
+    const auto clock = by_clock(order, lowering.paths());
     OccasionalStop stop(64);
     for (auto tick = clock.begin(); tick != clock.end();) {
       stop.check();

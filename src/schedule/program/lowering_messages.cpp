@@ -15,41 +15,41 @@
 
 namespace plansearch {
 
-OrderWays::OrderWays(const ComputeOrder& order)
+OrderPaths::OrderPaths(const ComputeOrder& order)
     : order_(order),
       micro_batches_(static_cast<std::size_t>(order.micro_batches)),
       template_(pipeline_template(order)),
       numbers_(order),
       stage_of_(stages_by_place(order)),
-      way_in_(template_.size()),
-      way_out_(template_.size()) {
+      path_in_(template_.size()),
+      path_out_(template_.size()) {
   for (NodeId to = 0; to < template_.size(); ++to) {
     for (const NodeId from : template_.inputs(to)) {
       if (template_.device(from) == template_.device(to)) continue;
       const TemplateNode& made = template_.node(from);
       const auto stage = static_cast<std::size_t>(made.group);
       const bool forward = made.phase == Phase::Forward;
-      const Way way{forward ? stage : stage - 1, made.phase, from, to};
-      way_in_[to] = way_out_[from] = way;
-      ways_.push_back(way);
+      const Path path{forward ? stage : stage - 1, made.phase, from, to};
+      path_in_[to] = path_out_[from] = path;
+      paths_.push_back(path);
     }
   }
-  std::sort(ways_.begin(), ways_.end(), [](const Way& a, const Way& b) {
+  std::sort(paths_.begin(), paths_.end(), [](const Path& a, const Path& b) {
     return std::tie(a.boundary, a.direction, a.from) < std::tie(b.boundary, b.direction, b.from);
   });
 }
 
-PlacedStep OrderWays::place(std::size_t device, const ComputeStep& step) const {
+PlacedStep OrderPaths::place(std::size_t device, const ComputeStep& step) const {
   const std::size_t slot = device * static_cast<std::size_t>(order_.chunks());
   return {static_cast<int>(device), stage_of_[slot + static_cast<std::size_t>(step.chunk)], step};
 }
 
-std::optional<Way> OrderWays::way_in(const PlacedStep& placed) const {
-  return way_in_[node_of(placed)];
+std::optional<Path> OrderPaths::path_in(const PlacedStep& placed) const {
+  return path_in_[node_of(placed)];
 }
 
-std::optional<Way> OrderWays::way_out(const PlacedStep& placed) const {
-  return way_out_[node_of(placed)];
+std::optional<Path> OrderPaths::path_out(const PlacedStep& placed) const {
+  return path_out_[node_of(placed)];
 }
 
 InstructionKey key_of(const PlacedStep& placed) {
@@ -74,47 +74,47 @@ BufferId add_buffer(Program& program, int device, BufferKind kind, Bytes bytes) 
   return static_cast<BufferId>(program.buffers.size() - 1);
 }
 
-MessageWriter::MessageWriter(const OrderWays& ways, const LoweringOptions& options,
+MessageWriter::MessageWriter(const OrderPaths& paths, const LoweringOptions& options,
                              Program& program)
-    : ways_(ways), options_(options), program_(program), messages_(ways.run_count(), kNoId) {
+    : paths_(paths), options_(options), program_(program), messages_(paths.run_count(), kNoId) {
   if (options.links != nullptr) program_.resources = options.links->resources;
   open_channels();
 }
 
 void MessageWriter::open_channels() {
-  channel_of_.assign(ways_.nodes().size(), kNoId);
+  channel_of_.assign(paths_.nodes().size(), kNoId);
   std::map<std::tuple<int, int, Phase>, std::uint32_t> known;
   const bool apart = options_.sends.channels == ChannelSharing::PerTensor;
-  for (const Way& way : ways_.ways()) {
-    const int from = ways_.nodes().device(way.from);
-    const int to = ways_.nodes().device(way.to);
-    const std::tuple id(from, to, apart ? way.direction : Phase::Forward);
+  for (const Path& path : paths_.paths()) {
+    const int from = paths_.nodes().device(path.from);
+    const int to = paths_.nodes().device(path.to);
+    const std::tuple id(from, to, apart ? path.direction : Phase::Forward);
     const auto next = static_cast<std::uint32_t>(program_.channels.size());
     const auto [found, inserted] = known.try_emplace(id, next);
     if (inserted) {
-      program_.channels.push_back({from, to, options_.receive_slots, uses_of(way)});
+      program_.channels.push_back({from, to, options_.receive_slots, uses_of(path)});
     }
-    channel_of_[way.from] = found->second;
+    channel_of_[path.from] = found->second;
   }
   receive_queues_.assign(program_.channels.size(), std::nullopt);
 }
 
-std::vector<ResourceUse> MessageWriter::uses_of(const Way& way) const {
+std::vector<ResourceUse> MessageWriter::uses_of(const Path& path) const {
   if (options_.links == nullptr) return {};
   const PipelineLinks& links = *options_.links;
-  return (way.direction == Phase::Forward ? links.forward : links.backward)[way.boundary];
+  return (path.direction == Phase::Forward ? links.forward : links.backward)[path.boundary];
 }
 
-Bytes MessageWriter::bytes_of(const Way& way) const {
+Bytes MessageWriter::bytes_of(const Path& path) const {
   const PipelineBytes& bytes = *options_.bytes;
-  return (way.direction == Phase::Forward ? bytes.activation : bytes.gradient)[way.boundary];
+  return (path.direction == Phase::Forward ? bytes.activation : bytes.gradient)[path.boundary];
 }
 
-MessageId MessageWriter::message(const Way& way, int micro_batch) {
-  MessageId& known = messages_[ways_.run_index(way.from, micro_batch)];
+MessageId MessageWriter::message(const Path& path, int micro_batch) {
+  MessageId& known = messages_[paths_.run_index(path.from, micro_batch)];
   if (known != kNoId) return known;
-  const ComputeOrder& order = ways_.order();
-  const TemplateNode& from = ways_.nodes().node(way.from);
+  const ComputeOrder& order = paths_.order();
+  const TemplateNode& from = paths_.nodes().node(path.from);
   Message made;
   made.key = {from.group,
               0,
@@ -123,15 +123,15 @@ MessageId MessageWriter::message(const Way& way, int micro_batch) {
               order.pipeline[static_cast<std::size_t>(from.group)].chunk,
               from.phase};
   made.tensor = from.phase == Phase::Forward ? TensorKind::Activation : TensorKind::Gradient;
-  made.channel = channel_of_[way.from];
-  made.duration = transfer_row(order.pipeline.size(), way.boundary, way.direction);
+  made.channel = channel_of_[path.from];
+  made.duration = transfer_row(order.pipeline.size(), path.boundary, path.direction);
   known = static_cast<MessageId>(program_.messages.size());
   program_.messages.push_back(made);
   return known;
 }
 
-void MessageWriter::send(const Way& way, int micro_batch) {
-  const MessageId id = message(way, micro_batch);
+void MessageWriter::send(const Path& path, int micro_batch) {
+  const MessageId id = message(path, micro_batch);
   const InstructionKey key = program_.messages[id].key;
   const auto queue =
       static_cast<std::size_t>(program_.channels[program_.messages[id].channel].source);
@@ -141,15 +141,15 @@ void MessageWriter::send(const Way& way, int micro_batch) {
   if (leaving != kNoId) emit(program_, queue, key, Opcode::Free, 0, leaving);
 }
 
-void MessageWriter::receive(const Way& way, const PlacedStep& placed) {
-  const MessageId id = message(way, placed.step.micro_batch);
+void MessageWriter::receive(const Path& path, const PlacedStep& placed) {
+  const MessageId id = message(path, placed.step.micro_batch);
   const InstructionKey key = program_.messages[id].key;
   const auto compute = static_cast<std::size_t>(placed.device);
   const std::size_t queue = in_order() ? compute : receive_queue(program_.messages[id].channel);
   const bool takes = options_.bytes != nullptr && (in_order() || options_.receive_slots);
   if (takes) {
     program_.messages[id].arriving =
-        add_buffer(program_, placed.device, BufferKind::Arriving, bytes_of(way));
+        add_buffer(program_, placed.device, BufferKind::Arriving, bytes_of(path));
   }
   const auto take = [&] {
     if (takes) emit(program_, queue, key, Opcode::Allocate, 0, program_.messages[id].arriving);
@@ -176,28 +176,28 @@ std::size_t MessageWriter::receive_queue(std::uint32_t channel) {
 
 Bytes BufferWriter::for_weights(std::size_t stage) const {
   const PipelineBytes& bytes = *options_.bytes;
-  if (ways_.order().weight_gradients != WeightGradients::Separate) return {};
+  if (paths_.order().weight_gradients != WeightGradients::Separate) return {};
   return bytes.for_weights.empty() ? bytes.saved[stage] : bytes.for_weights[stage];
 }
 
 std::size_t BufferWriter::kept_index(const PlacedStep& placed, Phase until) const {
   const auto micro_batch = static_cast<std::size_t>(placed.step.micro_batch);
-  const std::size_t piece = placed.stage * ways_.micro_batches() + micro_batch;
+  const std::size_t piece = placed.stage * paths_.micro_batches() + micro_batch;
   return 2 * piece + (until == Phase::Backward ? 0 : 1);
 }
 
 void BufferWriter::allocate(const PlacedStep& placed) {
   const auto queue = static_cast<std::size_t>(placed.device);
-  const auto way = ways_.way_out(placed);
-  if (way && messages_.in_order()) {
+  const auto path = paths_.path_out(placed);
+  if (path && messages_.in_order()) {
     const BufferId buffer =
-        add_buffer(program_, placed.device, BufferKind::Leaving, messages_.bytes_of(*way));
-    program_.messages[messages_.message(*way, placed.step.micro_batch)].leaving = buffer;
+        add_buffer(program_, placed.device, BufferKind::Leaving, messages_.bytes_of(*path));
+    program_.messages[messages_.message(*path, placed.step.micro_batch)].leaving = buffer;
     emit(program_, queue, key_of(placed), Opcode::Allocate, 0, buffer);
   }
-  if (!ways_.order().keeps(placed.step)) return;
+  if (!paths_.order().keeps(placed.step)) return;
   if (kept_.empty()) {
-    kept_.assign(2 * ways_.order().pipeline.size() * ways_.micro_batches(), kNoId);
+    kept_.assign(2 * paths_.order().pipeline.size() * paths_.micro_batches(), kNoId);
   }
   const Bytes late = for_weights(placed.stage);
   const Bytes early = options_.bytes->saved[placed.stage] - late;
@@ -213,8 +213,8 @@ void BufferWriter::allocate(const PlacedStep& placed) {
 
 void BufferWriter::release(const PlacedStep& placed) {
   const auto queue = static_cast<std::size_t>(placed.device);
-  if (const auto way = ways_.way_in(placed)) {
-    const MessageId id = messages_.message(*way, placed.step.micro_batch);
+  if (const auto path = paths_.path_in(placed)) {
+    const MessageId id = messages_.message(*path, placed.step.micro_batch);
     const BufferId arrived = program_.messages[id].arriving;
     if (arrived != kNoId) emit(program_, queue, key_of(placed), Opcode::Free, 0, arrived);
   }

@@ -21,34 +21,34 @@ struct PlacedStep {
 };
 
 /// One direction of a boundary between virtual stages, for what one pass makes.
-struct Way {
+struct Path {
   std::size_t boundary = 0;
   Phase direction = Phase::Forward;
   NodeId from = 0;  ///< makes what travels
   NodeId to = 0;    ///< reads it
 };
 
-class OrderWays {
+class OrderPaths {
  public:
-  explicit OrderWays(const ComputeOrder& order);
+  explicit OrderPaths(const ComputeOrder& order);
 
   [[nodiscard]] const ComputeOrder& order() const { return order_; }
   [[nodiscard]] std::size_t micro_batches() const { return micro_batches_; }
   [[nodiscard]] PlacedStep place(std::size_t device, const ComputeStep& step) const;
 
-  /// By what way the input of a step comes from another device, or its result leaves for one.
-  [[nodiscard]] std::optional<Way> way_in(const PlacedStep& placed) const;
-  [[nodiscard]] std::optional<Way> way_out(const PlacedStep& placed) const;
+  /// By what path the input of a step comes from another device, or its result leaves for one.
+  [[nodiscard]] std::optional<Path> path_in(const PlacedStep& placed) const;
+  [[nodiscard]] std::optional<Path> path_out(const PlacedStep& placed) const;
   /// All of them, by boundary.
-  [[nodiscard]] const std::vector<Way>& ways() const { return ways_; }
+  [[nodiscard]] const std::vector<Path>& paths() const { return paths_; }
 
   [[nodiscard]] const TaskTemplate& nodes() const { return template_; }
   [[nodiscard]] NodeId node_of(const PlacedStep& placed) const {
     return numbers_.of(placed.stage, placed.step);
   }
   /// The path of a message, by the piece that made it.
-  [[nodiscard]] const Way& way_of(const InstructionKey& key) const {
-    return *way_out_[numbers_.of(static_cast<std::size_t>(key.group), key.phase, key.pass)];
+  [[nodiscard]] const Path& path_of(const InstructionKey& key) const {
+    return *path_out_[numbers_.of(static_cast<std::size_t>(key.group), key.phase, key.pass)];
   }
   /// Where a piece stands in a table by node and micro-batch, of so many entries.
   [[nodiscard]] std::size_t run_index(NodeId node, int micro_batch) const {
@@ -62,9 +62,9 @@ class OrderWays {
   TaskTemplate template_;
   PipelineNodes numbers_;
   std::vector<std::size_t> stage_of_;  ///< by device and chunk
-  std::vector<Way> ways_;
-  std::vector<std::optional<Way>> way_in_;   ///< by node
-  std::vector<std::optional<Way>> way_out_;  ///< by node
+  std::vector<Path> paths_;
+  std::vector<std::optional<Path>> path_in_;   ///< by node
+  std::vector<std::optional<Path>> path_out_;  ///< by node
 };
 
 [[nodiscard]] InstructionKey key_of(const PlacedStep& placed);
@@ -76,23 +76,23 @@ BufferId add_buffer(Program& program, int device, BufferKind kind, Bytes bytes);
 
 class MessageWriter {
  public:
-  /// Boundaries between different devices get a channel each way, the same for the same devices.
-  MessageWriter(const OrderWays& ways, const LoweringOptions& options, Program& program);
+  /// Boundaries between different devices get a channel each path, the same for the same devices.
+  MessageWriter(const OrderPaths& paths, const LoweringOptions& options, Program& program);
 
-  /// The message of a micro-batch by a way, made where there is none yet.
-  MessageId message(const Way& way, int micro_batch);
-  void send(const Way& way, int micro_batch);
-  void receive(const Way& way, const PlacedStep& placed);
+  /// The message of a micro-batch by a path, made where there is none yet.
+  MessageId message(const Path& path, int micro_batch);
+  void send(const Path& path, int micro_batch);
+  void receive(const Path& path, const PlacedStep& placed);
 
   [[nodiscard]] bool in_order() const { return options_.sends.receives == Receives::InOrder; }
-  [[nodiscard]] Bytes bytes_of(const Way& way) const;
+  [[nodiscard]] Bytes bytes_of(const Path& path) const;
 
  private:
   void open_channels();
-  [[nodiscard]] std::vector<ResourceUse> uses_of(const Way& way) const;
+  [[nodiscard]] std::vector<ResourceUse> uses_of(const Path& path) const;
   std::size_t receive_queue(std::uint32_t channel);
 
-  const OrderWays& ways_;
+  const OrderPaths& paths_;
   const LoweringOptions& options_;
   Program& program_;
   std::vector<MessageId> messages_;                         ///< by node and micro-batch
@@ -102,9 +102,9 @@ class MessageWriter {
 
 class BufferWriter {
  public:
-  BufferWriter(const OrderWays& ways, const LoweringOptions& options, MessageWriter& messages,
+  BufferWriter(const OrderPaths& paths, const LoweringOptions& options, MessageWriter& messages,
                Program& program)
-      : ways_(ways), options_(options), messages_(messages), program_(program) {}
+      : paths_(paths), options_(options), messages_(messages), program_(program) {}
 
   /// Before a piece: room for what it sends and, before a forward, for what it keeps until the
   /// input gradient and until the weight gradient.
@@ -116,7 +116,7 @@ class BufferWriter {
   [[nodiscard]] Bytes for_weights(std::size_t stage) const;
   [[nodiscard]] std::size_t kept_index(const PlacedStep& placed, Phase until) const;
 
-  const OrderWays& ways_;
+  const OrderPaths& paths_;
   const LoweringOptions& options_;
   MessageWriter& messages_;
   Program& program_;

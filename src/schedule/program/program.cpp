@@ -54,7 +54,7 @@ void fill_duration_table(const PipelineTimes& times, WeightGradients split,
     table.push_back(fused ? 0 : weight);
     table.push_back(overlapped[k]);
   }
-  // The last boundary is the way back to the first stage, where there is one.
+  // The last boundary returns to the first stage, where there is one.
   for (std::size_t k = 0; k < count; ++k) {
     const bool there = k < times.activation_transfer.size();
     table.push_back(there ? times.activation_transfer[k] : 0);

@@ -63,7 +63,7 @@ Ticks placed_bound(const PipelineShape& shape, const PipelineTimes& times, Weigh
       const Ticks forwards = shape.micro_batches - (*joined)[k];
       device.alone += forwards * (pieces.forward(k) - pieces.least_forward(k));
     }
-    earlier += (passes - 1) * (pieces.pass_forward(k) + pieces.way_back(k));
+    earlier += (passes - 1) * (pieces.pass_forward(k) + pieces.return_transfer(k));
     last_weight = std::max(last_weight, weight - tail - pieces.gradient(k));
     head += pieces.pass_forward(k);
     tail += pieces.pass_backward(k) - weight;
@@ -92,14 +92,14 @@ Ticks span_bound(const PipelineShape& shape, const PipelineTimes& times) {
   const PlacedTasks pieces(shape, times);
   work.assign(pieces.stages(), 0);
   const auto passes = static_cast<Ticks>(shape.forwards);
-  Ticks way = 0;  // of one micro-batch, from its first forward to its last gradient
+  Ticks path = 0;  // of one micro-batch, from its first forward to its last gradient
   Ticks bound = 0;
   for (std::size_t k = 0; k < pieces.count(); ++k) {
-    if (k % pieces.replica() == 0) way = 0;
-    way += passes * pieces.pass_forward(k) + (passes - 1) * pieces.way_back(k) +
-           pieces.pass_backward(k) - pieces.weight(k);
+    if (k % pieces.replica() == 0) path = 0;
+    path += passes * pieces.pass_forward(k) + (passes - 1) * pieces.return_transfer(k) +
+            pieces.pass_backward(k) - pieces.weight(k);
     work[pieces.device(k)] += passes * pieces.least_forward(k) + pieces.backward(k);
-    bound = std::max(bound, way);
+    bound = std::max(bound, path);
   }
   const auto replicas = static_cast<Ticks>(pieces.count() / pieces.replica());
   const Ticks jobs = shape.micro_batches / replicas;

@@ -43,7 +43,7 @@ class PipelineTasks {
     return k > 0 && crosses(k - 1) ? times_.gradient_transfer[k - 1] : 0;
   }
   /// The time of a message from the last virtual stage to the first, for further passes.
-  [[nodiscard]] Ticks way_back(std::size_t k) const {
+  [[nodiscard]] Ticks return_transfer(std::size_t k) const {
     const bool last = (k + 1) % replica_ == 0 && k < times_.activation_transfer.size();
     const bool moves = last && places_[k].device != places_[k + 1 - replica_].device;
     return moves ? times_.activation_transfer[k] : 0;

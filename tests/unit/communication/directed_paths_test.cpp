@@ -38,7 +38,7 @@ class PlainDijkstra : private LayoutMoves {
  private:
   using Key = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint32_t>;
 
-  void reach(const WayMove& move, const LayoutState& after) override {
+  void reach(const PathMove& move, const LayoutState& after) override {
     add(after, cost_ + elements_moved(move.kind, pattern_.group_size(move),
                                       pattern_.message(move, local_)));
   }
@@ -85,12 +85,12 @@ TEST_SUITE("unit") {
       const Layout from = draw(round % 2 == 0 ? 3 : 5);
       const Layout to = draw(round % 3 == 0 ? 4 : 3);
       constexpr std::array<double, 3> kLarge{64.0, 4096.0, 8192.0};
-      units.set({mesh, kLarge, from, to}, WayFactors::Many);
+      units.set({mesh, kLarge, from, to}, PathFactors::Many);
       const RedistributionPattern& pattern = units.pattern();
       search.run(pattern, moves);
       double sent = 0.0;
       const LayoutState* before = &pattern.start;
-      for (const WayStep& step : moves) {
+      for (const LayoutStep& step : moves) {
         const double local = pattern.local_elements(*before);
         sent += elements_moved(step.move.kind, pattern.group_size(step.move),
                                pattern.message(step.move, local));

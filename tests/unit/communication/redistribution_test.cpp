@@ -395,11 +395,11 @@ TEST_SUITE("unit") {
       std::vector<RedistributionStep> few;
       std::vector<RedistributionStep> many;
       std::vector<RedistributionStep> again;
-      search.run({mesh, kExtents, from, to}, WayFactors::Few, few);
-      search.run({mesh, kExtents, from, to}, WayFactors::Many, many);
+      search.run({mesh, kExtents, from, to}, PathFactors::Few, few);
+      search.run({mesh, kExtents, from, to}, PathFactors::Many, many);
       for (int time = 0; time < 2; ++time) {
         again.clear();
-        remembering.run({mesh, kExtents, from, to}, WayFactors::Many, again);
+        remembering.run({mesh, kExtents, from, to}, PathFactors::Many, again);
         CHECK(again == many);
       }
       CAPTURE(to_text(from));

@@ -79,8 +79,8 @@ class CatalogTable {
   [[nodiscard]] std::vector<StageDescription> chosen(const StagePartition& partition) const {
     std::vector<StageDescription> stages;
     for (const StageChoice& choice : partition.stages) {
-      const auto ways = stages_of(choice.first, choice.last, choice.mesh);
-      const int form = ways[static_cast<std::size_t>(choice.configuration)]->form;
+      const auto configurations = stages_of(choice.first, choice.last, choice.mesh);
+      const int form = configurations[static_cast<std::size_t>(choice.configuration)]->form;
       stages.push_back(catalog_.stage(choice.first, choice.last, form));
     }
     return stages;
@@ -88,12 +88,13 @@ class CatalogTable {
 
  private:
   [[nodiscard]] std::vector<const PricedStage*> stages_of(int first, int last, int mesh) const {
-    std::vector<const PricedStage*> ways;
+    std::vector<const PricedStage*> stages;
     for (int layout = 0; layout < catalog_.layouts(); ++layout) {
       if (catalog_.devices_of(layout) != sizes_[static_cast<std::size_t>(mesh)]) continue;
-      for (const PricedStage& stage : catalog_.stages(first, last, layout)) ways.push_back(&stage);
+      for (const PricedStage& stage : catalog_.stages(first, last, layout))
+        stages.push_back(&stage);
     }
-    return ways;
+    return stages;
   }
 
   [[nodiscard]] int most_configurations() const {

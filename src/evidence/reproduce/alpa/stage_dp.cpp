@@ -92,25 +92,25 @@ class StageProgram {
 
   [[nodiscard]] std::vector<Option> options_from(int first) const {
     std::vector<Option> options;
-    std::vector<Option> ways;
+    std::vector<Option> ends;
     for (int last = first; last < table_.layers(); ++last) {
       for (int mesh = 0; mesh < static_cast<int>(table_.devices().size()); ++mesh) {
         const int devices = table_.devices()[static_cast<std::size_t>(mesh)];
         if (devices > devices_) continue;
-        ways.clear();
+        ends.clear();
         for (int c = 0; c < table_.configurations(); ++c) {
           const double cost = table_.cost(first, last, mesh, c);
           const int successors = table_.successors(first, last, mesh, c);
           if (cost < StageTable::kImpossible && successors >= 0) {
-            ways.push_back({last, mesh, devices, c, successors, cost});
+            ends.push_back({last, mesh, devices, c, successors, cost});
           }
         }
-        std::ranges::stable_sort(ways, {}, &Option::cost);
+        std::ranges::stable_sort(ends, {}, &Option::cost);
         int most = -1;
-        for (const Option& way : ways) {
-          if (way.successors <= most) continue;
-          most = way.successors;
-          options.push_back(way);
+        for (const Option& end : ends) {
+          if (end.successors <= most) continue;
+          most = end.successors;
+          options.push_back(end);
         }
       }
     }

@@ -175,7 +175,7 @@ class Joiner {
 
   /// The fewest positions over which something gets from one to another, both included; empty where
   /// nothing does. Joins lead forward.
-  [[nodiscard]] std::vector<std::size_t> way(std::size_t from, std::size_t to) const {
+  [[nodiscard]] std::vector<std::size_t> path(std::size_t from, std::size_t to) const {
     std::vector<std::optional<std::size_t>> before(to + 1);
     std::vector<std::size_t> steps(to + 1, to + 1);
     steps[from] = 0;
@@ -204,7 +204,7 @@ class Joiner {
     const auto name = [&](std::size_t position) { return names_[copies_[position]]; };
     const auto from = static_cast<std::size_t>(edge.from);
     const auto to = static_cast<std::size_t>(edge.to);
-    const std::vector<std::size_t> on = way(to, from);
+    const std::vector<std::size_t> on = path(to, from);
     if (on.empty()) {
       at.fail(fmt::format("{} stands in front of {} in the order, which makes what it reads",
                           name(to), name(from)),
