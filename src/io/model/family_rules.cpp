@@ -90,26 +90,27 @@ class Application {
     return out;
   }
 
-  /// Keys that change the network and are understood at the listed values (or rules) alone.
+  /// Keys that change the network and are understood at the listed values (or rules) alone, a list
+  /// where every item is; an empty list or map says nothing.
   void require_understood(const Node& only) const {
     for (const Node::Entry& entry : only.entries()) {
       const auto written = keys_.written().find(entry.key);
       if (written == keys_.written().end() || written->second.is_null()) continue;
       const Node& found = written->second;
-      if (found.is_list() && found.items().empty()) continue;
+      std::vector<Node> items(found.is_map() && found.entries().empty() ? 0 : 1, found);
+      if (found.is_list()) items = found.items();
       std::vector<std::string> known;
-      bool understood = false;
-      for (const Node& item : entry.value.items()) {
-        const std::optional<RawValue> expected = value(item, 0);
-        known.push_back(expected ? expected->text : "null");
-        understood = understood || (expected.has_value() && found.is_scalar() &&
-                                    same_value(found.text(), expected->text));
-      }
-      if (understood) continue;
+      for (const Node& item : entry.value.items())
+        known.push_back(value(item, 0).value_or(value_at(item.raw(), RawKind::Plain, "null")).text);
+      const auto understood = [&](const Node& item) {
+        const auto same = [&](const std::string& text) { return same_value(item.text(), text); };
+        return item.is_scalar() && std::ranges::any_of(known, same);
+      };
+      if (std::ranges::all_of(items, understood)) continue;
+      const std::string values = known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "));
       found.fail(fmt::format("'{}' changes the network in a way that is not understood for {}",
                              found.is_scalar() ? found.text() : "this list or map", family_),
-                 fmt::format("understood: {}; or describe the model yourself (docs/models.md)",
-                             known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+                 "understood: " + values + "; or describe the model yourself (docs/models.md)");
     }
   }
 
@@ -159,9 +160,10 @@ class Application {
     if (const auto literal = rule.find("value")) return value(*literal, depth + 1);
     if (const auto field = rule.find("field")) return value(field_rule(*field), depth + 1);
     if (const auto key = rule.find("entries")) {
-      const std::optional<Node> map = keys_.find(spellings(*key));
-      if (!map.has_value()) return std::nullopt;
-      return whole_number(static_cast<std::int64_t>(map->entries().size()), map->raw());
+      const std::optional<Node> all = keys_.find(spellings(*key));
+      if (!all.has_value()) return std::nullopt;
+      const auto size = all->is_list() ? std::ssize(all->items()) : std::ssize(all->entries());
+      return whole_number(size, all->raw());
     }
     if (const auto rules = rule.find("section")) return section(*rules);
     if (const auto key = rule.find("letters")) return letters(*key);

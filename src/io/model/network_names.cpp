@@ -87,11 +87,9 @@ NetworkNames::NetworkNames(const std::filesystem::path& families) {
   if (families.empty() || !std::filesystem::exists(path, error)) return;
   const Document document = Document::read(path);
   const Node root = document.root();
-  const auto names = root.find("names");
-  if (!names) return;
   const std::vector<std::string> known = known_families(families);
   const Node reasons = root.at("families");
-  for (const Node::Entry& family : names->entries()) {
+  for (const Node::Entry& family : root.at("names").entries()) {
     const auto unread = reasons.find(family.key);
     const bool described = std::ranges::find(known, family.key) != known.end();
     const std::string reason =

@@ -197,6 +197,22 @@ TEST_SUITE("unit") {
     CHECK(says(message_of(bert + "ForPreTraining\"]}"), "it has a second head"));
   }
 
+  TEST_CASE("layers of Nemotron-H are read as letters and as words") {
+    const std::string sizes =
+        "{\"model_type\": \"nemotron_h\", \"hidden_size\": 64, \"num_attention_heads\": 4, "
+        "\"head_dim\": 16, \"num_key_value_heads\": 2, \"intermediate_size\": 96, \"vocab_size\": "
+        "100, "
+        "\"mamba_num_heads\": 4, \"mamba_head_dim\": 32, \"n_groups\": 2, \"ssm_state_size\": 16, "
+        "\"n_routed_experts\": 4, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 32, "
+        "\"moe_shared_expert_intermediate_size\": 64, ";
+    const ModelDescription letters =
+        parse(sizes + "\"num_hidden_layers\": 4, \"hybrid_override_pattern\": \"ME*-\"}").model;
+    const ModelDescription words =
+        parse(sizes + "\"layers_block_type\": [\"mamba\", \"moe\", \"attention\", \"mlp\"]}").model;
+    CHECK(build_network(words) == build_network(letters));
+    CHECK(parameter_count(build_network(words)) == parameter_count(build_network(letters)));
+  }
+
   TEST_CASE("a key that changes the network and is not understood is an error with its value") {
     const std::string gpt2 =
         "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 64, \"n_head\": 4,\n"
@@ -210,6 +226,18 @@ TEST_SUITE("unit") {
     CHECK(says(message_of(llama(", \"hidden_act\": \"xielu\"")),
                "hidden_act 'xielu' is not understood for llama"));
     CHECK(says(message_of(llama(", \"use_sliding_window\": true")), "changes the network"));
+    // As published files have them: nothing in a map, one value for every layer.
+    CHECK(message_of(llama(", \"pruned_heads\": {}")) == "no error");
+    CHECK(says(message_of(llama(", \"pruned_heads\": {\"0\": [1]}")), "this list or map"));
+    const auto layers = [](const std::string& kinds) {
+      return "{\"model_type\": \"minimax_m2\", \"hidden_size\": 64, \"num_hidden_layers\": 2, "
+             "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": 16, "
+             "\"intermediate_size\": 96, \"num_local_experts\": 4, \"num_experts_per_tok\": 2, "
+             "\"vocab_size\": 100, \"attn_type_list\": [" +
+             kinds + "]}";
+    };
+    CHECK(message_of(layers("1, 1")) == "no error");
+    CHECK(says(message_of(layers("1, 0")), "understood: null, 1;"));
     // A value may be a rule: the last expert layer is the last layer.
     const std::string ernie =
         "{\"model_type\": \"ernie4_5_moe\", \"hidden_size\": 64, \"num_hidden_layers\": 4, "

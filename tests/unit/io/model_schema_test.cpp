@@ -66,6 +66,7 @@ TEST_SUITE("unit") {
     for (const auto& entry : std::filesystem::directory_iterator(models)) {
       if (entry.path().extension() != ".yaml") continue;
       const io::Document file = io::Document::read(entry.path());
+      if (!file.root().find("schema")) continue;  // a configuration that ships: its family reads it
       const bool spelled_out = file.root().at("schema").text() == "plansearch/graph/v1";
       const auto violations = test::schema_violations(spelled_out ? graph : sizes, file.root());
       for (const std::string& violation : violations) {
