@@ -548,7 +548,7 @@ class Refusals(Case):
         self.refuse(self.script(start + "--global-batch-size 12\n"), expect=["a batch of 12 is not a whole number of micro-batches"])
         self.refuse(self.script(f"pretrain_gpt.py {LLAMA}\n"), expect=["nothing says how many GPUs there are", "--gpus N"])
         self.refuse(self.script(start.replace("--vocab-size 128256", "")),
-                    expect=["the number of words is the tokenizer's", "--define vocab-size=32000 or 32768 or 128256"])
+                    expect=["the number of words is the tokenizer's", "--define vocab-size=32000 or 32768 or 92544 or 128256"])
 
     def test_other_programs_and_files(self):
         start = f"torchrun --nproc-per-node 8 pretrain_bert.py {LLAMA}\n"
