@@ -93,6 +93,7 @@ class SearchPass {
         result_.left_out[i] = fmt::format("{}: {}", part.space, result_.left_out[i]);
       }
     }
+    if (task_.options.only_fitting()) return;
     SearchCounts& counts = result_.counts;
     const std::int64_t rest = counts.space - counts.evaluated - counts.pruned - counts.unvisited -
                               counts.rejected_total();
@@ -124,7 +125,7 @@ class SearchPass {
 
 SearchResult run_search(const std::vector<SearchPart>& parts, const PlanEvaluator& evaluator,
                         const SearchOptions& options, const LegalWalk* misses) {
-  const MemoryFit offered = options.top == 0 ? MemoryFit::Fits : MemoryFit::Tight;
+  const MemoryFit offered = options.only_fitting() ? MemoryFit::Fits : MemoryFit::Tight;
   const MemoryLimits limits(evaluator, MemoryFit::Fits, offered);
   PricedOnce priced(options, limits, parts.size() > 1);
   SearchOptions asked = options;

@@ -8,7 +8,7 @@ set -euo pipefail
 
 packages=(cmake ninja-build g++ libcli11-dev libyaml-cpp-dev libfmt-dev
           libboost-graph-dev libeigen3-dev doctest-dev nlohmann-json3-dev pybind11-dev zlib1g-dev libsqlite3-dev python3 python3-dev)
-tests=(clang-format-14 openmpi-bin python3-distributed python3-jsonschema python3-pandas python3-yaml)
+tests=(clang-format-14 nodejs openmpi-bin python3-distributed python3-jsonschema python3-pandas python3-yaml)
 if [ "${1:-}" = --tests ]; then packages+=("${tests[@]}"); fi
 
 missing=()

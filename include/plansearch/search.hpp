@@ -85,6 +85,10 @@ struct SearchOptions {
   std::size_t misses = 5;  ///< nearest misses to name when nothing fits
   /// Whether the Pareto front is asked for. Plans that rank are the same without.
   bool front = true;
+  /// Whether plans that fit are asked for and nothing of others: none that may fit, no counts.
+  bool fitting = false;
+  /// The same; it is so where any plan will do.
+  [[nodiscard]] bool only_fitting() const { return fitting || top == 0; }
   /// Whether plans are asked for that run all layers again and may rank where fewer do.
   bool recomputing = false;
   /// Told how far the search is, between batches, from the calling thread.

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "base/checked.hpp"
 #include "base/ranges.hpp"
@@ -280,6 +281,11 @@ class UsableValues {
           Degree::TensorDepth, Degree::ContextKind, Degree::Context, Degree::Expert,
           Degree::ExpertTensor, Degree::ShardGroup, Degree::Pieces, Degree::Schedule,
           Degree::Chunks}) {
+      const Companions& companions = contains(kOfOrders, degree) ? kOfOrders : kOfTheRest;
+      const auto alone = std::partition(conditions_.begin(), conditions_.end(), [&](const auto& c) {
+        return depends(c, companions, degree);
+      });
+      depending_ = static_cast<std::size_t>(alone - conditions_.begin());
       std::vector<int> kept;
       for (const int value : space.dimension(degree).values) {
         if (usable(space, degree, value)) kept.push_back(value);
@@ -293,6 +299,7 @@ class UsableValues {
   }
 
  private:
+  static constexpr int kMicroBatches = 64;  ///< of a stage: enough for every order
   using Companions = std::array<Degree, 3>;
   /// Degrees of which all values are tried beside the one in question.
   static constexpr Companions kOfOrders{Degree::Pipeline, Degree::Schedule, Degree::Chunks};
@@ -307,14 +314,25 @@ class UsableValues {
     const bool order = contains(kOfOrders, degree);
     if (order) plan.expert = space.dimension(Degree::Expert).values.back();
     plan.data = 2 * plan.expert * plan.expert_tensor * std::max(1, plan.shard_group);
-    return usable_with(space, order ? kOfOrders : kOfTheRest, 0, degree, plan);
+    plan.micro_batches = kMicroBatches * plan.pipeline;
+    return is_free(plan, std::span(conditions_).subspan(depending_)) &&
+           usable_with(space, order ? kOfOrders : kOfTheRest, 0, degree, plan);
+  }
+
+  /// Whether the verdict may be another with other companions, on which micro-batches depend too.
+  static bool depends(const LegalityCondition& condition, const Companions& companions,
+                      Degree fixed) {
+    return condition.reads.contains(Degree::MicroBatch) ||
+           std::ranges::any_of(companions, [&](Degree companion) {
+             return companion != fixed && condition.reads.contains(companion);
+           });
   }
 
   [[nodiscard]] bool usable_with(const SearchSpace& space, const Companions& companions,
                                  std::size_t next, Degree fixed, PlanDegrees plan) const {
     if (next == companions.size()) {
-      plan.micro_batches = 64 * plan.pipeline;  // enough for every order
-      return is_free(plan);
+      plan.micro_batches = kMicroBatches * plan.pipeline;
+      return is_free(plan, std::span(conditions_).first(depending_));
     }
     const Degree companion = companions[next];
     if (companion == fixed) return usable_with(space, companions, next + 1, fixed, plan);
@@ -325,14 +343,16 @@ class UsableValues {
     });
   }
 
-  [[nodiscard]] bool is_free(const PlanDegrees& plan) const {
-    return std::ranges::none_of(conditions_, [&](const LegalityCondition& c) {
+  [[nodiscard]] bool is_free(const PlanDegrees& plan,
+                             std::span<const LegalityCondition> conditions) const {
+    return std::ranges::none_of(conditions, [&](const LegalityCondition& c) {
       const auto obstacle = c.obstacle(plan);
       return obstacle && counts_(*obstacle);
     });
   }
 
   std::vector<LegalityCondition> conditions_;
+  std::size_t depending_ = 0;  ///< the first of them that companions do not change
   bool (*counts_)(Obstacle);
   ZeroStage allowed_zero_ = ZeroStage::None;  ///< some frameworks always shard
 };

@@ -34,6 +34,7 @@ class FamilyPricer::Worker {
         dispatchers_(walk_.space().space().dimension(Degree::Dispatcher).values),
         several_dispatchers_(dispatchers_.size() > 1),
         pruning_(task.options.pruning),
+        only_fitting_(task.options.only_fitting()),
         keeps_priced_(static_cast<bool>(task.options.priced)),
         recomputing_(task.options.recomputing &&
                      task.evaluator.problem().framework->partial_recompute !=
@@ -62,7 +63,7 @@ class FamilyPricer::Worker {
  private:
   auto rejecter() {
     return [this](Obstacle obstacle, std::size_t level, const PlanDegrees& plan) {
-      reject(obstacle, counter_.below(level, plan));
+      if (!only_fitting_) reject(obstacle, counter_.below(level, plan));
     };
   }
 
@@ -155,6 +156,7 @@ class FamilyPricer::Worker {
   }
 
   void prune_micro_batches(const PlanDegrees& batching) {
+    if (only_fitting_) return;
     result_.counts.pruned += counter_.below(level_ + 1, batching);
     ++result_.counts.subtrees;
   }
@@ -163,8 +165,8 @@ class FamilyPricer::Worker {
   void visit_micro_batches(const PlanDegrees& batching) {
     std::array<Shared, 2> shared;
     best_ = {};
-    if (prunes()) {
-      if (is_pruned_by_degrees(batching)) return prune_micro_batches(batching);
+    if (prunes() && is_pruned_by_degrees(batching)) return prune_micro_batches(batching);
+    if (prunes() && !only_fitting_) {  // else memory comes first: few have room
       shared[0] = shared_of(batching, kDefaultSchedule);
       const bool other = !joining_.empty() && batching.expert > 1;
       shared[1] = other ? shared_of(batching, joining_.front()) : shared[0];
@@ -355,6 +357,7 @@ class FamilyPricer::Worker {
   bool several_dispatchers_;
   std::vector<ScheduleId> joining_;  ///< orders that join passes
   Pruning pruning_;
+  bool only_fitting_;  ///< whether nothing is counted
   bool keeps_priced_;
   bool recomputing_;       ///< whether plans that run all layers again are looked for
   bool keeps_all_ = true;  ///< whether the framework runs plans that recompute nothing

@@ -59,16 +59,19 @@ class Enumeration : public Strategy {
   void run() override {
     const std::vector<std::string>& left_out = walk_->space().space().left_out;
     result_.left_out.insert(result_.left_out.end(), left_out.begin(), left_out.end());
-    space_ = counter_.all();
+    const bool counted = !task_.options.only_fitting();
+    if (counted) space_ = counter_.all();
     result_.counts.space = saturated_sum(result_.counts.space, space_);
     const auto reject = [&](Obstacle obstacle, std::size_t level, const PlanDegrees& plan) {
+      if (!counted) return;
       result_.counts.rejected[static_cast<std::size_t>(obstacle)] += counter_.below(level, plan);
     };
     if (const auto obstacle = walk_->obstacle(0, PlanDegrees{})) {
       reject(*obstacle, 0, PlanDegrees{});
       return;
     }
-    if (task_.options.pruning == Pruning::On) seed();
+    const bool has_room = task_.options.pruning == Pruning::Off || seed();
+    if (!counted && !has_room) return;
     std::vector<DegreeFamily> batch;
     const auto visit = [&](const PlanDegrees& plan) {
       if (has_enough()) return;
@@ -101,8 +104,9 @@ class Enumeration : public Strategy {
     return task_.options.top == 0 && task_.ranking.fastest();
   }
 
-  /// Prices a thin sample first, so that thresholds are good when the walk begins.
-  void seed() {
+  /// Prices a thin sample first, so that thresholds are good when the walk begins. False where the
+  /// states of every family exceed memory.
+  bool seed() {
     const auto ignore = [](Obstacle, std::size_t, const PlanDegrees&) {};
     std::vector<DegreeFamily> sample;
     std::vector<DegreeFamily> below;
@@ -128,6 +132,7 @@ class Enumeration : public Strategy {
       rank(std::move(contenders));
       count_families(round.size());
     }
+    return !sample.empty();
   }
 
   /// Plans that were priced before a stop get a moment to be ranked: they are the best so far.
@@ -182,7 +187,7 @@ class Enumeration : public Strategy {
   }
 
   void report_progress() const {
-    if (!task_.options.progress) return;
+    if (!task_.options.progress || space_ == 0) return;
     const SearchCounts& c = result_.counts;
     const auto done = c.evaluated + c.pruned + c.rejected_total();
     task_.options.progress(

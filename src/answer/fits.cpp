@@ -32,6 +32,12 @@ std::vector<std::string> machine_of_every_card() {
   return names;
 }
 
+/// As people name it: adapters beside weights in four bits have a word of their own.
+std::string method_of(const ProblemRequest& request) {
+  const bool quantized = request.task == "lora" && request.base_precision == "nf4";
+  return quantized ? "qlora" : request.task.value_or("pretrain");
+}
+
 void fill(const ResolvedQuestion& asked, const std::optional<LeastSize>& least, CardRow& row) {
   if (!least) {
     row.why_none = "no plan fits";
@@ -75,7 +81,7 @@ std::vector<PlanReport> priced_misfit(const ResolvedQuestion& asked, const Searc
 
 FitsReport does_it_fit(const ProblemRequest& request, const FitsQuestion& how,
                        SearchSession& session) {
-  FitsReport report{.model = request.model, .method = request.task.value_or("pretrain")};
+  FitsReport report{.model = request.model, .method = method_of(request)};
   std::vector<std::string> names;
   if (!request.hardware.empty()) {
     for (const ProblemRequest& one : machine_questions(request)) names.push_back(one.hardware);

@@ -147,7 +147,7 @@ std::optional<LeastSize> least_gpus(const ResolvedQuestion& asked, int above,
     return does;
   };
   const auto of_least = [&]() -> std::optional<LeastSize> {
-    auto best = session.best(asked, least, fmt::format("{} GPUs", least));
+    auto best = session.best(asked, least, fmt::format("{} GPUs", least), MemoryFit::Fits);
     return best ? std::optional(LeastSize{least, *std::move(best)}) : std::nullopt;
   };
   std::size_t low = 0, high = 0;  // sizes before `low` do not fit

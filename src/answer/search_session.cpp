@@ -253,9 +253,10 @@ bool SearchSession::has_plans(const ResolvedQuestion& asked, int gpus) {
 }
 
 SearchResult SearchSession::first(const ResolvedQuestion& asked, const PlanEvaluator& evaluator,
-                                  std::size_t top, const std::string& label) {
+                                  std::size_t top, const std::string& label, MemoryFit admitted) {
   SearchOptions wanted = options_;
   wanted.top = top;
+  wanted.fitting = admitted == MemoryFit::Fits;
   wanted.misses = 0;
   wanted.front = false;
   // Beside a question about stages, plans of degrees are tried: they take milliseconds.
@@ -272,14 +273,14 @@ SearchResult SearchSession::first(const ResolvedQuestion& asked, const PlanEvalu
 
 bool SearchSession::fits(const ResolvedQuestion& asked, int gpus, const std::string& label) {
   const std::size_t top = asked.request.target.empty() ? 0 : 1;
-  const SearchResult found = first(asked, evaluator_of(asked, gpus), top, label);
+  const SearchResult found = first(asked, evaluator_of(asked, gpus), top, label, MemoryFit::Fits);
   return !found.ranked.empty() && found.admitted == MemoryFit::Fits;
 }
 
 std::optional<BestPlan> SearchSession::best(const ResolvedQuestion& asked, int gpus,
-                                            const std::string& label) {
+                                            const std::string& label, MemoryFit admitted) {
   const PlanEvaluator evaluator = evaluator_of(asked, gpus);
-  const SearchResult found = first(asked, evaluator, 1, label);
+  const SearchResult found = first(asked, evaluator, 1, label, admitted);
   if (found.ranked.empty()) return std::nullopt;
   const double sigma = evaluator.problem().framework->constants.paired_sigma;
   BestPlan best{grouped_variants(found.ranked, sigma, 1).front().front(), 0.0, found.admitted};

@@ -48,9 +48,11 @@ class SearchSession {
                                                               int gpus, const std::string& label,
                                                               SideQuestions beside);
   /// The plan that the table of the answer would show first, at the site asked about, without a report; nothing when none fits or there
-  /// is none. Throws Stopped where there is no time to find it.
+  /// is none. `admitted`: Fits where one that may fit is not looked for. Throws Stopped where there is no
+  /// time to find it.
   [[nodiscard]] std::optional<BestPlan> best(const ResolvedQuestion& asked, int gpus,
-                                             const std::string& label);
+                                             const std::string& label,
+                                             MemoryFit admitted = MemoryFit::Tight);
   /// Whether `best` is one that fits, without looking for the fastest.
   [[nodiscard]] bool fits(const ResolvedQuestion& asked, int gpus, const std::string& label);
   /// Whether the question has any plan for this many GPUs, whatever memory it takes.
@@ -97,7 +99,7 @@ class SearchSession {
       const SearchOptions& options, const std::string& label, ByFiles& said);
   /// The best plans alone, with those that tie; of `top` 0, the first found that fits.
   [[nodiscard]] SearchResult first(const ResolvedQuestion& asked, const PlanEvaluator& evaluator,
-                                   std::size_t top, const std::string& label);
+                                   std::size_t top, const std::string& label, MemoryFit admitted);
   const TargetFilter& filter_of(const ResolvedQuestion& asked);
   /// The evaluator of so many GPUs; those that follow each other share what they can.
   [[nodiscard]] PlanEvaluator evaluator_of(const ResolvedQuestion& asked, int gpus);

@@ -41,6 +41,12 @@ std::string letters_of(std::string_view name) {
   return text;
 }
 
+/// "8b" for "llama3-8b": one of its words, whole.
+bool is_word_of(std::string_view wanted, const std::string& known) {
+  const std::vector<std::string> words = split(canonical_name(known), "-");
+  return wanted.size() > 1 && std::ranges::find(words, wanted) != words.end();
+}
+
 /// "h100" for "dgxh100", "gpt2xlarge" for "gpt2xl"; very short words are in everything.
 bool one_contains_the_other(std::string_view wanted, std::string_view known) {
   constexpr std::size_t kTelling = 3;
@@ -108,7 +114,7 @@ std::vector<std::string> nearest_names(std::string_view name, std::span<const st
   for (const std::string& candidate : known) {
     const std::string letters = letters_of(candidate);
     std::size_t distance = 1;
-    if (!one_contains_the_other(wanted, letters)) {
+    if (!one_contains_the_other(wanted, letters) && !is_word_of(wanted, candidate)) {
       const std::size_t limit = letters.size() / 2;
       const std::size_t longer = std::max(wanted.size(), letters.size());
       if (longer > kLongestName) continue;

@@ -162,11 +162,11 @@ class QuestionResolver {
     for (const io::Choice<OptimizerKind>& known : io::kOptimizers) {
       if (request_.optimizer == known.name) kind = known.value;
     }
-    take_optimizer(framework_, kind);
-    const auto* own = std::find_if(std::begin(io::kOptimizers), std::end(io::kOptimizers),
-                                   [&](const auto& known) { return known.value == kind; });
-    note("optimizer", std::string(own->name),
-         request_.optimizer ? request_.origin("optimizer") : training_origin());
+    const OptimizerKind wanted = kind;
+    kind = take_optimizer(framework_, wanted, request_);
+    const std::string by = request_.optimizer ? request_.origin("optimizer") : training_origin();
+    note("optimizer", std::string(io::word_of(io::kOptimizers, kind)),
+         kind == wanted ? by : "framework");
   }
 
   void settle_task() {

@@ -157,8 +157,12 @@ ProblemRequest with_plain_optimizer(ProblemRequest asked) {
   return asked;
 }
 
-void take_optimizer(Framework& framework, OptimizerKind optimizer) {
-  if (optimizer != OptimizerKind::Muon) return;
+OptimizerKind take_optimizer(Framework& framework, OptimizerKind optimizer,
+                             const ProblemRequest& request) {
+  if (optimizer != OptimizerKind::Muon) return optimizer;
+  if (!framework.matrix_updates && !request.optimizer && is_tuning(request)) {
+    return OptimizerKind::Adam;
+  }
   if (!framework.matrix_updates) {
     throw InputError({}, fmt::format("--optimizer muon: {} does not have it", framework.name),
                      "--optimizer adam, or a framework that has it: " +
@@ -169,6 +173,7 @@ void take_optimizer(Framework& framework, OptimizerKind optimizer) {
   framework.updates_matrices = true;
   const std::vector<FrameworkRule>& rules = framework.matrix_updates->rules;
   framework.rules.insert(framework.rules.end(), rules.begin(), rules.end());
+  return optimizer;
 }
 
 Documents read_documents(const std::string& text, std::int64_t tokens) {

@@ -30,9 +30,10 @@ inline constexpr std::int64_t kUsualAdapterRank = 16;
 /// "paged-adamw-8bit" is adam, moments in int8, pages. Values stated separately stay.
 [[nodiscard]] ProblemRequest with_plain_optimizer(ProblemRequest asked);
 
-/// The framework runs the optimizer: from then on it follows the rules that it has for it.
-/// InputError where it has no such optimizer.
-void take_optimizer(Framework& framework, OptimizerKind optimizer);
+/// The framework runs the optimizer: from then on it follows the rules that it has for it. Where it
+/// has no such optimizer, a network is tuned with Adam unless the request names one; else InputError.
+[[nodiscard]] OptimizerKind take_optimizer(Framework& framework, OptimizerKind optimizer,
+                                           const ProblemRequest& request);
 
 /// Lengths of the documents that fill sequences of `tokens`, longer ones cut: "512" (all alike),
 /// "512x3+2048x1" (three of four), "exponential:512" (the mean), "lognormal:512:1.2" (the mean, and

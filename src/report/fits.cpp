@@ -43,10 +43,11 @@ std::string pace_text(const QuestionReport& question, const PlanReport& plan) {
   return text;
 }
 
-/// "fits on 8 x dgx-h100: 12.0 GiB free, ..."
+/// "fits on 8 x h100-sxm5-80gb (dgx-h100): 12.0 GiB free, ..."
 std::string verdict_on(const SearchReport& answer, const FitsReport& report) {
   const QuestionReport& q = answer.question;
-  const std::string where = fmt::format("on {} x {}", grouped(q.gpus), q.hardware);
+  const std::string where =
+      fmt::format("on {} x {} ({})", grouped(q.gpus), q.accelerator, q.hardware);
   if (report.fits()) {
     const PlanReport& plan = answer.plans.front();
     const bool tight = plan.memory_fit != MemoryFit::Fits;

@@ -2954,7 +2954,7 @@ class Verdicts(Case):
         self.assertTrue(answer["fits"])
         self.assertEqual(answer["answer"]["plans"], self.answer(*question)["plans"])
         free = answer["answer"]["question"]["memory_capacity_bytes"] - answer["answer"]["plans"][0]["peak_memory_bytes"]
-        self.assertTrue(answer["verdict"].startswith(f"fits on 2 x rtx-4090-box: {free / 2**30:.1f} GiB free, "), answer["verdict"])
+        self.assertTrue(answer["verdict"].startswith(f"fits on 2 x rtx-4090 (rtx-4090-box): {free / 2**30:.1f} GiB free, "), answer["verdict"])
         cards = {row["accelerator"]: row for row in answer["rows"]}
         self.assertEqual(len(cards), len(answer["rows"]))
         self.assertEqual(cards.keys(), {row["accelerator"] for row in csv.DictReader(io.StringIO(self.succeed("list", "hw", "--format", "csv")))})
@@ -2969,7 +2969,7 @@ class Verdicts(Case):
         ask = ["fits", "llama3.1-8b", "--method", "lora", "--on", "rtx-4090", "--gpus", "1", "--no-cards"]
         done = run(*ask)
         self.assertEqual(done.returncode, 3)
-        self.assertRegex(done.stdout.splitlines()[0], r"^does not fit on 1 x rtx-4090-box: [\d.]+ GiB at the least, [\d.]+ GiB too much$")
+        self.assertRegex(done.stdout.splitlines()[0], r"^does not fit on 1 x rtx-4090 \(rtx-4090-box\): [\d.]+ GiB at the least, [\d.]+ GiB too much$")
         self.assertIn("hint: with --task qlora", done.stdout)
         anyway = run(*ask, "--anyway")
         self.assertEqual(anyway.returncode, 3)
@@ -2986,7 +2986,7 @@ class Verdicts(Case):
 
     def test_the_smallest_size_days_and_cards_alone(self):
         text = self.succeed("fits", "llama3-8b", "--on", "h100", "--tokens", "10B", "--no-cards")
-        self.assertRegex(text.splitlines()[0], r"^fits on [2-8] x dgx-h100: .* GiB free, .* for 10 B tokens \(.* to .*\)$")
+        self.assertRegex(text.splitlines()[0], r"^fits on [2-8] x h100-sxm5-80gb \(dgx-h100\): .* GiB free, .* for 10 B tokens \(.* to .*\)$")
         bar = re.search(r"^\[([^]]*)\] ([\d.]+) / (\d+) GiB$", text, re.MULTILINE)
         used = sum(mark != "." for mark in bar[1]) / len(bar[1])
         self.assertAlmostEqual(used, float(bar[2]) / float(bar[3]), delta=0.02)

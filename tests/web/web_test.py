@@ -148,7 +148,7 @@ class Page(unittest.TestCase):
         self.open("")
         before = list(Quiet.asked)
         text = self.verdict(model="llama3.1-8b", method="lora", machine="rtx-4090", gpus="2")
-        self.assertRegex(text, r"^fits on 2 x rtx-4090-box: [\d.]+ GiB free, .* tokens/s a GPU")
+        self.assertRegex(text, r"^fits on 2 x rtx-4090 \(rtx-4090-box\): [\d.]+ GiB free, .* tokens/s a GPU")
         self.wait("$('launcher').textContent.includes('torchrun') || $('launcher').textContent.includes('accelerate')")
         self.assertIn("plansearch fits llama3.1-8b --method lora --on rtx-4090 --gpus 2", self.browser.execute_script("return $('command').textContent"))
         self.assertIn("model=llama3.1-8b", self.browser.execute_script("return location.hash"))
@@ -162,7 +162,7 @@ class Page(unittest.TestCase):
     def test_what_does_not_fit_and_what_is_wrong(self):
         self.open("")
         text = self.verdict(model="llama3.1-8b", method="lora", machine="rtx-4090", gpus="1")
-        self.assertRegex(text, r"^does not fit on 1 x rtx-4090-box: .* GiB too much")
+        self.assertRegex(text, r"^does not fit on 1 x rtx-4090 \(rtx-4090-box\): .* GiB too much")
         self.browser.execute_script("$('anyway').click()")
         self.wait("$('verdict').textContent.includes('priced all the same')")
         self.assertIn("unknown hardware profile 'nope'", self.verdict(machine="nope"))
@@ -172,14 +172,14 @@ class Page(unittest.TestCase):
 
     def test_a_link_asks_and_a_search_can_be_stopped(self):
         self.open("#model=gpt2-xl&machine=h100&gpus=8")
-        self.wait("$('verdict').textContent.startsWith('fits on 8 x dgx-h100')")
+        self.wait("$('verdict').textContent.startsWith('fits on 8 x h100-sxm5-80gb (dgx-h100)')")
         self.browser.execute_script("$('model').value = 'deepseek-v3'; $('gpus').value = '2048'; $('form').requestSubmit()")
         self.wait("!$('stop').hidden")
         began = time.monotonic()
         self.browser.execute_script("$('stop').click()")
         self.wait("$('status').textContent === 'stopped'")
         self.assertLess(time.monotonic() - began, 20)
-        self.assertIn("fits on 1 x dgx-h100", self.verdict(model="gpt2", gpus="1"))
+        self.assertIn("fits on 1 x h100-sxm5-80gb", self.verdict(model="gpt2", gpus="1"))
 
     def test_widths_and_colours(self):
         for width in (400, 900, 1400):

@@ -5,6 +5,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <mutex>
+#include <unordered_map>
+
 #include "base/hash.hpp"
 #include "base/names.hpp"
 #include "base/utf8.hpp"
@@ -113,14 +116,54 @@ void lay(RawValue& root, const Override& one) {
   *place = parse_value(one, file);
 }
 
+/// Short files as they were parsed, for commands that ask many questions. A reader marks the keys that it has
+/// asked for, so each gets a copy.
+class KnownFiles {
+ public:
+  static constexpr std::size_t kLongest = 1U << 16U;  // bytes
+
+  [[nodiscard]] Document get(const std::string& path, std::string text, Syntax syntax) {
+    const std::lock_guard lock(mutex_);
+    auto known = files_.find(path);
+    if (known == files_.end() || known->second.text != text) {
+      Document document = Document::parse(text, path, syntax);
+      bytes_ += text.size();
+      if (bytes_ > kMost) {
+        files_.clear();
+        bytes_ = text.size();
+      }
+      known = files_.insert_or_assign(path, Known{std::move(text), std::move(document)}).first;
+    }
+    const Document& parsed = known->second.document;
+    return Document::made(parsed.raw(), parsed.hash(), path);
+  }
+
+ private:
+  static constexpr std::size_t kMost = 1U
+                                       << 22U;  // bytes of text; their trees take 20 times as much
+  struct Known {
+    std::string text;
+    Document document;
+  };
+  std::mutex mutex_;
+  std::size_t bytes_ = 0;
+  std::unordered_map<std::string, Known> files_;
+};
+
 }  // namespace
 
 Document::Document(std::shared_ptr<const RawValue> root, std::uint64_t hash, std::string file)
     : root_(std::move(root)), hash_(hash), file_(std::move(file)) {}
 
 Document Document::read(const std::filesystem::path& path, const ParseLimits& limits) {
-  const std::string text = read_file(path, limits.size);
-  return parse(text, path.string(), syntax_of(path, text), limits);
+  std::string text = read_file(path, limits.size);
+  const Syntax syntax = syntax_of(path, text);
+  const ParseLimits usual;
+  const bool bounded = limits.values < usual.values || limits.depth < usual.depth;
+  if (bounded || text.size() > KnownFiles::kLongest)
+    return parse(text, path.string(), syntax, limits);
+  static KnownFiles known;
+  return known.get(path.string(), std::move(text), syntax);
 }
 
 Document Document::parse(std::string_view text, std::string file_name, Syntax syntax,

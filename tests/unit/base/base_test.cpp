@@ -34,6 +34,8 @@ TEST_SUITE("unit") {
     CHECK(did_you_mean("zzz", known).empty());
     CHECK(did_you_mean("h100", known) == "did you mean dgx-h100?");
     CHECK(did_you_mean("selene-80gb", known) == "did you mean selene?");
+    CHECK(nearest_names("8B", std::vector<std::string>{"llama3-8b", "llama3-70b", "qwen3-8b"}) ==
+          std::vector<std::string>{"llama3-8b", "qwen3-8b"});
     CHECK(nearest_names("--gpu", std::vector<std::string>{"--dp", "--gpus", "--pp", "--gpus"}) ==
           std::vector<std::string>{"--gpus"});
   }

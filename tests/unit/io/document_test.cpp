@@ -177,6 +177,25 @@ TEST_SUITE("unit") {
     }
   }
 
+  TEST_CASE(
+      "document: a file that is read again is as it was written last, its keys not asked for") {
+    const test::TemporaryDirectory dir;
+    const auto file = dir.write("a.yaml", "width: 1\nheigth: 2\n");
+    const auto finish = [&](bool both) {
+      const Document document = Document::read(file);
+      CHECK(document.root().at("width").integer() == 1);
+      if (both) CHECK(document.root().at("heigth").integer() == 2);
+      return error_of([&] { document.root().finish(); });
+    };
+    CHECK(finish(true) == "no error");
+    CHECK(finish(false).find("heigth") != std::string::npos);
+    CHECK(finish(true) == "no error");
+    dir.write("a.yaml", "width: 3\n");
+    CHECK(Document::read(file).root().at("width").integer() == 3);
+    dir.write("a.yaml", "width: [\n");
+    CHECK(error_of([&] { (void)Document::read(file); }) != "no error");
+  }
+
   TEST_CASE("document: garbage by the megabyte ends in a clear error") {
     std::string garbage(10'000'000, 'x');
     std::uint32_t state = 1;

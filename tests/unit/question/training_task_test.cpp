@@ -97,6 +97,14 @@ TEST_SUITE("unit") {
     request.optimizer = "muon";
     const std::string refused = message_of(request);
     CHECK(refused.find("--optimizer muon: nanotron does not have it") != std::string::npos);
+    request.optimizer.reset();
+    request.model = "kimi-k2";  // whose pretraining had it
+    CHECK(message_of(request).find("nanotron does not have it") != std::string::npos);
+    request.framework = "hf-trainer";
+    request.task = "lora";
+    CHECK_FALSE(load_problem(request).problem.framework->updates_matrices);
+    request.optimizer = "muon";
+    CHECK(message_of(request).find("hf-trainer does not have it") != std::string::npos);
     const auto why = [](const char* framework, const PlanDegrees& plan) -> std::string {
       ProblemRequest asked = request_for(framework);
       asked.optimizer = "muon";

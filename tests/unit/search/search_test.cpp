@@ -145,6 +145,8 @@ TEST_SUITE("differential") {
                   (all.fitting.empty() && count > 0 ? MemoryFit::Tight : MemoryFit::Fits));
           REQUIRE(result.tight.has_value() == beaten);
           if (beaten) REQUIRE(*result.tight == all.tight.front());
+          o.fitting = true;
+          REQUIRE(search(evaluator, space, o).ranked == best_families(evaluator, all.fitting, top));
         }
         SearchOptions any = options(Pruning::On, 1);
         any.top = 0;
