@@ -141,6 +141,23 @@ std::string answer_text(const SearchReport& answer, const std::string& method) {
   return text;
 }
 
+/// All cards, or beside a verdict on one machine the first of them and its own.
+std::string cards_text(const FitsReport& report, int columns) {
+  constexpr std::size_t kBeside = 10;
+  const auto is_shown = [&](Card row) {
+    const bool own = report.answer && row.hardware == report.answer->question.hardware;
+    return !report.answer || own || &row < report.cards.data() + kBeside;
+  };
+  std::vector<CardRow> shown;
+  std::ranges::copy_if(report.cards, std::back_inserter(shown), is_shown);
+  std::string text = "\n" + table_of(card_columns(), shown).text(columns);
+  if (shown.size() < report.cards.size()) {
+    text += fmt::format("{} more kinds of cards: plansearch fits without --on\n",
+                        report.cards.size() - shown.size());
+  }
+  return text;
+}
+
 }  // namespace
 
 bool FitsReport::fits() const {
@@ -151,7 +168,7 @@ std::string render_fits(const FitsReport& report, Format format, int columns) {
   const auto table = [&] {
     std::string text = verdict(report) + "\n";
     if (report.answer) text += answer_text(*report.answer, report.method);
-    if (!report.cards.empty()) text += "\n" + table_of(card_columns(), report.cards).text(columns);
+    if (!report.cards.empty()) text += cards_text(report, columns);
     if (report.answer) text += "\n" + report.answer->evidence + "\n";
     return wrapped(text, columns);
   };
