@@ -76,7 +76,7 @@ function open(hash = "") {
     document: {getElementById: id => { assert(elements[id], `no element ${id}`); return elements[id]; }, createElement: tag => new Element(tag),
                querySelectorAll: () => [], addEventListener() {}, documentElement: root},
     location, history: {replaceState(_, __, next) { location.hash = next; }}, navigator: {}, addEventListener() {}, performance, URLSearchParams, setTimeout,
-    fetch: async () => reply, WebAssembly: {compile: async () => ({})}, URL: {createObjectURL: () => ""}, Blob: class {}, Worker: Program, console});
+    fetch: async () => reply, WebAssembly: {compile: async () => ({})}, URL: {createObjectURL: () => "blob:", revokeObjectURL() {}}, Blob: class {}, Worker: Program, console});
   vm.runInContext(html.split("<script>")[1].split("</script>")[0], page);
   return {elements, location, root, run: code => vm.runInContext(code, page)};
 }
@@ -111,6 +111,7 @@ const tests = {
     await until(() => /torchrun|accelerate/.test(elements.launcher.textContent), "the script of plan 1");
     elements.why.open = true;
     await until(() => elements.page.srcdoc?.includes("<html"), "pictures");
+    assert(!elements.save.hidden && elements.save.href === "blob:");
     elements.cards.open = true;
     await until(() => elements.matrix.all("tr").length > 30 && !elements.ask.disabled, "the cards");
     assert(elements.matrix.all("td").every(cell => !/\.\.\.|undefined/.test(cell.textContent)));
