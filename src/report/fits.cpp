@@ -56,6 +56,8 @@ std::string verdict_on(const SearchReport& answer, const FitsReport& report) {
                        tight ? fmt::format("a risk of {} of running out, ", risk_text(plan)) : "",
                        pace_text(q, plan));
   }
+  if (answer.stopped && answer.misses.empty())
+    return "stopped before a plan was found that fits " + where;
   std::string text = "does not fit " + where;
   for (const NearMissReport& miss : answer.misses) {
     text +=

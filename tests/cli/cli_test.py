@@ -2975,6 +2975,9 @@ class Verdicts(Case):
         self.assertEqual(anyway.returncode, 3)
         self.assertRegex(anyway.stdout.splitlines()[0], r"; priced all the same: [\d.]+ k tokens/s a GPU \(")
         self.assertEqual(run(*ask[:-2], "8", "--no-cards").returncode, 0)
+        early = run("fits", "deepseek-v3", "--on", "h100", "--gpus", "2048", "--no-cards", "--time-limit", "0.000001")
+        self.assertRegex(early.stdout, r"^stopped before a plan was found that fits on 2,048 x h100-sxm5-80gb \(dgx-h100\)\n")
+        self.assertNotIn(early.returncode, (0, 3))
 
     def test_public_reports(self):
         """What ran and what did not, as people reported it; the verdict is another where the table says why."""

@@ -14,7 +14,6 @@ import vm from "node:vm";
 const [binary] = process.argv.slice(2).map(name => path.resolve(name));
 const html = fs.readFileSync(new URL("../../web/index.html", import.meta.url), "utf8");
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "plansearch-page-"));
-fs.mkdirSync(path.join(folder, "own"));
 const environment = {...process.env, COLUMNS: "140", NO_COLOR: "1", TERM: "dumb"};
 
 class Element {
@@ -41,19 +40,21 @@ class Element {
 
 // Answers as the worker of the page does.
 class Program {
+  folder = fs.mkdtempSync(path.join(folder, "worker-"));
+  constructor() { fs.mkdirSync(path.join(this.folder, "own")); }
   postMessage({module, id, arguments: words, read = [], write = {}}) {
     if (module) return setImmediate(() => this.onmessage({data: {ready: true}}));
-    const own = word => word.startsWith("/") ? folder + word : word;
+    const own = word => word.startsWith("/") ? this.folder + word : word;
     for (const [name, text] of Object.entries(write)) fs.writeFileSync(own(name), text);
     for (const name of read) fs.rmSync(own(name), {force: true});
     this.running = execFile(binary, words.map(own), {env: environment, maxBuffer: 1 << 28}, (error, out, err) => {
       if (this.ended) return;
       const files = Object.fromEntries(read.filter(name => fs.existsSync(own(name))).map(name => [name, fs.readFileSync(own(name), "utf8")]));
-      const plain = text => text.replaceAll(folder, "").trimEnd();
+      const plain = text => text.replaceAll(this.folder, "").trimEnd();
       this.onmessage({data: {id, code: error ? error.code : 0, out: plain(out), err: plain(err), files}});
     });
   }
-  terminate() { this.ended = true; this.running?.kill(); }
+  terminate() { this.ended = true; this.running?.kill("SIGKILL"); }
 }
 
 function open(hash = "") {
@@ -75,7 +76,7 @@ function open(hash = "") {
     document: {getElementById: id => { assert(elements[id], `no element ${id}`); return elements[id]; }, createElement: tag => new Element(tag),
                querySelectorAll: () => [], addEventListener() {}, documentElement: root},
     location, history: {replaceState(_, __, next) { location.hash = next; }}, navigator: {}, addEventListener() {}, performance, URLSearchParams, setTimeout,
-    fetch: async () => reply, WebAssembly: {compile: async () => ({})}, URL: {createObjectURL: () => ""}, Blob: class {}, Worker: Program, console});
+    fetch: async () => reply, WebAssembly: {compile: async () => ({})}, URL: {createObjectURL: () => "blob:", revokeObjectURL() {}}, Blob: class {}, Worker: Program, console});
   vm.runInContext(html.split("<script>")[1].split("</script>")[0], page);
   return {elements, location, root, run: code => vm.runInContext(code, page)};
 }
@@ -110,6 +111,7 @@ const tests = {
     await until(() => /torchrun|accelerate/.test(elements.launcher.textContent), "the script of plan 1");
     elements.why.open = true;
     await until(() => elements.page.srcdoc?.includes("<html"), "pictures");
+    assert(!elements.save.hidden && elements.save.href === "blob:");
     elements.cards.open = true;
     await until(() => elements.matrix.all("tr").length > 30 && !elements.ask.disabled, "the cards");
     assert(elements.matrix.all("td").every(cell => !/\.\.\.|undefined/.test(cell.textContent)));
@@ -131,6 +133,8 @@ const tests = {
     await until(() => page.root.dataset.ready === "yes", "the page");
     assert.match(await ask(page, {model: "gpt2", machine: "nope"}), /unknown hardware profile 'nope'/);
     assert.match(await ask(page, {model: "8B", machine: "h100"}), /unknown model '8B' did you mean .*-8b/);
+    page.elements.near.children[0].click();
+    assert.match(await verdict(page), /^fits on /);
     page.run(`ownModel = {name: "config.json", text: '{"model_type": "llama", "num_hidden_layers": 2, "num_attention_heads": 8,\\n "hidden_size": -3, "vocab_size": 100, "intermediate_size": 64}'}`);
     assert.match(await ask(page, {model: "config.json"}), /^config\.json:2:/);
   },
