@@ -2736,12 +2736,23 @@ class AsPeopleWrite(Case):
                           ("deepseek-ai/DeepSeek-V3-0324", "deepseek-v3"), ("deepseek-ai/DeepSeek-R1-0528", "deepseek-v3"),
                           ("deepseek-ai/DeepSeek-R1-Distill-Llama-8B", "llama3.1-8b"), ("Qwen/QwQ-32B", "qwen2.5-32b"),
                           ("moonshotai/Kimi-K2-Instruct-0905", "kimi-k2"), ("unsloth/Llama-3.2-1B-bnb-4bit", "llama3.2-1b"),
-                          ("allenai/OLMo-2-1124-7B-Instruct", "olmo-2-7b"), ("HuggingFaceTB/SmolLM3-3B-Base", "smollm3-3b")):
+                          ("allenai/OLMo-2-1124-7B-Instruct", "olmo-2-7b"), ("HuggingFaceTB/SmolLM3-3B-Base", "smollm3-3b"),
+                          ("microsoft/Phi-3-mini-4k-instruct", "phi-3-mini"), ("microsoft/Phi-3-mini-128k-instruct", "phi-3.5-mini"),
+                          ("zai-org/GLM-4.6-FP8", "glm-4.5"), ("zai-org/GLM-4.5-Air-Base", "glm-4.5-air"),
+                          ("THUDM/glm-4-9b-chat", "glm-4-9b"), ("zai-org/GLM-4-9B-0414", "glm-4-9b-0414"),
+                          ("allenai/Olmo-3-32B-Think", "olmo-3-32b"), ("EleutherAI/pythia-1.4b-deduped", "pythia-1.4b"),
+                          ("google/flan-t5-xxl", "t5-v1_1-xxl"), ("LLM360/K2-Think", "qwen2.5-32b"),
+                          ("mistralai/Mistral-Small-Instruct-2409", "codestral-22b"),
+                          ("mistralai/Mistral-Small-24B-Instruct-2501", "mistral-small-24b"),
+                          ("meta-llama/Llama-4-Maverick-17B-128E-Instruct-FP8", "llama-4-maverick"),
+                          ("black-forest-labs/FLUX.1-dev", "flux.1-dev"), ("Wan-AI/Wan2.1-T2V-14B-Diffusers", "wan2.1-t2v-14b"),
+                          ("nvidia/NVIDIA-Nemotron-Nano-9B-v2", "nemotron-nano-9b-v2"), ("internlm/internlm2_5-7b-chat", "internlm2.5-7b")):
             with self.subTest(name=name):
                 self.assertEqual(self.answer("show", "model", name)["name"], own)
 
     def test_unknown_names_lead_to_the_configuration(self):
         self.refuse("show", "model", "acme/Frobnicator-9T", expect=["unknown model", "config.json"])
+        self.refuse("show", "model", "swiss-ai/Apertus-8B-2509", expect=["unknown model", "its activation has parameters of its own"])
 
     def test_cards(self):
         for name, own in (("rtx4090", "rtx-4090-box"), ("mi355x", "mi355x-8"), ("RTX 4090", "rtx-4090-box"), ("H100", "dgx-h100"),
