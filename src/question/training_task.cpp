@@ -157,9 +157,13 @@ ProblemRequest with_plain_optimizer(ProblemRequest asked) {
   return asked;
 }
 
+bool lacks_optimizer(const Framework& framework, OptimizerKind optimizer) {
+  return optimizer == OptimizerKind::Muon && !framework.matrix_updates;
+}
+
 void take_optimizer(Framework& framework, OptimizerKind optimizer) {
   if (optimizer != OptimizerKind::Muon) return;
-  if (!framework.matrix_updates) {
+  if (lacks_optimizer(framework, optimizer)) {
     throw InputError({}, fmt::format("--optimizer muon: {} does not have it", framework.name),
                      "--optimizer adam, or a framework that has it: " +
                          frameworks_that([](const Framework& other) {

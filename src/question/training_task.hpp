@@ -30,6 +30,8 @@ inline constexpr std::int64_t kUsualAdapterRank = 16;
 /// "paged-adamw-8bit" is adam, moments in int8, pages. Values stated separately stay.
 [[nodiscard]] ProblemRequest with_plain_optimizer(ProblemRequest asked);
 
+[[nodiscard]] bool lacks_optimizer(const Framework& framework, OptimizerKind optimizer);
+
 /// The framework runs the optimizer: from then on it follows the rules that it has for it.
 /// InputError where it has no such optimizer.
 void take_optimizer(Framework& framework, OptimizerKind optimizer);
