@@ -28,12 +28,18 @@ def ask(binary, arguments):
 
 
 def changed_by(hint):
-    """The options of "with --seq-len 2048 it fits", or of "on 16 GPUs it fits"."""
+    """The options of "with --seq-len 2048 it fits", of "with --hw h200 --gpus 64 it fits", or of "on 16 GPUs it fits"."""
     more = re.match(r"on ([\d,]+) GPUs it fits", hint)
     if more:
         return ["--gpus", more.group(1).replace(",", "")]
     flags = re.match(r'with ((?:--[\w-]+ (?:"[^"]*"|\S+) ?)+).*it fits', hint)
     return [word.rstrip(",") for word in shlex.split(flags.group(1))] if flags else None
+
+
+def changed_question(words, change, gpus):
+    """The question after a change, whose options take the place of those that it has."""
+    options = dict(zip(words[::2], words[1::2])) | {"--gpus": str(gpus)} | dict(zip(change[::2], change[1::2]))
+    return [word for option in options.items() for word in option]
 
 
 def faults_of(answer):
@@ -85,9 +91,7 @@ def main():
                 if not helps:
                     faults.append(f"no way out: {answer['remedies']}")
                 elif options.follow:
-                    gpus = [] if "--gpus" in helps[0] else ["--gpus", str(answer["question"]["gpus"])]
-                    kept = [word for at, word in enumerate(words) if not (helps[0][0] == "--task" and 4 <= at)]
-                    _, then = ask(options.binary, kept + gpus + helps[0])
+                    _, then = ask(options.binary, changed_question(words, helps[0], answer["question"]["gpus"]))
                     if then is None or not then["feasible"] or then["admitted"] != "fits":
                         faults.append(f"{' '.join(helps[0])} does not fit")
         for fault in faults:

@@ -9,6 +9,7 @@
 #include "answer/make_report.hpp"
 #include "answer/write_execution_traces.hpp"
 #include "base/names.hpp"
+#include "base/ranges.hpp"
 #include "exporters/export_plan.hpp"
 #include "plan/stages/expand.hpp"
 #include "plansearch/degree_table.hpp"
@@ -162,6 +163,12 @@ std::vector<std::string> exporter_names() {
   return known_targets().names();
 }
 
+std::string exporter_called(const std::string& word) {
+  const Targets targets = known_targets();
+  const Exporter* found = contains(targets.names(), word) ? nullptr : targets.called(word);
+  return found == nullptr ? word : found->name;
+}
+
 std::vector<std::string> import_names() {
   std::vector<std::string> names = known_targets().readable_names();
   names.insert(names.end(), {"nemo", "primus", "gpt-neox", "hf"});
@@ -181,8 +188,10 @@ struct AskedTarget {
   Remedy remedy = Remedy::OtherPlan;
 };
 
-AskedTarget ask_target(const Exporter& exporter, const ResolvedPlan& given,
-                       const ExportOptions& options, const std::string& version) {
+/// `rules`: of the framework whose plans the target takes; absent: it names none.
+AskedTarget ask_target(const Exporter& exporter, const std::optional<Framework>& rules,
+                       const ResolvedPlan& given, const ExportOptions& options = {},
+                       const std::string& version = {}) {
   if (given.plan.transforms.front().is_placed()) {
     return {{}, {"operators are placed one by one (placements)"}};
   }
@@ -201,17 +210,16 @@ AskedTarget ask_target(const Exporter& exporter, const ResolvedPlan& given,
                     setting(given.asked, "attention"),
                     chosen_settings(given),
                     {},
-                    plan_identity(given),
+                    {},
                     version,
                     {options.sbatch, options.image, options.checkpoints, options.save_every},
                     stages.positions,
                     stages.differ,
                     stages.difference});
   std::optional<std::string> rule;
-  if (!exporter.framework.empty()) {
-    const Framework rules = shipped_data().framework(exporter.framework);
-    rule = broken_rule(given, rules);
-    if (!rule) request.own_stages = own_stages(request, rules);
+  if (rules) {
+    rule = broken_rule(given, *rules);
+    if (!rule) request.own_stages = own_stages(request, *rules);
   }
   for (const Refusal& refusal : exporters::refusals(exporter, request)) {
     asked.reasons.push_back(text_of(refusal));
@@ -221,6 +229,11 @@ AskedTarget ask_target(const Exporter& exporter, const ResolvedPlan& given,
   if (exporter.traces && !given.plan.assignment->direct.empty())
     asked.reasons.emplace_back("tensors pass over stages on their way to another one");
   return asked;
+}
+
+std::optional<Framework> rules_of(const Exporter& exporter) {
+  if (exporter.framework.empty()) return std::nullopt;
+  return shipped_data().framework(exporter.framework);
 }
 
 /// The target of a framework; a variant's is that of its base (torchtitan-async-tp is torchtitan).
@@ -240,7 +253,7 @@ std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& give
   const Targets targets(shipped_data().directory());
   const Exporter& exporter = exporter_of(targets, options.target);
   check_launcher(exporter, options);
-  AskedTarget asked = ask_target(exporter, given, options, version);
+  AskedTarget asked = ask_target(exporter, rules_of(exporter), given, options, version);
   if (!asked.request) return refuse(exporter, asked.reasons, {});
   if (!asked.reasons.empty()) {
     return refuse(exporter, asked.reasons, alternatives(targets, exporter, *asked.request, given),
@@ -249,6 +262,7 @@ std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& give
   if (exporter.traces)
     return write_execution_traces(given.problem, given.plan, options.out, version);
   asked.request->prediction = predict(given);
+  asked.request->identity = plan_identity(given);
   exporters::Exported exported =
       exporters::export_plan(exporter, *asked.request, exporters::find_launcher(options.launcher));
   return ExportResult{std::move(exported.text), std::move(exported.notes)};
@@ -256,9 +270,10 @@ std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& give
 
 TargetFilter::TargetFilter(const std::string& target, const std::string& framework)
     : targets_(std::make_shared<const Targets>(shipped_data().directory())),
-      target_(targets_->find(canonical_name(target))) {
+      target_(target.empty() ? nullptr : targets_->called(canonical_name(target))) {
   if (target_ == nullptr) target_ = target_of(*targets_, target.empty() ? framework : target);
   const bool named = !target.empty() && canonical_name(target) != canonical_name(framework);
+  if (target_ != nullptr) rules_ = rules_of(*target_);
   if (target_ != nullptr || !named) return;
   throw InputError({}, fmt::format("--target {}: no program of that name takes plans", target),
                    fmt::format("one of: {}", fmt::join(exporter_names(), ", ")));
@@ -291,9 +306,29 @@ DegreeLimits TargetFilter::within(DegreeLimits limits, const PinnedDegrees& pinn
   return limits;
 }
 
+std::optional<std::string> TargetFilter::refused(const ResolvedQuestion& asked) const {
+  if (target_ == nullptr || target_->traces) return std::nullopt;
+  const PinnedDegrees& pinned = asked.request.degrees;
+  const PlanDegrees degrees = with_pinned({}, pinned);  // open ones decide nothing
+  for (const DegreeRow& row : degree_table()) {
+    const exporters::Setting setting = exporters::setting_of(row.degree);
+    if (!pinned.has(row.degree) || !exporters::matters(row.degree, degrees, *asked.problem.model)) {
+      continue;
+    }
+    const exporters::Accepts* accepts = exporters::find_accepts(*target_, setting);
+    const std::string value = value_text(row.degree, row.get(degrees));
+    const std::vector<std::string> takes =
+        accepts == nullptr ? std::vector{exporters::neutral_value(setting)} : accepts->values;
+    if (takes.empty() || contains(takes, value)) continue;
+    return text_of({fmt::format("{} {}", exporters::name_of(setting), value),
+                    fmt::format("{}", fmt::join(takes, ", "))});
+  }
+  return std::nullopt;
+}
+
 TargetFilter::Reasons TargetFilter::reasons(const ResolvedPlan& given) const {
   if (target_ == nullptr) return {};
-  AskedTarget asked = ask_target(*target_, given, {}, {});
+  AskedTarget asked = ask_target(*target_, rules_, given);
   return {std::move(asked.reasons), asked.remedy == Remedy::OtherTarget};
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "answer/write_page.hpp"
+#include "plansearch/framework.hpp"
 #include "question/resolve_plan.hpp"
 
 namespace plansearch {
@@ -26,6 +27,8 @@ struct ExportResult {
 
 /// Words of --to, --from and --launch; where nothing ships, those that C++ knows.
 [[nodiscard]] std::vector<std::string> exporter_names();
+/// The name of the target that is called so ("trl" is accelerate); unknown words stay.
+[[nodiscard]] std::string exporter_called(const std::string& word);
 [[nodiscard]] std::vector<std::string> import_names();
 [[nodiscard]] std::vector<std::string> launcher_names();
 
@@ -61,6 +64,8 @@ class TargetFilter {
   [[nodiscard]] std::string name() const;
   /// `limits`, without values of open degrees that no key of the target says.
   [[nodiscard]] DegreeLimits within(DegreeLimits limits, const PinnedDegrees& pinned) const;
+  /// Why no plan with these degrees can be expressed, where one of them decides it.
+  [[nodiscard]] std::optional<std::string> refused(const ResolvedQuestion& asked) const;
   /// Why the target cannot express the plan; no words where it can.
   struct Reasons {
     std::vector<std::string> words;
@@ -71,6 +76,7 @@ class TargetFilter {
  private:
   std::shared_ptr<const exporters::Targets> targets_;
   const exporters::Exporter* target_ = nullptr;
+  std::optional<Framework> rules_{};  ///< of its framework
 };
 
 /// The command that hands plan 1 of an answer to the program it was priced as; nothing where no

@@ -19,19 +19,6 @@
 namespace plansearch {
 namespace {
 
-/// A machine of every kind of card that ships: the one that the name of the card leads to, else the first.
-std::vector<std::string> machine_of_every_card() {
-  std::map<std::string, std::string> machines;
-  for (const ShippedFile& file : shipped_data().clusters()) {
-    const std::string card = shipped_data().cluster(file.name).accelerator.name;
-    const bool first = machines.emplace(card, file.name).second;
-    if (!first && contains(file.aliases, card)) machines[card] = file.name;
-  }
-  std::vector<std::string> names;
-  for (const auto& [card, machine] : machines) names.push_back(machine);
-  return names;
-}
-
 /// As people name it: adapters beside weights in four bits have a word of their own.
 std::string method_of(const ProblemRequest& request) {
   const bool quantized = request.task == "lora" && request.base_precision == "nf4";
@@ -79,6 +66,16 @@ std::vector<PlanReport> priced_misfit(const ResolvedQuestion& asked, const Searc
 
 }  // namespace
 
+std::map<std::string, std::string> machine_of_every_card() {
+  std::map<std::string, std::string> machines;
+  for (const ShippedFile& file : shipped_data().clusters()) {
+    const std::string card = shipped_data().cluster(file.name).accelerator.name;
+    const bool first = machines.emplace(card, file.name).second;
+    if (!first && contains(file.aliases, card)) machines[card] = file.name;
+  }
+  return machines;
+}
+
 FitsReport does_it_fit(const ProblemRequest& request, const FitsQuestion& how,
                        SearchSession& session) {
   FitsReport report{.model = request.model, .method = method_of(request)};
@@ -100,7 +97,10 @@ FitsReport does_it_fit(const ProblemRequest& request, const FitsQuestion& how,
     if (report.priced) report.answer->plans = priced_misfit(asked, *report.answer);
     if (how.no_cards) return report;
   }
-  if (names.size() < 2) names = machine_of_every_card();
+  if (names.size() < 2) {
+    names.clear();
+    for (const auto& [card, machine] : machine_of_every_card()) names.push_back(machine);
+  }
   QuestionFiles read;
   ProblemRequest question = request;
   question.gpus.reset();

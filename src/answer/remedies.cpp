@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <iterator>
+#include <map>
 #include <utility>
 
 #include "answer/search_answer.hpp"
@@ -107,6 +110,15 @@ void add_host(const ResolvedQuestion& asked, std::vector<Change>& changes) {
   }
 }
 
+/// No moments, where there are some.
+std::optional<Change> by_optimizer(const ResolvedQuestion& asked) {
+  const OptimizerKind kind = asked.problem.model->training.optimizer;
+  if (kind != OptimizerKind::Adam && kind != OptimizerKind::Muon) return std::nullopt;
+  Change change{"with --optimizer adafactor, no moments,", asked.request};
+  change.request.optimizer = "adafactor";
+  return change;
+}
+
 /// Adapters in place of all weights, for one who tunes a trained network or has a node or less.
 std::vector<Change> by_adapters(const ResolvedQuestion& asked, int gpus) {
   const ProblemRequest& request = asked.request;
@@ -135,16 +147,6 @@ std::vector<Change> by_adapters(const ResolvedQuestion& asked, int gpus) {
     changes.push_back(std::move(change));
   }
   return changes;
-}
-
-/// Quantised adapters of pairs where experts and sequences are cut, which the default of pairs cannot.
-std::optional<Change> by_cut_pairs(const ResolvedQuestion& asked) {
-  auto change = by_framework(asked, "deepspeed");
-  if (!change || asked.request.task != "dpo") return std::nullopt;
-  change->request.lora_rank = kUsualAdapterRank;
-  change->request.base_precision = "nf4";
-  change->words += fmt::format(" --lora-rank {} --base-precision nf4", kUsualAdapterRank);
-  return change;
 }
 
 /// A sequence, or a pair of them, for every GPU.
@@ -180,14 +182,12 @@ std::vector<Change> possible_changes(const ResolvedQuestion& asked, int gpus) {
   }
   if (auto gradients = by_gradients(asked)) changes.push_back(*std::move(gradients));
   add_host(asked, changes);
-  if (asked.problem.model->training.optimizer == OptimizerKind::Adam) {
-    if (asked.problem.framework->matrix_updates) {
-      changes.push_back({"with --optimizer muon, one moment of matrices instead of two,", request});
-      changes.back().request.optimizer = "muon";
-    }
-    changes.push_back({"with --optimizer adafactor, no moments,", request});
-    changes.back().request.optimizer = "adafactor";
+  if (asked.problem.model->training.optimizer == OptimizerKind::Adam &&
+      asked.problem.framework->matrix_updates) {
+    changes.push_back({"with --optimizer muon, one moment of matrices instead of two,", request});
+    changes.back().request.optimizer = "muon";
   }
+  if (auto optimizer = by_optimizer(asked)) changes.push_back(*std::move(optimizer));
   const StackKind stack = asked.problem.model->stack;
   const bool fixed = stack == StackKind::Vision || stack == StackKind::Graph;  // by its sizes
   if (asked.problem.seq_len >= 2048 && !fixed) {
@@ -236,56 +236,151 @@ std::optional<ResolvedQuestion> unpinned(const ResolvedQuestion& asked) {
   return free;
 }
 
-/// Twice the GPUs and so on: where none is said, the batch of tuning grows with them.
-std::optional<FoundRemedy> remedy_by_replicas(const ResolvedQuestion& asked, int gpus,
-                                              SearchSession& session) {
+/// The fewest GPUs above `above`; where no batch is said, that of tuning grows with them.
+std::optional<LeastSize> least_above(const ResolvedQuestion& asked, int above,
+                                     SearchSession& session) {
+  if (auto least = least_gpus(asked, above, session)) return least;
   const Cluster& cluster = *asked.problem.cluster;
   if (!is_tuning(asked.request) || asked.request.batch) return std::nullopt;
-  for (std::int64_t more = 2LL * gpus; more <= cluster.accelerators(); more *= 2) {
-    const int size = static_cast<int>(more);
-    Change change{fmt::format("on {} GPUs", grouped(size)), asked.request};
-    change.request.gpus = size;
+  for (std::int64_t size = 2LL * std::max(above, 1); size <= cluster.accelerators(); size *= 2) {
+    const int more = static_cast<int>(size);
+    Change change{fmt::format("on {} GPUs", grouped(more)), asked.request};
+    change.request.gpus = more;
     change.request.nodes.reset();
-    if (bad_gpu_count(cluster, size)) continue;
-    const auto best = best_after(asked, change, size, session);
-    if (best && best->admitted == MemoryFit::Fits) return FoundRemedy{change.words, *best};
+    if (bad_gpu_count(cluster, more)) continue;
+    auto best = best_after(asked, change, more, session);
+    if (best && best->admitted == MemoryFit::Fits) return LeastSize{more, *std::move(best)};
   }
   return std::nullopt;
 }
 
-/// More GPUs than a batch of tuning has sequences, each with a part of the network.
-std::optional<FoundRemedy> remedy_by_model_parallelism(const ResolvedQuestion& asked, int gpus,
-                                                       SearchSession& session) {
-  const auto change = by_framework(asked, "megatron");
-  if (!change || !is_tuning(asked.request)) return std::nullopt;
-  try {
-    const auto least = least_gpus(asked_again(asked, change->request), gpus, session);
+/// More GPUs, with the degrees asked for or, failing that, with any.
+std::optional<std::string> remedy_by_gpus(const ResolvedQuestion& asked, int gpus,
+                                          SearchSession& session) {
+  const auto at = [&](const ResolvedQuestion& question,
+                      const char* words) -> std::optional<std::string> {
+    const auto least = least_above(question, gpus, session);
     if (!least) return std::nullopt;
-    return FoundRemedy{fmt::format("{} --gpus {}", change->words, least->gpus), least->best};
-  } catch (const InputError&) {  // it has no trainer for the task
-    return std::nullopt;
-  }
+    return text_of({fmt::format("on {} GPUs{}", grouped(least->gpus), words), least->best});
+  };
+  if (auto found = at(asked, "")) return found;
+  const auto free = unpinned(asked);
+  return free ? at(*free, " and with other degrees") : std::nullopt;
 }
 
-/// More GPUs, with the degrees asked for or, failing that, with any.
-std::string remedy_by_gpus(const ResolvedQuestion& asked, int gpus, SearchSession& session) {
-  const auto at = [](const LeastSize& least, const std::string& words) {
-    return text_of(
-        FoundRemedy{fmt::format("on {} GPUs{}", grouped(least.gpus), words), least.best});
+/// A question after several changes, and their words.
+struct JointChange {
+  ResolvedQuestion question;
+  std::string words;
+  bool adapts = false;
+};
+
+/// The changes that save most memory, each on top of those before it; adapters on that of the framework.
+std::vector<JointChange> joint_changes(const ResolvedQuestion& asked) {
+  std::vector<JointChange> joint{{asked, "with"}};
+  const auto add = [&](const JointChange& before, const std::optional<Change>& change,
+                       bool adapts = false) {
+    if (!change) return;
+    constexpr std::string_view kWith = "with";
+    const std::string own = change->words.substr(0, change->words.find(','));
+    try {
+      joint.push_back({asked_again(before.question, change->request),
+                       before.words + own.substr(kWith.size()), adapts});
+    } catch (const InputError&) {  // the rest of the question contradicts it
+    }
   };
-  if (const auto least = least_gpus(asked, gpus, session)) return at(*least, "");
-  if (const auto free = unpinned(asked)) {
-    if (const auto least = least_gpus(*free, gpus, session)) {
-      return at(*least, " and with other degrees");
+  const bool pairs = asked.request.task == "dpo";
+  add(joint.front(), by_framework(asked, pairs ? "deepspeed" : "megatron"));
+  const JointChange cut = joint.back();
+  add(joint.back(), by_optimizer(joint.back().question));
+  add(joint.back(), by_gradients(joint.back().question));
+  if (!is_tuning(asked.request)) return joint;
+  for (const Change& change : by_adapters(cut.question, 1)) add(cut, change, true);
+  return joint;
+}
+
+/// The fewest GPUs that several changes at once fit on: with all weights, and with adapters.
+std::vector<std::string> remedies_by_joint(const std::vector<JointChange>& joint, int gpus,
+                                           SearchSession& session) {
+  std::vector<std::string> found;
+  std::array<bool, 2> known{};
+  for (const JointChange& one : joint) {
+    if (known[one.adapts] || &one == &joint.front()) continue;
+    const auto least = least_above(one.question, gpus - 1, session);
+    if (!least) continue;
+    known[one.adapts] = true;
+    const std::string size = least->gpus == gpus ? "" : fmt::format(" --gpus {}", least->gpus);
+    found.push_back(text_of({one.words + size, least->best}));
+  }
+  return found;
+}
+
+/// The plan of the whole machine that is tight, or exceeds its memory least.
+std::optional<std::string> nearest_of_machine(const JointChange& frugal, SearchSession& session) {
+  const Cluster& cluster = *frugal.question.problem.cluster;
+  const int all = cluster.accelerators();
+  ProblemRequest request = frugal.question.request;
+  request.nodes.reset();
+  request.gpus = all;
+  const ResolvedQuestion whole = asked_again(frugal.question, request);
+  if (const auto tight = session.best(whole, all, "the whole machine"))
+    return text_of({fmt::format("{} --gpus {}", frugal.words, all), *tight});
+  const auto miss = session.closest(whole, all, "the whole machine");
+  if (!miss) return std::nullopt;
+  const MemoryBreakdown& memory = miss->estimate.memory;
+  const Bytes states = memory.parameters + memory.gradients + memory.optimizer;
+  return fmt::format(
+      "all {} GPUs of {} do not hold it, even {}: the closest plan takes {} of {} a GPU, {} of it "
+      "parameters, gradients and optimizer states",
+      grouped(all), cluster.name, frugal.words, to_text(memory.total()), to_text(miss->limit),
+      to_text(states));
+}
+
+/// The smallest card with more memory that holds it, among those with the software of this one.
+std::optional<std::string> remedy_by_machine(const ResolvedQuestion& asked,
+                                             SearchSession& session) {
+  const ChipSoftwareTable chips = chip_software(shipped_data());
+  const auto own = [&](const Cluster& cluster) {
+    const ChipSoftware* chip = software_of(chips, cluster.accelerator.name);
+    return chip == nullptr ? std::nullopt : chip->framework;
+  };
+  std::multimap<Bytes, std::string> larger;
+  for (const auto& [card, machine] : machine_of_every_card()) {
+    const Cluster cluster = shipped_data().cluster(machine);
+    const Bytes memory = cluster.accelerator.memory;
+    if (memory > asked.problem.cluster->accelerator.memory &&
+        own(cluster) == own(*asked.problem.cluster))
+      larger.emplace(memory, machine);
+  }
+  for (const auto& [memory, machine] : larger) {
+    ProblemRequest request = asked.request;
+    request.hardware = machine;
+    request.nodes.reset();
+    request.gpus.reset();
+    try {
+      const ResolvedQuestion there = load_problem(request);
+      if (const auto least = least_above(there, 0, session))
+        return text_of({fmt::format("with --hw {} --gpus {}", machine, least->gpus), least->best});
+    } catch (const InputError&) {  // settings that this machine does not know
     }
   }
-  if (const auto found = remedy_by_replicas(asked, gpus, session)) return text_of(*found);
-  if (const auto found = remedy_by_model_parallelism(asked, gpus, session)) return text_of(*found);
-  const Cluster& cluster = *asked.problem.cluster;
-  if (gpus >= cluster.accelerators()) return {};
-  return fmt::format(
-      "more GPUs of {} do not help with a batch of {}: sizes up to all {} were tried", cluster.name,
-      grouped(asked.problem.global_batch), grouped(cluster.accelerators()));
+  return std::nullopt;
+}
+
+/// More GPUs; several changes at once; that the machine is too small, and one that is not.
+void add_other_sizes(const ResolvedQuestion& asked, int gpus, MemoryFit now, SearchSession& session,
+                     std::vector<std::string>& remedies) {
+  const auto add = [&](std::optional<std::string> found) {
+    if (found) remedies.push_back(*std::move(found));
+    return found.has_value();
+  };
+  if (add(remedy_by_gpus(asked, gpus, session))) return;
+  if (!remedies.empty() && !is_tuning(asked.request)) return;
+  const std::vector<JointChange> joint = joint_changes(asked);
+  std::ranges::move(remedies_by_joint(joint, gpus, session), std::back_inserter(remedies));
+  if (!remedies.empty() || now != MemoryFit::No) return;
+  if (joint.size() > 1) add(nearest_of_machine(joint.back(), session));
+  add(remedy_by_machine(asked, session));
 }
 
 }  // namespace
@@ -313,8 +408,6 @@ std::vector<std::string> find_remedies(const ResolvedQuestion& asked, int gpus, 
     }
     for (const Change& change : by_adapters(asked, gpus))
       if (remedies.empty() || is_tuning(asked.request)) attempt(change);
-    const auto pairs = by_cut_pairs(asked);
-    if (remedies.empty() && pairs) attempt(*pairs);
     const auto free = unpinned(asked);
     if (remedies.empty() && free) attempt({"with other degrees", free->request});
     if (remedies.empty() && free) {
@@ -322,9 +415,7 @@ std::vector<std::string> find_remedies(const ResolvedQuestion& asked, int gpus, 
         if (remedies.empty() && change.words.starts_with("with "))
           attempt({"with other degrees and " + change.words.substr(5), change.request});
     }
-    std::string more;
-    if (sizes == OtherSizes::Yes) more = remedy_by_gpus(asked, gpus, session);
-    if (!more.empty()) remedies.push_back(std::move(more));
+    if (sizes == OtherSizes::Yes) add_other_sizes(asked, gpus, now, session, remedies);
     for (std::string& one : tight) {
       if (remedies.size() < kEnough && now != MemoryFit::Tight) remedies.push_back(std::move(one));
     }

@@ -90,8 +90,12 @@ SearchAnswer best_variant(const std::vector<OpenQuestion>& variants, SearchSessi
 
 SearchAnswer ladder_of(const ResolvedQuestion& asked, SearchSession& session) {
   auto climbed = climb_ladder(asked, session);
-  if (const auto* infeasible = std::get_if<Infeasible>(&climbed))
-    refuse_question(*infeasible, least_line(asked, session));
+  if (const auto* infeasible = std::get_if<Infeasible>(&climbed)) {
+    std::vector<std::string> near = least_line(asked, session);
+    if (near.empty())
+      near = find_remedies(asked, ladder_sizes(asked).back(), OtherSizes::No, session);
+    refuse_question(*infeasible, near);
+  }
   return {asked, {}, std::get<LadderReport>(std::move(climbed))};
 }
 

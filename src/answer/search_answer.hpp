@@ -3,6 +3,7 @@
 // plan that leaves the number of pieces open.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -56,6 +57,9 @@ struct LeastSize {
 [[nodiscard]] std::vector<std::string> least_line(const ResolvedQuestion& asked,
                                                   SearchSession& session, int above = 0,
                                                   int enough = 0);
+
+/// A machine of every kind of card that ships, by the name of the card: the one that this name leads to, else the first.
+[[nodiscard]] std::map<std::string, std::string> machine_of_every_card();
 
 /// Climbs the ladder, or the sizes asked for. The chosen rung is the largest that keeps most of the
 /// throughput per GPU of the smallest that runs: one who pays per GPU-hour stops there. Infeasible

@@ -116,6 +116,15 @@ std::variant<SearchResult, Infeasible> SearchSession::expressible(const Resolved
                                                                   std::string_view space,
                                                                   SearchOptions options,
                                                                   const std::string& label) {
+  if (!asked.request.target.empty()) {
+    const TargetFilter& filter = filter_of(asked);
+    if (const auto refused = filter.refused(asked)) {
+      Infeasible none;
+      none.detail =
+          fmt::format("{} can express no plan of this question: {}", filter.name(), *refused);
+      return none;
+    }
+  }
   for (;;) {
     auto found = run(evaluator, request_of(asked), space, options, label);
     auto* result = std::get_if<SearchResult>(&found);
@@ -253,11 +262,12 @@ bool SearchSession::has_plans(const ResolvedQuestion& asked, int gpus) {
 }
 
 SearchResult SearchSession::first(const ResolvedQuestion& asked, const PlanEvaluator& evaluator,
-                                  std::size_t top, const std::string& label, MemoryFit admitted) {
+                                  std::size_t top, const std::string& label, MemoryFit admitted,
+                                  std::size_t misses) {
   SearchOptions wanted = options_;
   wanted.top = top;
   wanted.fitting = admitted == MemoryFit::Fits;
-  wanted.misses = 0;
+  wanted.misses = misses;
   wanted.front = false;
   // Beside a question about stages, plans of degrees are tried: they take milliseconds.
   std::string_view space = space_of(asked.request, *evaluator.problem().framework);
@@ -275,6 +285,12 @@ bool SearchSession::fits(const ResolvedQuestion& asked, int gpus, const std::str
   const std::size_t top = asked.request.target.empty() ? 0 : 1;
   const SearchResult found = first(asked, evaluator_of(asked, gpus), top, label, MemoryFit::Fits);
   return !found.ranked.empty() && found.admitted == MemoryFit::Fits;
+}
+
+std::optional<NearMiss> SearchSession::closest(const ResolvedQuestion& asked, int gpus,
+                                               const std::string& label) {
+  const SearchResult found = first(asked, evaluator_of(asked, gpus), 1, label, MemoryFit::Tight, 1);
+  return found.misses.empty() ? std::nullopt : std::optional(found.misses.front());
 }
 
 std::optional<BestPlan> SearchSession::best(const ResolvedQuestion& asked, int gpus,

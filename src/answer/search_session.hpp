@@ -55,6 +55,9 @@ class SearchSession {
                                              MemoryFit admitted = MemoryFit::Tight);
   /// Whether `best` is one that fits, without looking for the fastest.
   [[nodiscard]] bool fits(const ResolvedQuestion& asked, int gpus, const std::string& label);
+  /// The plan that exceeds memory least; nothing where one fits or there is none.
+  [[nodiscard]] std::optional<NearMiss> closest(const ResolvedQuestion& asked, int gpus,
+                                                const std::string& label);
   /// Whether the question has any plan for this many GPUs, whatever memory it takes.
   [[nodiscard]] bool has_plans(const ResolvedQuestion& asked, int gpus);
   /// Reports from here on hold the Pareto front too.
@@ -97,9 +100,11 @@ class SearchSession {
   [[nodiscard]] std::variant<SearchResult, Infeasible> exportable(
       const ResolvedQuestion& asked, const PlanEvaluator& evaluator, std::string_view space,
       const SearchOptions& options, const std::string& label, ByFiles& said);
-  /// The best plans alone, with those that tie; of `top` 0, the first found that fits.
+  /// The best plans alone, with those that tie; of `top` 0, the first found that fits. `misses`: so
+  /// many of those that exceed memory least, where none fits.
   [[nodiscard]] SearchResult first(const ResolvedQuestion& asked, const PlanEvaluator& evaluator,
-                                   std::size_t top, const std::string& label, MemoryFit admitted);
+                                   std::size_t top, const std::string& label, MemoryFit admitted,
+                                   std::size_t misses = 0);
   const TargetFilter& filter_of(const ResolvedQuestion& asked);
   /// The evaluator of so many GPUs; those that follow each other share what they can.
   [[nodiscard]] PlanEvaluator evaluator_of(const ResolvedQuestion& asked, int gpus);

@@ -160,6 +160,7 @@ void write_answer(const Options& options, const Explained& explained, const Outp
     output.write(explanation(explained, options.timeline, columns_of(options)));
   }
   write_plots(options.plots, explained.asked, report);
+  write_page(options.page, explained.asked, report, threads_of(options));
   if (explained.plan) write_trace_unless_stopped(explained.problem, *explained.plan, options);
 }
 

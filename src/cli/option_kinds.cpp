@@ -8,6 +8,7 @@
 #include <charconv>
 #include <system_error>
 
+#include "answer/export_question.hpp"
 #include "base/names.hpp"
 #include "base/overrides.hpp"
 #include "base/units.hpp"
@@ -55,6 +56,11 @@ void restrict_to(CLI::Option* option, const Choices& choices) {
     return fmt::format("'{}' is none of {}{}{}", text, fmt::join(choices, ", "),
                        guess.empty() ? "" : "; ", guess);
   });
+}
+
+void restrict_to_exporters(CLI::Option* option) {
+  restrict_to(option, exporter_names());
+  option->transform(exporter_called);
 }
 
 CLI::Option* whole_number(CLI::Option* option, std::pair<std::int64_t, std::int64_t> range) {

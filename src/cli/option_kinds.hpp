@@ -20,6 +20,8 @@ using Choices = std::vector<std::string>;
 /// Restricts an option to a few words. They are its type name too ("none|full"), which is where
 /// help and completion scripts take them from.
 void restrict_to(CLI::Option* option, const Choices& choices);
+/// The same, to the programs that plans are exported to, by any of their names.
+void restrict_to_exporters(CLI::Option* option);
 CLI::Option* whole_number(CLI::Option* option, std::pair<std::int64_t, std::int64_t> range);
 void positive_number(CLI::Option* option);
 /// The fault of a list of numbers; empty when it has none.

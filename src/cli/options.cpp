@@ -189,6 +189,7 @@ void add_trace(CLI::App& app, Options& o) {
 void add_step(CLI::App& app, Options& o) {
   add_setting(app, o, kStepSetting);
   app.add_flag("--timeline", o.timeline, "draw the whole step: work, messages, memory");
+  add_page(app, o);
   add_plots(app, o);
   add_trace(app, o);
 }
@@ -243,6 +244,7 @@ CLI::Option* add_time(CLI::App& app, const char* name, std::string& field, const
 
 void add_capacity(CLI::App& app, Options& o) {
   CapacityQuestion& q = o.capacity;
+  add_page(app, o);
   add_typed(app, "TIME", "--deadline", q.deadline,
             "the job may take so long, such as 60d (a number by itself: days)");
   add_time(app, "--step-time", q.step_time, "a step may take so long: the fewest GPUs for it");

@@ -97,8 +97,14 @@ std::string option_in_place_of(const std::string& option, const std::vector<std:
 /// Words that people type and that name nothing here, with what to type for them.
 constexpr const char* kTuning =
     "plansearch --hw HARDWARE --model MODEL --gpus 1 --task sft|lora|qlora|dpo";
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kAnswers{
-    {{"--batch-tokens", "--batch counts sequences: tokens of a step over --seq-len"},
+constexpr const char* kBudget = "capacity --budget \"20000 node-hours\", GPU-hours or money";
+constexpr const char* kTime = "capacity --deadline 30d is a limit on time";
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kAnswers{
+    {{"--days", kTime},
+     {"--hours", kTime},
+     {"--node-hours", kBudget},
+     {"--gpu-hours", kBudget},
+     {"--batch-tokens", "--batch counts sequences: tokens of a step over --seq-len"},
      {"--confidence", "capacity says the chance of a limit, and what keeps it surely"},
      {"finetune", kTuning},
      {"fine-tune", kTuning}}};
@@ -193,9 +199,8 @@ void refuse_elsewhere(const CLI::App& app, const Options& options) {
   }
   const std::string_view command = options.row->name;
   if (command == "search") return;
-  if (command != "capacity") refuse("--report");
   // The count of the option that stands before every command; some commands have their own.
-  for (const char* flag : {"--trace", "--plot", "--plan", "--constraints"}) {
+  for (const char* flag : {"--report", "--trace", "--plot", "--plan", "--constraints"}) {
     if (app.get_option(flag)->count() > 0) refuse(flag);
   }
   if (command == "compare" || command == "capacity") return;

@@ -71,6 +71,7 @@ int run_predict(const Options& options) {
     if (!report.misses.empty()) code = exit_code_after(run, options, kExitInfeasible);
   }
   write_plots(options.plots, given.asked, report);
+  write_page(options.page, given.asked, report, threads_of(options));
   std::string text = render_prediction(report, format_of(options), columns_of(options));
   if (options.timeline && format_of(options) == Format::Table) {
     text += "\n" + step_timeline(evaluator, given.plan, columns_of(options));
@@ -82,8 +83,8 @@ int run_predict(const Options& options) {
 /// Options of the command that writes configurations of training frameworks.
 void add_export(CLI::App& app, Options& o) {
   add_typed(app, "PLAN", "plan,--plan", o.plan, "plan document or result.json#RANK")->required();
-  restrict_to(app.add_option("--to", o.to, "as in plansearch list exporters")->required(),
-              exporter_names());
+  restrict_to_exporters(
+      app.add_option("--to", o.to, "as in plansearch list exporters")->required());
   restrict_to(app.add_option("--launch", o.launch, "a launch script with the configuration in it"),
               launcher_names());
   add_typed(app, "OPTION=VALUE", "--sbatch", o.sbatch,

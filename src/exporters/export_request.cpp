@@ -172,26 +172,6 @@ bool has_traffic(Overlap overlap, const PlanDegrees& d) {
   return true;
 }
 
-bool degree_matters(Degree degree, const ExportRequest& h) {
-  const PlanDegrees& d = h.degrees;
-  switch (degree) {
-    case Degree::ContextKind:
-      return d.context > 1;
-    case Degree::Schedule:
-      return d.pipeline > 1 || schedule_row(d.schedule).joins;
-    case Degree::Zero:
-    case Degree::ShardGroup:
-      return d.data * d.context > 1;
-    case Degree::SequenceParallel:
-      return d.tensor() > 1;
-    case Degree::Expert:
-    case Degree::ExpertTensor:
-      return h.model().moe.has_value();
-    default:
-      return true;
-  }
-}
-
 StageContent content_of(const OperatorGroup& group, const Network& network) {
   StageContent content;
   for (const BlockRun& run : group.blocks) {
@@ -291,8 +271,28 @@ std::variant<PlanStages, std::string> plan_stages(const ParallelPlan& plan, cons
   return found;
 }
 
+bool matters(Degree degree, const PlanDegrees& d, const ModelDescription& model) {
+  switch (degree) {
+    case Degree::ContextKind:
+      return d.context > 1;
+    case Degree::Schedule:
+      return d.pipeline > 1 || schedule_row(d.schedule).joins;
+    case Degree::Zero:
+    case Degree::ShardGroup:
+      return d.data * d.context > 1;
+    case Degree::SequenceParallel:
+      return d.tensor() > 1;
+    case Degree::Expert:
+    case Degree::ExpertTensor:
+      return model.moe.has_value();
+    default:
+      return true;
+  }
+}
+
 bool matters(Setting setting, const ExportRequest& request) {
-  if (const auto degree = degree_of(setting)) return degree_matters(*degree, request);
+  if (const auto degree = degree_of(setting))
+    return matters(*degree, request.degrees, request.model());
   if (const auto overlap = overlap_of(setting))
     return is_chosen(*overlap, request) && has_traffic(*overlap, request.degrees);
   if (const SettingRow* row = chosen_row(setting)) return chosen_matters(*row, request);

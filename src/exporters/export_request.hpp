@@ -126,6 +126,7 @@ struct PlanStages {
 /// Whether it makes a difference: the schedule of one stage does not, nor what hides the
 /// communication of an axis with one rank.
 [[nodiscard]] bool matters(Setting setting, const ExportRequest& request);
+[[nodiscard]] bool matters(Degree degree, const PlanDegrees& d, const ModelDescription& model);
 /// The value as text: "8", "ring", "tp-cp-dp-pp" (axes with several ranks only), "even".
 [[nodiscard]] std::string value_of(Setting setting, const ExportRequest& request);
 /// The value that plain data parallelism without any of it has; empty where there is none.

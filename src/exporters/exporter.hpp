@@ -156,7 +156,8 @@ struct Launch {
 };
 
 struct Exporter {
-  std::string name{};  ///< of its file, or from its line in targets.cpp
+  std::string name{};                  ///< of its file, or from its line in targets.cpp
+  std::vector<std::string> aliases{};  ///< names of programs that take its files
   std::string title;
   std::string checked;    ///< the version its keys were checked against
   std::string framework;  ///< file whose rules its plans obey; empty: none
@@ -192,6 +193,8 @@ class Targets {
   [[nodiscard]] bool has_key(std::string_view name) const;
   /// Null where there is none.
   [[nodiscard]] const Exporter* find(std::string_view name) const;
+  /// The same, also by a name of a program that takes its files.
+  [[nodiscard]] const Exporter* called(std::string_view name) const;
   /// Every one, in the order of the names.
   [[nodiscard]] std::vector<const Exporter*> all() const;
 

@@ -294,6 +294,7 @@ Exporter read_exporter(const Node& root) {
   Exporter exporter;
   exporter.title = root.at("title").text();
   exporter.checked = root.at("checked").text();
+  if (const auto aliases = root.find("aliases")) exporter.aliases = aliases->texts();
   if (const auto framework = root.find("framework")) exporter.framework = framework->text();
   io::Fields(root).take("traces", exporter.traces, &Node::boolean);
   if (!exporter.traces) {

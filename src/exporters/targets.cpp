@@ -96,13 +96,19 @@ std::vector<std::string> Targets::readable_names() const {
 
 const Exporter* Targets::find(std::string_view name) const {
   if (const auto found = made_.find(name); found != made_.end()) return &found->second;
-  const auto all = names();
-  if (std::ranges::find(all, name) == all.end()) return nullptr;
+  if (!contains(names(), name)) return nullptr;
   Exporter made = read_target(folder_ / fmt::format("{}.yaml", name));
   made.name = name;
   take_what_keys_say(made);
   leave_task_to_script(made);
   return &made_.emplace(name, std::move(made)).first->second;
+}
+
+const Exporter* Targets::called(std::string_view name) const {
+  if (const Exporter* found = find(name)) return found;
+  for (const Exporter* other : all())
+    if (contains(other->aliases, name)) return other;
+  return nullptr;
 }
 
 std::vector<const Exporter*> Targets::all() const {

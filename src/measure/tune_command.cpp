@@ -79,10 +79,9 @@ int run_tune(const Options& options, const TuneOptions& own) {
 }
 
 void add_tune(CLI::App& app, Options& /*shared*/, TuneOptions& o) {
-  restrict_to(app.add_option("--to", o.target,
-                             "program that runs the trials, as in plansearch list exporters "
-                             "(default: the one that plans are priced as)"),
-              exporter_names());
+  restrict_to_exporters(app.add_option("--to", o.target,
+                                       "program that runs the trials, as in plansearch list "
+                                       "exporters (default: the one that plans are priced as)"));
   restrict_to(app.add_option("--launch", o.launcher,
                              "kind of the scripts (default: torchrun, or as those that are there); "
                              "slurm: with one job array"),

@@ -50,23 +50,22 @@ struct SizedMachine {
   int gpus = 0;  ///< 0: the name has no size
 };
 
-/// "8xH100", "h100:8"; a file may have a colon in its name.
+/// "8xH100", "H100x8", "h100:8"; a file may have a colon in its name, and "rtx4090" is a name.
 SizedMachine sized_machine(const std::string& text) {
   constexpr std::int64_t kMostInAName = 100'000'000;
-  const std::size_t times = text.find_first_of("xX");
-  const std::size_t colon = text.rfind(':');
   const auto number = [](const std::string& digits) {
     const auto count = parse_count(digits).value_or(0);
     return count > 0 && count <= kMostInAName ? static_cast<int>(count) : 0;
   };
   std::error_code error;
-  if (std::filesystem::exists(text, error)) return {text};
-  if (colon != std::string::npos) {
-    if (const int gpus = number(text.substr(colon + 1))) return {text.substr(0, colon), gpus};
-  }
-  const bool before = times != std::string::npos && times > 0 && times + 1 < text.size();
-  const int gpus = before ? number(text.substr(0, times)) : 0;
-  return gpus > 0 ? SizedMachine{text.substr(times + 1), gpus} : SizedMachine{text};
+  const std::size_t last = text.find_last_of("xX:");
+  if (last == std::string::npos || std::filesystem::exists(text, error)) return {text};
+  const std::size_t first = text.find_first_of("xX");
+  const int before = first < text.size() ? number(text.substr(0, first)) : 0;
+  if (before > 0 && first + 1 < text.size()) return {text.substr(first + 1), before};
+  const bool names = text[last] == ':' || text.find_first_of("0123456789") < last;
+  const int behind = names && last > 0 ? number(text.substr(last + 1)) : 0;
+  return behind > 0 ? SizedMachine{text.substr(0, last), behind} : SizedMachine{text};
 }
 
 int checked_count(std::int64_t count, CountedIn unit, const Cluster& cluster) {

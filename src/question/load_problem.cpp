@@ -108,8 +108,7 @@ class QuestionResolver {
       const double gigabits = tier.nics->bandwidth.value() * 8e-9;
       settled_.notes.push_back(fmt::format(
           "note: {}: a network card of {} is {:.0f} Gbit/s, above any known card (800 Gbit/s); a "
-          "card "
-          "of {:.0f} Gbit/s is written \"{:.0f} Gbit/s\"",
+          "card of {:.0f} Gbit/s is written \"{:.0f} Gbit/s\"",
           cluster_.name, to_text(tier.nics->bandwidth), gigabits, gigabits / 8.0, gigabits / 8.0));
     }
   }
@@ -140,8 +139,8 @@ class QuestionResolver {
     const std::filesystem::path path(given);
     const bool names_file = path.has_parent_path() || path.has_extension();
     const bool is_file = names_file && std::filesystem::exists(path, error);
-    const bool hub = std::ranges::count(given, '/') == 1;  // OWNER/NAME
-    if (is_file || hub) note(key, given, request_.origin(key));
+    if (!is_file && std::ranges::count(given, '/') != 1) return;  // OWNER/NAME
+    note(key, given, request_.origin(key));
   }
 
   void settle_passes() {
@@ -254,8 +253,7 @@ class QuestionResolver {
     const AttentionKind attention = settle_attention();
     NetworkOptions network_options{.attention = attention,
                                    .implementation = framework_.implementation};
-    Chosen<std::int64_t> seq_len;
-    seq_len.or_else(request_.seq_len, request_.origin("seq_len"));
+    auto seq_len = Chosen<std::int64_t>().or_else(request_.seq_len, request_.origin("seq_len"));
     if (model_.stack == StackKind::Graph) refuse_built(model_, request_, cluster_);
     if (model_.stack == StackKind::Vision || model_.stack == StackKind::Graph) {
       const std::int64_t tokens = tokens_of(build_network(model_, network_options));

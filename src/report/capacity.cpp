@@ -371,7 +371,7 @@ std::string table_text(const CapacityReport& report, int columns) {
   text +=
       fmt::format("time: with failures, checkpoints and restarts{}{}{}{}{}\n",
                   table.shows("p10 - p90", columns) ? "; p10 - p90: 80 % of outcomes" : "",
-                  report.solved ? ", of tokens" : "",
+                  report.solved && table.shows("p10 - p90", columns) ? ", of tokens" : "",
                   table.shows("chance", columns) ? "; chance: of keeping the limits" : "",
                   table.shows("trains on", columns) ? "; trains on: tokens within the limits" : "",
                   rows.size() < report.rows.size() ? "; --sizes shows every size" : "");

@@ -2596,6 +2596,11 @@ class Pages(Case):
         self.assertIn("&lt;b onload=x&gt;&amp;&quot;", text)
         self.assertNotIn("<b onload", text)
 
+    def test_one_plan_is_a_page(self):
+        for command in ("predict", "explain"):
+            text, _ = self.page(command, *self.QUESTION, "--gpus", "64", "--dp", "64")
+            self.assertIn("zero", text)
+
     def test_plan_1_is_traced(self):
         trace = self.directory / "trace.json"
         self.succeed(*self.QUESTION, "--gpus", "64", "--trace", trace)
@@ -2788,6 +2793,7 @@ class AsPeopleWrite(Case):
         self.assertEqual(self.succeed("help"), self.succeed("--help"))
         self.assertEqual(self.succeed("help", "capacity"), self.succeed("capacity", "--help"))
         self.refuse("exprt", "plan.yaml", expect=["unknown argument 'exprt'", "export"])
+        self.refuse("capacity", "--hw", "perlmutter", "--model", "llama3-8b", "--node-hours", "20000", expect=['capacity --budget "20000 node-hours"'])
         self.assertEqual(self.succeed("show", "h100"), self.succeed("show", "hw", "h100"))
         self.assertEqual(self.succeed("show", "gpt2-xl"), self.succeed("show", "model", "gpt2-xl"))
         for name in ("https://huggingface.co/Qwen/Qwen3-8B", "qwen3:8b"):
@@ -2975,6 +2981,10 @@ class Verdicts(Case):
             self.assertEqual(self.answer(*ask, str(gpus))["admitted"], "fits")
             if gpus > 1:
                 self.assertEqual(run(*ask, str(gpus - 1)).returncode, 3)
+
+    def test_quantised_adapters(self):
+        answer = self.answer("fits", "Qwen/Qwen3-8B", "--method", "qlora", "--on", "rtx4090", "--no-cards")
+        self.assertEqual(answer["method"], "qlora")
 
     def test_exit_codes_and_prices_of_misfits(self):
         ask = ["fits", "llama3.1-8b", "--method", "lora", "--on", "rtx-4090", "--gpus", "1", "--no-cards"]
@@ -3904,17 +3914,65 @@ class GivenPlans(Case):
         self.assertRegex(text, r"fits on [2-9] x rtx-4090-box")
         self.assertRegex(text, r"hint: on one GPU with --seq-len 2048 it fits: ")
 
+    FLAGS = r"with ((?:--[a-z-]+ \S+ )+)it fits"
+
+    def followed(self, remedy, asked):
+        """What a remedy says, asked in place of what it replaces, fits."""
+        hint = re.match(self.FLAGS, remedy)
+        self.assertTrue(hint, remedy)
+        words = hint[1].split()
+        options = asked | dict(zip(words[::2], words[1::2]))
+        answer = self.answer(*(word for option in options.items() for word in option), "--top", "1", "--no-beyond")
+        self.assertEqual(answer["admitted"], "fits", options)
+        return options
+
+    def refused(self, asked):
+        done = run(*(word for option in asked.items() for word in option), "--format", "json", "--no-beyond")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        return json.loads(done.stdout)["remedies"], asked | {"--gpus": str(json.loads(done.stdout)["question"]["gpus"])}
+
     def test_tuning_beyond_what_replicas_hold(self):
-        for question, flags in ((("perlmutter", "deepseek-v3", "sft"), r"--framework megatron --gpus \d+"),
-                                (("dgx-h100", "llama3.1-405b", "dpo"), "--framework deepspeed --lora-rank 16 --base-precision nf4")):
-            asked = [word for flag, value in zip(("--hw", "--model", "--task"), question) for word in (flag, value)]
-            refused = run(*asked, "--format", "json", "--no-beyond")
-            self.assertEqual(refused.returncode, 3)
-            answer = json.loads(refused.stdout)
-            hint = re.match(rf"with ({flags}) it fits", answer["remedies"][0])
-            self.assertTrue(hint, answer["remedies"])
-            size = [] if "--gpus" in hint[1] else ["--gpus", str(answer["question"]["gpus"])]
-            self.assertEqual(self.answer(*asked, *hint[1].split(), *size, "--top", "1", "--no-beyond")["admitted"], "fits")
+        """Several changes at once, where no single one helps: with all weights, and with adapters."""
+        for machine, model, task, flags in (
+                ("perlmutter", "deepseek-v3", "sft", ("--framework megatron --gpus", "--framework megatron --task lora --gpus")),
+                ("dgx-h100", "llama3.1-405b", "dpo", ("--framework deepspeed --lora-rank 16",)),
+                ("rtx-4090-box", "llama3.1-405b", "sft",
+                 ("--framework megatron --optimizer adafactor --gpus", "--framework megatron --task lora --gpus"))):
+            remedies, asked = self.refused({"--hw": machine, "--model": model, "--task": task})
+            for remedy, words in zip(remedies, flags, strict=True):
+                self.assertTrue(remedy.startswith(f"with {words} "), remedy)
+                self.followed(remedy, asked)
+
+    def test_a_machine_that_is_too_small(self):
+        """The whole machine under what saves most: what the closest plan takes, and a larger card that holds it."""
+        remedies, asked = self.refused({"--hw": "rtx-4090-box", "--model": "deepseek-v4-pro"})
+        said = re.match(r"all 256 GPUs of rtx-4090-box do not hold it, even with --optimizer adafactor --main-grads bf16: the closest plan "
+                        r"takes ([\d.]+) GiB of ([\d.]+) GiB a GPU, ([\d.]+) GiB of it parameters, gradients and optimizer states$", remedies[0])
+        self.assertTrue(said, remedies)
+        needs, has, states = map(float, said.groups())
+        self.assertLess(has, needs)
+        # 1.573 T parameters on 256 GPUs, each in bf16 with a bf16 gradient and an fp32 copy: 8 bytes, and some are held twice.
+        self.assertTrue(8 * 1.573e12 / 256 / 2**30 < states < min(needs, 9 * 1.573e12 / 256 / 2**30), states)
+        options = self.followed(remedies[1], asked)
+        memory = {row["name"]: row["memory"] for row in csv.DictReader(io.StringIO(self.succeed("list", "hw", "--format", "csv")))}
+        self.assertNotEqual(memory[options["--hw"]], memory["rtx-4090-box"])
+
+    def test_trainers_go_on_with_their_own_optimizer(self):
+        answer = self.answer("--hw", "b200", "--model", "kimi-k2", "--task", "lora", "--gpus", "64", "--top", "1", "--no-beyond")
+        self.assertIn({"key": "optimizer", "value": "adam", "origin": "framework"}, answer["question"]["settings"])
+        self.refuse("--hw", "b200", "--model", "kimi-k2", "--task", "lora", "--gpus", "64", "--optimizer", "muon",
+                    expect=["hf-trainer does not have it"])
+
+    def test_programs_of_accelerate(self):
+        answer = self.directory / "trl.json"
+        self.succeed("--hw", "H100x8", "--model", "llama3-8b", "--task", "sft", "--target", "trl", "--format", "json", "--out", answer)
+        texts = [run("export", f"{answer}#1", "--to", name).stdout for name in ("trl", "accelerate")]
+        self.assertIn('distributed_type: "FSDP"', texts[0])
+        self.assertEqual(*texts)
+
+    def test_a_target_refuses_before_the_search(self):
+        self.refuse("--hw", "dgx-h100", "--model", "qwen3-30b-a3b", "--gpus", "32", "--task", "sft", "--target", "megatron-bridge",
+                    "--offload", "optimizer", expect=["megatron-bridge can express no plan of this question: offload optimizer (takes none)"])
 
     def test_a_micro_batch_was_timed(self):
         plan = ["--gpus", "1", "--micro-batch", "1", "--recompute", "full"]

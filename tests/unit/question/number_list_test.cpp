@@ -34,8 +34,12 @@ TEST_SUITE("unit") {
     };
     CHECK(sized("8xH100") == std::pair(std::string("H100"), 8));
     CHECK(sized("h100:16") == std::pair(std::string("h100"), 16));
-    for (const char* name :
-         {"h100", "xH100", "8x", "h100:", "h100:many", "0xh100", "a100-4x100g-roce"}) {
+    CHECK(sized("selene:16") == std::pair(std::string("selene"), 16));
+    CHECK(sized("H100x8") == std::pair(std::string("H100"), 8));
+    CHECK(sized("rtx4090x2") == std::pair(std::string("rtx4090"), 2));
+    CHECK(sized("2xrtx4090") == std::pair(std::string("rtx4090"), 2));
+    for (const char* name : {"h100", "xH100", "8x", "h100:", "h100:many", "0xh100", "rtx4090",
+                             "mi300x-8", "h100x", "a100-4x100g-roce"}) {
       CAPTURE(name);
       CHECK(sized(name) == std::pair(std::string(name), 0));
     }
