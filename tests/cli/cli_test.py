@@ -4159,8 +4159,8 @@ class Golden(Case):
                       and row["check"].startswith(machine)]
             self.assertGreater(len(levels), 0, machine)
             self.assertNotIn(None, [row["within"] for row in levels])
-        for row in self.reproduced_as_json("tensor3d"):  # the steps of U-Nets are others than predicted (docs/reproduce.md)
-            self.assertTrue(row["within"] or row["low"] is None or row["unit"] == "s", row)
+        for row in self.reproduced_as_json("tensor3d"):
+            self.assertTrue(row["within"] or row["low"] is None, row)
 
     def test_published_figures_say_what_they_are(self):
         """Kinds are counted apart, measurements first; own numbers name no paper as published."""
