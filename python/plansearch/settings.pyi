@@ -80,7 +80,7 @@ class Search(Settings, Degrees, total=False):
     """A question with limits of its answer."""
 
     plan: Words  # plan document that decides a part: the rest is searched
-    constraints: Words  # parts of a plan by name (constraints/*.yaml) or as plan documents
+    constraints: Words  # parts of a plan by name (constraints/*.yaml) or as plan documents; NAME#N: one variant
     report: File  # write the answer as one HTML page, with pictures
     plot: Words  # a picture as SVG: ladder, step, memory, pareto, timeline, held, groups or sweep; several times
     trace: File  # write one step as a trace for Perfetto or chrome://tracing

@@ -26,6 +26,33 @@
 namespace plansearch {
 namespace {
 
+std::variant<ParallelPlan, Infeasible> with_placed(ParallelPlan plan, const Problem& problem,
+                                                   Placements placements,
+                                                   const PlanDegrees& degrees) {
+  if (placements.factors.empty() && degrees.tensor_out > 1) {
+    placements.factors = {degrees.tensor_out};
+  }
+  return with_placements(std::move(plan), placements, *problem.network, *problem.framework);
+}
+
+/// All layers of a kind are cut alike, so that the network stays as it is.
+std::variant<ParallelPlan, Infeasible> on_squares(ParallelPlan plan, const Problem& problem,
+                                                  int side, const PlanDegrees& degrees) {
+  const auto refused = [](const PlacementFault& fault) {
+    return Infeasible{.obstacle = Obstacle::NoSuchFeature, .detail = fault.message};
+  };
+  const auto names = square_placements(*problem.network, degrees, side);
+  if (const auto* fault = std::get_if<PlacementFault>(&names)) return refused(*fault);
+  auto made = resolve_placements(std::get<PlacementNames>(names), *problem.network, degrees,
+                                 *problem.framework);
+  if (const auto* fault = std::get_if<PlacementFault>(&made)) return refused(*fault);
+  const auto& squares = std::get<DistinguishedNetwork>(made);
+  if (squares.network->blocks.size() != problem.network->blocks.size()) {
+    return Infeasible{.obstacle = Obstacle::NoSuchFeature, .detail = "layers differ"};
+  }
+  return with_placements(std::move(plan), squares.placements, *problem.network, *problem.framework);
+}
+
 class ConstrainedSearch : public Strategy {
  public:
   ConstrainedSearch(const SearchTask& task, std::shared_ptr<const LegalWalk> walk,
@@ -42,7 +69,7 @@ class ConstrainedSearch : public Strategy {
         const auto& [bound, degrees] = plans_[next];
         const PlanFamily family = family_of(degrees);
         if (!offers_.may_rank(family, bound)) continue;
-        auto made = placed(degrees);
+        auto made = constrained_plan(task_.evaluator, request_, degrees);
         if (const auto* bad = std::get_if<Infeasible>(&made)) {
           reject(bad->obstacle, 1);
         } else {
@@ -116,49 +143,6 @@ class ConstrainedSearch : public Strategy {
     return {degrees, {1}};
   }
 
-  [[nodiscard]] std::variant<ParallelPlan, Infeasible> placed(const PlanDegrees& degrees) const {
-    const Problem& problem = task_.evaluator.problem();
-    auto made = task_.evaluator.expand(degrees);
-    if (std::holds_alternative<Infeasible>(made)) return made;
-    if (request_.square > 0) made = on_squares(std::get<ParallelPlan>(std::move(made)), degrees);
-    if (request_.placements) made = with_placed(std::get<ParallelPlan>(std::move(made)), degrees);
-    // One stage is all devices.
-    if (request_.shared_blocks.empty() || degrees.pipeline == 1) return made;
-    if (std::holds_alternative<Infeasible>(made)) return made;
-    return with_gangs(std::get<ParallelPlan>(std::move(made)), request_.shared_blocks,
-                      *problem.network, *problem.framework);
-  }
-
-  [[nodiscard]] std::variant<ParallelPlan, Infeasible> with_placed(
-      ParallelPlan plan, const PlanDegrees& degrees) const {
-    const Problem& problem = task_.evaluator.problem();
-    Placements placements = *request_.placements;
-    if (placements.factors.empty() && degrees.tensor_out > 1) {
-      placements.factors = {degrees.tensor_out};
-    }
-    return with_placements(std::move(plan), placements, *problem.network, *problem.framework);
-  }
-
-  /// All layers of a kind are cut alike, so that the network stays as it is.
-  [[nodiscard]] std::variant<ParallelPlan, Infeasible> on_squares(
-      ParallelPlan plan, const PlanDegrees& degrees) const {
-    const Problem& problem = task_.evaluator.problem();
-    const auto refused = [](const PlacementFault& fault) {
-      return Infeasible{.obstacle = Obstacle::NoSuchFeature, .detail = fault.message};
-    };
-    const auto names = square_placements(*problem.network, degrees, request_.square);
-    if (const auto* fault = std::get_if<PlacementFault>(&names)) return refused(*fault);
-    auto made = resolve_placements(std::get<PlacementNames>(names), *problem.network, degrees,
-                                   *problem.framework);
-    if (const auto* fault = std::get_if<PlacementFault>(&made)) return refused(*fault);
-    const auto& squares = std::get<DistinguishedNetwork>(made);
-    if (squares.network->blocks.size() != problem.network->blocks.size()) {
-      return Infeasible{.obstacle = Obstacle::NoSuchFeature, .detail = "layers differ"};
-    }
-    return with_placements(std::move(plan), squares.placements, *problem.network,
-                           *problem.framework);
-  }
-
   const SearchTask& task_;
   Offers offers_;
   std::shared_ptr<const LegalWalk> walk_;
@@ -168,6 +152,26 @@ class ConstrainedSearch : public Strategy {
 };
 
 }  // namespace
+
+std::variant<ParallelPlan, Infeasible> constrained_plan(const PlanEvaluator& evaluator,
+                                                        const SearchRequest& request,
+                                                        const PlanDegrees& degrees) {
+  const Problem& problem = evaluator.problem();
+  auto made = evaluator.expand(degrees);
+  if (std::holds_alternative<Infeasible>(made)) return made;
+  if (request.square > 0) {
+    made = on_squares(std::get<ParallelPlan>(std::move(made)), problem, request.square, degrees);
+  }
+  if (request.placements) {
+    made =
+        with_placed(std::get<ParallelPlan>(std::move(made)), problem, *request.placements, degrees);
+  }
+  // One stage is all devices.
+  if (request.shared_blocks.empty() || degrees.pipeline == 1) return made;
+  if (std::holds_alternative<Infeasible>(made)) return made;
+  return with_gangs(std::get<ParallelPlan>(std::move(made)), request.shared_blocks,
+                    *problem.network, *problem.framework);
+}
 
 SearchPart constrained_part(std::shared_ptr<const LegalWalk> walk, SearchRequest request) {
   std::string space = walk->space().space().name;

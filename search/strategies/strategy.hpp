@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "plansearch/framework.hpp"
@@ -71,6 +72,10 @@ struct SearchPart {
 /// rejected.
 [[nodiscard]] SearchPart constrained_part(std::shared_ptr<const LegalWalk> walk,
                                           SearchRequest request);
+
+/// The plan of these degrees under that request: one of those that such a search prices.
+[[nodiscard]] std::variant<ParallelPlan, Infeasible> constrained_plan(
+    const PlanEvaluator& evaluator, const SearchRequest& request, const PlanDegrees& degrees);
 
 /// Plans of equal stages but for the layers of the first and the last one, as frameworks let users
 /// say them: every assignment of the layers so that the stages between the ends hold equal

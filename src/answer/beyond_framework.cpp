@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "answer/beyond_plans.hpp"
 #include "answer/make_report.hpp"
 #include "base/checked.hpp"
 #include "evaluate/step/bound_ladder.hpp"
@@ -117,15 +118,6 @@ constexpr std::array kIdeas{
     Idea{"ring products", rings},
 };
 
-/// Whether the plan has the degrees that the question decides.
-bool keeps(const ProblemRequest& request, const PlanDegrees& plan) {
-  return std::ranges::all_of(degree_table(), [&](const DegreeRow& row) {
-    const int value = row.get(plan);
-    return request.degrees.get(row.degree).value_or(value) == value &&
-           request.limits.admits(row.degree, value);
-  });
-}
-
 /// The question, asked of its framework as if that ran everything.
 ResolvedQuestion asked_wider(const ResolvedQuestion& asked) {
   ProblemRequest request = asked.request;
@@ -148,16 +140,15 @@ struct NearPlan {
 /// Plans beyond the framework, the fastest first.
 class NearSearch {
  public:
-  NearSearch(const ResolvedQuestion& wider, const PlanEvaluator& beyond, const Framework& own,
-             Seconds enough)
-      : wider_(wider), beyond_(beyond), own_(own), enough_(enough) {}
+  explicit NearSearch(const BeyondGoal& goal) : goal_(goal), beyond_(goal.evaluator) {}
 
   /// Tries every idea on a plan that `what` led to. Only plans faster than what is enough are kept.
   void look_near(const PlanDegrees& plan, const std::string& what) {
     for (const Idea& idea : kIdeas) {
       if (what.find(idea.name) != std::string::npos) continue;
       const std::string both = what + (what.empty() ? "" : " and ") + std::string(idea.name);
-      for (const PlanDegrees& near : idea.near(plan, own_, beyond_.problem())) price(near, both);
+      for (const PlanDegrees& near : idea.near(plan, goal_.own, beyond_.problem()))
+        price(near, both);
     }
   }
 
@@ -171,10 +162,10 @@ class NearSearch {
  private:
   void price(const PlanDegrees& plan, const std::string& what) {
     check_work();
-    if (!keeps(wider_.request, plan) || beyond_.obstacle(plan)) return;
+    if (!keeps(goal_.wider.request, plan) || beyond_.obstacle(plan)) return;
     if (!known_.insert(plan).second) return;
     const auto excludes = [&](const PlanBound& bound) {
-      return bound.step_time > enough_ || bound.memory > beyond_.memory_limit();
+      return bound.step_time > goal_.enough || bound.memory > beyond_.memory_limit();
     };
     PlanBound bound;
     if (ladder_.climb(kMicroBatchRungs, plan, bound, excludes) ||
@@ -182,18 +173,16 @@ class NearSearch {
       return;
     }
     const Estimate estimate = beyond_.simulate(*beyond_.profile(plan), plan, *workspace_);
-    if (beyond_.memory_fit(plan, estimate.memory.total()) != MemoryFit::Fits) return;
-    if (estimate.step.total() > enough_) return;
+    if (beyond_.memory_fit(plan, estimate.memory.total()) > goal_.admitted) return;
+    if (estimate.step.total() > goal_.enough) return;
     found_.push_back({{plan, estimate, {}}, what});
     const bool first =
         !best_ || estimate.step.total() < found_[*best_].candidate.estimate.step.total();
     if (first) best_ = found_.size() - 1;
   }
 
-  const ResolvedQuestion& wider_;
+  const BeyondGoal& goal_;
   const PlanEvaluator& beyond_;
-  const Framework& own_;
-  Seconds enough_;
   decltype(PlanEvaluator::make_workspace()) workspace_ = PlanEvaluator::make_workspace();
   BoundLadder ladder_{beyond_, *workspace_};
   std::vector<NearPlan> found_;
@@ -201,7 +190,7 @@ class NearSearch {
   std::set<PlanDegrees> known_;
 };
 
-constexpr std::string_view kMessagePasses = "message passes";
+constexpr const char* kMessagePasses = "message passes";
 
 /// Where messages of a pipeline wait in lists of instructions (Hosoki et al.) and nothing is said
 /// of passes over these.
@@ -211,8 +200,8 @@ bool waits_in_lists(const ResolvedQuestion& asked) {
 }
 
 /// The framework's best plan under all passes, if it takes no longer than that.
-std::optional<NearPlan> under_passes(const ProblemRequest& request, const PlanEvaluator& passed,
-                                     Seconds enough) {
+std::optional<PlanCandidate> under_passes(const ProblemRequest& request,
+                                          const PlanEvaluator& passed, Seconds enough) {
   SearchOptions options;
   options.top = 1;
   options.misses = 0;
@@ -226,7 +215,7 @@ std::optional<NearPlan> under_passes(const ProblemRequest& request, const PlanEv
   if (best.written || best.estimate.step.total() > enough) return std::nullopt;
   if (passed.memory_fit(best.plan, best.estimate.memory.total()) != MemoryFit::Fits)
     return std::nullopt;
-  return NearPlan{best, std::string(kMessagePasses)};
+  return best;
 }
 
 /// The degrees that a command says: those of which it would assume another value.
@@ -245,6 +234,14 @@ PinnedDegrees said_degrees(const PlanDegrees& plan, const Problem& problem) {
 
 }  // namespace
 
+bool keeps(const ProblemRequest& request, const PlanDegrees& plan) {
+  return std::ranges::all_of(degree_table(), [&](const DegreeRow& row) {
+    const int value = row.get(plan);
+    return request.degrees.get(row.degree).value_or(value) == value &&
+           request.limits.admits(row.degree, value);
+  });
+}
+
 std::string predict_command(ProblemRequest request, const Problem& problem,
                             const PlanDegrees& plan) {
   std::string text = "plansearch predict";
@@ -261,35 +258,35 @@ std::string predict_command(ProblemRequest request, const Problem& problem,
   return text;
 }
 
-namespace {
-
-/// A plan that was found, beside the step that is shown of plan 1.
-BeyondReport told(const ProblemRequest& request, const PlanEvaluator& evaluator,
-                  const NearPlan& plan, Seconds shown) {
+BeyondReport told(const BeyondGoal& goal, const ProblemRequest& request,
+                  const PlanEvaluator& evaluator, const PlanDegrees& degrees,
+                  const PlanCandidate& found, const std::string& what, const std::string& options) {
   constexpr double kTenth = 1.2815515655446004;  // deviations of a normal distribution
   const double deviation = kTenth * evaluator.problem().framework->constants.paired_sigma;
-  const PlanDegrees& degrees = plan.candidate.plan;
-  PlanReport priced = report_plan(evaluator, degrees, plan.candidate.estimate);
-  const double ratio = priced.estimate.step.total() / shown;
-  return {plan.what,
+  PlanReport priced = found.written ? report_plan(evaluator, *found.written, found.estimate)
+                                    : report_plan(evaluator, degrees, found.estimate);
+  const double ratio = priced.estimate.step.total() / goal.shown;
+  return {what,
           1.0 - ratio,
           1.0 - ratio * std::exp(deviation),
           1.0 - ratio * std::exp(-deviation),
-          {},
-          predict_command(request, evaluator.problem(), degrees),
+          runners_of(evaluator.problem(), found, &goal.own),
+          predict_command(request, evaluator.problem(), degrees) + options,
           std::move(priced)};
 }
 
+namespace {
+
 /// Adds the framework's best plan under passes.
-void add_passes(ProblemRequest request, Problem problem, Seconds enough, Seconds shown,
+void add_passes(ProblemRequest request, Problem problem, const BeyondGoal& goal,
                 BeyondSearch& search) {
   search.tried += fmt::format(", {}", kMessagePasses);
   problem.passes = all_passes();
   request.passes = "all";
   const PlanEvaluator passed(std::move(problem));
-  const auto best = under_passes(request, passed, enough);
+  const auto best = under_passes(request, passed, goal.enough);
   if (!best) return;
-  search.plans.push_back(told(request, passed, *best, shown));
+  search.plans.push_back(told(goal, request, passed, best->plan, *best, kMessagePasses));
   search.plans.back().runs_in =
       fmt::format("none; without its passes: {}", passed.problem().framework->name);
 }
@@ -311,10 +308,10 @@ void look_near_all(std::span<const PlanCandidate> ranked, bool other, NearSearch
 }  // namespace
 
 BeyondSearch beyond_framework(const ResolvedQuestion& asked, const PlanEvaluator& evaluator,
-                              std::span<const PlanCandidate> ranked, Seconds shown,
-                              Beyond how_far) {
+                              const SearchResult& result, Seconds shown, Beyond how_far) {
   BeyondSearch search;
-  if (ranked.empty() || how_far == Beyond::None) return search;
+  if (result.ranked.empty() || how_far == Beyond::None) return search;
+  const std::span<const PlanCandidate> ranked = result.ranked;
   for (const Idea& idea : kIdeas) {
     search.tried += fmt::format("{}{}", search.tried.empty() ? "" : ", ", idea.name);
   }
@@ -324,17 +321,26 @@ BeyondSearch beyond_framework(const ResolvedQuestion& asked, const PlanEvaluator
   const PlanEvaluator beyond(wider.problem);
   const Seconds enough =
       ranked.front().estimate.step.total() / tied_ratio(own.constants.paired_sigma);
-  if (waits_in_lists(asked)) add_passes(asked.request, evaluator.problem(), enough, shown, search);
-  NearSearch near(wider, beyond, own, enough);
+  const BeyondGoal goal{wider, beyond, own, result.admitted, enough, shown};
+  if (waits_in_lists(asked)) add_passes(asked.request, evaluator.problem(), goal, search);
+  NearSearch near(goal);
   const std::size_t looked = std::min<std::size_t>(how_far == Beyond::All ? 16 : 4, ranked.size());
   look_near_all(ranked.first(looked), !search.plans.empty(), near);
   std::set<std::string> ideas;
   for (const NearPlan& plan : near.found()) {
     if (ideas.size() == kIdeas.size()) break;
     if (!ideas.insert(plan.what).second) continue;
-    search.plans.push_back(told(wider.request, beyond, plan, shown));
-    search.plans.back().runs_in = runners_of(wider.problem, plan.candidate, &own);
+    const PlanCandidate& found = plan.candidate;
+    search.plans.push_back(told(goal, wider.request, beyond, found.plan, found, plan.what));
     if (how_far != Beyond::All) break;
+  }
+  if (!ranked.front().written) {
+    constexpr std::int64_t kSteps = 16'000'000;  // 80 ms
+    constexpr std::int64_t kStepsOfFamily = 4'000;
+    ConstraintSearch under =
+        under_constraints(goal, ranked.front().plan, kSteps + kStepsOfFamily * result.families);
+    if (under.tried) search.tried += ", constraints";
+    std::ranges::move(under.found, std::back_inserter(search.plans));
   }
   std::ranges::stable_sort(search.plans, std::greater{}, &BeyondReport::gain);
   if (how_far != Beyond::All && search.plans.size() > 1) search.plans.resize(1);

@@ -70,7 +70,7 @@ enum class Beyond : std::uint8_t {
 /// first plan by more than a tie. Gains are over `shown`, the step of plan 1 as tables have it.
 [[nodiscard]] BeyondSearch beyond_framework(const ResolvedQuestion& asked,
                                             const PlanEvaluator& evaluator,
-                                            std::span<const PlanCandidate> ranked, Seconds shown,
+                                            const SearchResult& result, Seconds shown,
                                             Beyond how_far);
 
 /// "none; tp 8 in: megatron, nanotron": the shipped frameworks that run the plan as a whole and,

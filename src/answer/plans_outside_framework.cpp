@@ -2,12 +2,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
 
 #include "answer/make_report.hpp"
 #include "plan/legality/legality.hpp"
+#include "plan/placements/check_placements.hpp"
 #include "plan/placements/ring_placements.hpp"
 #include "plan/stages/expand.hpp"
 #include "plan/stages/gangs.hpp"
@@ -69,6 +71,10 @@ bool runs(const PlanCandidate& candidate, const Problem& problem, const Framewor
   const OperatorSteps steps = steps_of(candidate);
   if (steps != OperatorSteps::None && check_steps(program, steps)) return false;
   if (candidate.written->order.window && check_shared_devices(program)) return false;
+  const bool in_pieces = std::ranges::any_of(candidate.written->transforms, [](const Transform& t) {
+    return t.placements && t.placements->in_pieces();
+  });
+  if (in_pieces && check_pieces(program)) return false;
   return !check_plan(*candidate.written, network, program, problem.gpus, problem.global_batch,
                      problem.precision);
 }

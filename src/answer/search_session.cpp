@@ -240,9 +240,8 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
   if (request.space.empty() && has_program && !asked.decides_plans() && !stopped_ &&
       !report.plans.empty() && !is_given(asked, result)) {
     const Seconds first = report.plans.front().estimate.step.total();
-    ask_aside(report.advice, "plans that the framework does not run", [&] {
-      report.beyond = beyond_framework(asked, evaluator, result.ranked, first, beyond_);
-    });
+    ask_aside(report.advice, "plans that the framework does not run",
+              [&] { report.beyond = beyond_framework(asked, evaluator, result, first, beyond_); });
   }
   if (!has_program && !result.ranked.empty()) {
     ask_aside(report.advice, "frameworks for plan 1", [&] {

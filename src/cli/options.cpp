@@ -168,8 +168,9 @@ void add_plots(CLI::App& app, Options& o) {
 }
 
 void add_constraints(CLI::App& app, Options& o) {
-  add_typed(app, "NAME[,NAME...]", "--constraints", o.constraints,
-            "parts of a plan by name (constraints/*.yaml) or as plan documents");
+  add_typed(
+      app, "NAME[,NAME...]", "--constraints", o.constraints,
+      "parts of a plan by name (constraints/*.yaml) or as plan documents; NAME#N: one variant");
 }
 
 void add_partial_plan(CLI::App& app, Options& o) {

@@ -129,6 +129,27 @@ void append(List& list, const List& more) {
   list.insert(list.end(), more.begin(), more.end());
 }
 
+std::vector<TransformAlternative> variants_of(const io::TransformDocument& transform) {
+  auto made = alternatives_of(transform.entries);
+  if (const auto* fault = std::get_if<EntryFault>(&made)) {
+    throw InputError(transform.where(*fault), fault->message, fault->hint);
+  }
+  return std::get<std::vector<TransformAlternative>>(std::move(made));
+}
+
+/// Leaves one of the variants that the lists of pieces of a constraint make.
+void take_variant(std::size_t number, const SourceLocation& where, io::PlanDocument& constraint) {
+  std::vector<TransformAlternative> all(1);
+  if (constraint.transform) all = variants_of(*constraint.transform);
+  if (number > all.size()) {
+    throw InputError(where, fmt::format("variant {} of {}", number, all.size()),
+                     "lists of pieces make them, the last list fastest: NAME#1 to NAME#N");
+  }
+  if (!constraint.transform) return;
+  constraint.transform->entries = std::move(all[number - 1].entries);
+  if (constraint.transform->entries.empty()) constraint.transform.reset();
+}
+
 /// Blocks on all devices and rules of the order add up.
 void add_shared(const io::PlanDocument& read, PlanRequest& asked) {
   if (read.shared) {
@@ -246,8 +267,10 @@ PlanRequest plan_of_run(const ProblemRequest& typed, const std::string& plan,
 }
 
 PlanRequest with_constraints(PlanRequest asked, const std::string& names) {
-  for (const std::string& name : words_of(names, ",")) {
-    const io::Document file = io::Document::read(constraint_file(name));
+  for (const std::string& text : words_of(names, ",")) {
+    const bool variant = text.find('#') != std::string::npos && !is_file(text);
+    const PlanName name = split_rank(text);
+    const io::Document file = io::Document::read(constraint_file(name.file));
     io::PlanDocument read = io::read_plan_document(file.root());
     if (read.stages || read.assign || read.placements) {
       throw InputError(
@@ -255,23 +278,28 @@ PlanRequest with_constraints(PlanRequest asked, const std::string& names) {
           "constraints decide settings, degrees, transforms, blocks on all devices and "
           "rules of the order, for any network; --plan takes whole plans");
     }
+    if (variant) take_variant(name.rank, file.root().where(), read);
     add_shared(read, asked);
     asked.request = completed(asked.request, read.question);
     if (!read.transform) continue;
     if (!asked.transform) asked.transform.emplace();
     append(asked.transform->entries, read.transform->entries);
+    read.transform->places.resize(read.transform->entries.size());
     append(asked.transform->places, read.transform->places);
   }
   return asked;
 }
 
 std::vector<OpenQuestion> open_questions(const PlanRequest& given) {
+  return open_questions(given, load_problem(given.request));
+}
+
+std::vector<OpenQuestion> open_questions(const PlanRequest& given, ResolvedQuestion question) {
   if (given.stages || given.assign) {
     const auto& where = given.stages ? given.stages->place : given.assign->order.place;
     throw InputError(where.where, "the stages are listed here: nothing is left to search",
                      "plansearch predict --plan prices it; leave out what is to be found");
   }
-  ResolvedQuestion question = load_problem(given.request);
   if (given.window) {
     throw InputError(given.window->place.where, "a search finds no order under rules of its own",
                      "plansearch predict --plan prices one plan under them");
@@ -286,13 +314,7 @@ std::vector<OpenQuestion> open_questions(const PlanRequest& given) {
     question.shared_blocks = given.shared->blocks;
   }
   std::vector<TransformAlternative> alternatives(1);
-  if (given.transform) {
-    auto made = alternatives_of(given.transform->entries);
-    if (const auto* fault = std::get_if<EntryFault>(&made)) {
-      throw InputError(given.transform->where(*fault), fault->message, fault->hint);
-    }
-    alternatives = std::get<std::vector<TransformAlternative>>(std::move(made));
-  }
+  if (given.transform) alternatives = variants_of(*given.transform);
   std::vector<OpenQuestion> questions;
   for (const TransformAlternative& one : alternatives) {
     PlanRequest asked = given;

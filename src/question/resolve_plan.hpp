@@ -47,9 +47,10 @@ class SavedPlans {
 [[nodiscard]] PlanRequest complete_from_plan(const ProblemRequest& request,
                                              const std::string& plan);
 
-/// Adds what named constraints decide: files of constraints/, or plan files. Settings and degrees of the request and
-/// its plan stay; transforms add up. InputError for unknown names, and
-/// for files that list stages, assign or place.
+/// Adds what named constraints decide: files of constraints/, or plan files; "coshard#2" is the
+/// second of the variants that its lists of pieces leave open. Settings and degrees of the request
+/// and its plan stay; transforms add up. InputError for unknown names, and for files that list
+/// stages, assign or place.
 [[nodiscard]] PlanRequest with_constraints(PlanRequest asked, const std::string& names);
 
 /// A search for what a plan leaves open.
@@ -61,6 +62,9 @@ struct OpenQuestion {
 /// every plan; one question for every number of pieces. InputError for a plan whose stages are
 /// listed.
 [[nodiscard]] std::vector<OpenQuestion> open_questions(const PlanRequest& asked);
+/// The same of a question that is resolved.
+[[nodiscard]] std::vector<OpenQuestion> open_questions(const PlanRequest& asked,
+                                                       ResolvedQuestion question);
 /// The question of a search with other settings: its files are not read again, and operators are
 /// placed as before. InputError as resolve_question, and where they no longer can be.
 [[nodiscard]] ResolvedQuestion asked_again(const ResolvedQuestion& asked,

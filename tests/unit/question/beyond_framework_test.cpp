@@ -9,9 +9,11 @@
 #include <string>
 #include <variant>
 
+#include "answer/make_report.hpp"
 #include "answer/search_session.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/load_problem.hpp"
+#include "question/resolve_plan.hpp"
 
 namespace plansearch {
 namespace {
@@ -135,6 +137,42 @@ TEST_SUITE("problem") {
     const SearchReport under = report(passed);
     CHECK(under.plans.front().estimate.step.total() == beyond.plan.estimate.step.total());
     CHECK(under.beyond.tried.find("passes") == std::string::npos);
+  }
+
+  TEST_CASE("constraints win where they should, and predict gives their price") {
+    struct Case {
+      const char* model;
+      int gpus;
+      double risk;
+      const char* name;
+    };
+    // A vocabulary that stages wait for; attention whose scores leave no room.
+    for (const Case& one :
+         {Case{"t5-11b", 8, 0.2, "interlaced"}, Case{"swin-10b", 16, 0.1, "coshard#5"}}) {
+      ProblemRequest asked;
+      asked.hardware = "dgx-2-v100";
+      asked.framework = "nnscaler";
+      asked.model = one.model;
+      asked.gpus = one.gpus;
+      asked.batch = 256;
+      asked.mem_risk = one.risk;
+      SearchSession session({.top = 3, .misses = 0}, [](const std::string&) {});
+      auto made = session.report(load_problem(asked), one.gpus, "", SideQuestions::OfPlans);
+      REQUIRE(std::holds_alternative<SearchReport>(made));
+      const SearchReport& report = std::get<SearchReport>(made);
+      REQUIRE(report.beyond.plans.size() == 1);
+      const BeyondReport& beyond = report.beyond.plans.front();
+      CAPTURE(beyond.command);
+      CHECK(beyond.gain > 0.05);
+      CHECK(beyond.runs_in == "nnscaler");
+      CHECK(beyond.command.ends_with(std::string("--constraints ") + one.name));
+      ProblemRequest wider = asked;
+      wider.framework = "nnscaler+";
+      wider.degrees = to_pinned(beyond.plan.plan.degrees);
+      const ResolvedPlan given = resolve_plan(with_constraints({wider, {}}, one.name));
+      const SearchReport priced = make_prediction(given);
+      CHECK(priced.plans.front().estimate == beyond.plan.estimate);
+    }
   }
 
   TEST_CASE("nothing is looked for where that is asked, and the nearest plan shows alone") {

@@ -122,6 +122,20 @@ TEST_SUITE("unit") {
     CHECK(both.request.degrees.get(Degree::Pipeline) == 2);  // the plan's own
   }
 
+  TEST_CASE("a number behind a constraint is one of its variants") {
+    const auto all = open_questions(with_constraints(plan_of(kSwin), "coshard"));
+    const auto fifth = open_questions(with_constraints(plan_of(kSwin), "coshard#5"));
+    REQUIRE(fifth.size() == 1);
+    CHECK(all.at(4).words == "*heads* in 2 pieces, *ffn* whole");
+    CHECK(*fifth.front().asked.placements == *all.at(4).asked.placements);
+    const auto whole = open_questions(with_constraints(plan_of(kSwin), "coshard#1"));
+    CHECK_FALSE(whole.front().asked.decides_plans());
+    CHECK(says(refusal(kSwin, "coshard#17"), "coshard.yaml:"));
+    CHECK(says(refusal(kSwin, "coshard#17"), "variant 17 of 16"));
+    CHECK(says(refusal(kSwin, "interlaced#2"), "variant 2 of 1"));
+    CHECK(says(refusal(kSwin, "coshard#x"), "not a rank"));
+  }
+
   TEST_CASE("paths are relative to the plan that names them") {
     const test::TemporaryDirectory directory;
     const std::string net = directory.write("net.yaml", "schema: plansearch/graph/v1\n");
