@@ -47,6 +47,7 @@ enum class Setting : std::uint8_t {
   Site,
   MemoryReserve,
   MemoryRisk,
+  Rollout,
   Passes,
   MemoryCap,
   Set,
@@ -89,6 +90,7 @@ struct ProblemRequest {
   std::optional<std::string> mem_reserve{};       ///< such as "2 GiB"
   std::optional<std::string> site{};              ///< typical, tuned, or a measured one
   std::optional<double> mem_risk{};               ///< of running out of memory that plans may have
+  std::optional<std::string> rollout{};           ///< "util=0.6,tp=2,buffer=1 GiB,asleep"
   /// Values of the data files to replace: "tiers.nvlink.bandwidth=225GB/s; model.layers=40".
   std::optional<std::string> set{};
   /// A file that says what unknown operators of an imported network are like (docs/imports.md).

@@ -64,6 +64,7 @@ constexpr ChosenSetting kChosen[] = {
     {Chosen::Site, kSaid},
     {Chosen::MemoryReserve, kSaid},
     {Chosen::MemoryRisk, kSaid},
+    {Chosen::Rollout, kSaid},
     {Chosen::Passes, false, "none"},
     {Chosen::MemoryCap},
     {Chosen::Set},

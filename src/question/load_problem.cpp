@@ -361,23 +361,9 @@ class QuestionResolver {
   }
 
   void settle_reserve() {
-    if (!request_.mem_reserve) return;
-    const Bytes device = cluster_.accelerator.memory;
-    const auto rollout =
-        read_rollout(*request_.mem_reserve, device, parameter_count(*settled_.problem.network));
-    const auto reserve = rollout ? rollout->held() : parse_quantity<Bytes>(*request_.mem_reserve);
-    if (!reserve || *reserve < Bytes(0)) {
-      throw InputError(
-          {}, fmt::format("--mem-reserve: '{}' is not a memory size", *request_.mem_reserve),
-          "write it with its unit, such as \"2 GiB\"");
-    }
-    if (*reserve >= device) {
-      throw InputError({}, fmt::format("--mem-reserve: {} leaves nothing of {}", to_text(*reserve),
-                                       to_text(device)));
-    }
-    if (rollout) note("rollout", to_text(*rollout), request_.origin("mem_reserve"));
-    settled_.problem.memory_reserve = *reserve;
-    note("mem_reserve", *request_.mem_reserve, request_.origin("mem_reserve"));
+    settled_.problem.memory_reserve =
+        kept_free(request_, cluster_.accelerator.memory, parameter_count(*settled_.problem.network),
+                  settled_.settings);
   }
 
   void settle_risk() {

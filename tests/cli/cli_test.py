@@ -3982,14 +3982,18 @@ class Templates(Case):
                  "--micro-batch", "1", "--zero", "1", "--recompute", "full", "--mem-risk", "0.5")
         answer = json.loads(self.succeed("predict", *asked, "--rollout", "util=0.4,tp=2,buffer=512MiB", "--format", "json"))
         settings = {row["key"]: row["value"] for row in answer["question"]["settings"]}
-        self.assertEqual(settings["mem_reserve"], "rollout util=0.4,tp=2,buffer=512MiB")
-        self.assertIn("weights 7.6", settings["rollout"])
+        self.assertEqual(settings["rollout"], "util=0.4,tp=2,buffer=512MiB")
+        self.assertIn("weights 7.6", settings["rollout_memory"])
         plain = json.loads(self.succeed("predict", *asked, "--format", "json"))
         self.assertEqual(answer["plans"][0]["step_time_s"], plain["plans"][0]["step_time_s"])
         result = run("predict", *asked, "--rollout", "util=0.9")
         self.assertNotEqual(result.returncode, 0)
         self.refuse("predict", *asked, "--rollout", "often", expect=["--rollout: 'often' is not a memory size", "util=0.6"])
-        self.assertNotEqual(run("predict", *asked, "--rollout", "util=0.4", "--mem-reserve", "2 GiB").returncode, 0)
+        # It is a setting like others: plans and answers have it, and what else is kept free adds to it.
+        again = json.loads(self.succeed("predict", "--plan", self.file("again.json", json.dumps(answer)), "--format", "json"))
+        self.assertEqual(again["plans"][0]["memory"], answer["plans"][0]["memory"])
+        both = run("predict", *asked, "--rollout", "util=0.4", "--mem-reserve", "60 GiB")
+        self.assertIn("--rollout: 91.7 GiB leaves nothing of", both.stderr)
 
     def test_launch_scripts(self):
         script = ("torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 52 --hidden-size 4096 --num-attention-heads 32 "

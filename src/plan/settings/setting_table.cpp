@@ -210,6 +210,10 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
     changes(row<&R::mem_risk>(S::MemoryRisk, "mem_risk", K::Share, "SHARE",
                               "accepted risk of running out of memory (default: 0.1)"),
             SettingEffect::Room),
+    changes(row<&R::rollout>(S::Rollout, "rollout", K::Text, "MEMORY",
+                             "inference engine beside the trainer, as memory to keep free: "
+                             "util=0.6 or bytes, with tp=2, buffer=1 GiB, asleep"),
+            SettingEffect::Room),
     row<&R::passes>(S::Passes, "passes", K::Text, "LIST",
                     "communication scheduling passes: all, none, or a list such as "
                     "early-sends"),
