@@ -126,9 +126,8 @@ class QuestionResolver {
   /// Notes the parts of a Hugging Face configuration that are not in the network.
   void settle_parts() {
     const ShippedModel& model = *settled_.files.model;
-    if (!model.left_out.empty()) {
-      note("part", fmt::format("text only, without {}", fmt::join(model.left_out, ", ")), "model");
-    }
+    if (!request_.images && (model_.tower || !model.left_out.empty()))
+      note("part", "text only, without " + left_out_text(model_, model.left_out), "model");
     if (!model.passed_over.empty()) {
       note("passed_over", fmt::format("{}", fmt::join(model.passed_over, ", ")), "model");
     }
@@ -276,6 +275,10 @@ class QuestionResolver {
     if (request_.packing) {
       check_packing(model_, attention);
       network_options.documents = read_documents(*request_.packing, seq_len.value());
+    }
+    if (request_.images) {
+      network_options.images =
+          asked_images(model_, request_, attention, seq_len.value(), settled_.settings);
     }
     Network network = build_network(model_, network_options);
     if (request_.task == "dpo") add_reference(network);

@@ -161,7 +161,8 @@ class Application {
     if (const auto key = rule.find("entries")) {
       const std::optional<Node> map = keys_.find(spellings(*key));
       if (!map.has_value()) return std::nullopt;
-      return whole_number(static_cast<std::int64_t>(map->entries().size()), map->raw());
+      const std::size_t count = map->is_list() ? map->items().size() : map->entries().size();
+      return whole_number(static_cast<std::int64_t>(count), map->raw());
     }
     if (const auto rules = rule.find("section")) return section(*rules);
     if (const auto key = rule.find("letters")) return letters(*key);

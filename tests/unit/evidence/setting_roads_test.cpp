@@ -104,6 +104,7 @@ const std::map<Setting, Example> kSettings{
     {S::Site, {"typical"}},
     {S::MemoryReserve, {"2.34567 GiB"}},
     {S::Rollout, {"40 GiB,tp=8,asleep"}},
+    {S::Images, {"2,frozen", {{S::Model, "gemma-3-4b"}}}},
     {S::MemoryRisk, {"0.3"}},
     {S::Passes, {"all"}},
     {S::Set, {"tiers.infiniband.nic_bandwidth=25 GB/s; accelerator.memory=70 GiB"}},
