@@ -299,6 +299,13 @@ struct VisionDescription {
   bool operator==(const VisionDescription&) const = default;
 };
 
+/// A network in front of a decoder, which turns an image into features that stand in place of tokens.
+struct TowerDescription {
+  std::string config;                      ///< its sizes, as a flow map of the file's own keys
+  std::shared_ptr<const Network> network;  ///< of one image
+  bool operator==(const TowerDescription& other) const { return config == other.config; }
+};
+
 enum class StackKind {
   Decoder,
   Encoder,
@@ -350,6 +357,7 @@ struct ModelDescription {
   std::optional<MoeDescription> moe;
   std::optional<DecoderDescription> decoder;
   std::optional<VisionDescription> vision;
+  std::optional<TowerDescription> tower;   ///< of a decoder; only questions with images build it
   std::shared_ptr<const Network> graph{};  ///< of StackKind::Graph
   TrainingDefaults training;
   bool operator==(const ModelDescription&) const = default;

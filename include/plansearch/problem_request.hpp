@@ -25,6 +25,7 @@ enum class Setting : std::uint8_t {
   SequenceLength,
   Task,
   Packing,
+  Images,
   Precision,
   Optimizer,
   Attention,
@@ -46,6 +47,7 @@ enum class Setting : std::uint8_t {
   Tokens,
   Site,
   MemoryReserve,
+  Rollout,
   MemoryRisk,
   Passes,
   MemoryCap,
@@ -68,6 +70,7 @@ struct ProblemRequest {
   std::optional<std::int64_t> seq_len{};
   std::optional<std::string> task{};     ///< pretrain, sft, lora, dpo
   std::optional<std::string> packing{};  ///< lengths of the documents that fill a sequence
+  std::optional<std::string> images{};   ///< in a sequence: "4", "4,frozen"
   std::optional<std::string> precision{};
   std::optional<std::string> optimizer{};       ///< adam, lion, paged-adamw-8bit, ...
   std::optional<std::string> attention{};       ///< flash, unfused
@@ -87,6 +90,7 @@ struct ProblemRequest {
   std::optional<std::string> base_precision{};    ///< of weights that are not trained: nf4, ...
   std::optional<std::string> optimizer_states{};  ///< format of moments: fp32, bf16, int8, ...
   std::optional<std::string> mem_reserve{};       ///< such as "2 GiB"
+  std::optional<std::string> rollout{};           ///< "util=0.6,tp=2,buffer=1 GiB,asleep"
   std::optional<std::string> site{};              ///< typical, tuned, or a measured one
   std::optional<double> mem_risk{};               ///< of running out of memory that plans may have
   /// Values of the data files to replace: "tiers.nvlink.bandwidth=225GB/s; model.layers=40".

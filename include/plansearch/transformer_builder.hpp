@@ -27,6 +27,12 @@ struct DocumentLength {
 };
 using Documents = std::vector<DocumentLength>;
 
+/// Images of every sequence, which the tower of a model reads.
+struct Images {
+  std::int64_t count = 0;
+  bool frozen = false;  ///< the tower is not trained
+};
+
 struct NetworkOptions {
   AttentionKind attention = AttentionKind::Fused;
   Implementation implementation{};                ///< of the framework that runs it
@@ -34,12 +40,16 @@ struct NetworkOptions {
   std::optional<std::int64_t> decoder_seq_len{};  ///< encoder-decoder only
   std::optional<std::int64_t> padded_vocab{};     ///< rows of the tables a framework allocates
   Documents documents{};                          ///< that share a sequence; none: it is one
+  Images images{};                                ///< only of descriptions with a tower
 };
 
 /// Builds the network of one sequence. The description must be free of contradictions; a broken
 /// one is an InternalError (readers report them to the user).
 [[nodiscard]] Network build_network(const ModelDescription& description,
                                     const NetworkOptions& options = {});
+
+/// Tokens of a sequence in whose place the features of one image stand.
+[[nodiscard]] std::int64_t tokens_of_image(const Network& tower);
 
 /// Words for LoRA targets that the model has, in the order of the layer; all-linear is all of them.
 [[nodiscard]] std::vector<std::string> adapter_targets(const ModelDescription& description);

@@ -21,6 +21,7 @@ class Settings(TypedDict, total=False):
     seq_len: Numbers  # tokens per sequence
     task: Words  # training task; lora: adapters (of rank 16 unless said); qlora: the same, other weights in nf4; dpo: pairs of sequences, and a forward pass of a frozen reference (pretrain|sft|lora|qlora|dpo)
     packing: Words  # documents that share a sequence and see themselves alone: 512, 512x3+2048x1, exponential:512, lognormal:512:1.2, or a file of lengths
+    images: Numbers  # images in a sequence, which the model's vision tower reads; 4,frozen or 4,trained says whether it is trained
     precision: Words  # number format of the matrix products (fp32|tf32|fp16|bf16|fp8|mxfp8|nvfp4)
     optimizer: Words  # optimizer; decides state memory (adam|adamw|adamw-8bit|paged-adamw|paged-adamw-8bit|sgd|lion|lion-8bit|adafactor|muon)
     attention: Words  # attention kernel: fused or unfused (flash|unfused)

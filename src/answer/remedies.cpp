@@ -176,6 +176,10 @@ std::vector<Change> possible_changes(const ResolvedQuestion& asked, int gpus) {
     changes.push_back({"without --mem-reserve", request});
     changes.back().request.mem_reserve.reset();
   }
+  if (request.rollout) {
+    changes.push_back({"without --rollout", request});
+    changes.back().request.rollout.reset();
+  }
   if (request.space == "data") {
     changes.push_back({"without --space data", request});
     changes.back().request.space.clear();

@@ -168,7 +168,7 @@ void decorate(SearchAnswer& answer, SearchSession& session, const std::string& v
   }
   const bool rolls_out =
       request.framework.starts_with("verl") || request.target.starts_with("verl");
-  if (rolls_out && !request.mem_reserve) {
+  if (rolls_out && !request.mem_reserve && !request.rollout) {
     report.advice.emplace_back(
         "verl has an inference engine on the same GPUs, and the memory that it holds is not said: "
         "--rollout util=0.6, or asleep");

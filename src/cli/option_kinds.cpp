@@ -97,16 +97,6 @@ void add_overrides(Options& o, const std::string& text) {
   static_cast<void>(parse_overrides(*o.set));
 }
 
-void add_rollout(CLI::App& app, Options& o) {
-  app.add_option_function<std::string>(
-         "--rollout",
-         [&o](const std::string& text) { o.mem_reserve = fmt::format("rollout {}", text); },
-         "inference engine beside the trainer, as memory to keep free: util=0.6 or bytes, with "
-         "tp=2, buffer=1 GiB, asleep")
-      ->type_name("MEMORY")
-      ->excludes(flag_of(row_of(Setting::MemoryReserve)));
-}
-
 void add_set(CLI::App& app, Options& o) {
   const SettingRow& row = row_of(Setting::Set);
   app.add_option_function<std::vector<std::string>>(

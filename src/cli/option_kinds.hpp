@@ -33,7 +33,6 @@ void add_export(CLI::App& app, Options& o);
 /// --set, as often as values are to be changed.
 void add_set(CLI::App& app, Options& o);
 /// Memory of an inference engine, in the words of --mem-reserve.
-void add_rollout(CLI::App& app, Options& o);
 
 template <typename T>
 CLI::Option* add_typed(CLI::App& app, const std::string& type, const char* name, T& field,

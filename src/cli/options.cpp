@@ -41,7 +41,6 @@ void add_question(CLI::App& app, Options& o) {
       continue;
     }
     add_setting(app, o, row.setting);
-    if (row.setting == Setting::MemoryReserve) add_rollout(app, o);
     if (row.setting == Setting::Gpus) {
       add_numbers(app, "--nodes", o.nodes, o.node_list, "number of nodes, instead of --gpus");
     }

@@ -166,6 +166,7 @@ struct Exporter {
   Launch launch;  ///< from a function: g++ 12 frees a nested list twice when a later member throws
   std::vector<Trait> lacks{};
   std::vector<Conflict> conflicts{};
+  bool freezes_towers = false;  ///< of images, unless it is told to train them
   /// Writes what every rank of the priced step does in place of a configuration: no setting needs a
   /// key.
   bool traces = false;

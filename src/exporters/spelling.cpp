@@ -90,6 +90,7 @@ bool has_unknown_parts(M m) {
   m.dropout = m.attention_dropout = 0.0;
   m.decoder = none.decoder;
   m.vision = none.vision;
+  m.tower = none.tower;  // a question without images has none
   m.graph = none.graph;
   m.mlp = none.mlp;
   auto& a = m.attention;

@@ -297,6 +297,7 @@ Exporter read_exporter(const Node& root) {
   if (const auto aliases = root.find("aliases")) exporter.aliases = aliases->texts();
   if (const auto framework = root.find("framework")) exporter.framework = framework->text();
   io::Fields(root).take("traces", exporter.traces, &Node::boolean);
+  io::Fields(root).take("freezes_towers", exporter.freezes_towers, &Node::boolean);
   if (!exporter.traces) {
     exporter.accepts = read_accepts(root.at("accepts"));
     for (const Node& node : root.at("documents").items())

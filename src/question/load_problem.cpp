@@ -125,9 +125,8 @@ class QuestionResolver {
   /// Notes the parts of a Hugging Face configuration that are not in the network.
   void settle_parts() {
     const ShippedModel& model = *settled_.files.model;
-    if (!model.left_out.empty()) {
-      note("part", fmt::format("text only, without {}", fmt::join(model.left_out, ", ")), "model");
-    }
+    if (!request_.images && (model_.tower || !model.left_out.empty()))
+      note("part", "text only, without " + left_out_text(model_, model.left_out), "model");
     if (!model.passed_over.empty()) {
       note("passed_over", fmt::format("{}", fmt::join(model.passed_over, ", ")), "model");
     }
@@ -275,6 +274,10 @@ class QuestionResolver {
       check_packing(model_, attention);
       network_options.documents = read_documents(*request_.packing, seq_len.value());
     }
+    if (request_.images) {
+      network_options.images =
+          asked_images(model_, request_, attention, seq_len.value(), settled_.settings);
+    }
     Network network = build_network(model_, network_options);
     if (request_.task == "dpo") add_reference(network);
     check_named_kernels(network, framework_);
@@ -359,23 +362,9 @@ class QuestionResolver {
   }
 
   void settle_reserve() {
-    if (!request_.mem_reserve) return;
-    const Bytes device = cluster_.accelerator.memory;
-    const auto rollout =
-        read_rollout(*request_.mem_reserve, device, parameter_count(*settled_.problem.network));
-    const auto reserve = rollout ? rollout->held() : parse_quantity<Bytes>(*request_.mem_reserve);
-    if (!reserve || *reserve < Bytes(0)) {
-      throw InputError(
-          {}, fmt::format("--mem-reserve: '{}' is not a memory size", *request_.mem_reserve),
-          "write it with its unit, such as \"2 GiB\"");
-    }
-    if (*reserve >= device) {
-      throw InputError({}, fmt::format("--mem-reserve: {} leaves nothing of {}", to_text(*reserve),
-                                       to_text(device)));
-    }
-    if (rollout) note("rollout", to_text(*rollout), request_.origin("mem_reserve"));
-    settled_.problem.memory_reserve = *reserve;
-    note("mem_reserve", *request_.mem_reserve, request_.origin("mem_reserve"));
+    settled_.problem.memory_reserve =
+        kept_free(request_, cluster_.accelerator.memory, parameter_count(*settled_.problem.network),
+                  settled_.settings);
   }
 
   void settle_risk() {

@@ -10,7 +10,6 @@
 namespace plansearch {
 namespace {
 
-constexpr std::string_view kWord = "rollout ";
 constexpr double kWeightBytes = 2.0;  // engines serve in 16 bits
 
 [[noreturn]] void refuse(const std::string& what) {
@@ -33,14 +32,12 @@ int ranks_in(std::string_view text) {
 
 }  // namespace
 
-std::optional<RolloutMemory> read_rollout(std::string_view text, Bytes device,
-                                          std::int64_t parameters) {
-  if (!text.starts_with(kWord)) return std::nullopt;
+RolloutMemory read_rollout(std::string_view text, Bytes device, std::int64_t parameters) {
   std::optional<Bytes> share;
   RolloutMemory memory;
   int ranks = 1;
   bool asleep = false;
-  for (const std::string& part : words_of(text.substr(kWord.size()), ",")) {
+  for (const std::string& part : words_of(text, ",")) {
     const std::string_view word = trimmed(part);
     const std::size_t equals = word.find('=');
     const std::string_view key = word.substr(0, equals);
@@ -76,6 +73,33 @@ std::optional<RolloutMemory> read_rollout(std::string_view text, Bytes device,
 std::string to_text(const RolloutMemory& memory) {
   return fmt::format("weights {}, cache {}, exchange {}", to_text(memory.weights),
                      to_text(memory.cache), to_text(memory.exchange));
+}
+
+Bytes kept_free(const ProblemRequest& request, Bytes device, std::int64_t parameters,
+                std::vector<SettingReport>& settings) {
+  Bytes kept;
+  if (request.mem_reserve) {
+    const auto reserve = parse_quantity<Bytes>(*request.mem_reserve);
+    if (!reserve || *reserve < Bytes(0)) {
+      throw InputError(
+          {}, fmt::format("--mem-reserve: '{}' is not a memory size", *request.mem_reserve),
+          "write it with its unit, such as \"2 GiB\"");
+    }
+    kept = *reserve;
+    settings.push_back({"mem_reserve", *request.mem_reserve, request.origin("mem_reserve")});
+  }
+  if (request.rollout) {
+    const RolloutMemory engine = read_rollout(*request.rollout, device, parameters);
+    kept += engine.held();
+    settings.push_back({"rollout", *request.rollout, request.origin("rollout")});
+    settings.push_back({"rollout_memory", to_text(engine), request.origin("rollout")});
+  }
+  if (kept >= device) {
+    throw InputError({}, fmt::format("{}: {} leaves nothing of {}",
+                                     request.rollout ? "--rollout" : "--mem-reserve", to_text(kept),
+                                     to_text(device)));
+  }
+  return kept;
 }
 
 }  // namespace plansearch

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "plansearch/problem_request.hpp"
 #include "plansearch/quantity.hpp"
+#include "plansearch/report.hpp"
 
 namespace plansearch {
 
@@ -20,14 +22,18 @@ struct RolloutMemory {
   [[nodiscard]] Bytes held() const { return weights + cache + exchange; }
 };
 
-/// "rollout util=0.6,tp=2,buffer=1 GiB" or "rollout 40 GiB": the engine's share of a device of so
-/// much memory, or its bytes; the ranks over which its weights in 16 bits lie; the buffer. With
-/// `asleep` it has given its cache back. Nothing for a text without the first word. InputError for
-/// other words, and where its weights do not fit in its share.
-[[nodiscard]] std::optional<RolloutMemory> read_rollout(std::string_view text, Bytes device,
-                                                        std::int64_t parameters);
+/// "util=0.6,tp=2,buffer=1 GiB" or "40 GiB": the engine's share of a device of so much memory, or its
+/// bytes; the ranks over which its weights in 16 bits lie; the buffer. With `asleep` it has given its
+/// cache back. InputError for other words, and where its weights do not fit in its share.
+[[nodiscard]] RolloutMemory read_rollout(std::string_view text, Bytes device,
+                                         std::int64_t parameters);
 
 /// "weights 15.0 GiB, cache 33.0 GiB, exchange 0.5 GiB"
 [[nodiscard]] std::string to_text(const RolloutMemory& memory);
+
+/// Memory of a device that a question keeps free, for an engine and besides, which `settings` says.
+/// InputError for wrong words, and where it leaves nothing.
+[[nodiscard]] Bytes kept_free(const ProblemRequest& request, Bytes device, std::int64_t parameters,
+                              std::vector<SettingReport>& settings);
 
 }  // namespace plansearch

@@ -43,6 +43,12 @@ std::vector<std::string> adapter_targets_of(const std::string& program) {
   return {line->values.front()};
 }
 
+bool freezes_towers(const std::string& program) {
+  const exporters::Targets targets(shipped_data().directory());
+  const exporters::Exporter* exporter = program.empty() ? nullptr : targets.find(program);
+  return exporter != nullptr && exporter->freezes_towers;
+}
+
 Framework widened(Framework own, const Framework& widest) {
   own.name += kWiderSuffix;
   own.aliases.clear();

@@ -26,6 +26,8 @@ namespace plansearch {
 /// The targets of adapters that a program has, where it takes lists of modules of its own only; none
 /// where it takes any, or plans are not exported to it.
 [[nodiscard]] std::vector<std::string> adapter_targets_of(const std::string& program);
+/// Whether the program freezes the tower of a model unless it is told to train it.
+[[nodiscard]] bool freezes_towers(const std::string& program);
 
 /// Ends the name of a framework as if it ran every plan that the framework `any` runs.
 inline constexpr char kWiderSuffix = '+';

@@ -292,6 +292,9 @@ void build_encoder_decoder(Network& network, const ModelDescription& model,
                            const NetworkOptions& options);
 void build_vision(Network& network, const ModelDescription& model, const NetworkOptions& options);
 
+/// Puts a tower that reads so many images in front of a decoder, whose embedding takes its features.
+void join_tower(Network& network, const Network& tower, const Images& images);
+
 /// Marks parameters whose "block/parameter" name matches a pattern.
 void freeze(Network& network, const std::vector<std::string>& patterns);
 /// Freezes all parameters and adds low-rank adapters to the targets (workload/adapters.cpp).

@@ -147,6 +147,7 @@ std::vector<std::string> contradictions(const ModelDescription& model) {
   if (vision != model.vision.has_value()) f.add("a vision stack needs vision sizes, others none");
   if (pair != model.decoder.has_value()) f.add("an encoder-decoder needs a decoder, others none");
   if (model.vision.has_value()) check_vision(*model.vision, f);
+  if (model.tower && model.stack != StackKind::Decoder) f.add("a tower stands before a decoder");
   if (!vision) check_embedding(model, f);
   check_choices(model, f);
   if (const auto longest = longest_sequence(model);

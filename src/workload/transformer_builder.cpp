@@ -225,7 +225,11 @@ Network build_network(const ModelDescription& description, const NetworkOptions&
   const TrainingDefaults& training = description.training;
   freeze(network, training.frozen);
   if (training.lora) add_adapters(network, description);
-  if (training.lora || !training.frozen.empty()) follow_gradients(network);
+  Images images = options.images;
+  images.frozen = images.frozen || training.lora.has_value();
+  if (images.count > 0) join_tower(network, *description.tower.value().network, images);
+  const bool frozen_tower = images.count > 0 && images.frozen;
+  if (training.lora || !training.frozen.empty() || frozen_tower) follow_gradients(network);
   list_saved_once(network);
   return network;
 }

@@ -1292,7 +1292,7 @@ class Answers(Case):
 
     def test_hugging_face_config_says_what_is_left_out(self):
         table = self.succeed("--hw", "dgx-h100", "--model", SOURCE / "tests/data/hf/qwen3-vl-8b.json", "--gpus", "16")
-        self.assertIn("part=text only, without vision_config (model)", " ".join(table.split()))
+        self.assertIn("part=text only, without its vision tower of 576 M parameters (--images) (model)", " ".join(table.split()))
         path = self.file("config.json", json.dumps({
             "model_type": "gpt2", "n_layer": 4, "n_embd": 64, "n_head": 4, "vocab_size": 100, "n_positions": 32,
             "torch_dtype": "float16", "colour": 3}))
@@ -4054,14 +4054,56 @@ class Templates(Case):
                  "--micro-batch", "1", "--zero", "1", "--recompute", "full", "--mem-risk", "0.5")
         answer = json.loads(self.succeed("predict", *asked, "--rollout", "util=0.4,tp=2,buffer=512MiB", "--format", "json"))
         settings = {row["key"]: row["value"] for row in answer["question"]["settings"]}
-        self.assertEqual(settings["mem_reserve"], "rollout util=0.4,tp=2,buffer=512MiB")
-        self.assertIn("weights 7.6", settings["rollout"])
+        self.assertEqual(settings["rollout"], "util=0.4,tp=2,buffer=512MiB")
+        self.assertIn("weights 7.6", settings["rollout_memory"])
         plain = json.loads(self.succeed("predict", *asked, "--format", "json"))
         self.assertEqual(answer["plans"][0]["step_time_s"], plain["plans"][0]["step_time_s"])
         result = run("predict", *asked, "--rollout", "util=0.9")
         self.assertNotEqual(result.returncode, 0)
         self.refuse("predict", *asked, "--rollout", "often", expect=["--rollout: 'often' is not a memory size", "util=0.6"])
-        self.assertNotEqual(run("predict", *asked, "--rollout", "util=0.4", "--mem-reserve", "2 GiB").returncode, 0)
+        # It is a setting like others: plans and answers have it, and what else is kept free adds to it.
+        again = json.loads(self.succeed("predict", "--plan", self.file("again.json", json.dumps(answer)), "--format", "json"))
+        self.assertEqual(again["plans"][0]["memory"], answer["plans"][0]["memory"])
+        both = run("predict", *asked, "--rollout", "util=0.4", "--mem-reserve", "60 GiB")
+        self.assertIn("--rollout: 91.7 GiB leaves nothing of", both.stderr)
+
+    def test_images_before_the_text(self):
+        asked = ("predict", "--hw", "dgx-h100", "--model", "gemma-3-4b", "--gpus", "8", "--dp", "4", "--pp", "2", "--batch", "64",
+                 "--micro-batch", "1", "--zero", "1", "--recompute", "full", "--format", "json")
+
+        def ask(*more):
+            answer = json.loads(self.succeed(*asked, *more))
+            return answer, answer["plans"][0], {row["key"]: row for row in answer["question"]["settings"]}
+        answer, plain, settings = ask()
+        self.assertEqual(answer["question"]["parameters"], 3880263168)
+        self.assertEqual(settings["part"]["value"], "text only, without its vision tower of 420 M parameters (--images)")
+        trained_answer, trained, settings = ask("--images", "4")
+        self.assertEqual(trained_answer["question"]["parameters"], 4300079472)
+        self.assertIn("trained; 256 tokens an image", settings["tower"]["value"])
+        self.assertNotIn("part", settings)
+        _, frozen, settings = ask("--images", "4,frozen")
+        self.assertIn("on the first stage, frozen", settings["tower"]["value"])
+        first, last = ([plan["stages"][stage] for plan in (plain, frozen, trained)] for stage in (0, 1))
+        for key in ("busy_s", "peak_memory_bytes", "backward_s"):
+            if key != "backward_s":
+                self.assertLess(first[0][key], first[1][key])
+            self.assertLess(first[1][key], first[2][key])
+        self.assertAlmostEqual(first[0]["backward_s"], first[1]["backward_s"], delta=1e-3 * first[0]["backward_s"])
+        for key in ("forward_s", "backward_s", "peak_memory_bytes"):  # the text behind it
+            self.assertEqual(last[0][key], last[2][key])
+        # Answers and plans carry it; trainers that freeze a tower do.
+        again = json.loads(self.succeed("predict", "--plan", self.file("again.json", json.dumps(trained_answer)), "--format", "json"))
+        self.assertEqual(again["plans"][0]["step_time_s"], trained["step_time_s"])
+        table = self.succeed("--hw", "dgx-h100", "--model", "qwen3.5-27b", "--gpus", "8", "--images", "2", "--task", "sft",
+                             "--framework", "llama-factory")
+        self.assertIn("frozen; 576 tokens an image", " ".join(table.split()))
+        self.refuse(*asked, "--images", "99", expect=["each takes 256 tokens, and a sequence has 8192"])
+        for text in ("0", "2,half", "2,", "many"):
+            self.refuse(*asked, "--images", text, expect=["is not a number of images", "4,frozen"])
+        self.refuse(*asked, "--images", "2", "--attention", "unfused", expect=["attention of a tower is one kernel"])
+        self.refuse("predict", "--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "8", "--images", "2",
+                    expect=["llama3-8b has no vision tower that is described", "docs/models.md"])
+        self.refuse("export", f"{self.file('again.json', json.dumps(trained_answer))}#1", "--to", "megatron", code=4, expect=["images 4"])
 
     def test_launch_scripts(self):
         script = ("torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 52 --hidden-size 4096 --num-attention-heads 32 "

@@ -127,6 +127,7 @@ AttentionShape attention_shape(const Network& network, const Operator& op, Local
         shape.heads *= extent(extents, dim);
         break;
       case DimRole::Sequence:
+      case DimRole::Pixel:
         shape.queries *= extent(extents, dim);
         break;
       case DimRole::KeySequence:

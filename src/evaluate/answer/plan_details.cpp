@@ -18,6 +18,7 @@
 #include "evaluate/step/step_collectives.hpp"
 #include "evaluate/step/step_model.hpp"
 #include "evaluate/step/windowed_step.hpp"
+#include "plan/stages/layer_distribution.hpp"
 #include "plansearch/plan_report.hpp"
 
 namespace plansearch {
@@ -136,9 +137,7 @@ double layers_in(const PricingInput& view, int position) {
   for (const int index : view.contents_at(position)) {
     const std::vector<double>& copies = view.content(index).copies;
     for (std::size_t b = 0; b < copies.size(); ++b) {
-      const BlockKind kind = view.problem.network->blocks[b].kind;
-      const bool layer = kind != BlockKind::Embedding && kind != BlockKind::Head;
-      if (layer) layers += copies[b];
+      if (is_layer(view.problem.network->blocks[b].kind)) layers += copies[b];
     }
   }
   return layers;

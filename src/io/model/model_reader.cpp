@@ -290,6 +290,13 @@ HfModel read_hf_config(const Node& root, const std::string& name,
   made.root().finish();
   read.model.training.assumed = true;
   read.left_out = other_parts(root);
+  if (const auto tower = root.find("vision_config"); tower && tower->is_map()) {
+    try {
+      read.model.tower = read_tower(*tower, read.model.hidden, families, read.passed_over);
+    } catch (const InputError&) {
+      // A tower of other parts is left out, as `left_out` says; the text is the same.
+    }
+  }
   for (std::string& key : unknown_keys(rules, keys)) {
     const bool part = contains(read.left_out, key);
     if (!part) read.passed_over.push_back(std::move(key));

@@ -2,6 +2,7 @@
 #include "io/model/model_sections.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/ranges.hpp"
 #include "io/document/fields.hpp"
@@ -266,6 +267,12 @@ ModelDescription read_sections(const Node& root, const std::filesystem::path& fa
   model.list = read_layer_list(root, model, families);
   fields.with("decoder", [&](const Node& node) { model.decoder = read_decoder(node, model); });
   fields.take("vision", model.vision, read_vision);
+  fields.with("tower", [&](const Node& node) {
+    std::vector<std::string> unknown;
+    model.tower = read_tower(node, model.hidden, families, unknown);
+    if (!model.tower) node.fail("no tower of this model_type is described");
+    if (!unknown.empty()) node.fail(fmt::format("unknown keys: {}", fmt::join(unknown, ", ")));
+  });
   model.training = read_training(root.at("training"), model.stack);
   return model;
 }

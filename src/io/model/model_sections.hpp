@@ -85,6 +85,12 @@ inline constexpr Choice<NormPlacement> kPlacements[] = {
 /// The row of a kind of recurrence; InputError at `name` where there is none.
 [[nodiscard]] RecurrenceForm read_form(const Node& name, const std::filesystem::path& families);
 [[nodiscard]] LatentAttention read_latent(const Node& node);
+/// The tower of a `vision_config` in front of a decoder with so many features, by the family of its
+/// `model_type` (models/families/towers); nothing where no file describes it. Keys that no rule knows
+/// are added to `unknown`.
+[[nodiscard]] std::optional<TowerDescription> read_tower(const Node& config, std::int64_t hidden,
+                                                         const std::filesystem::path& families,
+                                                         std::vector<std::string>& unknown);
 /// Reads a number above 0, at most 1.
 [[nodiscard]] double read_predicted(const Node& node);
 /// Reads training defaults, without seq_len for networks that fix it (images and graphs).

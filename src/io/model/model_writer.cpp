@@ -223,6 +223,7 @@ std::string stacks_yaml(const ModelDescription& model) {
     section.number("classes", model.vision->classes);
     text += section.under("vision");
   }
+  if (model.tower) text += fmt::format("tower: {}\n", model.tower->config);
   return text;
 }
 

@@ -78,8 +78,8 @@ std::string devices_yaml(const std::vector<DeviceRange>& devices) {
 
 /// Among the settings of an answer, but not settings: remarks on the model and on the plan, whose
 /// degrees are in its config.
-constexpr std::array<std::string_view, 5> kRemarks{"part", "passed_over", "trained", "order",
-                                                   "other_operators"};
+constexpr std::array<std::string_view, 7> kRemarks{
+    "part", "passed_over", "trained", "order", "other_operators", "tower", "rollout_memory"};
 constexpr std::array<std::string_view, 8> kOrigins{"flag",      "plan",    "model",   "assumed",
                                                    "framework", "profile", "default", "gpus"};
 

@@ -70,9 +70,12 @@ std::vector<double> named_modules(const Block& block, LayerModules modules) {
                      [&](const Operator& op) { return (op.modules & modules).any() ? 1.0 : 0.0; });
 }
 
-/// Embeddings and head are never run again.
+/// Embeddings and head are never run again, nor is what has no backward.
 bool repeats(const Block& block) {
-  return block.kind != BlockKind::Embedding && block.kind != BlockKind::Head;
+  const bool forward_alone =
+      !block.outputs.empty() &&
+      std::ranges::none_of(block.outputs, [&](TensorId id) { return block.tensor(id).gradient; });
+  return !forward_alone && block.kind != BlockKind::Embedding && block.kind != BlockKind::Head;
 }
 
 }  // namespace

@@ -143,6 +143,9 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
     row<&R::packing>(S::Packing, "packing", K::Text, "LENGTHS",
                      "documents that share a sequence and see themselves alone: 512, "
                      "512x3+2048x1, exponential:512, lognormal:512:1.2, or a file of lengths"),
+    row<&R::images>(S::Images, "images", K::Text, "N",
+                    "images in a sequence, which the model's vision tower reads; 4,frozen or "
+                    "4,trained says whether it is trained"),
     listed(always(row<&R::precision>(S::Precision, "precision", K::Format,
                                      "fp32|tf32|fp16|bf16|fp8|mxfp8|nvfp4",
                                      "number format of the matrix products"))),
@@ -206,6 +209,10 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
         {}),
     changes(row<&R::mem_reserve>(S::MemoryReserve, "mem_reserve", K::Text, "BYTES",
                                  "memory to keep free, such as \"2 GiB\""),
+            SettingEffect::Room),
+    changes(row<&R::rollout>(S::Rollout, "rollout", K::Text, "MEMORY",
+                             "inference engine beside the trainer, as memory to keep free: "
+                             "util=0.6 or bytes, with tp=2, buffer=1 GiB, asleep"),
             SettingEffect::Room),
     changes(row<&R::mem_risk>(S::MemoryRisk, "mem_risk", K::Share, "SHARE",
                               "accepted risk of running out of memory (default: 0.1)"),
