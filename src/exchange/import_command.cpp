@@ -59,6 +59,7 @@ ModelDescription bare(ModelDescription model) {
   if (model.attention.positions != PositionKind::Learned) model.embedding.position_rows = 0;
   model.attention.repeats_heads = model.attention.fused_projection = false;
   model.training = {};
+  model.tower.reset();
   exporters::respell_layers(model);
   const auto dense = [](const std::string& letters) { return letters.ends_with('-'); };
   if (model.moe && std::ranges::none_of(model.list.layer_mixers, dense)) {

@@ -58,9 +58,7 @@ void check_trained(const Node& root, const ModelDescription& model) {
   }
 }
 
-std::int64_t checked_parameter_count(const Node& root, ModelDescription model) {
-  model.training.lora.reset();  // published counts are those of the base
-  const Network network = build_network(model);
+void check_count(const Node& root, const Network& network) {
   double total = 0.0;
   for (const BlockRun& run : network.order) {
     total +=
@@ -70,6 +68,13 @@ std::int64_t checked_parameter_count(const Node& root, ModelDescription model) {
     root.fail(fmt::format("the sizes make {:.3g} parameters", total),
               "check layers, hidden, the MLP width and the number of experts");
   }
+}
+
+std::int64_t checked_parameter_count(const Node& root, ModelDescription model) {
+  model.training.lora.reset();  // published counts are those of the base
+  const Network network = build_network(model);
+  check_count(root, network);
+  if (model.tower) check_count(root, *model.tower->network);
   return parameter_count(network);
 }
 
