@@ -250,6 +250,9 @@ std::vector<OpenQuestion> variants_of(const std::string& name, const ResolvedQue
     const PlanRequest given = with_constraints({wider.request, {}}, name);
     // Orders are an idea of their own.
     if (!given.transform && !given.shared) return {};
+    // Shared devices have an order that is found, and lists of instructions none.
+    const bool lists = wider.files.framework->pipeline_lists == PipelineLists::JustInTime;
+    if (given.shared && (lists || wider.request.passes)) return {};
     return open_questions(given, resolve_question(given.request, wider.files));
   } catch (const InputError&) {
     return {};

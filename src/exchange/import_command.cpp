@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -90,38 +92,45 @@ bool is_named(const Reading& reading, const ModelDescription& model) {
          parameter_count(build_network(model)) == *reading.parameters;
 }
 
-/// The shipped network that the file describes, by name; and a vocabulary where the tokenizer,
-/// which is another file, has it.
+/// A shipped network of the sizes that the file describes. Its tokenizer, which is another file,
+/// has the vocabulary.
 struct Match {
   std::string name;
   std::int64_t vocabulary = 0;
-  std::vector<std::int64_t> vocabularies;  ///< of networks that differ in nothing else
+  bool whole = true;  ///< with the dropout of the file
 };
 
-Match find_shipped(const Reading& reading, const ShippedData& data) {
-  Match match;
+std::vector<Match> find_shipped(const Reading& reading, const ShippedData& data) {
+  std::vector<Match> matches;
   const ModelDescription wanted = bare(reading.model);
   const bool open = wanted.embedding.vocab == 0;
   for (const ShippedFile& file : data.models()) {
     const ModelDescription known = data.model(file.name).description;
     if (known.graph) continue;
     if (reading.parameters) {
-      if (is_named(reading, known)) match.name = file.name;
+      if (is_named(reading, known)) matches.assign(1, {file.name, known.embedding.vocab});
       continue;
     }
     if (known.layers != wanted.layers || known.hidden != wanted.hidden) continue;
-    const ModelDescription other = bare(known);
-    if (open && without_dropout(without_vocabulary(other)) == without_dropout(wanted))
-      match.vocabularies.push_back(other.embedding.vocab);
-    if (match.name.empty() && (open ? without_vocabulary(other) : other) == wanted) {
-      match.name = file.name;
-      match.vocabulary = other.embedding.vocab;
+    const ModelDescription other = open ? without_vocabulary(bare(known)) : bare(known);
+    if (other == wanted) {
+      matches.push_back({file.name, known.embedding.vocab});
+    } else if (open && without_dropout(other) == without_dropout(wanted)) {
+      matches.push_back({file.name, known.embedding.vocab, false});
     }
   }
-  auto& words = match.vocabularies;
-  std::ranges::sort(words);
-  words.erase(std::unique(words.begin(), words.end()), words.end());
-  return match;
+  return matches;
+}
+
+/// The only vocabulary, or that of the network that the file was exported with.
+std::optional<std::int64_t> vocabulary_of(const std::vector<Match>& matches,
+                                          const std::string& exported) {
+  std::set<std::int64_t> words;
+  for (const Match& match : matches) {
+    if (match.name == exported) return match.vocabulary;
+    words.insert(match.vocabulary);
+  }
+  return words.size() == 1 ? std::optional(*words.begin()) : std::nullopt;
 }
 
 /// The shipped network of a name such as "meta-llama/Llama-3.1-8B-Instruct": the last part of the
@@ -146,17 +155,27 @@ std::string shipped_name(const std::string& named, const ShippedData& data) {
   return {};
 }
 
-[[noreturn]] void refuse_vocabulary(const std::string& file, const Match& match) {
-  throw InputError({file, 0, 0}, "the number of words is the tokenizer's, which is not in the file",
-                   match.vocabularies.empty()
-                       ? std::string("--define vocab-size=N, or --model NAME")
-                       : fmt::format("--define vocab-size={}, or --model NAME",
-                                     fmt::join(match.vocabularies, " or ")));
+/// Takes the vocabulary of the published network of the file's sizes, which has none, and says so.
+void settle_vocabulary(const std::string& file, const std::vector<Match>& matches,
+                       const std::string& exported, Reading& reading, ImportResult& result) {
+  const auto words = vocabulary_of(matches, exported);
+  if (!words) {
+    std::set<std::int64_t> known;
+    for (const Match& match : matches) known.insert(match.vocabulary);
+    throw InputError(
+        {file, 0, 0}, "the number of words is the tokenizer's, which is not in the file",
+        known.empty()
+            ? std::string("--define vocab-size=N, or --model NAME")
+            : fmt::format("--define vocab-size={}, or --model NAME", fmt::join(known, " or ")));
+  }
+  result.notes.push_back(
+      fmt::format("{} words, as the published network of these sizes has", *words));
+  reading.model.embedding.vocab = *words;
 }
 
 /// The model of the plan: a shipped name, or the file that holds `text`.
 void settle_model(const ImportQuestion& question, Reading& reading, const ShippedData& data,
-                  ImportResult& result, std::string& model) {
+                  const std::string& exported, ImportResult& result, std::string& model) {
   const std::string& first = question.files.front();
   if (!model.empty()) return;  // typed
   const io::NetworkNames networks(data.directory() / "models" / "families");
@@ -180,19 +199,18 @@ void settle_model(const ImportQuestion& question, Reading& reading, const Shippe
                                  io::in_quotes(reading.named), reason),
                      "--model NAME (docs/models.md says how to describe a network)");
   }
-  Match match = find_shipped(reading, data);
-  if (reading.parameters && match.name.empty())
+  const std::vector<Match> matches = find_shipped(reading, data);
+  if (reading.parameters && matches.empty())
     throw InputError({first, 0, 0}, "no shipped model is the network that the file names",
                      "--model NAME");
-  if (reading.model.embedding.vocab == 0 && match.vocabularies.size() != 1)
-    refuse_vocabulary(first, match);
-  if (reading.model.embedding.vocab == 0) {
-    result.notes.push_back(fmt::format("{} words, as the published network of these sizes has",
-                                       match.vocabularies.front()));
-    reading.model.embedding.vocab = match.vocabularies.front();
-  }
-  if (!match.name.empty()) {
-    model = match.name;
+  if (reading.model.embedding.vocab == 0)
+    settle_vocabulary(first, matches, exported, reading, result);
+  const auto same = [&](const Match& match) {
+    return match.whole && match.vocabulary == reading.model.embedding.vocab;
+  };
+  const auto match = std::ranges::find_if(matches, same);
+  if (match != matches.end()) {
+    model = match->name;
     return;
   }
   if (question.model_file.empty()) {
@@ -288,7 +306,7 @@ ImportResult import_question(const ImportQuestion& question, const ProblemReques
     if (!found.logged) add_unread(file, read.unread, result.notes);
   }
   result.notes.insert(result.notes.end(), read.notes.begin(), read.notes.end());
-  settle_model(question, read.reading, data, result, read.reading.asked.model);
+  settle_model(question, read.reading, data, found.network, result, read.reading.asked.model);
   result.header = header_of(question, read);
   result.plan = plan_document(read.reading);
   return result;

@@ -265,15 +265,20 @@ Exported export_plan(const Exporter& exporter, const ExportRequest& request, Lau
           notes};
 }
 
-std::string exported_title(std::string_view text) {
+ExportedHeader exported_header(std::string_view text) {
   // As header_of writes it, behind a mark of comments or in the quotes of JSON.
-  constexpr std::string_view kFirst = "plansearch ", kPlan = ", plan ", kTitle = ": ";
+  constexpr std::string_view kFirst = "plansearch ", kPlan = ", plan ", kTitle = ": ",
+                             kNetwork = " on ";
   for (auto at = text.find(kFirst); at != text.npos; at = text.find(kFirst, at)) {
     const std::string_view line = text.substr(at, text.find_first_of("\"\r\n", at) - at);
     at += line.size();
     const auto plan = line.find(kPlan);
     const auto title = line.find(kTitle, std::min(plan, line.size()));
-    if (title != line.npos) return std::string(line.substr(title + kTitle.size()));
+    if (title == line.npos) continue;
+    const auto begin = std::min(text.find_first_not_of("\"\r\n,#/ ", at), text.size());
+    const auto end = std::min(text.find(kNetwork, begin), text.size());
+    return {std::string(line.substr(title + kTitle.size())),
+            std::string(text.substr(begin, end - begin))};
   }
   return {};
 }

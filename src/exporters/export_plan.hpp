@@ -40,8 +40,12 @@ struct Exported {
 [[nodiscard]] Exported export_plan(const Exporter& exporter, const ExportRequest& request,
                                    Launcher launcher);
 
-/// The title of the target whose export a text is, from its header; empty for any other text.
-[[nodiscard]] std::string exported_title(std::string_view text);
+/// The header of an export: the title of its target and the network; empty for any other text.
+struct ExportedHeader {
+  std::string title;
+  std::string network;
+};
+[[nodiscard]] ExportedHeader exported_header(std::string_view text);
 
 /// The name and value of each key that is written.
 [[nodiscard]] Entries entries_of(const Document& document, const ExportRequest& request);

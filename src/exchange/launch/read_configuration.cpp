@@ -218,7 +218,7 @@ std::vector<FoundKey> keys_in(Form form, const ConfigurationFile& file,
 const Exporter* exported_to(const exporters::Targets& targets,
                             const std::vector<ConfigurationFile>& files) {
   for (const ConfigurationFile& file : files) {
-    const std::string title = exporters::exported_title(file.text);
+    const std::string title = exporters::exported_header(file.text).title;
     if (title.empty()) continue;
     for (const Exporter* exporter : targets.all()) {
       if (exporter->title != title) continue;
@@ -245,11 +245,13 @@ std::vector<FoundKey> keys_of_document(const exporters::Targets& targets,
 FoundKeys find_keys(const exporters::Targets& targets, const std::vector<ConfigurationFile>& files,
                     const Definitions& definitions) {
   const Exporter* exported = exported_to(targets, files);
+  std::string network;
   std::vector<ConfigurationFile> scripts;
   std::vector<FoundKey> keys;
   std::optional<int> gpus;  // of a job, which knows more than the launcher in it
   bool is_log = false;
   for (const ConfigurationFile& file : files) {
+    if (network.empty()) network = exporters::exported_header(file.text).network;
     FoundKeys logged;
     const Form form = form_of(file, targets, logged);
     JobScript job = form == Form::Yaml ? script_of_job(file) : JobScript{};
@@ -278,6 +280,7 @@ FoundKeys find_keys(const exporters::Targets& targets, const std::vector<Configu
   found.keys.insert(found.keys.begin(), keys.begin(), keys.end());
   found.file = files.empty() ? std::string() : files.front().name;
   found.exported = exported;
+  found.network = std::move(network);
   return found;
 }
 

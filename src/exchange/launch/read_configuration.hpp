@@ -31,6 +31,7 @@ struct FoundKeys {
   std::string program;                ///< that a script starts, such as "pretrain_gpt.py"
   std::vector<std::string> notes;
   const exporters::Exporter* exported = nullptr;  ///< as the header of an export says; else null
+  std::string network;                            ///< that it was exported with, by name
   bool logged = false;  ///< a log says them, with every default of the program
 };
 
