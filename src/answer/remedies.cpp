@@ -340,7 +340,8 @@ std::optional<std::string> nearest_of_machine(const JointChange& frugal, SearchS
       to_text(states));
 }
 
-/// The smallest card with more memory that holds it, among those with the software of this one.
+/// The smallest card with more memory that holds it, among those with the software of this one that
+/// are no slower.
 std::optional<std::string> remedy_by_machine(const ResolvedQuestion& asked,
                                              SearchSession& session) {
   const ChipSoftwareTable chips = chip_software(shipped_data());
@@ -348,13 +349,17 @@ std::optional<std::string> remedy_by_machine(const ResolvedQuestion& asked,
     const ChipSoftware* chip = software_of(chips, cluster.accelerator.name);
     return chip == nullptr ? std::nullopt : chip->framework;
   };
+  const Accelerator& small = asked.problem.cluster->accelerator;
+  const auto replaces = [&](const Cluster& cluster) {
+    const Accelerator& card = cluster.accelerator;
+    return card.memory > small.memory &&
+           card.peak_of(asked.problem.precision) >= small.peak_of(asked.problem.precision) &&
+           own(cluster) == own(*asked.problem.cluster);
+  };
   std::multimap<Bytes, std::string> larger;
   for (const auto& [card, machine] : machine_of_every_card()) {
     const Cluster cluster = shipped_data().cluster(machine);
-    const Bytes memory = cluster.accelerator.memory;
-    if (memory > asked.problem.cluster->accelerator.memory &&
-        own(cluster) == own(*asked.problem.cluster))
-      larger.emplace(memory, machine);
+    if (replaces(cluster)) larger.emplace(cluster.accelerator.memory, machine);
   }
   for (const auto& [memory, machine] : larger) {
     ProblemRequest request = asked.request;
