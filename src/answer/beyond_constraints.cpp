@@ -131,10 +131,8 @@ class UnderConstraint {
       if (!variants_[v].asked.decides_plans()) continue;  // all whole
       count_plan();
       const auto made = constrained(v, plan);
-      if (const auto* placed = std::get_if<ParallelPlan>(&made)) {
-        bool ok = price(v, plan, *placed);
-        if (ok) return;
-      }
+      const auto* placed = std::get_if<ParallelPlan>(&made);
+      if (placed != nullptr && price(v, plan, *placed)) return;
     }
   }
 

@@ -76,7 +76,8 @@ BufferId add_buffer(Program& program, int device, BufferKind kind, Bytes bytes);
 
 class MessageWriter {
  public:
-  /// Boundaries between different devices get a channel each path, the same for the same devices.
+  /// Boundaries between different devices get a channel in each direction, the same for the same
+  /// devices.
   MessageWriter(const OrderPaths& paths, const LoweringOptions& options, Program& program);
 
   /// The message of a micro-batch by a path, made where there is none yet.
