@@ -71,14 +71,11 @@ void report(const char* hardware, int bits, PartitionSpace space) {
   const double made = clock_seconds();
   const auto best = planner.best(Recompute::None, Rings::Hidden, 0.0);
   const double found = clock_seconds();
-  const auto least = planner.least_sum(Recompute::None, Rings::Hidden);
-  const double merged = clock_seconds();
   fmt::print(
-      "{:3} devices, up to {:4} sequences: costs {:7.3f} s, choice {:6.3f} s, layers one by one "
-      "{:6.3f} s, "
-      "in all {:7.3f} s; {:6.0f} MiB; sum {:.9g} s, least {:.9g} s\n",
-      tensor, most, made - start, found - made, merged - found, merged - start, peak_mebibytes(),
-      best ? best->sum.value() : 0.0, least ? least->value() : 0.0);
+      "{:3} devices, up to {:4} sequences: costs {:7.3f} s, choice {:6.3f} s, in all {:7.3f} s; "
+      "{:6.0f} MiB; sum {:.9g} s\n",
+      tensor, most, made - start, found - made, found - start, peak_mebibytes(),
+      best ? best->sum.value() : 0.0);
 }
 
 }  // namespace

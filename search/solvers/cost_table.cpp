@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: the cheapest assignment of a graph of choices, node by node and layer by layer.
+// Computes: the cheapest assignment of a graph of choices, node by node.
 // Source: variable elimination (Dechter, Bucket elimination, 1999), of which the segmented dynamic
 //         program of PrimePar (ASPLOS 2024, section 5) is one order: a segment ends where a long
 //         edge begins or ends. The order here is the one with the smallest tables.
-// Assumes: costs add up and are not NaN; layers that repeat are alike.
+// Assumes: costs add up and are not NaN.
 // Units: those of the caller.
-// Checked by: tests/unit/search/cost_table_test.cpp (exhaustive; layers one by one)
+// Checked by: tests/unit/search/cost_table_test.cpp (exhaustive)
 #include "search/solvers/cost_table.hpp"
 
 #include <deque>
@@ -295,80 +295,6 @@ void Elimination::complete(std::vector<std::size_t>& options) const {
     }
     options[step->node] = best;
   }
-}
-
-std::optional<RepeatedChoices> repeated_choices(const ChoiceGraph& layer, std::size_t entry,
-                                                std::size_t exit, std::size_t copies,
-                                                const std::vector<double>& after) {
-  ChoiceGraph inner = layer;
-  std::ranges::fill(inner.nodes[entry].costs, 0.0);
-  const Elimination one(std::move(inner), {entry, exit});
-  const std::size_t size = layer.nodes[entry].costs.size();
-  // powers[k]: 2^k layers; from the first ones on, the least of `done` layers by their last option.
-  std::vector<std::vector<double>> powers{one.costs().costs};
-  while (copies >> powers.size() != 0)
-    powers.push_back(min_plus(powers.back(), powers.back(), size));
-  std::vector<std::vector<double>> least{layer.nodes[entry].costs};
-  std::vector<std::size_t> parts;
-  for (std::size_t k = 0; k < powers.size(); ++k) {
-    if ((copies >> k & 1U) == 0) continue;
-    std::vector<double> next(size, ChoiceGraph::kImpossible);
-    for (std::size_t a = 0; a < size; ++a) {
-      if (least.back()[a] != ChoiceGraph::kImpossible) {
-        min_plus_row(next.data(), &powers[k][a * size], least.back()[a], size);
-      }
-    }
-    least.push_back(std::move(next));
-    parts.push_back(k);
-  }
-  add_row(least.back().data(), after.data(), after.size());  // none: nothing is added
-  const auto best = std::ranges::min_element(least.back());
-  if (*best == ChoiceGraph::kImpossible) return std::nullopt;
-
-  // Backwards: the option between two parts, then between the halves of each.
-  std::vector<std::size_t> between{static_cast<std::size_t>(best - least.back().begin())};
-  const auto middle = [&](auto left, const std::vector<double>& right, std::size_t last) {
-    std::size_t found = 0;
-    for (std::size_t b = 1; b < size; ++b) {
-      if (left(b) + right[b * size + last] < left(found) + right[found * size + last]) found = b;
-    }
-    return found;
-  };
-  const auto split = [&](auto& self, std::size_t k, std::size_t first, std::size_t last) -> void {
-    if (k == 0) return between.push_back(first);
-    const std::vector<double>& half = powers[k - 1];
-    const std::size_t b = middle([&](std::size_t o) { return half[first * size + o]; }, half, last);
-    self(self, k - 1, b, last);
-    self(self, k - 1, first, b);
-  };
-  for (std::size_t i = parts.size(); i-- > 0;) {
-    const std::size_t last = between.back();
-    const std::size_t first =
-        middle([&](std::size_t o) { return least[i][o]; }, powers[parts[i]], last);
-    split(split, parts[i], first, last);
-  }
-  RepeatedChoices result{*best, {}};
-  for (std::size_t i = between.size() - 1; i-- > 0;) {
-    std::vector<std::size_t> options(layer.nodes.size(), 0);
-    options[entry] = between[i + 1];
-    options[exit] = between[i];
-    one.complete(options);
-    result.options.push_back(std::move(options));
-  }
-  return result;
-}
-
-std::vector<double> min_plus(const std::vector<double>& left, const std::vector<double>& right,
-                             std::size_t size) {
-  constexpr double kImpossible = std::numeric_limits<double>::infinity();
-  std::vector<double> result(size * size, kImpossible);
-  for (std::size_t a = 0; a < size; ++a) {
-    for (std::size_t b = 0; b < size; ++b) {
-      const double base = left[a * size + b];
-      if (base != kImpossible) min_plus_row(&result[a * size], &right[b * size], base, size);
-    }
-  }
-  return result;
 }
 
 }  // namespace plansearch

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cheapest choices of a graph with costs at nodes and between neighbours (the intra-operator
-// problem): dense tables, min-plus products, and layers that repeat.
+// problem): dense tables and min-plus products.
 #pragma once
 
 #include <algorithm>
@@ -97,23 +97,6 @@ class Elimination {
   std::vector<Step> steps_;
   CostTable costs_;
 };
-
-/// The cheapest choices of `copies` layers in a row. Node `exit` of a layer is node `entry` of the
-/// next one: they have the same options, and the costs of `entry` count in the first layer only.
-struct RepeatedChoices {
-  double cost = 0.0;
-  std::vector<std::vector<std::size_t>> options;  ///< by layer and node
-};
-/// Nothing where every assignment is impossible. Exact; layers are merged by doubling, so that time
-/// grows with the logarithm of `copies`. `after`: further costs behind the last layer, by its
-/// option of `exit`; empty: none.
-[[nodiscard]] std::optional<RepeatedChoices> repeated_choices(
-    const ChoiceGraph& layer, std::size_t entry, std::size_t exit, std::size_t copies,
-    const std::vector<double>& after = {});
-
-/// Square matrices by rows: result[a][c] = min over b of left[a][b] + right[b][c].
-[[nodiscard]] std::vector<double> min_plus(const std::vector<double>& left,
-                                           const std::vector<double>& right, std::size_t size);
 
 /// Layers of one kind that all begin and end with one option. Costs of edges are not negative.
 struct TiedLayer {

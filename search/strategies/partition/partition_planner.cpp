@@ -446,22 +446,4 @@ std::optional<PartitionPlan> PartitionPlanner::best(Recompute level, Rings rings
   return plan;
 }
 
-std::optional<Seconds> PartitionPlanner::least_sum(Recompute level, Rings rings) const {
-  const Parts& p = *parts_;
-  const auto kinds = std::count_if(p.tables.begin(), p.tables.end(),
-                                   [](const auto& layer) { return layer != nullptr; });
-  if (!p.obstacle.empty() || kinds != 1) return std::nullopt;
-  parts_->price_tensors();
-  const ChoiceTables& tables = p.first_layer();
-  ChoiceGraph layer = graph_of(tables, p.weights(level, rings, 0.0));
-  layer.nodes[tables.entry()].costs = p.end_costs(level).before;
-  std::size_t block = 0;
-  while (p.tables[block] == nullptr) ++block;
-  const auto copies = static_cast<std::size_t>(copies_of(*p.problem.network, block));
-  const auto found =
-      repeated_choices(layer, tables.entry(), tables.exit(), copies, p.end_costs(level).after);
-  if (!found) return std::nullopt;
-  return Seconds(found->cost);
-}
-
 }  // namespace plansearch

@@ -67,10 +67,6 @@ class PartitionPlanner {
   /// The cheapest choice where a byte costs so many seconds of a micro-batch.
   [[nodiscard]] std::optional<PartitionPlan> best(Recompute level, Rings rings,
                                                   double seconds_per_byte) const;
-  /// The sum where every layer may be cut in a way of its own, by merging layers in doubling steps:
-  /// no larger than the one of `best` at no price of bytes. Nothing where layers are of several
-  /// kinds.
-  [[nodiscard]] std::optional<Seconds> least_sum(Recompute level, Rings rings) const;
   /// Whether the sums are exact (ChoiceTables::exact).
   [[nodiscard]] bool exact() const;
   /// Tables of one block of layers, with prices of all moves; null for embedding and head.

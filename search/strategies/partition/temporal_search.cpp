@@ -94,7 +94,6 @@ class TemporalSearch : public Strategy {
     Placements placements;
     Seconds sum;  ///< of a step, by stage of a pipeline
     std::string words;
-    Rings rings = Rings::Hidden;
     bool exact = true;
   };
 
@@ -407,21 +406,7 @@ class TemporalSearch : public Strategy {
     offered_.push_back(
         {degrees, choice.placements,
          choice.sum * (static_cast<double>(degrees.micro_batches) / degrees.pipeline), choice.words,
-         asked.rings, asked.exact});
-  }
-
-  /// Gain of the least sum where every layer has a cut of its own.
-  [[nodiscard]] double gap_of(const Offered& offered) const {
-    if (stopped()) return 0.0;
-    try {
-      const PartitionPlanner planner({problem_, offered.degrees, space_of(offered.degrees)});
-      const Recompute level = offered.degrees.recompute;
-      const auto alike = planner.best(level, offered.rings, 0.0);
-      const auto least = planner.least_sum(level, offered.rings);
-      return alike && least ? alike->sum / *least - 1.0 : 0.0;
-    } catch (const Stopped&) {
-      return 0.0;
-    }
+         asked.exact});
   }
 
   [[nodiscard]] PartitionSpace space_of(const PlanDegrees& degrees) const {
@@ -447,10 +432,6 @@ class TemporalSearch : public Strategy {
       if (!offered.exact) {
         text +=
             "; the sum is an upper bound: several readers of one tensor are supplied one by one";
-      }
-      const double gap = gap_of(offered);
-      if (gap > 1e-9) {
-        text += fmt::format("; layers cut one by one would sum to {:.2g} % less", 100.0 * gap);
       }
       return text;
     }

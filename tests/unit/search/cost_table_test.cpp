@@ -76,20 +76,6 @@ class Exhaustive {
   double least_ = std::numeric_limits<double>::infinity();
 };
 
-/// Layers side by side as one graph.
-ChoiceGraph unrolled(const ChoiceGraph& layer, std::size_t copies) {
-  ChoiceGraph graph = layer;
-  for (std::size_t c = 1; c < copies; ++c) {
-    const std::size_t shift = c * (kLayer - 1);
-    graph.nodes.insert(graph.nodes.end(), layer.nodes.begin() + 1, layer.nodes.end());
-    for (ChoiceEdge edge : layer.edges) {
-      for (std::size_t& node : edge.nodes) node += shift;
-      graph.edges.push_back(std::move(edge));
-    }
-  }
-  return graph;
-}
-
 TEST_SUITE("unit") {
   TEST_CASE("a layer of 13 operators: the best of all assignments") {
     std::mt19937 random(1);
@@ -126,38 +112,11 @@ TEST_SUITE("unit") {
     }
   }
 
-  TEST_CASE("layers merged by doubling cost what they cost as one graph") {
-    std::mt19937 random(3);
-    for (const std::size_t copies : {1U, 2U, 3U, 5U, 8U, 13U}) {
-      for (const std::size_t states : {1U, 2U, 4U}) {
-        const ChoiceGraph layer = layer_of(states, random);
-        const auto repeated = repeated_choices(layer, 0, kLayer - 1, copies);
-        const ChoiceGraph graph = unrolled(layer, copies);
-        REQUIRE(repeated);
-        CHECK(repeated->cost == Elimination(graph, {}).costs().costs.front());
-        REQUIRE(repeated->options.size() == copies);
-        std::vector<std::size_t> options{repeated->options.front().front()};
-        for (const auto& layer_options : repeated->options) {
-          CHECK(layer_options.front() == options.back());
-          options.insert(options.end(), layer_options.begin() + 1, layer_options.end());
-        }
-        CHECK(test::cost_of(graph, options) == repeated->cost);
-      }
-    }
-  }
-
   TEST_CASE("what is impossible everywhere has no answer") {
     std::mt19937 random(4);
     ChoiceGraph layer = layer_of(2, random);
     for (double& cost : layer.edges[4].costs) cost = ChoiceGraph::kImpossible;
     CHECK(Elimination(layer, {}).costs().costs.front() == ChoiceGraph::kImpossible);
-    CHECK_FALSE(repeated_choices(layer, 0, kLayer - 1, 4));
-  }
-
-  TEST_CASE("a min-plus product by hand") {
-    // [1 4; 2 inf] x [0 3; 5 1]: min(1 + 0, 4 + 5) = 1, min(1 + 3, 4 + 1) = 4, 2 + 0, 2 + 3.
-    const double none = ChoiceGraph::kImpossible;
-    CHECK(min_plus({1, 4, 2, none}, {0, 3, 5, 1}, 2) == std::vector<double>{1, 4, 2, 5});
   }
 }
 
