@@ -91,8 +91,10 @@ class UnderConstraint {
     const std::string name =
         variants_.size() > 1 ? fmt::format("{}#{}", name_, best_->variant + 1) : name_;
     const std::string words = open.words.empty() ? "" : fmt::format(" ({})", open.words);
-    return told(goal_, open.asked.request, *evaluators_[best_->variant], best_->degrees,
-                best_->candidate, name_ + words, fmt::format(" --constraints {}", name));
+    const PlanEvaluator& evaluator = *evaluators_[best_->variant];
+    return told(goal_, open.asked.request, evaluator, best_->degrees, best_->candidate,
+                name_ + words, runners_of(evaluator.problem(), best_->candidate, &goal_.own),
+                fmt::format(" --constraints {}", name));
   }
 
  private:

@@ -260,7 +260,8 @@ std::string predict_command(ProblemRequest request, const Problem& problem,
 
 BeyondReport told(const BeyondGoal& goal, const ProblemRequest& request,
                   const PlanEvaluator& evaluator, const PlanDegrees& degrees,
-                  const PlanCandidate& found, const std::string& what, const std::string& options) {
+                  const PlanCandidate& found, const std::string& what, std::string runs_in,
+                  const std::string& options) {
   constexpr double kTenth = 1.2815515655446004;  // deviations of a normal distribution
   const double deviation = kTenth * evaluator.problem().framework->constants.paired_sigma;
   PlanReport priced = found.written ? report_plan(evaluator, *found.written, found.estimate)
@@ -270,7 +271,7 @@ BeyondReport told(const BeyondGoal& goal, const ProblemRequest& request,
           1.0 - ratio,
           1.0 - ratio * std::exp(deviation),
           1.0 - ratio * std::exp(-deviation),
-          runners_of(evaluator.problem(), found, &goal.own),
+          std::move(runs_in),
           predict_command(request, evaluator.problem(), degrees) + options,
           std::move(priced)};
 }
@@ -286,9 +287,9 @@ void add_passes(ProblemRequest request, Problem problem, const BeyondGoal& goal,
   const PlanEvaluator passed(std::move(problem));
   const auto best = under_passes(request, passed, goal.enough);
   if (!best) return;
-  search.plans.push_back(told(goal, request, passed, best->plan, *best, kMessagePasses));
-  search.plans.back().runs_in =
-      fmt::format("none; without its passes: {}", passed.problem().framework->name);
+  search.plans.push_back(
+      told(goal, request, passed, best->plan, *best, kMessagePasses,
+           fmt::format("none; without its passes: {}", passed.problem().framework->name)));
 }
 
 /// Looks near plans and near the best of those found, as far as the counted work allows. `other`:
@@ -331,7 +332,8 @@ BeyondSearch beyond_framework(const ResolvedQuestion& asked, const PlanEvaluator
     if (ideas.size() == kIdeas.size()) break;
     if (!ideas.insert(plan.what).second) continue;
     const PlanCandidate& found = plan.candidate;
-    search.plans.push_back(told(goal, wider.request, beyond, found.plan, found, plan.what));
+    search.plans.push_back(told(goal, wider.request, beyond, found.plan, found, plan.what,
+                                runners_of(beyond.problem(), found, &goal.own)));
     if (how_far != Beyond::All) break;
   }
   if (!ranked.front().written) {

@@ -26,11 +26,12 @@ struct BeyondGoal {
 /// Whether the plan has the degrees that the question decides.
 [[nodiscard]] bool keeps(const ProblemRequest& request, const PlanDegrees& plan);
 
-/// A plan that was found, beside plan 1. `options`: those of its command that are not settings.
+/// A plan that was found, beside plan 1. `runs_in`: who runs it. `options`: those of its command
+/// that are not settings.
 [[nodiscard]] BeyondReport told(const BeyondGoal& goal, const ProblemRequest& request,
                                 const PlanEvaluator& evaluator, const PlanDegrees& degrees,
                                 const PlanCandidate& found, const std::string& what,
-                                const std::string& options = {});
+                                std::string runs_in, const std::string& options = {});
 
 /// Where the search under shipped constraints (constraints/*.yaml) went.
 struct ConstraintSearch {

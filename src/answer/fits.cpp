@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <map>
 #include <tuple>
 
 #include "answer/compare_questions.hpp"
 #include "answer/make_report.hpp"
 #include "answer/search_answer.hpp"
 #include "answer/sweep.hpp"
-#include "base/ranges.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/shipped_data.hpp"
 #include "plansearch/stop_token.hpp"
@@ -66,16 +64,6 @@ std::vector<PlanReport> priced_misfit(const ResolvedQuestion& asked, const Searc
 
 }  // namespace
 
-std::map<std::string, std::string> machine_of_every_card() {
-  std::map<std::string, std::string> machines;
-  for (const ShippedFile& file : shipped_data().clusters()) {
-    const std::string card = shipped_data().cluster(file.name).accelerator.name;
-    const bool first = machines.emplace(card, file.name).second;
-    if (!first && contains(file.aliases, card)) machines[card] = file.name;
-  }
-  return machines;
-}
-
 FitsReport does_it_fit(const ProblemRequest& request, const FitsQuestion& how,
                        SearchSession& session) {
   FitsReport report{.model = request.model, .method = method_of(request)};
@@ -99,7 +87,7 @@ FitsReport does_it_fit(const ProblemRequest& request, const FitsQuestion& how,
   }
   if (names.size() < 2) {
     names.clear();
-    for (const auto& [card, machine] : machine_of_every_card()) names.push_back(machine);
+    for (const auto& [card, machine] : machine_of_every_card()) names.push_back(machine.name);
   }
   QuestionFiles read;
   ProblemRequest question = request;

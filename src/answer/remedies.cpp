@@ -74,13 +74,18 @@ std::optional<Change> by_loss(const ResolvedQuestion& asked) {
   return change;
 }
 
+/// The only framework of the chip of a machine, where it has one.
+std::optional<std::string> framework_of_chip(const ChipSoftwareTable& chips,
+                                             const Cluster& cluster) {
+  const ChipSoftware* chip = software_of(chips, cluster.accelerator.name);
+  return chip == nullptr ? std::nullopt : chip->framework;
+}
+
 /// The usual framework of decoders, where another one is the default of the network or the task.
 std::optional<Change> by_framework(const ResolvedQuestion& asked, std::string_view usual) {
   const ProblemRequest& request = asked.request;
   const bool open = request.framework.empty() && request.target.empty();
-  const ChipSoftwareTable chips = chip_software(shipped_data());
-  const ChipSoftware* chip = software_of(chips, asked.problem.cluster->accelerator.name);
-  const bool own = chip != nullptr && chip->framework;  // that of the chip is its only one
+  const auto own = framework_of_chip(chip_software(shipped_data()), *asked.problem.cluster);
   if (!open || own || asked.problem.framework->name.starts_with(usual)) return std::nullopt;
   Change change{fmt::format("with --framework {}", usual), request};
   change.request.framework = usual;
@@ -345,21 +350,18 @@ std::optional<std::string> nearest_of_machine(const JointChange& frugal, SearchS
 std::optional<std::string> remedy_by_machine(const ResolvedQuestion& asked,
                                              SearchSession& session) {
   const ChipSoftwareTable chips = chip_software(shipped_data());
-  const auto own = [&](const Cluster& cluster) {
-    const ChipSoftware* chip = software_of(chips, cluster.accelerator.name);
-    return chip == nullptr ? std::nullopt : chip->framework;
-  };
+  const auto own = framework_of_chip(chips, *asked.problem.cluster);
   const Accelerator& small = asked.problem.cluster->accelerator;
   const auto replaces = [&](const Cluster& cluster) {
     const Accelerator& card = cluster.accelerator;
     return card.memory > small.memory &&
            card.peak_of(asked.problem.precision) >= small.peak_of(asked.problem.precision) &&
-           own(cluster) == own(*asked.problem.cluster);
+           framework_of_chip(chips, cluster) == own;
   };
   std::multimap<Bytes, std::string> larger;
   for (const auto& [card, machine] : machine_of_every_card()) {
-    const Cluster cluster = shipped_data().cluster(machine);
-    if (replaces(cluster)) larger.emplace(cluster.accelerator.memory, machine);
+    const Cluster& cluster = machine.cluster;
+    if (replaces(cluster)) larger.emplace(cluster.accelerator.memory, machine.name);
   }
   for (const auto& [memory, machine] : larger) {
     ProblemRequest request = asked.request;

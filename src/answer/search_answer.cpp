@@ -14,6 +14,7 @@
 
 #include "answer/export_question.hpp"
 #include "base/names.hpp"
+#include "base/ranges.hpp"
 #include "base/units.hpp"
 #include "plan/legality/legality.hpp"
 #include "plansearch/data_type.hpp"
@@ -350,6 +351,17 @@ std::vector<PublishedReport> published_plans(const std::vector<Recipe>& recipes,
   };
   std::ranges::stable_sort(all, [&](const auto& a, const auto& b) { return order(a) < order(b); });
   return all;
+}
+
+std::map<std::string, ShippedMachine> machine_of_every_card() {
+  std::map<std::string, ShippedMachine> machines;
+  for (const ShippedFile& file : shipped_data().clusters()) {
+    ShippedMachine machine{file.name, shipped_data().cluster(file.name)};
+    const std::string card = machine.cluster.accelerator.name;
+    const bool named = contains(file.aliases, card);
+    if (named || !machines.contains(card)) machines.insert_or_assign(card, std::move(machine));
+  }
+  return machines;
 }
 
 }  // namespace plansearch

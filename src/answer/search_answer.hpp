@@ -58,8 +58,12 @@ struct LeastSize {
                                                   SearchSession& session, int above = 0,
                                                   int enough = 0);
 
+struct ShippedMachine {
+  std::string name;
+  Cluster cluster;
+};
 /// A machine of every kind of card that ships, by the name of the card: the one that this name leads to, else the first.
-[[nodiscard]] std::map<std::string, std::string> machine_of_every_card();
+[[nodiscard]] std::map<std::string, ShippedMachine> machine_of_every_card();
 
 /// Climbs the ladder, or the sizes asked for. The chosen rung is the largest that keeps most of the
 /// throughput per GPU of the smallest that runs: one who pays per GPU-hour stops there. Infeasible
