@@ -200,13 +200,6 @@ class FamilyPricer::Worker {
   /// that plans of one micro-batch share is made when the first of them is left.
   void visit_legal(const PlanDegrees& open, Shared& shared) {
     const PlanDegrees plan = with_dispatcher(open);
-    if (prunes() && plan.on_host != 0) {  // times known from plans with less on the host, or more
-      const Seconds order = ladder_.order_time(plan);
-      if (is_pruned(plan, {std::max(shared.least, order), Bytes(0)}, order)) {
-        ++result_.counts.pruned;
-        return;
-      }
-    }
     if (!shared.profile || several_dispatchers_) {
       PlanBound bound{shared.least, Bytes(0)};
       const auto excludes = [&](const PlanBound& b) {

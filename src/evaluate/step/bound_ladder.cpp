@@ -49,15 +49,6 @@ PlanDegrees placement_degrees(const PlanDegrees& asked, const Framework& framewo
   return plan;
 }
 
-/// The fields that passes without recomputation and copies do not depend on, set to one value.
-PlanDegrees pass_degrees(const PlanDegrees& asked) {
-  PlanDegrees plan = keeping_all(asked);
-  plan.zero = ZeroStage::None;
-  plan.shard_group = 0;
-  plan.on_host = 0;
-  return plan;
-}
-
 /// The fields that memory of one micro-batch does not depend on, set to one value.
 PlanDegrees memory_degrees(const PlanDegrees& asked, const Framework& framework) {
   PlanDegrees plan = without_order(asked);
@@ -293,32 +284,6 @@ Seconds BoundLadder::pass_time(const PlanDegrees& plan) {
   const Seconds time = bound();
   take(all);
   return time;
-}
-
-std::size_t BoundLadder::HashPasses::operator()(const PlanDegrees& plan) const noexcept {
-  std::uint64_t sum = 0;
-  for (const int field :
-       {plan.pipeline, plan.chunks, static_cast<int>(plan.schedule), plan.micro_batch, plan.pieces,
-        plan.tensor_in, plan.tensor_out, plan.tensor_depth, plan.context, plan.expert,
-        plan.expert_tensor, static_cast<int>(plan.context_kind), static_cast<int>(plan.temporal),
-        static_cast<int>(plan.sequence_parallel), static_cast<int>(plan.dispatcher)}) {
-    sum = (sum ^ static_cast<std::uint64_t>(field)) * 0x9E3779B97F4A7C15ULL;
-    sum ^= sum >> 29U;
-  }
-  return static_cast<std::size_t>(sum);
-}
-
-Seconds BoundLadder::order_time(const PlanDegrees& plan) {
-  constexpr std::size_t kMost = 1U << 16U;
-  if (order_times_.size() > kMost) order_times_.clear();
-  const auto [known, is_new] = order_times_.try_emplace(pass_degrees(plan));
-  if (!is_new) return known->second;
-  EarlyProfile& early = workspace_.early;
-  fill_memory(known->first);
-  if (!early.timed || early.dispatcher != plan.dispatcher) views_.profiles->fill_least_times(early);
-  return known->second = views_.with_bound_view(
-             early.profile, known->first, workspace_,
-             [&](const PricingInput& view) { return passes_bound(view, workspace_); });
 }
 
 /// States by degrees; what is placed where is known only if it was asked for.

@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <unordered_map>
 
 #include "evaluate/step/plan_views.hpp"
 
@@ -71,10 +70,6 @@ class BoundLadder {
   /// The top of the ladder: the bound of a legal plan whose profile is there.
   [[nodiscard]] PlanBound bound(const ClassProfile& profile, const PlanDegrees& plan);
 
-  /// Least time of the passes of every plan that differs from a legal one in its states, in what it
-  /// runs again or in what it leaves on the host. Known ones are looked up.
-  [[nodiscard]] Seconds order_time(const PlanDegrees& plan);
-
   /// The plan with the dispatcher, of those that searches try, whose exchanges kernels wait for
   /// least; where its order joins passes, with the fastest.
   [[nodiscard]] PlanDegrees with_best_dispatcher(PlanDegrees plan);
@@ -102,12 +97,8 @@ class BoundLadder {
   template <typename Change, typename Visit>
   auto with_saved(const PlanDegrees& plan, Change change, Visit visit);
 
-  struct HashPasses {
-    [[nodiscard]] std::size_t operator()(const PlanDegrees& plan) const noexcept;
-  };
   const PlanViews& views_;
   EvaluationWorkspace& workspace_;
-  std::unordered_map<PlanDegrees, Seconds, HashPasses> order_times_;
 };
 
 }  // namespace plansearch

@@ -289,13 +289,10 @@ Seconds least_after(const PricingInput& view, OptimizerStart start) {
 
 }  // namespace
 
-Seconds passes_bound(const PricingInput& view, EvaluationWorkspace& workspace) {
-  fill_durations(view, workspace);
-  return to_seconds(least_pipeline(view, view.optimizer_start(), workspace));
-}
-
 Seconds step_time_bound(const PricingInput& view, EvaluationWorkspace& workspace) {
-  return passes_bound(view, workspace) + least_after(view, view.optimizer_start());
+  fill_durations(view, workspace);
+  const OptimizerStart start = view.optimizer_start();
+  return to_seconds(least_pipeline(view, start, workspace)) + least_after(view, start);
 }
 
 Seconds simulated_bound(const PricingInput& view, EvaluationWorkspace& workspace) {

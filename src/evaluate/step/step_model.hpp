@@ -24,8 +24,6 @@ struct StepResult {
                                    const ListedStep* listed = nullptr);
 /// Admissible: the order's bound of the pipeline, optimizer and host, no reduction at all.
 [[nodiscard]] Seconds step_time_bound(const PricingInput& view, EvaluationWorkspace& workspace);
-/// Its part that passes take.
-[[nodiscard]] Seconds passes_bound(const PricingInput& view, EvaluationWorkspace& workspace);
 /// The whole; where passes move messages by a simulation in which no device waits to hand one over.
 [[nodiscard]] Seconds simulated_bound(const PricingInput& view, EvaluationWorkspace& workspace);
 
