@@ -77,13 +77,10 @@ void ChoiceTables::keep(const std::vector<std::vector<bool>>& options) {
   keep_some(options[entry()], edges_);
 }
 
-bool ChoiceTables::price_tensors(const std::function<bool()>& go_on) {
+void ChoiceTables::price_tensors() {
   for (std::size_t t = 0; t < block().tensors.size(); ++t) {
-    if (!differentiable(block().tensors[t])) continue;
-    add_tensor(static_cast<TensorId>(t));
-    if (go_on && !go_on()) return false;
+    if (differentiable(block().tensors[t])) add_tensor(static_cast<TensorId>(t));
   }
-  return true;
 }
 
 std::size_t ChoiceTables::options_of(std::size_t node) const {

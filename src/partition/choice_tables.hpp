@@ -6,7 +6,6 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -137,9 +136,8 @@ class ChoiceTables {
   explicit ChoiceTables(const Request& request);
   /// Leaves other options out, before tensors are priced. `options` by node, both edges alike.
   void keep(const std::vector<std::vector<bool>>& options);
-  /// Once, before anything is asked about tables. Throws Stopped. Ends with false behind the first
-  /// tensor where `go_on` says no.
-  bool price_tensors(const std::function<bool()>& go_on = nullptr);
+  /// Once, before anything is asked about tables. Throws Stopped.
+  void price_tensors();
 
   [[nodiscard]] const std::vector<FusedGroupOptions>& launches() const { return launches_; }
   [[nodiscard]] const std::vector<std::optional<FactorCuts>>& edges() const { return edges_; }

@@ -11,7 +11,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <mutex>
 
@@ -134,13 +133,13 @@ struct PartitionPlanner::Parts {
   }
 
   /// Once, by whoever asks first.
-  bool price_tensors(const std::function<bool()>& go_on = nullptr) {
+  void price_tensors() {
     const std::scoped_lock lock(pricing_tensors);
-    if (priced || !obstacle.empty()) return true;
+    if (priced || !obstacle.empty()) return;
     for (const auto& layer : tables) {
-      if (layer && !layer->price_tensors(go_on)) return false;
+      if (layer) layer->price_tensors();
     }
-    return priced = true;
+    priced = true;
   }
 
   void note_obstacle(const ChoiceTables& layer) {
@@ -362,36 +361,6 @@ bool PartitionPlanner::keep(
   }
   p.kernels_of_ends = {};
   return true;
-}
-
-bool PartitionPlanner::price(
-    const std::vector<Held>& levels, double share,
-    const std::function<bool(std::size_t level, const SequenceBound&)>& may_serve) {
-  if (share == 0.0) return parts_->price_tensors();
-  const Parts& p = *parts_;
-  std::vector<SequenceBound> kernels;
-  for (const auto [level, in_flight] : levels) kernels.push_back(bound(level, in_flight));
-  const auto serves = [&](std::size_t l) {
-    const Weights passes{.level = levels[l].level,
-                         .micro_batches = std::numeric_limits<double>::infinity()};
-    SequenceBound with = kernels[l];
-    for (std::size_t b = 0; b < p.tables.size(); ++b) {
-      if (!p.tables[b]) continue;
-      const auto options = option_bounds(graph_of(*p.tables[b], passes));
-      const Seconds sum(*std::ranges::min_element(options.front()));
-      with.kernels[b] += std::max(sum - with.kernels[b], Seconds(0.0)) * share;
-    }
-    return may_serve(l, with);
-  };
-  constexpr int kAtOnce = 3;  // a bound takes as long as the prices of a small tensor
-  int priced = 0;
-  return parts_->price_tensors([&] {
-    if (++priced % kAtOnce != 0) return true;
-    for (std::size_t l = 0; l < levels.size(); ++l) {
-      if (serves(l)) return true;
-    }
-    return false;
-  });
 }
 
 std::optional<PartitionPlan> PartitionPlanner::best(Recompute level, Rings rings,

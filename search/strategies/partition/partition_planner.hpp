@@ -59,11 +59,6 @@ class PartitionPlanner {
   [[nodiscard]] bool keep(
       const std::vector<Held>& levels,
       const std::function<bool(std::size_t level, const SequenceBound&)>& may_serve);
-  /// Prices tensors, so long as some level `may_serve` by the bound that adds this share of the
-  /// messages known by then. Where none does, no choice is left: nothing else is asked then.
-  [[nodiscard]] bool price(
-      const std::vector<Held>& levels, double share,
-      const std::function<bool(std::size_t level, const SequenceBound&)>& may_serve);
   /// The cheapest choice where a byte costs so many seconds of a micro-batch.
   [[nodiscard]] std::optional<PartitionPlan> best(Recompute level, Rings rings,
                                                   double seconds_per_byte) const;

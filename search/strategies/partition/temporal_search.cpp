@@ -18,7 +18,6 @@
 #include "base/checked.hpp"
 #include "base/parallel.hpp"
 #include "base/units.hpp"
-#include "communication/redistribution/redistribution.hpp"
 #include "evaluate/step/bound_ladder.hpp"
 #include "plan/stages/expand.hpp"
 #include "plan/stages/pipeline_shape.hpp"
@@ -291,7 +290,7 @@ class TemporalSearch : public Strategy {
       group.asked.push_back({degrees, Rings::Hidden, stage.bound});
       if (over_bits()) group.asked.push_back({degrees, Rings::Exposed, stage.bound});
     }
-    if (!price(planner, *stages, asked)) group.asked.clear();
+    if (!keep(planner, *stages, asked)) group.asked.clear();
     for (Asked& asked : group.asked) {
       asked.choice = choice_for(planner, asked);
       asked.exact = planner.exact();
@@ -317,22 +316,10 @@ class TemporalSearch : public Strategy {
     return found;
   }
 
-  /// Share of the messages of a sum that every step holds: of those that block. Plans whose factors go
-  /// together have few factors, and few have paths that are not tried for many.
-  [[nodiscard]] double share_waited_for(const PlanDegrees& degrees) const {
-    constexpr double kOfOtherPaths = 0.5;
-    constexpr double kRounding = 1e-9;
-    const OverlapRule& rule =
-        problem_.framework->overlap[static_cast<std::size_t>(Overlap::TensorParallel)];
-    if (rule.share > 0.0 || rule.wait != MessageWait::AtOnce) return 0.0;
-    const bool all = factors_of(space_of(degrees), degrees.tensor_out).size() <= kTriedFactors;
-    return all ? 1.0 - kRounding : kOfOtherPaths;
-  }
-
-  /// Options that need more room than there is, or more time than the plan by role or the last one of
-  /// the ranking, are left out before tensors are priced. False where nothing is left, or messages alone make every level late.
-  [[nodiscard]] bool price(PartitionPlanner& planner, const ParallelPlan& stages,
-                           const std::vector<FullestStage>& asked) const {
+  /// Leaves options out that need more room than there is, or more time than the plan by role or the
+  /// last one of the ranking, before tensors are priced. False where nothing is left.
+  [[nodiscard]] bool keep(PartitionPlanner& planner, const ParallelPlan& stages,
+                          const std::vector<FullestStage>& asked) const {
     std::vector<PartitionPlanner::Held> levels;
     std::vector<std::optional<Seconds>> by_role;
     for (const FullestStage& stage : asked) {
@@ -347,12 +334,7 @@ class TemporalSearch : public Strategy {
       return offers_.may_rank(family_of(asked[level].degrees), least) &&
              (!by_role[level] || least < *by_role[level]);
     };
-    const auto in_time = [&](std::size_t level, const SequenceBound& bound) {
-      return may_rank(asked[level].degrees,
-                      {least_step(bound.kernels, stages), asked[level].bound.memory});
-    };
-    return !asked.empty() && planner.keep(levels, may_be_best) &&
-           planner.price(levels, share_waited_for(asked.front().degrees), in_time);
+    return !asked.empty() && planner.keep(levels, may_be_best);
   }
 
   void offer_group(const Group& group) {

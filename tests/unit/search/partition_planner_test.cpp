@@ -322,32 +322,6 @@ TEST_SUITE("unit") {
     }
   }
 
-  TEST_CASE(
-      "sequences: with the messages that are known by then, bounds grow up to the least sum") {
-    const Problem problem = test::squares_problem();
-    const PlanDegrees degrees = test::tensor_groups(problem, 4, 2);
-    for (const Recompute level : {Recompute::None, Recompute::Full}) {
-      PartitionPlanner planner({problem, degrees});
-      const Seconds least =
-          PartitionPlanner({problem, degrees}).best(level, Rings::Hidden, 0.0)->sum;
-      Seconds known = through_all_layers(planner.bound(level), *problem.network);
-      const Seconds kernels = known;
-      REQUIRE(planner.price({{level, 1.0}}, 1.0, [&](std::size_t, const SequenceBound& bound) {
-        const Seconds sum = through_all_layers(bound, *problem.network);
-        CHECK(sum >= known * (1.0 - 1e-12));
-        CHECK(sum <= least);
-        known = sum;
-        return true;
-      }));
-      CHECK(known > kernels);
-      CHECK(planner.best(level, Rings::Hidden, 0.0)->sum == least);
-      PartitionPlanner late({problem, degrees});
-      CHECK_FALSE(late.price({{level, 1.0}}, 1.0, [&](std::size_t, const SequenceBound& bound) {
-        return through_all_layers(bound, *problem.network) < known;
-      }));
-    }
-  }
-
   TEST_CASE("space temporal: its best plan is never worse than the choice of least sum") {
     const Problem problem = test::squares_problem();
     const PlanEvaluator evaluator(problem);
