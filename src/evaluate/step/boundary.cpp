@@ -10,6 +10,8 @@
 #include "evaluate/step/boundary.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 #include "communication/redistribution/mesh_transfer.hpp"
 
@@ -280,26 +282,6 @@ StageLink exchange_route(const Cluster& cluster, const std::vector<Holder>& send
   return route;
 }
 
-/// The key of a path: all that it depends on beside the cluster.
-RouteCache::Key key_of(const ParallelPlan& plan, const DevicePosition& from,
-                       const DevicePosition& to) {
-  RouteCache::Key key;
-  for (const DevicePosition& place : {from, to}) {
-    const Transform& transform = transform_of(plan, place);
-    const PlanDegrees& degrees = transform.degrees;
-    key.insert(key.end(), {place.first, degrees.data, degrees.tensor_depth, degrees.context,
-                           degrees.tensor_out, static_cast<int>(degrees.sequence_parallel)});
-    for (const Axis axis : {Axis::In, Axis::Out, Axis::Depth, Axis::Context, Axis::Data}) {
-      key.push_back(transform.mesh[axis].factors);
-    }
-    for (const AxisExtent& factor : transform.mesh.factors) {
-      key.insert(key.end(), {factor.size, factor.stride});
-    }
-    key.push_back(0);  // no factor has this size
-  }
-  return key;
-}
-
 }  // namespace
 
 bool pair_up(const DeviceMesh& a, const PlanDegrees& degrees_a, const DeviceMesh& b,
@@ -307,27 +289,14 @@ bool pair_up(const DeviceMesh& a, const PlanDegrees& degrees_a, const DeviceMesh
   return degrees_a.sequence_parallel == degrees_b.sequence_parallel && a == b;
 }
 
-std::optional<StageLink> RouteCache::find(const Key& key) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = known_.find(key);
-  return found == known_.end() ? std::nullopt : std::optional(found->second);
-}
-
-void RouteCache::add(Key key, const StageLink& route) {
-  const std::lock_guard lock(mutex_);
-  known_.emplace(std::move(key), route);
-}
-
-StageLink boundary_route(const Cluster& cluster, const ParallelPlan& plan, int from, int to,
-                         RouteCache* known) {
+StageLink boundary_route(const Cluster& cluster, const ParallelPlan& plan, int from, int to) {
   const auto& places = plan.assignment->positions;
   return boundary_route(cluster, plan, places[static_cast<std::size_t>(from)],
-                        places[static_cast<std::size_t>(to)], known);
+                        places[static_cast<std::size_t>(to)]);
 }
 
 StageLink boundary_route(const Cluster& cluster, const ParallelPlan& plan,
-                         const DevicePosition& sender, const DevicePosition& receiver,
-                         RouteCache* known) {
+                         const DevicePosition& sender, const DevicePosition& receiver) {
   if (sender == receiver) return {0, 0.0, 0.0};
   const Transform& sends = transform_of(plan, sender);
   const Transform& receives = transform_of(plan, receiver);
@@ -339,15 +308,7 @@ StageLink boundary_route(const Cluster& cluster, const ParallelPlan& plan,
                     [&](int domain) { return pairs_stay(runs, sender.first, distance, domain); }),
         1.0, 1.0};
   }
-  RouteCache::Key key;
-  if (known != nullptr) {
-    key = key_of(plan, sender, receiver);
-    if (const auto route = known->find(key)) return *route;
-  }
-  const StageLink route =
-      exchange_route(cluster, holders_of(plan, sender), holders_of(plan, receiver));
-  if (known != nullptr) known->add(std::move(key), route);
-  return route;
+  return exchange_route(cluster, holders_of(plan, sender), holders_of(plan, receiver));
 }
 
 }  // namespace plansearch

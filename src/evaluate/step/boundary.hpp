@@ -2,11 +2,6 @@
 // The transfer from one group of blocks to the next: between which ranks, over which links.
 #pragma once
 
-#include <map>
-#include <mutex>
-#include <optional>
-#include <vector>
-
 #include "plansearch/cluster.hpp"
 #include "plansearch/plan.hpp"
 
@@ -37,29 +32,15 @@ struct StageLink {
 [[nodiscard]] bool pair_up(const DeviceMesh& a, const PlanDegrees& degrees_a, const DeviceMesh& b,
                            const PlanDegrees& degrees_b);
 
-/// Routes between unequal meshes of one cluster, by the meshes and first ranks at both ends: searches
-/// meet the same ones in most of their plans. Safe to share between threads.
-class RouteCache {
- public:
-  using Key = std::vector<int>;
-  [[nodiscard]] std::optional<StageLink> find(const Key& key) const;
-  void add(Key key, const StageLink& route);
-
- private:
-  mutable std::mutex mutex_;
-  std::map<Key, StageLink> known_;
-};
-
 /// Ranks of equal meshes pair up one to one. Between others every receiver gets exactly what it
 /// lacks from the holder that has sent least; over a network by the strategy (messages, local
 /// all-gather, broadcast; communication/redistribution/mesh_transfer.hpp) that keeps its cards busy
 /// least.
 [[nodiscard]] StageLink boundary_route(const Cluster& cluster, const ParallelPlan& plan, int from,
-                                       int to, RouteCache* known = nullptr);
+                                       int to);
 /// The same between any places of the plan's transforms. Ranks at both ends keep what they hold;
 /// where some are, all ranks of the larger end form a group that hands a tile on (a broadcast).
 [[nodiscard]] StageLink boundary_route(const Cluster& cluster, const ParallelPlan& plan,
-                                       const DevicePosition& from, const DevicePosition& to,
-                                       RouteCache* known = nullptr);
+                                       const DevicePosition& from, const DevicePosition& to);
 
 }  // namespace plansearch

@@ -225,13 +225,13 @@ StageClassStates statics_of(const PricingInput& view, int position) {
 
 }  // namespace
 
-LinkedAssignment routed(const Cluster& cluster, const ParallelPlan& plan, RouteCache* known) {
+LinkedAssignment routed(const Cluster& cluster, const ParallelPlan& plan) {
   LinkedAssignment result{plan.assignment, {}, {}, {}};
   const Assignment& held = *plan.assignment;
   const std::size_t stops = held.stop_count();
   for (const DirectMessage& message : plan.assignment->direct) {
-    result.direct.push_back(boundary_route(cluster, plan, held.place_at(message.from),
-                                           held.place_at(message.to), known));
+    result.direct.push_back(
+        boundary_route(cluster, plan, held.place_at(message.from), held.place_at(message.to)));
   }
   // Messages of their own make a boundary unlike any other.
   const auto is_reached = [&](std::size_t k) {
@@ -255,7 +255,7 @@ LinkedAssignment routed(const Cluster& cluster, const ParallelPlan& plan, RouteC
     const bool seam = held.gangs.empty() && (k + 1) % held.groups_per_replica() == 0;
     result.boundaries.push_back(
         seam ? StageLink{0, 0.0, 0.0}
-             : boundary_route(cluster, plan, held.place_at(k), held.place_at(k + 1), known));
+             : boundary_route(cluster, plan, held.place_at(k), held.place_at(k + 1)));
     auto& kinds = result.boundary_kinds;
     const bool own = is_reached(k);
     const auto same = std::find_if(kinds.begin(), kinds.end(), [&](std::size_t earlier) {

@@ -13,8 +13,7 @@
 
 namespace plansearch {
 
-[[nodiscard]] LinkedAssignment routed(const Cluster& cluster, const ParallelPlan& plan,
-                                      RouteCache* known = nullptr);
+[[nodiscard]] LinkedAssignment routed(const Cluster& cluster, const ParallelPlan& plan);
 /// Adds the route from the last group to the first, where micro-batches pass several of them again.
 void add_return_boundary(const Problem& problem, const ParallelPlan& plan,
                          LinkedAssignment& routed_plan);

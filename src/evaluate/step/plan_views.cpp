@@ -126,7 +126,7 @@ PlanViews::OwnInvariants::OwnInvariants(const PlanViews& views, const ParallelPl
                                      views.statics(transform.degrees, transform.mesh),
                                      transform.placements.get()});
   }
-  linked = routed(*views.problem.cluster, plan, &views.routes);
+  linked = routed(*views.problem.cluster, plan);
   add_return_boundary(views.problem, plan, linked);
   invariants.routed = &linked;
   complete_kinds(views.context, invariants);

@@ -30,7 +30,6 @@ struct PlanViews {
   double tight_share;    ///< and up to which it is tight
   GridBound grid;
   AssignmentCache assignments;
-  mutable RouteCache routes;
   std::shared_ptr<const ProfileMaker> profiles;
   std::vector<LegalityCondition> on_modules;  ///< those that read the modules of a plan
   std::map<int, std::shared_ptr<const Placements>> rings;  ///< by tensor degree

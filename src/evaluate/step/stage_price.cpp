@@ -90,7 +90,7 @@ StageTransfer StagePricer::transfer(const StageConfig& from, const StageConfig& 
   plan.transforms = {{from.degrees, from.mesh}, {to.degrees, to.mesh}};
   const int second = plan.transforms.front() == plan.transforms.back() ? 0 : 1;
   plan.assignment = assignment_of({{0, first[0]}, {second, first[1]}}, last, views_.problem);
-  const LinkedAssignment linked = routed(*views_.problem.cluster, plan, &views_.routes);
+  const LinkedAssignment linked = routed(*views_.problem.cluster, plan);
   PlanInvariants invariants;
   invariants.transforms = {invariants_of(from, from.degrees), invariants_of(to, to.degrees)};
   invariants.routed = &linked;

@@ -59,7 +59,7 @@ struct PlacedStage {
 
 class StagePricer {
  public:
-  /// The views are referenced: stages share the profiles and routes of whole plans.
+  /// The views are referenced: stages share the profiles of whole plans.
   explicit StagePricer(const PlanViews& views) : views_(views) {}
 
   /// `degrees`: legal for a stage of the problem, its orders do not split the backward pass.
