@@ -360,8 +360,7 @@ std::optional<std::string> remedy_by_machine(const ResolvedQuestion& asked,
   };
   std::multimap<Bytes, std::string> larger;
   for (const auto& [card, machine] : machine_of_every_card()) {
-    const Cluster& cluster = machine.cluster;
-    if (replaces(cluster)) larger.emplace(cluster.accelerator.memory, machine.name);
+    if (replaces(machine.cluster)) larger.emplace(machine.cluster.accelerator.memory, machine.name);
   }
   for (const auto& [memory, machine] : larger) {
     ProblemRequest request = asked.request;

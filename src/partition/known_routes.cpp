@@ -13,10 +13,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
-#include <functional>
 #include <limits>
-#include <string_view>
 #include <utility>
 
 #include "base/hash.hpp"
@@ -26,44 +23,6 @@
 #include "plansearch/error.hpp"
 
 namespace plansearch {
-
-std::uint32_t& NumbersByKey::operator[](const std::string& key) {
-  if (2 * ++count_ > places_.size()) grow();
-  const auto hash = static_cast<std::uint32_t>(std::hash<std::string_view>{}(key));
-  Place& place = find(key, hash);
-  if (place.size != 0) {
-    --count_;
-    return place.number;
-  }
-  place = {hash, 0, static_cast<std::uint32_t>(bytes_.size()),
-           static_cast<std::uint32_t>(key.size())};
-  bytes_ += key;
-  return place.number;
-}
-
-/// The place of a key, or where it belongs.
-NumbersByKey::Place& NumbersByKey::find(const std::string& key, std::uint32_t hash) {
-  const std::size_t mask = places_.size() - 1;
-  std::size_t at = hash & mask;
-  const auto is_free = [&](const Place& place) {
-    return place.size == 0 ||
-           (place.hash == hash && place.size == key.size() &&
-            std::memcmp(bytes_.data() + place.first, key.data(), key.size()) == 0);
-  };
-  while (!is_free(places_[at])) at = (at + 1) & mask;
-  return places_[at];
-}
-
-void NumbersByKey::grow() {
-  std::vector<Place> old(places_.size() * 4);
-  std::swap(old, places_);
-  const std::size_t mask = places_.size() - 1;
-  for (const Place& place : old) {
-    std::size_t at = place.hash & mask;
-    while (places_[at].size != 0) at = (at + 1) & mask;
-    if (place.size != 0) places_[at] = place;
-  }
-}
 
 KnownRoutes::KnownRoutes(const DeviceMesh& mesh, const AlikeFactors& alike,
                          const KnownRoutes* other)
@@ -101,7 +60,7 @@ std::uint16_t KnownRoutes::digit_number(const SliceDigit& digit) {
   put_bytes(shape, digit.offset);
   put_bytes(shape, digit.period);
   std::uint32_t& number = shapes_[shape];
-  if (number == 0) number = static_cast<std::uint32_t>(++shape_count_);
+  if (number == 0) number = static_cast<std::uint32_t>(shapes_.size());
   made.shape = static_cast<std::uint16_t>(number);
   put_bytes(whole, made.shape);
   std::uint32_t& known = digit_numbers_[whole];
@@ -137,7 +96,7 @@ KnownRoutes::Known KnownRoutes::describe(const Layout& layout) {
   }
   if (frame.empty()) return known;
   std::uint32_t& number = frames_[frame];
-  if (number == 0) number = static_cast<std::uint32_t>(++frame_count_);
+  if (number == 0) number = static_cast<std::uint32_t>(frames_.size());
   known.frame = static_cast<std::uint16_t>(number);
   return known;
 }

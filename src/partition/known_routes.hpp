@@ -55,26 +55,8 @@ struct RouteStep {
   bool operator==(const RouteStep&) const = default;
 };
 
-/// Numbers by keys of bytes, in one piece of memory.
-class NumbersByKey {
- public:
-  /// The number of a key, 0 where it is new. Good until the next call.
-  [[nodiscard]] std::uint32_t& operator[](const std::string& key);
-
- private:
-  struct Place {
-    std::uint32_t hash = 0;
-    std::uint32_t number = 0;
-    std::uint32_t first = 0;  ///< of `bytes_`
-    std::uint32_t size = 0;   ///< 0: free
-  };
-  [[nodiscard]] Place& find(const std::string& key, std::uint32_t hash);
-  void grow();
-
-  std::vector<Place> places_ = std::vector<Place>(1U << 12U);
-  std::string bytes_;
-  std::size_t count_ = 0;
-};
+/// Numbers by keys of bytes; 0 of a key that is new.
+using NumbersByKey = std::unordered_map<std::string, std::uint32_t>;
 
 /// Known layouts of meshes that lie alike and the paths between them, for all blocks, micro-batches,
 /// numbers of replicas and policies of parameters: replicas cut a tensor outermost, wherever it is,
@@ -176,10 +158,8 @@ class KnownRoutes {
   AlikeFactors alike_;
   LayoutNumbers layouts_;
   NumbersByKey shapes_;  ///< of digits
-  std::size_t shape_count_ = 0;
   NumbersByKey digit_numbers_;
   NumbersByKey frames_;
-  std::size_t frame_count_ = 0;
   std::vector<Digit> digits_{1};  ///< by number
   std::vector<Known> known_{1};   ///< by number of the layout
   std::string key_;
