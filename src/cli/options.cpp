@@ -297,7 +297,6 @@ void add_explain(CLI::App& app, Options& o) {
   add_typed(app, "PLAN", "other", o.rival, "the plan to set it against (default: the best other)");
   app.add_flag("--sensitivity", o.sensitivity,
                "every rate, bandwidth, time and size a tenth higher: what the step depends on");
-  add_time(app, "--step-time", o.goal, "a step to solve each of these values for, by itself");
   add_step(app, o);
 }
 

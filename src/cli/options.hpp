@@ -48,7 +48,6 @@ struct Options : ProblemRequest {
   bool force = false;               ///< --force: however large the trace
   bool timeline = false;            ///< explain --timeline
   bool sensitivity = false;         ///< explain --sensitivity
-  std::string goal;                 ///< explain --step-time
   std::string shown;                ///< whose file to show
   bool graph = false;               ///< show the network
   std::string argument;             ///< TABLE.csv, what to list, which shell
