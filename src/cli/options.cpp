@@ -338,7 +338,7 @@ void add_list(CLI::App& app, Options& o) {
 void add_show(CLI::App& app, Options& o) {
   restrict_to(app.add_option("what", o.argument, "what to show")->required(),
               {kShown.begin(), kShown.end()});
-  app.add_option("name", o.shown, "a shipped name, an alias or a file; recipes: none");
+  app.add_option("name", o.shown, "a shipped name, an alias or a file");
   app.add_flag("--graph", o.graph, "of a model: write the network as a graph file");
   add_setting(app, o, Setting::Operators);
   add_set(app, o);

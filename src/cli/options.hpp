@@ -82,7 +82,7 @@ struct Options : ProblemRequest {
 };
 
 /// The kinds of files that `show` shows.
-inline constexpr std::array<std::string_view, 4> kShown{"hw", "model", "framework", "recipes"};
+inline constexpr std::array<std::string_view, 3> kShown{"hw", "model", "framework"};
 
 /// The whole command line; callbacks set `options`. Kept apart from parsing so that completion
 /// scripts are generated from the same tree.

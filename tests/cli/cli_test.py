@@ -2798,7 +2798,7 @@ class AsPeopleWrite(Case):
         self.assertEqual(self.succeed("show", "gpt2-xl"), self.succeed("show", "model", "gpt2-xl"))
         for name in ("https://huggingface.co/Qwen/Qwen3-8B", "qwen3:8b"):
             self.assertEqual(self.succeed("show", "model", name), self.succeed("show", "model", "qwen3-8b"))
-        self.refuse("show", "nothing-like-it", expect=["none of hw, model, framework, recipes"])
+        self.refuse("show", "nothing-like-it", expect=["none of hw, model, framework"])
         self.assertEqual(self.succeed("schedule", "1f1b", "--stages", "4", "--micro-batches", "8"),
                          self.succeed("schedule", "1f1b", "--stages", "4", "--micro-batches", "8", "--times", "1,1,1"))
 
