@@ -2122,6 +2122,7 @@ class Lists(Case):
             script = self.succeed("completion", shell)
             for word in ("micro-batch", "predict", "interleaved", "plansearch list"):
                 self.assertIn(word, script)
+        self.assertIn(self.succeed("completion", "bash"), self.succeed("completion", "zsh"))  # zsh runs its functions
         script = self.file("completion.bash", self.succeed("completion", "bash"))
         for words, expected in ((["plansearch", "pre"], "predict"),
                                 (["plansearch", "--recompute", "s"], "selective"),
