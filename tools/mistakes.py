@@ -485,8 +485,6 @@ MISTAKES = [
     Mistake("attention-backward-products", "backward attention counted with four products",
             "src/measure/calibrate/probes/attention.cpp", "const double products = forward ? 2.0 : 5.0;",
             "const double products = forward ? 2.0 : 4.0;"),
-    Mistake("softmax-slope", "the gradient of softmax without the sum of its row",
-            "src/measure/calibrate/backends/cpu_loops.cpp", "weight[at] * (change[at] - own)", "weight[at] * change[at]"),
     Mistake("largest-of-ranks", "processes agree on the number of the last, not the largest",
             "src/measure/calibrate/processes/store.cpp",
             "for (const std::string& text : all) largest = std::max(largest, number_of(text));",

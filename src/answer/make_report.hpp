@@ -94,10 +94,9 @@ enum class Beyond : std::uint8_t {
 [[nodiscard]] SearchReport predict_as_asked(const ResolvedPlan& given, const SwitchPriors& priors);
 
 /// `problem`: that of the plan. Values whose change moves neither step time nor memory are counted,
-/// not listed. The largest change of the step first. `goal`: a step time, to which each of them is
-/// solved by itself, up to 1,024 times or a part of 1,024.
+/// not listed. The largest change of the step first.
 [[nodiscard]] SensitivityReport sensitivity_of(const ResolvedQuestion& asked,
                                                const Problem& problem, const ParallelPlan& plan,
-                                               int threads, std::optional<Seconds> goal = {});
+                                               int threads);
 
 }  // namespace plansearch

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 #include <utility>
 
 #include "answer/make_report.hpp"
@@ -109,58 +108,19 @@ std::optional<Price> changed_price(const ResolvedQuestion& asked, const Problem&
   }
 }
 
-/// The factor of a value at which the step takes `goal`: doubled or halved until it is passed, then
-/// narrowed. `raised`: the step where the value is a little higher.
-std::optional<double> factor_for(Seconds goal, Seconds step, Seconds raised,
-                                 const std::function<std::optional<Price>(double)>& price) {
-  constexpr int kDoublings = 10;
-  constexpr int kHalvings = 30;
-  const bool slower = goal > step;
-  const bool up = slower == (raised > step);
-  const auto reached = [&](const Price& p) { return slower ? p.step >= goal : p.step <= goal; };
-  double near = 1.0;
-  for (int i = 0; i < kDoublings; ++i) {
-    double far = up ? near * 2.0 : near / 2.0;
-    const auto there = price(far);
-    if (!there) return std::nullopt;
-    if (!reached(*there)) {
-      near = far;
-      continue;
-    }
-    for (int h = 0; h < kHalvings && std::abs(std::log(far / near)) > 1e-6; ++h) {
-      const double middle = std::sqrt(near * far);
-      const auto between = price(middle);
-      if (!between) return std::nullopt;
-      (reached(*between) ? far : near) = middle;
-    }
-    return far;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 SensitivityReport sensitivity_of(const ResolvedQuestion& asked, const Problem& problem,
-                                 const ParallelPlan& plan, int threads,
-                                 std::optional<Seconds> goal) {
+                                 const ParallelPlan& plan, int threads) {
   SensitivityReport report;
-  report.goal = goal;
-  // Evaluations know of no site: its factor is on the whole step, whatever the value.
-  if (goal) goal = *goal / problem.site.factor;
   const std::vector<FileQuantity> values = quantities(asked, problem);
   const std::string set = asked.request.set.value_or("");
   const Price before = price_of(problem, plan);
   std::vector<std::optional<Price>> after(values.size());
-  std::vector<std::optional<double>> factors(values.size());
   constexpr double kNothing = 1e-6;  // curves are written with six digits
   parallel_for(values.size(), threads, [&](std::size_t i) {
-    const auto price = [&](double factor) {
-      return changed_price(asked, problem, plan,
-                           without_value(set, values[i]) + values[i].set(factor));
-    };
-    after[i] = price(report.factor);
-    const bool moves = after[i] && std::abs(after[i]->step / before.step - 1.0) >= kNothing;
-    if (goal && moves) factors[i] = factor_for(*goal, before.step, after[i]->step, price);
+    after[i] = changed_price(asked, problem, plan,
+                             without_value(set, values[i]) + values[i].set(report.factor));
   });
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!after[i]) {
@@ -169,7 +129,6 @@ SensitivityReport sensitivity_of(const ResolvedQuestion& asked, const Problem& p
     }
     SensitivityRow row{values[i].key, values[i].value, evidence_of(values[i].key, problem),
                        after[i]->step / before.step - 1.0, after[i]->memory - before.memory};
-    if (factors[i]) row.needed = values[i].times(*factors[i]);
     if (std::abs(row.step_change) < kNothing && row.memory_change == Bytes(0)) {
       ++report.without_effect;
     } else {

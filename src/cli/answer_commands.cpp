@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands that compute one answer and write it.
-#include <array>
-#include <functional>
-
 #include <fmt/format.h>
 
 #include <functional>
@@ -80,9 +77,8 @@ namespace {
 
 /// A value of another file than the one shown would change nothing.
 void refuse_other_values(const Options& o) {
-  constexpr std::array kFiles{"hw", "model", "framework"};
   for (const Override& one : parse_overrides(o.set.value_or(""))) {
-    const char* file = kFiles[static_cast<std::size_t>(one.file)];
+    const std::string_view file = kShown[static_cast<std::size_t>(one.file)];
     if (o.argument == file) continue;
     throw InputError({},
                      fmt::format("{}: show {} reads no value of a {}", one.typed, o.argument,
@@ -101,13 +97,6 @@ int run_show(const Options& o) {
   }
   if (o.operators && o.argument != "model") {
     throw InputError({}, "--operators is for show model", "leave it out");
-  }
-  if (o.argument == "recipes") {
-    if (!o.shown.empty()) {
-      throw InputError({}, fmt::format("show recipes {}: recipes are listed all at once", o.shown),
-                       "leave the name out");
-    }
-    return run_list(o);
   }
   if (o.shown.empty()) {
     throw InputError({}, "show: its argument is missing", "a shipped name, an alias or a file");

@@ -22,11 +22,9 @@ enum class ValueKind : std::uint8_t { None, Words, File, Listed, Other };
 struct ListedType {
   std::string_view type;
   std::string_view listing;  ///< of plansearch list
-  std::string_view called;
 };
-constexpr ListedType kListedTypes[]{{"HARDWARE", "hw", "hardware"},
-                                    {"MODEL", "models", "model"},
-                                    {"FRAMEWORK", "frameworks", "framework"}};
+constexpr ListedType kListedTypes[]{
+    {"HARDWARE", "hw"}, {"MODEL", "models"}, {"FRAMEWORK", "frameworks"}};
 
 /// One option or positional argument and what may follow it.
 struct Word {
@@ -34,7 +32,7 @@ struct Word {
   std::string help;
   ValueKind kind = ValueKind::Other;
   std::vector<std::string> values{};
-  const ListedType* listed = nullptr;
+  std::string_view listing{};
 };
 
 struct CommandWords {
@@ -55,7 +53,7 @@ Word word_of(const CLI::Option& option) {
   for (const ListedType& row : kListedTypes) {
     if (row.type != type) continue;
     word.kind = ValueKind::Listed;
-    word.listed = &row;
+    word.listing = row.listing;
   }
   if (!option.get_lnames().empty()) word.name = fmt::format("--{}", option.get_lnames().front());
   if (option.get_expected_max() == 0 || option.get_type_size_max() == 0)
@@ -81,18 +79,14 @@ constexpr ValueTexts kBashValues{"COMPREPLY=()", "COMPREPLY=($(compgen -W '{word
                                  "COMPREPLY=($(compgen -f -- \"$cur\"))",
                                  "COMPREPLY=($(compgen -f -W \"$({names})\" -- \"$cur\"))",
                                  "COMPREPLY=()"};
-constexpr ValueTexts kZshValues{"", ":value:({words})", ":file:_files",
-                                ":{called}:_plansearch_names {listing}", ":value:"};
 constexpr ValueTexts kFishValues{"", " -x -a '{words}'", " -r -F", " -r -a '({names})'", " -x"};
 
 std::string value_text(const Word& word, const ValueTexts& texts) {
-  const ListedType listed = word.listed != nullptr ? *word.listed : ListedType{};
   // Prints the shipped names of a kind, one per line.
   const std::string names = fmt::format(
-      "plansearch list {} --format csv 2>/dev/null | tail -n +2 | cut -d, -f1", listed.listing);
+      "plansearch list {} --format csv 2>/dev/null | tail -n +2 | cut -d, -f1", word.listing);
   return fmt::format(fmt::runtime(texts.at(static_cast<std::size_t>(word.kind))),
-                     fmt::arg("words", fmt::join(word.values, " ")), fmt::arg("names", names),
-                     fmt::arg("called", listed.called), fmt::arg("listing", listed.listing));
+                     fmt::arg("words", fmt::join(word.values, " ")), fmt::arg("names", names));
 }
 
 std::vector<std::string> names(const std::vector<Word>& words) {
@@ -126,7 +120,7 @@ _plansearch() {{
   local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} command= own= word
   case $prev in
 {}  esac
-  for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+  for word in "${{COMP_WORDS[@]:1:$((COMP_CWORD-1))}}"; do
     case $word in {}) command=$word; break ;; esac
   done
   case $command in
@@ -147,65 +141,12 @@ std::string quoted(std::string text) {
   return fmt::format("'{}'", text);
 }
 
-/// Brackets and colons mean something in a zsh specification.
-std::string zsh_help(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '[' || c == ']' || c == ':' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result;
-}
-
-std::string zsh_options(const std::vector<Word>& words) {
-  std::string text;
-  for (const Word& word : words) {
-    text += "    " +
-            quoted(fmt::format("{}[{}]{}", word.name, zsh_help(word.help),
-                               value_text(word, kZshValues))) +
-            "\n";
-  }
-  return text;
-}
-
+/// zsh runs the functions of bash; a file on $fpath also answers the first call.
 std::string zsh(const CommandWords& top, const std::vector<CommandWords>& commands) {
-  std::string list;
-  std::string cases;
-  for (const CommandWords& command : commands) {
-    list +=
-        fmt::format("    {}\n", quoted(fmt::format("{}:{}", command.name, zsh_help(command.help))));
-    cases += fmt::format("    {}) own=(\n{}", command.name, zsh_options(command.options));
-    if (!command.arguments.empty()) {
-      const std::string action = value_text(command.arguments.front(), kZshValues);
-      cases += fmt::format("    {}\n", quoted(fmt::format("2{}", action)));
-    }
-    cases += "    ) ;;\n";
-  }
-  return fmt::format(R"zsh(#compdef plansearch
-# plansearch completion for zsh: put it on $fpath as _plansearch
-_plansearch_names() {{
-  local -a found
-  found=(${{(f)"$(plansearch list $1 --format csv 2>/dev/null | tail -n +2 | cut -d, -f1)"}})
-  _alternative "names:name:compadd -a found" 'files:file:_files'
-}}
-_plansearch_commands() {{
-  local -a commands
-  commands=(
-{}  )
-  _describe command commands
-}}
-_plansearch() {{
-  local -a own
-  case ${{words[2]}} in
-{}    *) own=(
-    '1:command:_plansearch_commands'
-{}    ) ;;
-  esac
-  _arguments $own
-}}
-_plansearch "$@"
-)zsh",
-                     list, cases, zsh_options(top.options));
+  return "#compdef plansearch\n"
+         "# plansearch completion for zsh: put it on $fpath as _plansearch\n"
+         "autoload -U +X bashcompinit && bashcompinit\n" +
+         bash(top, commands) + "_bash_complete -o filenames -F _plansearch\n";
 }
 
 std::string fish_words(const CommandWords& command) {

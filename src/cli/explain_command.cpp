@@ -134,11 +134,10 @@ std::string explanation(const Explained& explained, bool timeline, int columns) 
 /// Adds findings beside the plan and its price, as far as there is time.
 void add_findings(const Options& options, Explained& explained) {
   if (!explained.plan) return;
-  if (options.sensitivity || !options.goal.empty()) {
+  if (options.sensitivity) {
     explained.sensitivity = unless_stopped([&] {
-      return std::optional(sensitivity_of(explained.asked, explained.problem, *explained.plan,
-                                          threads_of(options),
-                                          parse_quantity<Seconds>(options.goal)));
+      return std::optional(
+          sensitivity_of(explained.asked, explained.problem, *explained.plan, threads_of(options)));
     });
     if (!explained.sensitivity) {
       print_note("note: stopped before the sensitivities were found", options);

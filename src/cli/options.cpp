@@ -297,7 +297,6 @@ void add_explain(CLI::App& app, Options& o) {
   add_typed(app, "PLAN", "other", o.rival, "the plan to set it against (default: the best other)");
   app.add_flag("--sensitivity", o.sensitivity,
                "every rate, bandwidth, time and size a tenth higher: what the step depends on");
-  add_time(app, "--step-time", o.goal, "a step to solve each of these values for, by itself");
   add_step(app, o);
 }
 
@@ -339,7 +338,7 @@ void add_list(CLI::App& app, Options& o) {
 void add_show(CLI::App& app, Options& o) {
   restrict_to(app.add_option("what", o.argument, "what to show")->required(),
               {kShown.begin(), kShown.end()});
-  app.add_option("name", o.shown, "a shipped name, an alias or a file; recipes: none");
+  app.add_option("name", o.shown, "a shipped name, an alias or a file");
   app.add_flag("--graph", o.graph, "of a model: write the network as a graph file");
   add_setting(app, o, Setting::Operators);
   add_set(app, o);

@@ -48,7 +48,6 @@ struct Options : ProblemRequest {
   bool force = false;               ///< --force: however large the trace
   bool timeline = false;            ///< explain --timeline
   bool sensitivity = false;         ///< explain --sensitivity
-  std::string goal;                 ///< explain --step-time
   std::string shown;                ///< whose file to show
   bool graph = false;               ///< show the network
   std::string argument;             ///< TABLE.csv, what to list, which shell
@@ -83,7 +82,7 @@ struct Options : ProblemRequest {
 };
 
 /// The kinds of files that `show` shows.
-inline constexpr std::array<std::string_view, 4> kShown{"hw", "model", "framework", "recipes"};
+inline constexpr std::array<std::string_view, 3> kShown{"hw", "model", "framework"};
 
 /// The whole command line; callbacks set `options`. Kept apart from parsing so that completion
 /// scripts are generated from the same tree.

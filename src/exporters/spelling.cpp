@@ -79,60 +79,6 @@ Value list_in(const Value& value) {
 
 using M = ModelDescription;
 
-/// Fields that neither the keys nor the lists of lacking traits know: a field that is added to
-/// descriptions is refused here until a target says what becomes of it.
-bool has_unknown_parts(M m) {
-  const M none;
-  m.name = m.source = {};
-  m.layers = m.hidden = m.mtp_layers = 0;
-  m.stack = none.stack;
-  m.max_positions = none.max_positions;
-  m.dropout = m.attention_dropout = 0.0;
-  m.decoder = none.decoder;
-  m.vision = none.vision;
-  m.tower = none.tower;  // a question without images has none
-  m.graph = none.graph;
-  m.mlp = none.mlp;
-  auto& a = m.attention;
-  a.heads = a.kv_heads = a.head_size = a.relative_buckets = a.full_attention_every = 0;
-  a.query_key_value_bias = a.output_bias = a.sinks = false;
-  a.fused_projection = a.repeats_heads = false;  // how the model's own code runs, not what it is
-  a.qk_norm = QkNorm::None;
-  a.positions = PositionKind::None;
-  a.window.reset();
-  a.window_kind = none.attention.window_kind;
-  a.leading_full = 0;
-  a.full_layers.clear();
-  a.latent.reset();
-  m.norm.first_norm = none.norm.first_norm;
-  m.norm.kind = none.norm.kind;
-  m.norm.placement = none.norm.placement;
-  m.norm.final_norm = none.norm.final_norm;
-  auto& e = m.embedding;
-  e.vocab = e.position_rows = e.token_types = 0;
-  e.tied = e.norm = e.head_bias = e.pooler = false;
-  e.width.reset();
-  e.head_transform = HeadTransform::None;
-  m.moe.reset();       // every field has its key or its line below
-  m.list = none.list;  // as do these
-  m.streams = none.streams;
-  a.index.reset();
-  a.pool.reset();
-  a.value_size.reset();
-  a.query_rank.reset();
-  a.gate = none.attention.gate;
-  a.value_is_key = false;
-  a.output_groups = a.output_rank = 0;
-  auto& t = m.training;
-  t.assumed = none.training.assumed;
-  t.seq_len = t.global_batch = 0;
-  t.precision.reset();
-  t.optimizer = none.training.optimizer;
-  t.frozen.clear();
-  t.lora.reset();  // a setting (export_request.hpp)
-  return !(m == none);
-}
-
 struct TraitRow {
   std::string_view name;  ///< of the trait, or of the group
   std::vector<Trait> traits;
@@ -160,7 +106,6 @@ std::vector<TraitRow> groups() {
         {"a first layer without a norm (norm.first)", [](const M& m) { return !m.norm.first_norm; }},
         {"windows in chunks, or full attention by a list of layers (attention.window_kind, .leading_full, .layer_pattern)", [](const M& m) { return m.attention.window_kind != WindowKind::Sliding || m.attention.leading_full > 0 || !m.attention.full_layers.empty(); }},
         {"experts by a list of layers (experts.dense_layers, .layers)", [](const M& m) { return m.moe && (!m.moe->dense_layers.empty() || !m.moe->layers.empty()); }},
-        {"parts that this export has no keys for", [](const M& m) { return has_unknown_parts(m); }},
         {"attention to keys that an indexer chooses, or to pooled ones (attention.index, .pool)", [](const M& m) { return m.attention.index || m.attention.pool || m.attention.query_rank || m.attention.value_is_key || m.attention.output_groups > 0; }},
         {"a residual of several streams (streams)", [](const M& m) { return m.streams > 1; }},
       }},

@@ -27,19 +27,14 @@ using Json = nlohmann::ordered_json;
 
 /// Places and sizes of the measurement.
 struct CalibrateOptions {
-  std::string backend = "cpu";
+  std::string name = "cpu";  ///< of the back end
+  calibrate::BackendOptions backend;
+  calibrate::SessionRequest session;
   std::vector<std::string> models;
-  std::vector<std::string> only;
-  std::vector<std::string> tables;
   bool list = false;
   bool dry_run = false;
-  bool quick = false;
   std::string budget;
   std::string check;  ///< a profile
-  std::string truth;
-  double noise = 0.03;
-  double wild = 0.0;
-  std::uint64_t seed = 1;
 };
 
 std::string listing() {
@@ -69,33 +64,25 @@ calibrate::BackendOptions backend_options(const Options& options, const Calibrat
   constexpr double kMost = 4.0 * (1ULL << 30U);
   constexpr double kMostQuick = 512.0 * (1ULL << 20U);
   constexpr double kShare = 0.25;  // of the memory limit, for the operands of all sets
-  calibrate::BackendOptions backend;
-  backend.truth = own.truth;
-  if (backend.truth.empty() && own.backend == "synthetic") backend.truth = "dgx-h100";
-  backend.noise = own.noise;
-  backend.wild = own.wild;
-  backend.seed = own.seed;
-  backend.tables = own.tables;
+  calibrate::BackendOptions backend = own.backend;
+  backend.seed = own.session.seed;
   backend.threads = options.threads;
   backend.on_loss = [options](const std::string& who) { end_after_loss(who, options); };
   const auto limit = stop_limits(options).memory;
-  backend.most_bytes =
-      std::min(own.quick ? kMostQuick : kMost, kShare * limit.value_or(Bytes(kMost)).value());
+  backend.most_bytes = std::min(own.session.quick ? kMostQuick : kMost,
+                                kShare * limit.value_or(Bytes(kMost)).value());
   return backend;
 }
 
 calibrate::SessionRequest request_of(const Options& options, const CalibrateOptions& own,
                                      const calibrate::BackendOptions& backend) {
   constexpr double kQuick = 120.0;  // seconds, on a machine that is busy besides
-  calibrate::SessionRequest request;
+  calibrate::SessionRequest request = own.session;
   request.out = options.out;
-  request.only = own.only;
   request.shapes = calibrate::model_shapes(own.models, shipped_data());
-  request.quick = own.quick;
-  if (own.quick) request.budget_s = kQuick;
+  if (request.quick) request.budget_s = kQuick;
   if (!own.budget.empty()) request.budget_s = calibrate::parse_budget(own.budget);
   request.most_bytes = backend.most_bytes;
-  request.seed = own.seed;
   request.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
   return request;
 }
@@ -265,17 +252,17 @@ int run_calibrate(const Options& options, const CalibrateOptions& own) {
   }
   const calibrate::BackendOptions backend_opts = backend_options(options, own);
   try {
-    const auto backend = calibrate::make_backend(own.backend, backend_opts, shipped_data());
+    const auto backend = calibrate::make_backend(own.name, backend_opts, shipped_data());
     const calibrate::SessionRequest request = request_of(options, own, backend_opts);
     if (!own.check.empty()) return check(*backend, request, own.check, options);
     if (!own.dry_run) return measure(*backend, request, options);
     Output(options).write(
-        plan_text(*backend, calibrate::plan_session(*backend, request), own.quick));
+        plan_text(*backend, calibrate::plan_session(*backend, request), request.quick));
     return kExitOk;
   } catch (const calibrate::ProcessLost& lost) {
     end_after_loss(lost.reason, options);
   } catch (const calibrate::Unmeasurable& missing) {
-    print_error(fmt::format("error: {}: {}{}{}", own.backend, missing.reason,
+    print_error(fmt::format("error: {}: {}{}{}", own.name, missing.reason,
                             missing.remedy.empty() ? "" : "\nhint: ", missing.remedy),
                 options);
     return kExitInfeasible;
@@ -292,33 +279,34 @@ void positive_time(CLI::Option* option) {
 void add_calibrate(CLI::App& app, Options& /*shared*/, CalibrateOptions& c) {
   Choices names;
   for (const calibrate::BackendRow& row : calibrate::backends()) names.emplace_back(row.name);
-  restrict_to(app.add_option("--backend", c.backend, "where probes run"), names);
+  restrict_to(app.add_option("--backend", c.name, "where probes run"), names);
   app.add_option("--models", c.models, "the products of these models too")
       ->delimiter(',')
       ->type_name("MODEL");
   Choices probes;
   for (const calibrate::Probe& probe : calibrate::probes()) probes.emplace_back(probe.name);
-  restrict_to(app.add_option("--only", c.only, "these probes and no others")->delimiter(','),
-              probes);
+  restrict_to(
+      app.add_option("--only", c.session.only, "these probes and no others")->delimiter(','),
+      probes);
   app.add_flag("--list", c.list, "list probes and back ends, measure nothing");
   app.add_flag("--dry-run", c.dry_run, "list the points in their order, measure nothing");
-  app.add_flag("--quick", c.quick, "fewer and smaller points, shorter blocks");
+  app.add_flag("--quick", c.session.quick, "fewer and smaller points, shorter blocks");
   positive_time(
       add_typed(app, "TIME", "--budget", c.budget, "as many points as this time has room for"));
   add_typed(app, "HARDWARE", "--check", c.check,
             "a minute's worth of points against this profile: what has drifted");
-  add_typed(app, "TABLE", "--table", c.tables,
+  add_typed(app, "TABLE", "--table", c.backend.tables,
             "replay: CSV of products or collectives, as for validate");
-  add_typed(app, "HARDWARE", "--truth", c.truth,
+  add_typed(app, "HARDWARE", "--truth", c.backend.truth,
             "synthetic: the profile to sample (default: dgx-h100); replay: the machine of the "
             "rows");
-  add_typed(app, "SHARE", "--noise", c.noise,
+  add_typed(app, "SHARE", "--noise", c.backend.noise,
             "synthetic: standard deviation of the time of a block, relative")
       ->check(CLI::Range(0.0, 1.0).description(""));
-  add_typed(app, "SHARE", "--wild", c.wild,
+  add_typed(app, "SHARE", "--wild", c.backend.wild,
             "synthetic: share of points three to ten times too slow")
       ->check(CLI::Range(0.0, 1.0).description(""));
-  add_number(app, "--seed", c.seed, "of noise and order", {0, 1'000'000'000});
+  add_number(app, "--seed", c.session.seed, "of noise and order", {0, 1'000'000'000});
 }
 
 }  // namespace

@@ -13,12 +13,8 @@
 namespace plansearch::cli {
 namespace {
 
-struct FitOptions {
-  std::vector<std::string> tables;
-  std::vector<std::string> plans;
-  std::string base;   ///< a profile that is like the machine
-  std::string fresh;  ///< name of a profile from samples alone
-  std::string plot;
+struct FitOptions : FitRequest {
+  std::string plot_file;
 };
 
 int run_fit(const Options& options, const FitOptions& own) {
@@ -29,11 +25,13 @@ int run_fit(const Options& options, const FitOptions& own) {
   Options shown = options;
   shown.out.clear();
   const Output output(shown);
-  const FitAnswer answer = fit_profile({own.tables, own.plans, own.base, own.fresh, options.out,
-                                        threads_of(options), format_of(options)},
-                                       shipped_data());
+  FitRequest request = own;
+  request.out = options.out;
+  request.threads = threads_of(options);
+  request.format = format_of(options);
+  const FitAnswer answer = fit_profile(request, shipped_data());
   if (!answer.profile.empty()) writable.write(answer.profile);
-  if (!own.plot.empty()) io::write_file(own.plot, answer.plot);
+  if (!own.plot_file.empty()) io::write_file(own.plot_file, answer.plot);
   output.write(answer.report);
   if (answer.profile.empty()) return kExitInfeasible;
   print_note("written: " + options.out, options);
@@ -55,7 +53,8 @@ void add_fit(CLI::App& app, Options& /*shared*/, FitOptions& o) {
   add_typed(app, "NAME", "--new", o.fresh,
             "name of a profile from samples alone (default: that of --out)")
       ->excludes(base);
-  add_typed(app, "FILE", "--plot", o.plot, "SVG of samples, curve and residuals of every class");
+  add_typed(app, "FILE", "--plot", o.plot_file,
+            "SVG of samples, curve and residuals of every class");
 }
 
 }  // namespace

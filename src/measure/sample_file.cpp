@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/ranges.hpp"
 #include "base/units.hpp"
+#include "io/document/fields.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch::io {
@@ -23,130 +23,68 @@ constexpr std::array<std::string_view, 10> kSampleWords{"dtype",      "layout", 
 constexpr std::array<std::string_view, 12> kCounts{"batch",   "m",     "n",        "k",
                                                    "bytes",   "ranks", "nodes",    "stride",
                                                    "seq_len", "heads", "kv_heads", "head_dim"};
-constexpr double kLongest = 1e12;  // microseconds
+constexpr IntegerRange kCountRange{1, 1'000'000'000'000'000};
 
-/// One line of a file, for messages.
-class Line {
- public:
-  Line(std::string file, int number) : file_(std::move(file)), number_(number) {}
+double not_negative(const Node& node) {
+  const double number = node.number();
+  if (number < 0.0) node.fail("must not be negative");
+  return number;
+}
 
-  [[noreturn]] void fail(const std::string& message, const std::string& hint = {}) const {
-    throw InputError({file_, number_, 1}, message, hint);
+int count_in(const Node& node) {
+  return node.count();
+}
+
+SampledMachine read_machine(const Node& node) {
+  if (!node.is_map() || !node.find("schema")) {
+    node.fail("the first line does not describe a machine",
+              "plansearch calibrate writes such files");
   }
-
-  [[nodiscard]] Json parse(std::string_view text) const {
-    Json json = Json::parse(text, nullptr, false);
-    if (json.is_discarded() || !json.is_object()) {
-      fail("the line is not a JSON object", "remove it, or measure again into a new file");
-    }
-    return json;
-  }
-
-  [[nodiscard]] std::string text(const std::string& key, const Json& value) const {
-    if (!value.is_string()) fail(fmt::format("{} is not a text", key));
-    return value.get<std::string>();
-  }
-
-  [[nodiscard]] double number(const std::string& key, const Json& value, double low,
-                              double high) const {
-    const double number = value.is_number() ? value.get<double>() : std::nan("");
-    if (!(number >= low && number <= high)) {
-      fail(fmt::format("{} is {}, not a number from {:g} to {:g}", key, value.dump(), low, high));
-    }
-    return number;
-  }
-
-  [[nodiscard]] double time(const std::string& key, const Json& value) const {
-    const double time = number(key, value, 0.0, kLongest);
-    if (time <= 0.0) fail(fmt::format("{} must be above zero", key));
-    return time;
-  }
-
-  [[nodiscard]] std::vector<std::string> texts(const std::string& key, const Json& value) const {
-    if (!value.is_array()) fail(fmt::format("{} is not a list", key));
-    return transformed(value, [&](const Json& item) { return text(key, item); });
-  }
-
- private:
-  std::string file_;
-  int number_;
-};
-
-SampledMachine read_machine(const Line& line, const Json& json) {
+  require_schema(node, kSamplesSchema);
   SampledMachine machine;
-  constexpr double kMany = 1e15;
-  for (const auto& [key, value] : json.items()) {
-    if (key == "schema") {
-      if (value != kSamplesSchema) line.fail(fmt::format("the schema is not {}", kSamplesSchema));
-    } else if (key == "backend") {
-      machine.backend = line.text(key, value);
-    } else if (key == "name") {
-      machine.name = line.text(key, value);
-    } else if (key == "multiprocessors") {
-      machine.multiprocessors = static_cast<int>(line.number(key, value, 1, 1e6));
-    } else if (key == "accelerators") {
-      machine.accelerators = static_cast<int>(line.number(key, value, 1, 1e6));
-    } else if (key == "memory_bytes") {
-      machine.memory_bytes = line.number(key, value, 0.0, kMany);
-    } else if (key == "cache_bytes") {
-      machine.cache_bytes = line.number(key, value, 0.0, kMany);
-    } else if (key == "facts") {
-      if (!value.is_object()) line.fail("facts is not an object");
-      for (const auto& [name, fact] : value.items()) machine.facts[name] = line.text(name, fact);
-    } else if (key != "date") {
-      line.fail(fmt::format("unknown key '{}'", key));
-    }
-  }
-  if (machine.name.empty()) line.fail("the first line does not name the machine");
+  const Fields fields(node);
+  machine.name = node.at("name").text();
+  fields.take("backend", machine.backend, &Node::text);
+  fields.take("multiprocessors", machine.multiprocessors, count_in);
+  fields.take("accelerators", machine.accelerators, count_in);
+  fields.take("memory_bytes", machine.memory_bytes, not_negative);
+  fields.take("cache_bytes", machine.cache_bytes, not_negative);
+  fields.with("facts", [&](const Node& facts) {
+    for (const Node::Entry& fact : facts.entries()) machine.facts[fact.key] = fact.value.text();
+  });
+  fields.with("date", &Node::text);
+  node.finish();
   return machine;
 }
 
-bool read_result(const Line& line, const std::string& key, const Json& value, Sample& sample) {
-  if (key == "time_us") {
-    sample.time_us = line.time(key, value);
-  } else if (key == "spread") {
-    sample.spread = line.number(key, value, 0.0, kLongest);
-  } else if (key == "blocks_us") {
-    if (!value.is_array()) line.fail("blocks_us is not a list");
-    for (const Json& block : value) sample.blocks_us.push_back(line.time(key, block));
-  } else if (key == "flags") {
-    sample.flags = line.texts(key, value);
-  } else if (key == "state") {
-    if (!value.is_object()) line.fail("state is not an object");
-    for (const auto& [name, number] : value.items()) {
-      sample.state.values[name] = line.number(name, number, -kLongest, kLongest);
-    }
-  } else if (key == "failed") {
-    sample.failed = line.text(key, value);
-  } else if (key == "skipped") {
-    sample.skipped = line.text(key, value);
-  } else {
-    return false;
-  }
-  return true;
-}
-
-Sample read_sample(const Line& line, const Json& json) {
-  constexpr double kMany = 1e15;
+Sample read_sample(const Node& node) {
   Sample sample;
-  for (const auto& [key, value] : json.items()) {
-    if (read_result(line, key, value, sample)) continue;
-    if (key == "probe") {
-      sample.probe = line.text(key, value);
-    } else if (contains(kSampleWords, key)) {
-      sample.cells[key] = line.text(key, value);
-    } else if (contains(kCounts, key)) {
-      const double count = line.number(key, value, 1.0, kMany);
-      if (count != std::floor(count)) line.fail(fmt::format("{} is not a whole number", key));
-      sample.cells[key] = fmt::format("{:.0f}", count);
-    } else {
-      line.fail(fmt::format("unknown key '{}'", key),
-                key.starts_with("time") ? "times are in microseconds: time_us" : "");
-    }
+  sample.line = node.where().line;
+  sample.probe = node.at("probe").text();
+  const Fields fields(node);
+  for (const std::string_view word : kSampleWords) {
+    fields.with(word, [&](const Node& cell) { sample.cells[std::string(word)] = cell.text(); });
   }
-  if (sample.probe.empty()) line.fail("the line names no probe");
+  for (const std::string_view count : kCounts) {
+    fields.with(count, [&](const Node& cell) {
+      sample.cells[std::string(count)] = fmt::format("{}", cell.integer(kCountRange));
+    });
+  }
+  fields.take("time_us", sample.time_us, &Node::positive_number);
+  fields.take("spread", sample.spread, not_negative);
+  fields.with("blocks_us", [&](const Node& blocks) {
+    sample.blocks_us = transformed(blocks.items(), &Node::positive_number);
+  });
+  fields.take("flags", sample.flags, &Node::texts);
+  fields.with("state", [&](const Node& state) {
+    for (const Node::Entry& one : state.entries())
+      sample.state.values[one.key] = one.value.number();
+  });
+  fields.take("failed", sample.failed, &Node::text);
+  fields.take("skipped", sample.skipped, &Node::text);
+  node.finish();
   if (!sample.time_us && sample.failed.empty() && sample.skipped.empty()) {
-    line.fail("the line has neither time_us nor a reason (failed, skipped)",
+    node.fail("the line has neither time_us nor a reason (failed, skipped)",
               "times are in microseconds: time_us");
   }
   return sample;
@@ -177,29 +115,24 @@ static bool begins_sample_file(std::string_view text) {
 SampleFile parse_samples(std::string_view text, const std::string& file_name) {
   SampleFile found;
   found.file = file_name;
-  int number = 0;
-  std::size_t begin = 0;
-  for (std::size_t end = text.find('\n'); end != std::string_view::npos;
-       end = text.find('\n', begin)) {
-    const std::string_view content = text.substr(begin, end - begin);
-    begin = end + 1;
-    const Line line(file_name, ++number);
-    const Json json = line.parse(content);
-    if (number == 1) {
-      if (!json.contains("schema")) {
-        line.fail("the first line does not describe a machine",
-                  "plansearch calibrate writes such files");
-      }
-      found.machine = read_machine(line, json);
-      continue;
-    }
-    found.samples.push_back(read_sample(line, json));
-    found.samples.back().line = number;
+  found.whole_bytes = text.rfind('\n') + 1;  // 0 without a whole line
+  if (found.whole_bytes == 0) {
+    if (begins_sample_file(text)) return found;
+    throw InputError({file_name, 1, 1}, "this is not a file of samples",
+                     "name another file with --out");
   }
-  found.whole_bytes = begin;
-  if (number == 0 && !begins_sample_file(text)) {
-    Line(file_name, 1).fail("this is not a file of samples", "name another file with --out");
+  // One list, of which every line is an item.
+  std::string list = "[";
+  for (const char c : text.substr(0, found.whole_bytes - 1)) {
+    if (c == '\n') list += ',';
+    list += c;
   }
+  constexpr std::size_t kMostValues = 1'000'000;
+  const Document document = Document::parse(list + "]", file_name, Syntax::Json,
+                                            {.size = list.size() + 1, .values = kMostValues});
+  const std::vector<Node> lines = document.root().items();
+  found.machine = read_machine(lines.front());
+  for (std::size_t i = 1; i < lines.size(); ++i) found.samples.push_back(read_sample(lines[i]));
   return found;
 }
 

@@ -74,9 +74,9 @@ std::string percent_text(double change) {
   return fmt::format("{:+.2f} %", change * 100.0);
 }
 
-Columns<SensitivityRow> columns_of_rows(const SensitivityReport& report) {
+const Columns<SensitivityRow>& sensitivity_columns() {
   using Row = const SensitivityRow&;
-  Columns<SensitivityRow> columns{
+  static const Columns<SensitivityRow> kColumns{
       {"key", &SensitivityRow::key, {"value", Align::Left}},
       {"value", &SensitivityRow::value, {"now"}},
       {"evidence",
@@ -89,11 +89,7 @@ Columns<SensitivityRow> columns_of_rows(const SensitivityReport& report) {
          if (change == Bytes(0)) return std::string("-");
          return (change < Bytes(0) ? "-" : "+") + to_text(Bytes(std::abs(change.value())));
        }}};
-  if (report.goal) {
-    const std::string title = fmt::format("for {}", to_text(*report.goal));
-    columns.push_back({"needed", &SensitivityRow::needed, {title}});
-  }
-  return columns;
+  return kColumns;
 }
 
 /// Those that move something one can see, as many as one reads.
@@ -142,7 +138,7 @@ std::string explained_json(const SearchReport& report, const std::optional<Rival
 }
 
 TextTable sensitivity_table(const SensitivityReport& report) {
-  return table_of(columns_of_rows(report), rows_shown(report));
+  return table_of(sensitivity_columns(), rows_shown(report));
 }
 
 std::string sensitivity_text(const SensitivityReport& report, int columns) {
@@ -155,12 +151,6 @@ std::string sensitivity_text(const SensitivityReport& report, int columns) {
   text += shown == 0 ? "nothing\n" : sensitivity_table(report).text(columns);
   text += fmt::format("{} more values move it less, or not at all; --set KEY=VALUE changes one\n",
                       rest);
-  if (report.goal) {
-    text += fmt::format(
-        "for {}: what each would have to be, the others as they are; -: it alone "
-        "does not get there\n",
-        to_text(*report.goal));
-  }
   if (!report.refused.empty()) {
     text += fmt::format("not by themselves: {}\n", fmt::join(report.refused, ", "));
   }
@@ -169,8 +159,7 @@ std::string sensitivity_text(const SensitivityReport& report, int columns) {
 
 nlohmann::ordered_json to_json(const SensitivityReport& report) {
   return {{"factor", report.factor},
-          {"goal_step_s", or_null(report.goal)},
-          {"values", objects_of(columns_of_rows(report), report.rows)},
+          {"values", objects_of(sensitivity_columns(), report.rows)},
           {"without_effect", report.without_effect},
           {"refused", report.refused}};
 }

@@ -19,13 +19,10 @@ struct SensitivityRow {
   std::optional<Evidence> evidence;
   double step_change = 0.0;  ///< ratio of step times, less 1, where the value is a tenth higher
   Bytes memory_change;       ///< of the peak
-  /// The value that gives the step that is asked for; absent: this value alone cannot.
-  std::optional<std::string> needed{};
 };
 
 struct SensitivityReport {
   double factor = 1.1;               ///< by which each value is raised
-  std::optional<Seconds> goal{};     ///< a step that is asked for
   std::vector<SensitivityRow> rows;  ///< the largest change first
   int without_effect = 0;            ///< values that move nothing
   std::vector<std::string> refused;  ///< keys that cannot be changed alone

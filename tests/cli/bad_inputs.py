@@ -157,7 +157,6 @@ CASES = [
     ((MIXTURE + " --routing 0.5",), 2, ["1 or more"]),
     ((MIXTURE + " --framework fsdp --routing real,capacity_factor_2",), 2, ["is not a capacity factor"]),
     (("predict " + QUESTION + " --routing real",), 2, ["has no experts"]),
-    (("show recipes mine",), 2, ["all at once"]),
     (("show hw",), 2, ["its argument is missing"]),
     (("fits --on h100",), 2, ["--model is missing"]),
     (("fits gpt2-xl --method loro",), 2, ["--method", "none of pretrain", "did you mean lora"]),

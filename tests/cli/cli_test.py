@@ -2122,6 +2122,7 @@ class Lists(Case):
             script = self.succeed("completion", shell)
             for word in ("micro-batch", "predict", "interleaved", "plansearch list"):
                 self.assertIn(word, script)
+        self.assertIn(self.succeed("completion", "bash"), self.succeed("completion", "zsh"))  # zsh runs its functions
         script = self.file("completion.bash", self.succeed("completion", "bash"))
         for words, expected in ((["plansearch", "pre"], "predict"),
                                 (["plansearch", "--recompute", "s"], "selective"),
@@ -2798,7 +2799,7 @@ class AsPeopleWrite(Case):
         self.assertEqual(self.succeed("show", "gpt2-xl"), self.succeed("show", "model", "gpt2-xl"))
         for name in ("https://huggingface.co/Qwen/Qwen3-8B", "qwen3:8b"):
             self.assertEqual(self.succeed("show", "model", name), self.succeed("show", "model", "qwen3-8b"))
-        self.refuse("show", "nothing-like-it", expect=["none of hw, model, framework, recipes"])
+        self.refuse("show", "nothing-like-it", expect=["none of hw, model, framework"])
         self.assertEqual(self.succeed("schedule", "1f1b", "--stages", "4", "--micro-batches", "8"),
                          self.succeed("schedule", "1f1b", "--stages", "4", "--micro-batches", "8", "--times", "1,1,1"))
 
@@ -3306,17 +3307,10 @@ class WhatIf(Case):
             if code:
                 self.assertIn("set framework.constants.host_launch=90us", result.stderr)
 
-    def test_what_would_have_to_be_for_a_step(self):
-        answer = self.answer("explain", *self.PLAN, "--step-time", "28s")
-        json_schema.check(answer, json.loads((SOURCE / "docs/schema/result.v1.schema.json").read_text()))
-        self.assertEqual(answer["sensitivity"]["goal_step_s"], 28.0)
-        needed = {row["key"]: row["needed"] for row in answer["sensitivity"]["values"] if row["needed"]}
-        for key in ("accelerator.peak.bf16", "tiers.nvlink.bandwidth"):
-            self.assertAlmostEqual(self.step("--set", f"{key}={needed[key]}"), 28.0, delta=0.03)
-        self.assertNotIn("tiers.infiniband.nic_bandwidth", needed)  # it is under 2 % of the step
-        for wrong in ("28", "0s", "-1s", "fast"):
-            self.refuse("explain", *self.PLAN, "--step-time", wrong, expect=["--step-time", "not a time above zero"])
+    def test_the_fewest_gpus_for_a_step(self):
         question = ["capacity", "--hw", "dgx-h100", "--model", "llama3-70b", "--tokens", "2T", "--gpus", "256..1024"]
+        for wrong in ("28", "0s", "-1s", "fast"):
+            self.refuse(*question, "--step-time", wrong, expect=["--step-time", "not a time above zero"])
         answer = self.answer(*question, "--step-time", "10s")
         json_schema.check(answer, json.loads((SOURCE / "docs/schema/capacity.v1.schema.json").read_text()))
         self.assertEqual([row["within_limits"] for row in answer["rows"]], [row["step_time_s"] <= 10 for row in answer["rows"]])

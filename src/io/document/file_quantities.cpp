@@ -137,14 +137,6 @@ std::string FileQuantity::set(double factor) const {
   return fmt::format("{}={}{:.9g}{}{}", path, before, number * factor, unit, after);
 }
 
-std::string FileQuantity::times(double factor) const {
-  const auto [number, unit] = parts_of(value);
-  constexpr double kWhole = 1000.0;  // from here on four digits or more stand before the point
-  const double scaled = number * factor;
-  return scaled < kWhole ? fmt::format("{:.4g}{}", scaled, unit)
-                         : fmt::format("{:.0f}{}", scaled, unit);
-}
-
 std::vector<FileQuantity> cluster_quantities(std::string_view name_or_path,
                                              std::span<const fs::path> directories,
                                              std::span<const Override> overrides,

@@ -55,8 +55,6 @@ struct FileQuantity {
   std::string value;  ///< "450 GB/s"
   /// The argument of `--set` that multiplies it by `factor`.
   [[nodiscard]] std::string set(double factor) const;
-  /// The value times `factor`, as a text for readers: "495 GB/s".
-  [[nodiscard]] std::string times(double factor) const;
 
   std::string path;    ///< of `set`; differs from `key` where a curve is replaced as a whole
   std::string before;  ///< what stands around the value there

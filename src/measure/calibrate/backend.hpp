@@ -25,7 +25,7 @@
 namespace plansearch::calibrate {
 
 struct BackendOptions {
-  std::string truth = "dgx-h100";   ///< synthetic: the profile that answers
+  std::string truth{};              ///< synthetic: the profile that answers; empty: dgx-h100
   double noise = 0.03;              ///< synthetic: standard deviation of ln(time) of a block
   double wild = 0.0;                ///< synthetic: share of points that are far off
   std::uint64_t seed = 1;           ///< synthetic

@@ -69,6 +69,60 @@ PlanDegrees many_degrees() {
   return d;
 }
 
+/// Fields that neither the keys nor the lists of lacking traits know.
+bool has_unknown_parts(ModelDescription m) {
+  const ModelDescription none;
+  m.name = m.source = {};
+  m.layers = m.hidden = m.mtp_layers = 0;
+  m.stack = none.stack;
+  m.max_positions = none.max_positions;
+  m.dropout = m.attention_dropout = 0.0;
+  m.decoder = none.decoder;
+  m.vision = none.vision;
+  m.tower = none.tower;  // a question without images has none
+  m.graph = none.graph;
+  m.mlp = none.mlp;
+  auto& a = m.attention;
+  a.heads = a.kv_heads = a.head_size = a.relative_buckets = a.full_attention_every = 0;
+  a.query_key_value_bias = a.output_bias = a.sinks = false;
+  a.fused_projection = a.repeats_heads = false;  // how the model's own code runs, not what it is
+  a.qk_norm = QkNorm::None;
+  a.positions = PositionKind::None;
+  a.window.reset();
+  a.window_kind = none.attention.window_kind;
+  a.leading_full = 0;
+  a.full_layers.clear();
+  a.latent.reset();
+  m.norm.first_norm = none.norm.first_norm;
+  m.norm.kind = none.norm.kind;
+  m.norm.placement = none.norm.placement;
+  m.norm.final_norm = none.norm.final_norm;
+  auto& e = m.embedding;
+  e.vocab = e.position_rows = e.token_types = 0;
+  e.tied = e.norm = e.head_bias = e.pooler = false;
+  e.width.reset();
+  e.head_transform = HeadTransform::None;
+  e.predicted = none.embedding.predicted;
+  m.moe.reset();       // every field has its key or its trait
+  m.list = none.list;  // as do these
+  m.streams = none.streams;
+  a.index.reset();
+  a.pool.reset();
+  a.value_size.reset();
+  a.query_rank.reset();
+  a.gate = none.attention.gate;
+  a.value_is_key = false;
+  a.output_groups = a.output_rank = 0;
+  auto& t = m.training;
+  t.assumed = none.training.assumed;
+  t.seq_len = t.global_batch = 0;
+  t.precision.reset();
+  t.optimizer = none.training.optimizer;
+  t.frozen.clear();
+  t.lora.reset();  // a setting (export_request.hpp)
+  return !(m == none);
+}
+
 bool mentions(const std::vector<Refusal>& refusals, std::string_view words) {
   return std::any_of(refusals.begin(), refusals.end(), [&](const Refusal& refusal) {
     return refusal.what.find(words) != std::string::npos;
@@ -209,6 +263,13 @@ TEST_CASE("exporters: a setting without a line takes its neutral value only") {
     CHECK(mentions(found, words));
   }
   CHECK_FALSE(mentions(found, "ep 1"));
+}
+
+TEST_CASE("exporters: a field of descriptions has a key or a trait that targets may lack") {
+  for (const ShippedFile& file : shipped_data().models()) {
+    CAPTURE(file.name);
+    CHECK_FALSE(has_unknown_parts(shipped_data().model(file.name).description));
+  }
 }
 
 TEST_CASE("exporters: a switch that the user turns off asks nothing of a target") {

@@ -84,38 +84,6 @@ TEST_SUITE("problem") {
     CHECK(rates + times == doctest::Approx(0.1).epsilon(0.15));
   }
 
-  TEST_CASE("sensitivity: each value alone, so that the step takes what is asked for") {
-    const ResolvedPlan plan = resolve_plan({request(), {}});
-    const double site = plan.problem.site.factor;
-    CHECK(site > 1.0);
-    const Seconds now = estimate_of(request()).step.total() * site;
-    for (const double share : {0.95, 1.2}) {
-      CAPTURE(share);
-      const Seconds goal = now * share;
-      const SensitivityReport report = sensitivity_of(plan.asked, plan.problem, plan.plan, 1, goal);
-      int solved = 0;
-      for (const SensitivityRow& row : report.rows) {
-        if (!row.needed) continue;
-        CAPTURE(row.key);
-        ++solved;
-        const bool curve = row.key.find(".link.") != std::string::npos ||
-                           row.key.find(".fabric.") != std::string::npos;
-        if (curve) continue;  // measured ones are replaced as a whole
-        ProblemRequest changed = request();
-        changed.set = row.key + "=" + *row.needed;
-        CHECK((estimate_of(changed).step.total() * site) / goal ==
-              doctest::Approx(1.0).epsilon(2e-3));  // four digits of the value
-      }
-      CHECK(solved >= (share < 1.0 ? 1 : 10));
-    }
-    // Kernels and messages of no length leave more than a hundredth of the step: no value alone
-    // does.
-    const SensitivityReport never =
-        sensitivity_of(plan.asked, plan.problem, plan.plan, 1, now * 0.01);
-    CHECK(std::none_of(never.rows.begin(), never.rows.end(),
-                       [](const SensitivityRow& row) { return row.needed.has_value(); }));
-  }
-
   TEST_CASE("sensitivity: what a plan does not use has no effect") {
     ProblemRequest one_node = request();
     one_node.gpus = 8;

@@ -88,6 +88,7 @@ class CpuBackend final : public Backend {
     if (probe.name == "host_copy") return "the processor is the host itself";
     if (probe.name == "launch") return "calls on a processor are part of what they do";
     if (probe.name == "overlap") return "products and messages run on the same cores";
+    if (probe.name == "attention") return "processors have no library of fused attention";
     if (probe.name != "collective" || messages_ != nullptr) return std::nullopt;
     return processes_ ? "messages between processors need Open MPI's mpirun"
                       : "one process has nobody to send to: mpirun -n 2 plansearch calibrate ... "
@@ -99,7 +100,6 @@ class CpuBackend final : public Backend {
     const CpuPlace place{blas_, machine_.multiprocessors,
                          Rotation(work.footprint, cache_, most_bytes_), read_, written_};
     if (point.probe == "stream") return cpu_pass(place, point);
-    if (point.probe == "attention") return cpu_attention(place, point);
     if (point.probe == "collective" && messages_ != nullptr) {
       return cpu_message(*messages_, point, read_, written_);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loops that are measured on a processor: matrix products without a CBLAS library, passes over
-// memory, the soft-max of attention. Compiled for speed whatever the build is for.
+// memory. Compiled for speed whatever the build is for.
 #pragma once
 
 #include <cstddef>
@@ -19,18 +19,5 @@ using MemoryPass = void (*)(const float* read, float* written, std::size_t count
 
 /// Null for an unknown name. The stride lies between the starts of two arrays.
 [[nodiscard]] MemoryPass memory_pass(std::string_view name);
-
-/// Rows of scores become weights that add up to one. Row i sees the first `seen` + i + 1 columns,
-/// all of them where that is more; what it does not see has no weight.
-void softmax_rows(float* scores, int rows, int columns, int seen);
-
-struct SlopeShape {
-  int rows;
-  int columns;
-  int size;
-};
-/// Gradients of weights become those of scores: weight (change - context . slope of the row).
-void softmax_slopes(float* change, const float* weight, const float* slope, const float* context,
-                    const SlopeShape& shape);
 
 }  // namespace plansearch::calibrate

@@ -172,7 +172,8 @@ class SyntheticBackend final : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> make_synthetic(const BackendOptions& options, const ShippedData& data) {
-  return std::make_unique<SyntheticBackend>(data.cluster(options.truth), options);
+  return std::make_unique<SyntheticBackend>(
+      data.cluster(options.truth.empty() ? "dgx-h100" : options.truth), options);
 }
 
 }  // namespace plansearch::calibrate

@@ -105,10 +105,10 @@ TEST_SUITE("unit") {
           std::string::npos);
     CHECK(error_of(head + "{\"probe\": \"stream\"}\n").find("neither time_us nor a reason") !=
           std::string::npos);
-    CHECK(error_of(head + "{\"time_us\": 3}\n").find("names no probe") != std::string::npos);
+    CHECK(error_of(head + "{\"time_us\": 3}\n").find("'probe' is missing") != std::string::npos);
     CHECK(error_of(head + "{\"probe\": \"gemm\", \"m\": 1.5, \"time_us\": 3}\n")
               .find("not a whole number") != std::string::npos);
-    CHECK(error_of(head + "nonsense\n").find("not a JSON object") != std::string::npos);
+    CHECK(error_of(head + "nonsense\n").find("not valid JSON") != std::string::npos);
   }
 }
 
