@@ -35,9 +35,9 @@ void apply_overlap(Framework& framework, std::string_view text);
 /// "only GPTModel is supported for EP A2A overlapping"; hybrid patterns are a HybridModel).
 void expose_exchanges_of_lone_experts(Framework& framework, const Network& network);
 
-/// An order asked for by name or file is priced on any framework, with a note; a target stays as it
-/// is. Orders of a list that the framework does not run are left out, with a note; InputError, with
-/// the frameworks that do, where it runs none.
+/// An order asked for by name or file is priced on any framework, with a note; devices go on with
+/// the next step if they do wherever it is run. A target stays as it is. Orders of a list that the
+/// framework does not run are left out, with a note; InputError, with who does, if it runs none.
 void take_asked_orders(Framework& framework, const ProblemRequest& request,
                        std::vector<std::string>& notes);
 /// Notes degrees that the framework cannot switch off, where another value was asked for.

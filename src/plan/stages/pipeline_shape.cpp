@@ -46,11 +46,9 @@ std::vector<ScheduleId> schedules_of(const Framework& framework) {
 }
 
 OptimizerStart optimizer_start(const Framework& framework, ScheduleId schedule) {
-  const bool whole = !splits_backward(schedule);
-  if (whole && framework.optimizer_start == OptimizerStart::PostValidated) {
-    return OptimizerStart::Together;
-  }
-  return framework.optimizer_start;
+  const bool goes_on = framework.optimizer_start == OptimizerStart::PostValidated;
+  return goes_on && !splits_backward(schedule) ? OptimizerStart::Together
+                                               : framework.optimizer_start;
 }
 
 bool exchange_is_joined(const Framework& framework, const Network& network) {

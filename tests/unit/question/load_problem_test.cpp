@@ -166,6 +166,21 @@ TEST_SUITE("problem") {
     CHECK(files.model->description.training.optimizer == OptimizerKind::Adam);
   }
 
+  // zb-h2 is zero-bubble's alone, whose devices go on with the next step: its bubble is that of Qi et
+  // al. (arXiv 2401.10241, section 2.2) only so. InternEvo runs zb-h1, torchtitan zb-v, and both wait.
+  TEST_CASE("an order ends its step as every program does that runs it") {
+    const auto start_under = [](const char* order) {
+      ProblemRequest asked = request();
+      asked.degrees.pin(Degree::Pipeline, 4);
+      asked.degrees.pin(Degree::Schedule, static_cast<int>(*find_schedule(order)));
+      return load_problem(asked).problem.framework->optimizer_start;
+    };
+    CHECK(start_under("zb-h2") == OptimizerStart::PostValidated);
+    for (const char* waits : {"1f1b", "gpipe", "zb-h1", "zb-v"}) {
+      CHECK(start_under(waits) == OptimizerStart::Together);
+    }
+  }
+
   TEST_CASE("a plan made for another text of the model is noted") {
     ProblemRequest r = request();
     r.content_hashes["model"] = hash_text(shipped_data().model("gpt2-xl").content_hash);
