@@ -311,6 +311,7 @@ struct Framework {
   OptimizerStart optimizer_start = OptimizerStart::Together;
   std::optional<OptimizerOffload> optimizer_offload;  ///< absent: it keeps states on the device
   HostTensors offloads{};                             ///< that it can keep there besides
+  bool offloads_between_kernels = false;              ///< kernels wait for copies of activations
   std::optional<MatrixUpdates> matrix_updates;        ///< absent: it has no Muon
   bool has_optimizer_in_backward = false;             ///< it can update in backward
   bool has_paged_states = false;                      ///< and optimizers whose states page

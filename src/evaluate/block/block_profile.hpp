@@ -64,10 +64,13 @@ struct BlockProfile : BlockTimes {
   std::span<const StepMessage> steps;     ///< at the end of the step, see KeptBlock
 };
 
-/// How long copies to and from the host take beside one copy of a block.
+/// How long copies to and from the host take for one copy of a block.
 struct HostCopies {
-  Seconds forward;   ///< of the slower direction
-  Seconds backward;  ///< the same, recomputation included
+  Seconds forward;            ///< beside the pass, of the slower direction
+  Seconds backward;           ///< the same, recomputation included
+  Seconds between_forward{};  ///< between kernels, which wait for them
+  Seconds between_backward{};
+  bool operator==(const HostCopies&) const = default;
 };
 
 /// The parts of one block, and what recomputes and issues it.

@@ -62,12 +62,12 @@ bool waits_for_copies(const PlanDegrees& plan) {
          plan.recompute_layers == 0;
 }
 
-/// The work of passes that last no less than their copies.
+/// The work of passes that last no less than their copies, and wait for those between kernels.
 NetworkWork beside_copies(NetworkWork work, const HostCopies& copies, Recompute level) {
   const Seconds backward =
       work.repeated[static_cast<std::size_t>(level)] + work.input_gradient + work.weight_gradient;
-  work.forward = std::max(work.forward, copies.forward);
-  work.input_gradient += std::max(copies.backward - backward, Seconds(0));
+  work.forward = std::max(work.forward, copies.forward) + copies.between_forward;
+  work.input_gradient += std::max(copies.backward - backward, Seconds(0)) + copies.between_backward;
   return work;
 }
 

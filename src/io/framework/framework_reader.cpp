@@ -285,6 +285,8 @@ class Reader {
       framework.provenance.erase("offloads");
       if (framework.offloads.any()) log.given("offloads");
     });
+    fields.take("offload_stream", framework.offloads_between_kernels,
+                {{"own", false}, {"kernels", true}});
     unlogged.with("matrix_updates", [&](const Node& node) {
       framework.matrix_updates = read_matrix_updates(node);
       framework.provenance.erase("matrix_updates");

@@ -95,6 +95,28 @@ TEST_SUITE("unit") {
     }
   }
 
+  // 2 x 512 x 1024 bytes out at 20 GB/s and back at 10, whatever kernels take. Parameters that FSDP
+  // fetches in the stream of their gathers still come beside them.
+  TEST_CASE("kernels wait for copies in their own stream") {
+    const Problem problem =
+        test::with_framework(with_host(), [](Framework& f) { f.offloads_between_kernels = true; });
+    for (const Recompute level : {Recompute::None, Recompute::Full}) {
+      const auto before = test::ToyClass(test::toy_problem(), plan(level)).profile("decoder");
+      const auto after = test::ToyClass(problem, plan(level, activations())).profile("decoder");
+      const double bytes = before.memory.saved.value();
+      CHECK((after.forward.device() - before.forward.device()).value() ==
+            doctest::Approx(bytes / 20e9));
+      CHECK((after.backward.device() - before.backward.device()).value() ==
+            doctest::Approx(bytes / 10e9));
+    }
+    const PricingContext context = pricing_context(problem);
+    const HostCopies copies = host_copies(context, Bytes(4e9), {Bytes(1e9), Bytes(2e9)});
+    CHECK(copies.forward.value() == doctest::Approx(0.1));
+    CHECK(copies.backward.value() == doctest::Approx(0.2));
+    CHECK(copies.between_forward.value() == doctest::Approx(0.2));
+    CHECK(copies.between_backward.value() == doctest::Approx(0.4));
+  }
+
   TEST_CASE("links carry both directions at once, one after the other in each") {
     const Problem problem = with_host(10e9, 20e9);
     const PricingContext context = pricing_context(problem);

@@ -112,6 +112,9 @@ TEST_SUITE("unit") {
     CHECK(newer.optimizer_start == OptimizerStart::Together);
     CHECK(newer.precision == base.precision);
     CHECK(load_framework("zbpp", shipped()).optimizer_start == OptimizerStart::PostValidated);
+    CHECK(load_framework("fsdp2", shipped()).offloads_between_kernels);  // like fsdp, save_on_cpu
+    CHECK_FALSE(load_framework("trl", shipped()).offloads_between_kernels);
+    CHECK_FALSE(load_framework("torchtune", shipped()).offloads_between_kernels);
   }
 
   TEST_CASE("frameworks: which all-to-all context parallelism each can run") {
