@@ -155,7 +155,7 @@ class LaboratoryStudy:
         root = pathlib.Path(self.bench.root)
         figures = argparse.Namespace(binary=self.args.binary, table=self.tables,
                                      suspect=self.args.suspect, min_mfu=0.02)
-        text = sites.with_figures(sites.measured_logs(figures, root))
+        text = sites.with_figures(sites.measured_logs(figures, root), keep=False)
         (root / "validation/sites.yaml").write_text(text, encoding="utf-8")
         found = {}
         for row in (row for table in self.tables for row in sites.rows_of(self.args.binary, table, root)):

@@ -74,13 +74,15 @@ def figures(logs):
     return f"rows: {len(logs)}, factor: {math.exp(middle):.4g}, spread: {spread:.3g}"
 
 
-def with_figures(logs):
-    """The text of the file with the figures of these rows."""
+def with_figures(logs, keep=True):
+    """The text of the file with the figures of these rows; sites without rows only where they are kept."""
     lines = []
     for line in SITES.read_text(encoding="utf-8").splitlines():
         name = re.match(r"  - \{name: ([^,]+),", line)
         if name and name[1] in logs:
             line = re.sub(r"rows: .*?\}", figures(logs[name[1]]) + "}", line)
+        elif name and not keep:
+            continue
         elif name:
             print(f"{name[1]}: no rows, kept as it is", file=sys.stderr)
         lines.append(line)
