@@ -61,6 +61,7 @@ struct FrameworkConstants {
   bool memory_loss_through_backward = false;
   double memory_attention_copies = 0.0;
   double memory_reduction_bytes = 0.0;
+  double memory_reduction_elements = 0.0;
   double memory_gathered_cached = 0.0;
   Bytes memory_context;
   Bytes memory_workspace;

@@ -76,6 +76,8 @@ constexpr ConstantRow kRows[] = {
      "bytes kept per query element by layout and rotary copies"},
     {"memory_reduction_bytes", at<&C::memory_reduction_bytes>,
      "bytes of reduction buffers per parameter with several data ranks"},
+    {"memory_reduction_elements", at<&C::memory_reduction_elements>,
+     "parameters that these buffers hold at most; 0: all"},
     {"memory_gathered_cached", at<&C::memory_gathered_cached>,
      "share of gathered inputs the allocator keeps cached without a pipeline"},
     {"memory_context", at<&C::memory_context>, "driver context and library memory of the process"},

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/names.hpp"
+#include "base/statistics.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -25,13 +26,6 @@ namespace {
 
 double square(double x) {
   return x * x;
-}
-
-double median_of(std::vector<double> values) {
-  if (values.empty()) return 0.0;
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2.0;
 }
 
 /// Variance of one row of a site: its own, and a row of usual scatter beside them.
@@ -106,7 +100,7 @@ SitePopulation population_of(std::span<const MeasuredSite> sites,
   }
   SitePopulation population;
   population.sites = static_cast<int>(kept.size());
-  population.within = median_of(std::move(spreads));
+  population.within = median(std::move(spreads));
   if (kept.size() < 2 || population.within <= 0.0) return population;
   std::vector<Moment> moments;
   for (const MeasuredSite* site : kept) {
