@@ -19,6 +19,7 @@ import fitted_constants  # noqa: E402
 import least_squares  # noqa: E402
 import plain_yaml  # noqa: E402
 import refit  # noqa: E402
+import sites  # noqa: E402
 
 
 def check(condition, what):
@@ -79,6 +80,16 @@ def check_least_squares():
     check(least_squares.solve([[0.0, 2.0], [1.0, 1.0]], [4.0, 5.0]) == [3.0, 2.0], "pivots")
 
 
+def check_sites():
+    """Three runs that take 1, 1.1 and 1.21 times what is predicted: the middle one is the factor."""
+    logs = {"mosaicml": [0.0, math.log(1.1), 2 * math.log(1.1)]}
+    every = [site["name"] for site in plain_yaml.load(sites.SITES.read_text(encoding="utf-8"))["sites"]]
+    for keep, names in ((True, every), (False, ["mosaicml"])):
+        found = {site["name"]: site for site in plain_yaml.load(sites.with_figures(logs, keep))["sites"]}
+        check(list(found) == names, f"sites without rows {'stay' if keep else 'leave'}: {list(found)}")
+        check(found["mosaicml"]["factor"] == "1.1", found["mosaicml"])
+
+
 def check_ablation():
     for name, edits in ablation.MECHANISMS:
         with tempfile.TemporaryDirectory() as directory:
@@ -108,4 +119,5 @@ check_yaml()
 check_baseline()
 check_constants()
 check_least_squares()
+check_sites()
 check_ablation()
