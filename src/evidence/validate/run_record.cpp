@@ -227,11 +227,13 @@ RunRecord read_run(const io::CsvTable& table, const io::CsvRow& cells,
   run.recompute = row.text("recompute");
   read_sizes(row, run);
   run.global_batch = row.needed_count(batch_column(table));
-  if (!table.has("layers") && find_model && !run.model.empty()) {
+  const auto stated = [&](std::string_view column) { return !row.text(column).empty(); };
+  if (std::ranges::none_of(kSizeColumns, stated) && find_model && !run.model.empty()) {
     problems.attempt([&] {
       try {
         take_shipped(row, find_model, run);
       } catch (const InputError& error) {
+        if (table.has("layers")) return;  // sizes of the row are unknown
         table.fail(cells, "model", error.what(),
                    error.hint() + "; or give its sizes: mlp, layers, hidden, heads, seq_len");
       }

@@ -52,6 +52,25 @@ TEST_SUITE("unit") {
     }
   }
 
+  TEST_CASE("a row without sizes is the network of its label, in a table that has sizes too") {
+    const auto found = [](std::string_view name) {
+      if (name != "llama2-7b") throw InputError({}, "no such model", "");
+      return test::shipped_model(name);
+    };
+    test::Cells cells{{"id", "b"}, {"model", "llama2-7b"}};
+    for (const char* column : {"mlp", "layers", "hidden", "ffn_hidden", "heads"})
+      cells[column] = "";
+    const auto read = [&](const test::Cells& changed) {
+      const auto text = test::header_line() + test::row_line() + test::row_line(changed);
+      return read_runs(io::CsvTable::parse(text, "runs.csv"), found);
+    };
+    CHECK(read(cells).at(0).shipped == nullptr);
+    CHECK(read(cells).at(1).shipped->name == "llama2-7b");
+    CHECK(read(cells).at(1).unknown.empty());
+    cells["model"] = "nobody's";
+    CHECK(read(cells).at(1).unknown.size() == 4);
+  }
+
   TEST_CASE("empty cells are unknown") {
     const RunRecord run = test::run_of({{"peak_mem_gib", ""}, {"mem_kind", ""}, {"zero", ""}});
     CHECK(run.id == "a");
