@@ -72,13 +72,19 @@ void apply_main_grads(Framework& framework, const std::string& text, DataType pr
 }
 
 /// Sets the format for every number format that the framework trains in: which one holds is settled
-/// elsewhere.
+/// elsewhere. An optimizer that updates the weights themselves makes moments like them (PyTorch:
+/// zeros_like), so that moments in the format of products are those of such weights and gradients.
 void apply_states(Framework& framework, const std::string& text) {
   const auto type = parse_stored_type(text);
   const bool known = type == DataType::Fp32 || type == DataType::Bf16 || type == DataType::Fp16 ||
                      type == DataType::Fp8 || type == DataType::Int8;
   if (!known) refuse_word("--optimizer-states", text, {"fp32", "bf16", "fp16", "fp8", "int8"});
-  for (auto& [precision, policy] : framework.precision) policy.moment = *type;
+  for (auto& [precision, policy] : framework.precision) {
+    policy.moment = *type;
+    if (policy.master || *type != policy.activation) continue;
+    policy.parameter = *type;
+    policy.gradient = *type;
+  }
 }
 
 /// Products of a smaller format read their weights expanded; one that is no smaller holds for all.
@@ -309,8 +315,8 @@ void apply_software(Framework& framework, const SoftwareStack& machine,
   if (machine.attention_kernel) framework.attention_kernel = machine.attention_kernel;
   apply_operators(framework, machine.implementation, machine.kernels);
   apply_operators(framework, choice.implementation, choice.kernels);
-  if (choice.main_grads) apply_main_grads(framework, *choice.main_grads, precision);
   if (choice.optimizer_states) apply_states(framework, *choice.optimizer_states);
+  if (choice.main_grads) apply_main_grads(framework, *choice.main_grads, precision);
   if (choice.base_precision) apply_base(framework, *choice.base_precision);
   if (choice.fp8_recipe) apply_recipe(framework, *choice.fp8_recipe);
   if (choice.optimizer_in_backward) {

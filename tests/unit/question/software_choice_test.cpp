@@ -124,6 +124,26 @@ TEST_SUITE("unit") {
     CHECK(std::holds_alternative<Estimate>(answer));
   }
 
+  TEST_CASE("moments in the format of products are those of such weights, without a master copy") {
+    for (const bool master : {false, true}) {
+      for (const char* states : {"bf16", "int8"}) {
+        Framework framework = *test::toy_problem().framework;
+        PrecisionPolicy& policy = framework.precision[DataType::Bf16];
+        policy.parameter = DataType::Fp32;
+        policy.gradient = DataType::Fp32;
+        if (!master) policy.master.reset();
+        ProblemRequest choice;
+        choice.optimizer_states = states;
+        apply_software(framework, {}, choice, DataType::Bf16);
+        const bool plain = choice.optimizer_states == "bf16";
+        const bool follows = plain && !master;
+        CHECK(policy.moment == (plain ? DataType::Bf16 : DataType::Int8));
+        CHECK(policy.parameter == (follows ? DataType::Bf16 : DataType::Fp32));
+        CHECK(policy.gradient == (follows ? DataType::Bf16 : DataType::Fp32));
+      }
+    }
+  }
+
   TEST_CASE("updates in backward: frameworks that can, and two words") {
     Framework framework = *test::toy_problem().framework;
     const auto ask = [&](const std::string& what) {
