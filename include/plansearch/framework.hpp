@@ -227,6 +227,7 @@ struct ShardingRules {
   ParameterUnit unit = ParameterUnit::Block;
   RecomputeGather recompute_gather = RecomputeGather::Shared;
   StepGather step_gather = StepGather::Together;
+  bool shards_in_fp32 = false;  ///< trained weights, gradients and moments under ZeRO-2 and 3
   bool operator==(const ShardingRules&) const = default;
 };
 

@@ -59,6 +59,7 @@ struct FrameworkConstants {
   double memory_previous_logit_bytes = 0.0;
   double memory_live_bytes = 0.0;
   bool memory_loss_through_backward = false;
+  bool memory_update_of_lists = false;
   double memory_attention_copies = 0.0;
   double memory_reduction_bytes = 0.0;
   double memory_reduction_elements = 0.0;

@@ -72,6 +72,8 @@ constexpr ConstantRow kRows[] = {
      "bytes live per token and hidden feature around a block"},
     {"memory_loss_through_backward", at<&C::memory_loss_through_backward>,
      "1: loss tensors live until the backward pass ends; 0: freed before"},
+    {"memory_update_of_lists", at<&C::memory_update_of_lists>,
+     "1: AdamW updates lists of tensors, beside the root of every second moment; 0: in one kernel"},
     {"memory_attention_copies", at<&C::memory_attention_copies>,
      "bytes kept per query element by layout and rotary copies"},
     {"memory_reduction_bytes", at<&C::memory_reduction_bytes>,

@@ -68,6 +68,11 @@ ParameterPolicy make_policy(const PlanDegrees& plan, const DeviceMesh& mesh,
   policy.main_gradient = stored(gradients, Scope::Step, reduce, precision.main_gradient);
   policy.master = stored(states, Scope::Step, Scope::Step, precision.master);
   policy.moment = stored(states, Scope::Step, Scope::Step, precision.moment);
+  if (rules.shards_in_fp32 && plan.zero >= ZeroStage::Gradients) {
+    for (TensorPolicy* own : {&policy.parameter, &policy.gradient, &policy.moment}) {
+      if (own->dtype) own->dtype = DataType::Fp32;
+    }
+  }
   policy.data = data;
   if (precision.quantised) {
     policy.quantised_wire =

@@ -5,7 +5,8 @@
 //         the order of the schedule; states from tensor policies (ZeRO, arXiv 1910.02054). Risk:
 //         ln(needed / predicted) of measured peaks by framework (tools/memory_error.py); two halves
 //         of normal distributions that meet at the median (Fechner 1897, "two-piece normal").
-// Assumes: the peak is in backward of the last stage's loss or of the block with most saved bytes;
+// Assumes: the peak is in backward of the last stage's loss or of the block with most saved bytes,
+//          or in the update of all tensors at once;
 //          gradients that backward makes grow as fast as activations go; states that may leave
 //          (pages) do where the risk of running out would be higher than asked for; the error does
 //          not depend on the plan; weights that are not trained have none: they are loaded as they
@@ -200,6 +201,19 @@ Bytes most_on_host(const PricingInput& view, int position, WindowPeak peak,
   return most_in_flight(view, position, peak, workspace);
 }
 
+/// AdamW over lists of tensors makes the root of every second moment at once, after backward: what
+/// these need over what backward holds in their place.
+Bytes excess_of_update(const PricingInput& view, const StageClassStates& statics,
+                       const MemoryBreakdown& backward) {
+  const Problem& problem = view.problem;
+  const bool adam = problem.model && problem.model->training.optimizer == OptimizerKind::Adam;
+  const bool at_once = adam && !problem.framework->optimizer_in_backward && !view.precision.master;
+  if (!view.constants.memory_update_of_lists || !at_once) return Bytes(0);
+  const Bytes in_place = backward.gradients - statics.gradient_bytes + backward.activations +
+                         backward.transient + statics.gathered_parameters;
+  return std::max(statics.optimizer_bytes * 0.5 - in_place, Bytes(0));
+}
+
 /// States that have to leave for a device to stay within the risk that was asked for.
 Bytes pages_out(const PricingInput& view, const MemoryBreakdown& memory) {
   const Problem& problem = view.problem;
@@ -239,6 +253,7 @@ DeviceMemory device_memory(const PricingInput& view, int position, EvaluationWor
   const TransientParts transient = transient_of(view, most);
   memory.transient = transient.loss + transient.block;
   memory.buffers += constants.memory_workspace + statics.gathered_parameters;
+  memory.transient += excess_of_update(view, statics, memory);
   // A stage boundary waits for the device, so that nothing gathered stays.
   result.cached =
       view.assignment().stages() > 1 ? Bytes(0) : result.cached * constants.memory_gathered_cached;

@@ -137,6 +137,7 @@ void read_sharding(const Node& map, ShardingRules& rules) {
                {"block", ParameterUnit::Block}});
   fields.take("step_gather", rules.step_gather,
               {{"together", StepGather::Together}, {"by-owner", StepGather::ByOwner}});
+  fields.take("shards_in_fp32", rules.shards_in_fp32, &Node::boolean);
   fields.take("recompute_gather", rules.recompute_gather,
               {{"shared", RecomputeGather::Shared}, {"repeated", RecomputeGather::Repeated}});
 }

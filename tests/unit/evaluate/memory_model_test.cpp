@@ -75,6 +75,39 @@ TEST_SUITE("unit") {
     }
   }
 
+  TEST_CASE("shards in fp32: weights as well, whatever they are elsewhere") {
+    for (const ZeroStage zero : {ZeroStage::Optimizer, ZeroStage::Parameters}) {
+      PlanDegrees plan = pipeline_plan(1, 1, 2, kDefaultSchedule);
+      plan.zero = zero;
+      const Problem problem = test::with_framework(problem_for(plan), [](Framework& framework) {
+        framework.sharding.shards_in_fp32 = true;
+      });
+      const MemoryBreakdown memory = stages_of(problem, plan)[0];
+      const double bytes = zero == ZeroStage::Parameters ? 4.0 / 16 : 2;
+      CHECK(memory.parameters.value() == doctest::Approx(bytes * kParameters));
+      CHECK(memory.optimizer.value() == doctest::Approx(12.0 / 16 * kParameters));
+    }
+  }
+
+  TEST_CASE("an update of all tensors at once is the peak where it holds more than backward") {
+    // The root of a second moment is 4 bytes a parameter, in place of activations and the loss;
+    // a sixteenth of it is less than these.
+    const auto memory = [&](ZeroStage zero, bool lists) {
+      PlanDegrees plan = pipeline_plan(1, 1, 1, kDefaultSchedule);
+      plan.zero = zero;
+      const Problem problem = test::with_framework(problem_for(plan), [&](Framework& framework) {
+        framework.precision[DataType::Bf16].master.reset();
+        framework.constants.memory_update_of_lists = lists;
+      });
+      return stages_of(problem, plan)[0];
+    };
+    const MemoryBreakdown update = memory(ZeroStage::None, true);
+    CHECK((update.activations + update.transient).value() == doctest::Approx(4 * kParameters));
+    CHECK(memory(ZeroStage::None, false).total() < update.total());
+    CHECK(memory(ZeroStage::Optimizer, false).total() ==
+          memory(ZeroStage::Optimizer, true).total());
+  }
+
   TEST_CASE("weights that are not trained: products of layers as quantised, the rest as frozen") {
     // Trained: the final norm alone. Per element nf4 takes 4 bits, a byte per 64 and 4 bytes per 64
     // of those blocks of 64 x 256; the products of a layer have 12 h^2 elements, its norms 4 h.
