@@ -59,6 +59,7 @@ struct RoutingKind {
   std::string name = "balanced";
   std::vector<std::string> aliases{};
   double spread = 0.0;  ///< of experts' shares of the tokens of a micro-batch: deviation over mean
+  bool dealt = false;   ///< every token gets the next top_k experts: neighbours, all equally often
   std::string source{};
   bool operator==(const RoutingKind&) const = default;
 };

@@ -345,13 +345,18 @@ void apply_routing(Framework& framework, const ModelDescription& model, Network&
   }
   if (const auto load = parse_number(std::string(word))) {
     if (!(*load >= 1.0)) refuse(text, "the fullest rank has at least the mean: 1 or more");
-    framework.routing = RoutingKind{fmt::format("{}", *load), {}, 0.0, {}};
+    framework.routing = RoutingKind{.name = fmt::format("{}", *load)};
     routing.spread.reset();
     routing.imbalance = std::min(*load, routing.most.value_or(*load));
     return;
   }
   framework.routing = find_kind(framework, word, text);
   routing.spread = framework.routing->spread;
+  if (framework.routing->dealt) {  // a token chooses one group of as many neighbours
+    routing.groups = std::max<std::int64_t>(1, routing.experts / routing.top_k);
+    routing.top_groups = 1;
+    routing.spread.reset();
+  }
 }
 
 std::string routing_text(const Framework& framework, const Network& network) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: the expected number of boxes that a token's experts touch. All experts alike: N (1 -
-// P),
+// Computes: the expected number of boxes that a token's experts touch. All alike: N (1 - P),
 //           P = C(E - e, k) / C(E, k) the chance that none of the e = E / N experts of a box is
 //           among the k chosen. Group-limited: the mean over tokens drawn with a fixed generator.
 //           Variance of the experts of a token in one box: k/N (1 - 1/N) (E - k) / (E - 1).
@@ -22,6 +21,7 @@
 #include <mutex>
 #include <numeric>
 #include <random>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -95,8 +95,7 @@ class Router {
 
 /// Standard error below 0.3 % of the mean.
 constexpr int kTokens = 4096;
-/// Tokens drawn for the variance. Its sampling error is 3 %; it contributes to a deviation of about
-/// one percent.
+/// Tokens drawn for the variance: a sampling error of 3 %, of a deviation of about one percent.
 constexpr int kFewTokens = 512;
 
 struct Moments {
@@ -148,14 +147,9 @@ bool is_grouped(const Routing& routing) {
 }
 
 const Moments& grouped(const Routing& routing, double boxes, int tokens) {
-  using Key = std::array<double, 6>;
+  using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, double, int>;
   thread_local std::map<Key, Moments> known;
-  const Key key{static_cast<double>(routing.experts),
-                static_cast<double>(routing.top_k),
-                static_cast<double>(routing.groups),
-                static_cast<double>(routing.top_groups),
-                boxes,
-                static_cast<double>(tokens)};
+  const Key key{routing.experts, routing.top_k, routing.groups, routing.top_groups, boxes, tokens};
   const auto found = known.find(key);
   if (found != known.end()) return found->second;
   return known.emplace(key, drawn(routing, boxes, tokens)).first->second;

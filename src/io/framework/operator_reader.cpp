@@ -126,6 +126,7 @@ RoutingKind read_routing_kind(const Node::Entry& entry) {
   fields.take("aliases", kind.aliases, &Node::texts);
   kind.spread = entry.value.at("spread").number();
   if (!(kind.spread >= 0.0)) entry.value.at("spread").fail("must be at least 0");
+  fields.take("dealt", kind.dealt, &Node::boolean);
   kind.source = entry.value.at("source").text();
   return kind;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include "cost/collective/collective_cost.hpp"
 #include "plansearch/error.hpp"
 #include "question/framework_flags.hpp"
 #include "support/toy_problem.hpp"
@@ -21,7 +22,8 @@ Asked ask(const std::string& text, bool drops = true) {
   const Problem problem = test::toy_problem(options);
   Asked asked{*problem.framework, *problem.network};
   asked.framework.drops_tokens = drops;
-  asked.framework.routings = {{"balanced", {"forced balance"}, 0.0, {}}, {"real", {}, 1.5, {}}};
+  asked.framework.routings = {
+      {"balanced", {"forced balance"}, 0.0, {}}, {"real", {}, 1.5, {}}, {"dealt", {}, 0.0, true}};
   try {
     apply_routing(asked.framework, *problem.model, asked.network, text);
   } catch (const InputError& error) {
@@ -38,6 +40,20 @@ TEST_SUITE("unit") {
     CHECK(routing_text(real.framework, real.network) == "real");
     CHECK(routing_text(ask("Forced-Balance").framework, ask("Forced-Balance").network) ==
           "balanced");
+  }
+
+  TEST_CASE("experts that are dealt in turn: a token has one group of neighbours, all are alike") {
+    const Routing& routing = *ask("dealt").network.routing;
+    CHECK(routing.groups == routing.experts / routing.top_k);
+    CHECK(routing.top_groups == 1);
+    CHECK_FALSE(routing.spread.has_value());
+    // Token i of 128 experts and top 8 has 8 i to 8 i + 7: one rank of 16 neighbours, four of two.
+    Routing dealt = routing;
+    dealt.experts = 128;
+    dealt.top_k = 8;
+    dealt.groups = 16;
+    CHECK(expected_boxes(dealt, 8.0) == 1.0);
+    CHECK(expected_boxes(dealt, 64.0) == 4.0);
   }
 
   TEST_CASE("a load over the mean, a capacity behind either") {
