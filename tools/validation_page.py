@@ -23,6 +23,7 @@ import fitted_constants
 import validation_svg
 from validation_sections import Page
 from validation_summary import validate
+from validation_unseen import unseen_tables
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCHEMA = "plansearch/validation-results/v1"
@@ -184,6 +185,7 @@ def main():
                 left_out=read_if_there(shipped / "leave_one_out.json"),
                 ablation=read_if_there(shipped / "ablation.json"),
                 shipped_sites=sites_of(args, "", shipped / "published_runs.csv", shipped / "published_suspect.csv")["summary"],
+                fresh=unseen_tables(args.binary, shipped),
                 overlap=validate(args.binary, shipped / "published_overlap.csv"),
                 largest=largest_runs(args.binary),
                 collectives=validate(args.binary, shipped / "published_collectives.csv"))

@@ -7,6 +7,7 @@ from statistics import median
 from validation_details import details_text
 from validation_markdown import (error_table, feasibility_table, groups, left_out_words,
                                  memory_table, percent, ranking_table, risk_table, signed, site_table, table)
+from validation_unseen import unseen_text
 
 GENERATED = ("<!-- Written by tools/validation_page.py from shipped data; edit that, not this. -->\n"
              "<!-- SPDX-License-Identifier: Apache-2.0 -->\n\n")
@@ -14,8 +15,8 @@ GENERATED = ("<!-- Written by tools/validation_page.py from shipped data; edit t
 
 class Page:
     def __init__(self, runs, memory, full, kernels, left_out, ablation, overlap, largest,
-                 collectives, shipped_sites):
-        self.shipped_sites = shipped_sites
+                 collectives, shipped_sites, fresh):
+        self.shipped_sites, self.fresh = shipped_sites, fresh
         self.largest, self.collectives = largest, collectives
         self.runs, self.memory, self.full, self.overlap = runs, memory, full, overlap
         self.kernels, self.left_out, self.ablation = kernels, left_out, ablation
@@ -24,7 +25,7 @@ class Page:
         self.table = "full table" if full else "shipped table"
 
     def text(self):
-        sections = [self.opening(), self.unseen(), self.in_short(), self.laboratories(), self.memories(),
+        sections = [self.opening(), unseen_text(self.fresh), self.unseen(), self.in_short(), self.laboratories(), self.memories(),
                     self.rankings(), self.sites(), self.headline(), self.regimes(), self.feasibility(),
                     self.weaknesses(), self.closing()]
         return GENERATED + "".join(sections).rstrip() + "\n"

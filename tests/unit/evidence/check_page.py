@@ -13,6 +13,9 @@ import tempfile
 import xml.dom.minidom
 
 ROOT, EXECUTABLE = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from validation_unseen import alike, by_source, unseen_tables  # noqa: E402
 
 
 def check(condition, what):
@@ -30,7 +33,7 @@ def check_page():
         page = (out / "validation.md").read_text(encoding="utf-8")
         details = (out / "validation_details.md").read_text(encoding="utf-8")
         # Sources out of sample come first, in sample below.
-        sections = ["## Sources never seen before", "## In short", "## Laboratories left out", "## Peak memory",
+        sections = ["## Sources in no fit", "## Sources never seen before", "## In short", "## Laboratories left out", "## Peak memory",
                     "## Ranking inside sweeps", "## By site", "## Step time", "## What can run", "## Weaknesses"]
         places = [page.find("\n" + section) for section in sections]
         check(min(places) >= 0 and places == sorted(places), f"sections in order: {places}")
@@ -64,5 +67,16 @@ def check_tables():
         check(row["id"] in names and row["why"], f"{row['id']} is a row, with a reason")
 
 
+def check_unseen():
+    """Runs in no fit are answered, and no worse than when they were first asked."""
+    for name, rows, first in unseen_tables(EXECUTABLE, ROOT / "validation"):
+        check(sorted(first) == sorted(row["id"] for row in rows), f"{name}: every row has a first answer")
+        check(all(row["source"] and row["locator"] for row in rows_of(f"{name}.csv")), f"{name}: rows say where")
+        then, now = (alike(by_source(rows, answer)) for answer in (lambda row: first[row["id"]], lambda row: row))
+        check(now["rows"] >= 0.9 * len(rows), f"{name}: {now['rows']} rows of {len(rows)} answered")
+        check(now["mean"] <= then["mean"] and now["inside"] >= 0.6, f"{name}: {now}, first {then}")
+
+
 check_page()
 check_tables()
+check_unseen()
