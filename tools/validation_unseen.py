@@ -73,7 +73,7 @@ def unseen_text(tables):
     return (
         "## Sources in no fit\n\n"
         "Published runs that were collected before any of them was predicted. No constant is fitted to them. *First*: the "
-        "answers to what the sources publish, before anybody looked at one. *Now*: after names of frameworks, networks and "
+        "answers to what the sources publish, before any of them was checked. *Now*: after names of frameworks, networks and "
         "routings were mended in view of them, so that it is not out of sample any more. Step times; sources weigh alike; "
         "some of their laboratories have other runs in the fits.\n\n"
         + "".join(answers_text(*one) for one in tables))
