@@ -11,11 +11,11 @@ from validation_summary import validate
 def unseen_tables(binary, shipped):
     """(name, rows of the answer of today, first answers by row) of every table validation/unseen_*.csv."""
     found = []
-    for path in sorted(shipped.glob("unseen_*.csv")):
-        first = path.with_name(f"{path.stem}_first.csv")
-        if first.exists():
-            with open(first, newline="", encoding="utf-8") as file:
-                found.append((path.stem, validate(binary, path)["rows"], {row["id"]: row for row in csv.DictReader(file)}))
+    for first in sorted(shipped.glob("unseen_*_answers.csv")):
+        path = first.with_name(first.name.replace("_answers", ""))
+        rows = [row for row in validate(binary, path)["rows"] if row["measured_step_time_s"] is not None]
+        with open(first, newline="", encoding="utf-8") as file:
+            found.append((path.stem, rows, {row["id"]: row for row in csv.DictReader(file)}))
     return found
 
 
@@ -62,8 +62,8 @@ def answers_text(name, rows, first):
     each = [[source] + cells(then[source]) + cells(now[source]) for source in now]
     columns = [f"{when} {what}" for when in ("first", "now") for what in ("rows", "mean %", "bias %", "inside %")]
     return (
-        f"[`{name}.csv`](../validation/{name}.csv), {len(rows)} rows of {len(now)} sources; first answers: "
-        f"[`{name}_first.csv`](../validation/{name}_first.csv); `tools/validation_summary.py validation/{name}.csv --binary "
+        f"[`{name}.csv`](../validation/{name}.csv), {len(rows)} timed rows of {len(now)} sources; first answers: "
+        f"[`{name}_answers.csv`](../validation/{name}_answers.csv); `tools/validation_summary.py validation/{name}.csv --binary "
         "BINARY` prints those of today.\n\n"
         + table([name, "rows answered", "sources", "mean of sources %", "median of sources %", "bias %", "inside %"], total, 1)
         + table(["source"] + columns, each, 1))
@@ -73,7 +73,7 @@ def unseen_text(tables):
     return (
         "## Sources in no fit\n\n"
         "Published runs that were collected before any of them was predicted. No constant is fitted to them. *First*: the "
-        "answers to what the sources publish, before any of them was checked. *Now*: after names of frameworks, networks and "
-        "routings were mended in view of them, so that it is not out of sample any more. Step times; sources weigh alike; "
+        "answers to what the sources publish, before any of them was checked. *Now*: after what they showed to be missing or wrong was "
+        "mended (mostly names of frameworks, networks and routings), so that it is not out of sample any more. Step times; sources weigh alike; "
         "some of their laboratories have other runs in the fits.\n\n"
         + "".join(answers_text(*one) for one in tables))
