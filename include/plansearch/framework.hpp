@@ -119,6 +119,8 @@ struct OverlapRule {
   /// Where an order joins the forward of one micro-batch and the backward of another, the kernels
   /// of the one run while messages of the other are on their way.
   bool joined = false;
+  /// The share holds for dispatchers that a plan names as well, not for the framework's own alone.
+  bool any_dispatcher = false;
 
   [[nodiscard]] MessageWait wait_of_steps() const { return steps.value_or(wait); }
   [[nodiscard]] bool hides() const {

@@ -25,9 +25,6 @@ using M = ModelDescription;
 bool by_fsdp(H h) {
   return h.sharded() && h.degrees.zero >= ZeroStage::Gradients;
 }
-bool hides_gradients(H h) {
-  return h.overlaps(Overlap::GradientReduction);
-}
 /// User buffers of Transformer Engine, which lie inside a node; without sequence parallelism the
 /// backward all-reduce hides behind the weight gradient by itself.
 bool hides_tensor_messages(H h) {
@@ -41,8 +38,10 @@ bool runs_pairs(H h) {
 bool overlaps_experts(H h) {
   const PlanDegrees& d = h.degrees;
   const bool half = h.problem.precision != DataType::Fp32;
-  const bool own = d.dispatcher == kOwnDispatcher;  // what its runs hide on average
-  const bool hides = (own && h.overlaps(Overlap::ExpertAllToAll)) || runs_pairs(h);
+  const auto kind = static_cast<std::size_t>(Overlap::ExpertAllToAll);
+  const OverlapRule& rule = h.problem.framework->overlap[kind];
+  const bool average = d.dispatcher == kOwnDispatcher || rule.any_dispatcher;  // what its runs hide
+  const bool hides = (average && h.overlaps(Overlap::ExpertAllToAll)) || runs_pairs(h);
   return hides && h.model().moe && d.recompute != Recompute::Full && half &&
          (d.pipeline == 1 || d.chunks > 1) && h.model().mtp_layers <= 1;
 }
@@ -146,7 +145,7 @@ Facts parallel_facts() {
          return where(by_fsdp(h), h.degrees.zero == ZeroStage::Parameters ? "optim_grads_params" : "optim_grads");
        }},
       {"gathers_hidden", {setting_of(Overlap::ParameterGather)},
-       [](H h) { return Value(h.sharded() && hides_gradients(h) && h.overlaps(Overlap::ParameterGather)); },
+       [](H h) { return Value(h.sharded() && h.overlaps(Overlap::GradientReduction) && h.overlaps(Overlap::ParameterGather)); },
        [](R r, V v) { r.hide(Overlap::ParameterGather, is_on(v)); }},
       {"sends_exposed", {setting_of(Overlap::PipelineSend)},
        [](H h) { return Value(h.degrees.chunks > 1 && !h.overlaps(Overlap::PipelineSend)); },

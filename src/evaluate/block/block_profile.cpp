@@ -256,14 +256,14 @@ class PassAdder {
     profile_.weight_length = profile_.weight_gradient.length();
     if (!parts_.joins) return;
     join();
+    const Seconds host = issue_time(forward_) + issue_time(backward_) + issue_time(recompute_);
     profile_.joined_length =
-        std::max({profile_.joined_length, parts_.copies.forward, parts_.copies.backward});
+        std::max({profile_.joined_length, host, parts_.copies.forward, parts_.copies.backward});
   }
 
   [[nodiscard]] bool joins_messages() const {
     const auto joined = [&](const PhaseMessage& message) {
-      const auto kind = static_cast<std::size_t>(message.overlap);
-      return context_.problem.framework->overlap[kind].joined;
+      return rule_of(context_, message.overlap).joined;
     };
     return parts_.pieces == 1 &&
            std::any_of(parts_.work.messages.begin(), parts_.work.messages.end(), joined);
@@ -274,9 +274,6 @@ class PassAdder {
     if (parts_.work.messages.empty() && parts_.waits.exchange > Seconds(0)) return join_least();
     if (joins_messages()) {
       Timelines(context_, parts_, profile_).join();
-      profile_.joined_length =
-          std::max(profile_.joined_length,
-                   issue_time(forward_) + issue_time(backward_) + issue_time(recompute_));
     } else {
       profile_.joined_length = profile_.forward_length + profile_.backward_length;
     }
@@ -286,9 +283,8 @@ class PassAdder {
   void join_least() {
     const Seconds kernels =
         profile_.forward.compute + profile_.backward.compute + profile_.recompute.compute;
-    const Seconds host = issue_time(forward_) + issue_time(backward_) + issue_time(recompute_);
-    profile_.joined_length = std::max({kernels + parts_.waits.beside * parts_.pieces,
-                                       parts_.waits.exchange * parts_.pieces, host});
+    profile_.joined_length = std::max(kernels + parts_.waits.beside * parts_.pieces,
+                                      parts_.waits.exchange * parts_.pieces);
   }
 
   [[nodiscard]] Seconds issue_time(const IssueCount& sum) const {

@@ -33,10 +33,6 @@ using block_program::Scratch;
 using block_program::Step;
 using block_program::Turn;
 
-const OverlapRule& rule_of(const PricingContext& context, const PhaseMessage& message) {
-  return context.problem.framework->overlap[static_cast<std::size_t>(message.overlap)];
-}
-
 Scratch& scratch() {
   thread_local Scratch buffers;
   return buffers;
@@ -73,7 +69,7 @@ class ProgramBuilder {
   /// Beside another micro-batch the other's kernels run on.
   [[nodiscard]] const OverlapRule& rule(const PhaseMessage& message) const {
     static const OverlapRule kBeside{0.0, MessageWait::Use, std::nullopt, 1, true};
-    const OverlapRule& own = rule_of(context_, message);
+    const OverlapRule& own = rule_of(context_, message.overlap);
     return pass_ == BlockPass::Joined && own.joined ? kBeside : own;
   }
   [[nodiscard]] Turn& turn() { return turns_[turn_]; }
@@ -483,7 +479,7 @@ class ProgramBuilder {
 
 bool posts_ahead(const PricingContext& context, const BlockParts& parts) {
   const auto ahead = [&](const PhaseMessage& message) {
-    const OverlapRule& rule = rule_of(context, message);
+    const OverlapRule& rule = rule_of(context, message.overlap);
     const bool steps = message.communication.steps > 1;
     return (steps ? rule.wait_of_steps() : rule.wait) == MessageWait::Use;
   };

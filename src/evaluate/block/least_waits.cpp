@@ -21,11 +21,6 @@
 namespace plansearch {
 namespace {
 
-const OverlapRule& rule_of(const PricingContext& context, const Communication& message) {
-  const Overlap overlap = overlap_class(message);
-  return context.problem.framework->overlap[static_cast<std::size_t>(overlap)];
-}
-
 bool is_waited_for(const OverlapRule& rule, const Communication& message) {
   return (message.steps > 1 ? rule.wait_of_steps() : rule.wait) == MessageWait::AtOnce;
 }
@@ -94,7 +89,7 @@ BlockWaits least_waits(const PricingContext& context, const PlacedNetwork& place
   std::optional<AxisSet> behind;  // messages over other axes may travel at the same time
   for (const SequenceMessage& message : placed.blocks()[block].messages) {
     const Communication& c = message.communication;
-    const OverlapRule& rule = rule_of(context, c);
+    const OverlapRule& rule = rule_of(context, overlap_class(c));
     const bool waited = is_waited_for(rule, c) || is_used_next(c, piece);
     const bool late = !waited && is_behind(c, piece) && behind.value_or(c.axes) == c.axes;
     if (!waited && !late && !rule.joined) continue;

@@ -124,12 +124,17 @@ PhaseMessage price_message(const PricingContext& context, const DeviceMesh& mesh
   return message;
 }
 
+const OverlapRule& rule_of(const PricingContext& context, Overlap kind) {
+  return context.problem.framework->overlap[static_cast<std::size_t>(kind)];
+}
+
 double hidden_share(const PricingContext& context, const PhaseMessage& message) {
+  const OverlapRule& rule = rule_of(context, message.overlap);
   const bool buffers = message.one_domain && context.problem.cluster->accelerator.user_buffers;
   if (message.overlap == Overlap::TensorParallel && !buffers) return 0.0;
-  const bool named = message.dispatcher != kOwnDispatcher;
+  const bool named = message.dispatcher != kOwnDispatcher && !rule.any_dispatcher;
   if (message.overlap == Overlap::ExpertAllToAll && named) return 0.0;
-  return context.problem.framework->overlap[static_cast<std::size_t>(message.overlap)].share;
+  return rule.share;
 }
 
 SharedTime share_of(const PricingContext& context, const PhaseMessage& message, double count,

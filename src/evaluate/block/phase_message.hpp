@@ -69,10 +69,12 @@ struct PhaseMessage {
          message.overlap == Overlap::GradientReduction;
 }
 
+[[nodiscard]] const OverlapRule& rule_of(const PricingContext& context, Overlap kind);
+
 /// The share of the message that kernels hide where their order of issue is not described. Tensor
 /// messages travel through user buffers, which one domain of fast links has. None for tokens
-/// under a dispatcher that was named: the share is the average of runs that do not say how
-/// tokens travel.
+/// under a dispatcher that was named, unless the rule is for any: the share is the average of runs
+/// that do not say how tokens travel.
 [[nodiscard]] double hidden_share(const PricingContext& context, const PhaseMessage& message);
 
 /// The part of a message that a framework hides by its share, and the part kernels wait for.

@@ -137,6 +137,7 @@ OverlapRule read_overlap_rule(const Node& map, const std::string& key) {
   fields.take("steps", rule.steps, kWaits);
   fields.take("ahead", rule.ahead, [](const Node& node) { return node.count(1, 16); });
   fields.take("joined", rule.joined, &Node::boolean);
+  fields.take("any_dispatcher", rule.any_dispatcher, &Node::boolean);
   return rule;
 }
 

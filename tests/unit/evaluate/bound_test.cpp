@@ -116,6 +116,7 @@ Problem with_pairs(double share, MessageWait others) {
     OverlapRule& exchange = framework.overlap[static_cast<std::size_t>(Overlap::ExpertAllToAll)];
     exchange.share = share;
     exchange.joined = true;
+    exchange.any_dispatcher = others == MessageWait::Use;
     for (const Overlap kind : {Overlap::TensorParallel, Overlap::ContextRing}) {
       framework.overlap[static_cast<std::size_t>(kind)].wait = others;
     }

@@ -42,7 +42,38 @@ BlockWaits waits_of(MessageWait wait, Piece piece) {
   return maker.least_waits(*maker.placed(plan, mesh, nullptr), piece, kOwnDispatcher);
 }
 
+/// Of a mixture on two expert ranks whose framework hides 0.9 of an exchange; its own exchange is an
+/// all-to-all of NCCL, named or not.
+Seconds wait_for_tokens(bool any_dispatcher, const char* named) {
+  test::ToyOptions options;
+  options.experts = 8;
+  const Problem problem =
+      test::with_framework(test::toy_problem(options), [&](Framework& framework) {
+        OverlapRule& rule = framework.overlap[static_cast<std::size_t>(Overlap::ExpertAllToAll)];
+        rule = {0.9, MessageWait::AtOnce, {}, 1};
+        rule.any_dispatcher = any_dispatcher;
+        framework.dispatchers.push_back({"all-to-all", find_dispatcher("all-to-all").value(),
+                                         TokenPath::Pairs, 1.0, 1.0, "a table"});
+      });
+  PlanDegrees plan;
+  plan.expert = 2;
+  plan.data = problem.gpus;
+  const ProfileMaker maker(problem);
+  const DeviceMesh mesh = make_device_mesh(plan, problem.framework->rank_order);
+  return maker.least_waits(*maker.placed(plan, mesh, nullptr), {4, true}, *find_dispatcher(named))
+      .forward;
+}
+
 TEST_SUITE("unit") {
+  TEST_CASE("a named dispatcher hides what its framework hides of any") {
+    const Seconds own = wait_for_tokens(false, "own");
+    CHECK(own > Seconds(0));
+    CHECK(wait_for_tokens(true, "own") == own);
+    CHECK(wait_for_tokens(true, "all-to-all") == own);
+    // 0.9 of the same message stay hidden, or none of it.
+    CHECK(wait_for_tokens(false, "all-to-all").value() == doctest::Approx(10.0 * own.value()));
+  }
+
   TEST_CASE("a piece alone waits for what it uses next; weight gradients hide input gradients") {
     const BlockWaits blocking = waits_of(MessageWait::AtOnce, {4, true});
     const BlockWaits used = waits_of(MessageWait::Use, {4, true});
