@@ -277,6 +277,8 @@ RunCase make_case(const RunRecord& run, const ArchitectureTable& table,
   result.model = describe(run, table, result);
   if (run.framework_assumed) result.filled.push_back("framework " + run.framework);
   pin_degrees(run, table, framework, result);
+  const bool exposed = table.cell(run, "expert_overlap") == "0";
+  if (exposed && !result.question.overlap) result.question.overlap = "expert=0";
   result.question.seq_len = run.seq_len;
   result.memory_rank = run.memory_rank;
   if (!run.memory_rank) result.memory_rank = parse_memory_rank(table.cell(run, "mem_rank"));
@@ -296,8 +298,7 @@ std::vector<std::string> regimes_of(const RunRecord& run, const RunCase& run_cas
     if (holds) regimes.emplace_back(name);
   };
   const int fast_domain = cluster.tiers.empty() ? 1 : cluster.tiers.front().size;
-  const std::int64_t tokens =
-      std::int64_t{1} * plan.micro_batch * run.seq_len / std::max(1, plan.context);
+  const auto tokens = std::int64_t{1} * plan.micro_batch * run.seq_len / std::max(1, plan.context);
   add_if(plan.tensor() > fast_domain, "tensor parallel across nodes");
   add_if(tokens <= kSmallMicroBatchTokens, "micro-batch of <= 2048 tokens");
   add_if(plan.pipeline >= kDeepPipeline, "pipeline of >= 8 stages");

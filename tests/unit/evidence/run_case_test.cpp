@@ -51,6 +51,14 @@ TEST_SUITE("unit") {
     CHECK(run.filled == std::vector<std::string>{"vocab 51200", "gpt-2 style"});
   }
 
+  TEST_CASE(
+      "a run that hid no exchange of experts is not priced as its framework hides on average") {
+    CHECK_FALSE(case_of({}).question.overlap);
+    CHECK(case_of({{"expert_overlap", "0"}}).question.overlap == "expert=0");
+    // A row that says what it overlaps has said it of experts too.
+    CHECK(case_of({{"expert_overlap", "0"}, {"overlap", "none"}}).question.overlap == "none");
+  }
+
   TEST_CASE("what a source's configuration says fills empty cells, cells win") {
     const test::Cells ironwood{{"source", "AI-Hypercomputer/tpu-recipes Ironwood results"},
                                {"model", "Llama-3.1-70B"},

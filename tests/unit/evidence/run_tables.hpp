@@ -59,6 +59,8 @@ inline const std::vector<std::pair<std::string, std::string>>& good_row() {
                                                                      {"stage_layers", ""},
                                                                      {"lora_rank", ""},
                                                                      {"base_precision", ""},
+                                                                     {"overlap", ""},
+                                                                     {"expert_overlap", ""},
                                                                      {"step_time_s", "0.5"},
                                                                      {"peak_mem_gib", "12"},
                                                                      {"mem_kind", "allocated"},
