@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "order_walk.hpp"
 #include "pipeline_support.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/program/timeline.hpp"
