@@ -14,6 +14,7 @@
 #include "schedule/order/stage_places.hpp"
 #include "schedule/simulation/compiled_order.hpp"
 #include "schedule/simulation/pipeline.hpp"
+#include "schedule/simulation/rounds.hpp"
 
 namespace plansearch {
 
@@ -68,6 +69,9 @@ struct Schedule {
   /// Looped places whose chunks all micro-batches pass before the next one starts: simulated as
   /// flow shops (flow_simulator.hpp).
   bool chunk_by_chunk = false;
+  /// A faster exact simulation, where `has_rounds` (absent: everywhere).
+  RoundSimulator::Rounds rounds = nullptr;
+  bool (*has_rounds)(const PipelineShape& shape) = nullptr;
   /// A better bound and a faster estimate, as in closed_form.hpp.
   Ticks (*bound)(const PipelineShape& shape, const PipelineTimes& times) = nullptr;
   Ticks (*estimate)(const PipelineShape& shape, const PipelineTimes& times) = nullptr;

@@ -131,6 +131,7 @@ Schedule one_f_one_b_schedule() {
   row.aliases = {"pipedream-flush"};
   row.order = [](const PipelineShape& shape) { return order_in_turns(shape, {}); };
   row.repetition = [](const PipelineShape& shape) { return Repetition{1, shape.stages}; };
+  row.rounds = &RoundSimulator::one_f_one_b;
   row.bound = alternating_bound;
   row.estimate = alternating_estimate;
   row.warm_up = alternating_warm_up;
@@ -159,6 +160,8 @@ Schedule interleaved_schedule() {
   row.repetition = [](const PipelineShape& shape) {
     return Repetition{shape.group_size(), shape.group_size()};
   };
+  row.rounds = &RoundSimulator::interleaved;
+  row.has_rounds = [](const PipelineShape& shape) { return shape.group_size() == shape.stages; };
   row.bound = alternating_bound;
   row.estimate = alternating_estimate;
   row.warm_up = alternating_warm_up;

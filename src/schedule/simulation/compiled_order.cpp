@@ -305,12 +305,10 @@ std::vector<KeptChunks> kept_by(const ComputeOrder& order, std::size_t device) {
 
 }  // namespace
 
-CompiledOrder compile(const ComputeOrder& order, int period, const Turns& turns, Peaks peaks) {
+CompiledOrder compile(const ComputeOrder& order, int period, const Turns& turns) {
   CompiledOrder result = Compiler(order).sequence(turns.devices);
   result.period = period;
-  for (std::size_t d = 0; peaks == Peaks::Walked && d < order.devices.size(); ++d) {
-    result.kept.push_back(kept_by(order, d));
-  }
+  for (std::size_t d = 0; d < order.devices.size(); ++d) result.kept.push_back(kept_by(order, d));
   std::size_t all = 0;
   for (const auto& steps : order.devices) all += steps.size();
   const std::size_t per_micro_batch = all / static_cast<std::size_t>(order.micro_batches);
@@ -348,9 +346,7 @@ std::shared_ptr<const CompiledOrder> compiled(Memory& memory, const PipelineShap
                                               int period) {
   auto& slot = memory.compiled[key_of(shape)];
   if (!slot) {
-    const bool known = schedule_row(shape.schedule).warm_up != nullptr;
-    slot = std::make_shared<const CompiledOrder>(
-        compile(order_of(shape), period, {}, known ? Peaks::Known : Peaks::Walked));
+    slot = std::make_shared<const CompiledOrder>(compile(order_of(shape), period));
     memory.steps += slot->steps.size();
   }
   return slot;

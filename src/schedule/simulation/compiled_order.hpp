@@ -53,13 +53,9 @@ struct Turns {
   std::size_t middle = 0;              ///< of the part that repeats
 };
 
-/// Whether `kept` is filled in, or left empty as the row of the schedule knows peaks by itself.
-enum class Peaks : std::uint8_t { Walked, Known };
-
 /// `period`: micro-batches after which the order repeats, 0 when it does not. Throws InternalError
 /// for an order that is incomplete or cannot run.
-[[nodiscard]] CompiledOrder compile(const ComputeOrder& order, int period, const Turns& turns = {},
-                                    Peaks peaks = Peaks::Walked);
+[[nodiscard]] CompiledOrder compile(const ComputeOrder& order, int period, const Turns& turns = {});
 
 /// The order of a shape, shortened by whole periods where its schedule has any. The same object for
 /// shapes that differ in whole periods and transfers only, while the thread keeps it.

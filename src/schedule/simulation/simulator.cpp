@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes:   makespan and device use of any schedule of the table; the activations that a device
 //             keeps at its worst moment, counted and weighted; span and bubble of a schedule.
-// Source:     flow_simulator.hpp chunk by chunk, order_simulator.hpp for all others; activations: a
-//             walk of the order, or its closed form where the row of the schedule has one.
+// Source:     flow_simulator.hpp chunk by chunk, rounds.hpp where the schedule has rounds,
+//             order_simulator.hpp for all others; activations: a walk of the order, or its closed
+//             form where the row of the schedule has one.
 // Assumes:    in-order compute queues; one send stream per device and direction; activations are
 //             kept from the start of the forward to the end of the backward of the same chunk, in
 //             part to the end of its weight gradient where that is a piece of its own.
@@ -181,6 +182,10 @@ const PipelineResult& PipelineSimulator::run(const PipelineShape& shape, const P
   const Schedule& row = schedule_row(shape.schedule);
   if (row.chunk_by_chunk) {
     flow_.run(shape, times, result_);
+    return result_;
+  }
+  if (row.rounds != nullptr && (!row.has_rounds || row.has_rounds(shape))) {
+    rounds_.run(row.rounds, shape, times, steady, result_);
     return result_;
   }
   const ShapeOrder& order = shape_order(tuned_to(shape, times));

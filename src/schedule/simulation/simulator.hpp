@@ -9,8 +9,8 @@
 //   result.makespan; result.devices[r].busy; result.bubble(r);
 // run() allocates nothing once the simulator has seen a pipeline of this shape. Durations are taken
 // from the spans of `times`, indexed by virtual stage (schedule/simulation/pipeline.hpp). Schedules
-// that run chunk by chunk are flow shops (flow_simulator.hpp), all others are run step by step
-// (order_simulator.hpp).
+// that run chunk by chunk are flow shops (flow_simulator.hpp), those that have rounds (rounds.hpp)
+// are run by them, all others step by step (order_simulator.hpp).
 #pragma once
 
 #include <span>
@@ -20,6 +20,7 @@
 #include "schedule/simulation/flow_simulator.hpp"
 #include "schedule/simulation/order_simulator.hpp"
 #include "schedule/simulation/pipeline.hpp"
+#include "schedule/simulation/rounds.hpp"
 
 namespace plansearch {
 
@@ -32,6 +33,7 @@ class PipelineSimulator {
 
  private:
   FlowSimulator flow_;
+  RoundSimulator rounds_;
   OrderSimulator order_;
   PipelineResult result_;
 };

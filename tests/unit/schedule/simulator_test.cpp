@@ -109,7 +109,7 @@ TEST_SUITE("unit") {
 }
 
 TEST_SUITE("property") {
-  TEST_CASE("skipping the steady state changes nothing") {
+  TEST_CASE("skipping the steady rounds changes nothing") {
     Dice dice(1);
     PipelineSimulator fast, full;
     double simulated = 0.0;
@@ -149,7 +149,7 @@ TEST_SUITE("property") {
     }
   }
 
-  TEST_CASE("a simulation gives what the generated order gives") {
+  TEST_CASE("the rounds give what the generated order gives") {
     Dice dice(2);
     PipelineSimulator simulator;
     for (int i = 0; i < test::rounds(300); ++i) {
@@ -165,7 +165,7 @@ TEST_SUITE("property") {
     }
   }
 
-  TEST_CASE("the task graph gives what the simulator gives") {
+  TEST_CASE("the task graph gives what the rounds give") {
     Dice dice(3);
     PipelineSimulator simulator;
     TaskSimulator tasks;
