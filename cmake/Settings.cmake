@@ -2,6 +2,8 @@
 # Two interface targets: what every target needs, and the warnings of our own code only.
 add_library(plansearch_settings INTERFACE)
 target_compile_features(plansearch_settings INTERFACE cxx_std_20)
+# Files are named in messages as they lie in the project, wherever it was built.
+target_compile_options(plansearch_settings INTERFACE "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
