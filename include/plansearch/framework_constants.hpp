@@ -62,7 +62,7 @@ struct FrameworkConstants {
   bool memory_update_of_lists = false;
   double memory_attention_copies = 0.0;
   double memory_reduction_bytes = 0.0;
-  double memory_reduction_elements = 0.0;
+  Bytes memory_reduction_most;
   double memory_gathered_cached = 0.0;
   Bytes memory_context;
   Bytes memory_workspace;

@@ -170,10 +170,10 @@ void add_states(const PricingInput& view, const TransformInvariants& transform,
       Bytes(n.trainable_dense * dense.optimizer + n.trainable_expert * expert.optimizer +
             n.other_dense * dense.second_moment + n.other_expert * expert.second_moment);
   if ((*transform.mesh)[Axis::Data].size > 1) {
-    const double trained = n.trainable_dense + n.trainable_expert;
-    const double most = view.constants.memory_reduction_elements;  // of buckets
-    statics.reduction_buffers += Bytes((most > 0.0 ? std::min(trained, most) : trained) *
-                                       view.constants.memory_reduction_bytes);
+    const Bytes most = view.constants.memory_reduction_most;
+    const Bytes whole((n.trainable_dense + n.trainable_expert) *
+                      view.constants.memory_reduction_bytes);
+    statics.reduction_buffers += most > Bytes(0) ? std::min(whole, most) : whole;
   }
   const HostTensors host = host_tensors(transform.degrees->on_host);
   const HostUpdate offload = host_update(view, n, transform.statics, host);

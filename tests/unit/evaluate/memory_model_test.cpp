@@ -326,10 +326,10 @@ TEST_SUITE("unit") {
     CHECK((with(&FrameworkConstants::memory_reduction_bytes, 5).memory.buffers -
            before.memory.buffers)
               .value() == doctest::Approx(5 * ((kParameters - norms) / 2 + norms)));
-    // 5 bytes for each of 1000 parameters, where buckets hold no more.
+    // No more than the buckets hold.
     const auto bucketed = [](Framework& f) {
       f.constants.memory_reduction_bytes = 5;
-      f.constants.memory_reduction_elements = 1000;
+      f.constants.memory_reduction_most = Bytes(5000);
     };
     const DeviceMemory in_buckets = devices_of(test::with_framework(plain, bucketed), plan)[0];
     CHECK((in_buckets.memory.buffers - before.memory.buffers).value() == doctest::Approx(5000));
