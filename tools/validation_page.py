@@ -16,8 +16,10 @@ import datetime
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
+import tempfile
 
 import fitted_constants
 import validation_svg
@@ -99,13 +101,27 @@ def summary_of(answer):
     return kept
 
 
-def sites_of(args, title, table, suspect):
+def sites_of(args, title, table, suspect, data=None):
     """Errors by site of the runs above 2 % utilisation, without what else a group holds."""
-    answer = validate(args.binary, table, suspect, ("--min-mfu", "0.02"))
+    answer = validate(args.binary, table, suspect, ("--min-mfu", "0.02"), data)
     return {"title": title, "rows": len(answer["rows"]),
             "summary": [{key: group[key] for key in ("set", "by", "value", "at_sites", "memory")}
                         for group in rounded(answer["summary"])
                         if group["by"] in ("all", "source")]}
+
+
+def without_source_aliases(root):
+    """Links `root` to the data, without the entries of architectures.yaml that name the source of a row."""
+    for path in ROOT.iterdir():
+        if path.name != "validation":
+            (root / path.name).symlink_to(path)
+    (root / "validation").mkdir()
+    for path in (ROOT / "validation").iterdir():
+        if path.name != "architectures.yaml":
+            (root / "validation" / path.name).symlink_to(path)
+    entries = re.split(r"(?m)^(?=  - name: )", (ROOT / "validation/architectures.yaml").read_text(encoding="utf-8"))
+    kept = [entry for entry in entries if not re.search(r"columns:\s*\{?\s*source:", entry)]
+    (root / "validation/architectures.yaml").write_text("".join(kept), encoding="utf-8")
 
 
 def commit():
@@ -122,6 +138,12 @@ def write_full_results(args, path):
     results["sites"] = [sites_of(args, "Sources that constants were fitted to", args.also, args.suspect)]
     for table, title in zip(args.also_later, LATER):
         results["sites"].append(sites_of(args, title, table, args.suspect_later))
+        with tempfile.TemporaryDirectory() as folder:
+            without_source_aliases(pathlib.Path(folder))
+            summary = sites_of(args, title, table, args.suspect_later, folder)["summary"]
+        results["sites"][-1]["without_aliases"] = [
+            group["at_sites"]["left_out"]["sources_alike"] for group in summary
+            if (group["by"], group["set"]) == ("all", "without_suspects")][0]
     kernels = {}
     for table in args.kernels or ():
         answer = validate(args.binary, table)

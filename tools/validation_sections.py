@@ -87,9 +87,10 @@ class Page:
         for part in self.later_parts():
             total = groups(part["summary"], "all", "without_suspects")[0]["at_sites"]["left_out"]["sources_alike"]
             fit = "" if "in view" in part["title"] else ", in no fit"
-            rows.append([f"{part['title'].lower()}{fit}: mean of sources, bias; inside",
-                         f"{percent(total['mean_absolute_error'])} %, {signed(total['bias'])} %; "
-                         f"{percent(total['within_p10_p90'], 0)} %", "V"])
+            rows += [[words, f"{percent(one['mean_absolute_error'])} %, {signed(one['bias'])} %; "
+                             f"{percent(one['within_p10_p90'], 0)} %", "V"] for words, one in (
+                (f"{part['title'].lower()}{fit}: mean of sources, bias; inside", total),
+                ("... without what architectures.yaml says of a source by its name", part["without_aliases"]))]
         memory = self.memory_by_source()
         if memory:
             rows.append([f"peak memory: median of {len(memory)} sources",
@@ -243,7 +244,7 @@ class Page:
         words = (
             "## Ranking inside sweeps\n\n"
             "A sweep is a set of runs that differ in the plan only (same source, machine, "
-            "framework, precision, model, GPUs, sequence length and batch). *Regret*: measured "
+            "framework, precision, model, GPUs, sequence length, batch and adapters). *Regret*: measured "
             "time of the plan predicted fastest over that of the plan measured fastest, minus 1; "
             "runs that we call too large are ranked like any other, for they ran. *Top-3*: the "
             "best plan is among our first three. *tau-b*: Kendall's rank correlation over sweeps "

@@ -23,7 +23,8 @@ from validation_markdown import VIEWS, draws_table, groups, ranking_table, risk_
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 #: Rows that share these cells are one job under several plans.
-SWEEP = ("source", "hw", "framework", "precision", "model", "gpus", "seq_len", "global_batch")
+SWEEP = ("source", "hw", "framework", "precision", "model", "gpus", "seq_len", "global_batch", "lora_rank",
+         "base_precision")
 RISK_BINS = (0.0, 0.1, 0.5, 0.9, 1.0)
 FEWEST_SITE_ROWS = 5
 
@@ -182,13 +183,13 @@ def extend(answer, cells):
     return answer
 
 
-def validate(binary, table, suspect=None, more=()):
-    """The answer of `plansearch validate`, extended where the table is one of runs."""
+def validate(binary, table, suspect=None, more=(), data=None):
+    """The answer of `plansearch validate`, extended where the table is one of runs. `data`: folder of the data."""
     command = [str(binary), "validate", str(table), "--format", "json", "--quiet", *more]
     if suspect:
         command += ["--suspect", str(suspect)]
     environment = dict(os.environ)
-    environment.setdefault("PLANSEARCH_DATA", str(ROOT))
+    environment["PLANSEARCH_DATA"] = str(data or environment.get("PLANSEARCH_DATA", ROOT))
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode != 0:
         sys.exit(done.stderr.strip())
