@@ -118,6 +118,11 @@ class Causes {
   void precision() {
     const DataType now = given_.problem.precision;
     const bool narrow = now == DataType::Fp8 || now == DataType::Mxfp8 || now == DataType::Nvfp4;
+    if (now == DataType::Bf16 || now == DataType::Fp16) {
+      add_setting(Setting::Precision, "fp32", "products run in fp32",
+                  "sgemm kernels in a profile; --bf16, autocast, bnb_4bit_compute_dtype",
+                  request().base_precision ? kFault : kRareFault);
+    }
     if (now == DataType::Bf16 && given_.problem.cluster->accelerator.peak_of(DataType::Fp8)) {
       add_setting(Setting::Precision, "fp8", "products run in fp8", "fp8 in the launch command",
                   request().precision ? kRareFault : kFault);

@@ -104,9 +104,20 @@ TEST_SUITE("unit") {
     CHECK_FALSE(suspects(diagnose(run, {measured}), "recomputation"));
   }
 
-  TEST_CASE("a step twenty times as long as predicted has no cause") {
+  TEST_CASE("products in fp32 come first where the step takes as long as theirs") {
+    PlanRequest run = test::llama_on_sixteen();
+    run.request.precision = "fp32";
+    const DiagnosisReport blind = diagnose(test::llama_on_sixteen(), {price(run)});
+    REQUIRE(!blind.causes.empty());
+    CHECK(blind.causes.front().what == "products run in fp32");
+    CHECK(blind.causes.front().predicted.value() == doctest::Approx(price(run).value()));
+    CHECK(blind.causes.front().predicted > 4.0 * price(test::llama_on_sixteen()));
+    CHECK_FALSE(suspects(diagnose(run, {price(run)}), "products run in fp32"));
+  }
+
+  TEST_CASE("a step a thousand times as long as predicted has no cause") {
     const DiagnosisReport report =
-        diagnose(test::llama_on_sixteen(), {price(test::llama_on_sixteen()) * 20.0});
+        diagnose(test::llama_on_sixteen(), {price(test::llama_on_sixteen()) * 1000.0});
     CHECK(report.unknown > 0.9);
     CHECK(report.faster_share > 0.99);
   }
