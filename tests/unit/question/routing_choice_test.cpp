@@ -43,7 +43,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("experts that are dealt in turn: a token has one group of neighbours, all are alike") {
-    const Routing& routing = *ask("dealt").network.routing;
+    const Routing routing = *ask("dealt").network.routing;
     CHECK(routing.groups == routing.experts / routing.top_k);
     CHECK(routing.top_groups == 1);
     CHECK_FALSE(routing.spread.has_value());
