@@ -3420,13 +3420,13 @@ class Comparisons(Case):
         self.assertEqual([row["question"]["schedule"] for row in rows], ["1f1b", "interleaved", "zb-v"])
         self.assertEqual([row["plan"]["config"]["schedule"] for row in rows], ["1f1b", "interleaved", "zb-v"])
         self.assertRegex(run(*question).stdout, r"(?m)^ *# +schedule +step")
-        self.assertIn("megatron does not run zb-v (internevo, torchtitan, ", run(*question).stderr)
+        self.assertIn("megatron does not run zb-v (internevo, nemo-automodel, ", run(*question).stderr)
 
     def test_orders_that_the_framework_does_not_run(self):
         """No member of a list is lost without a word."""
         question = ["--hw", "dgx-h100", "--model", "llama3-70b", "--gpus", "64", "--pp", "4"]
         listed = run(*question, "--schedule", "1f1b,zb-v", "--format", "json")
-        self.assertIn("megatron does not run zb-v (internevo, torchtitan, ", listed.stderr)
+        self.assertIn("megatron does not run zb-v (internevo, nemo-automodel, ", listed.stderr)
         self.assertIn(" would): left out", listed.stderr)
         self.assertEqual({plan["config"]["schedule"] for plan in json.loads(listed.stdout)["plans"]}, {"1f1b"})
         for target in ([], ["--target", "megatron"]):
