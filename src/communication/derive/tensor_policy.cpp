@@ -70,7 +70,8 @@ ParameterPolicy make_policy(const PlanDegrees& plan, const DeviceMesh& mesh,
   policy.moment = stored(states, Scope::Step, Scope::Step, precision.moment);
   if (rules.shards_in_fp32 && plan.zero >= ZeroStage::Gradients) {
     for (TensorPolicy* own : {&policy.parameter, &policy.gradient, &policy.moment}) {
-      if (own->dtype) own->dtype = DataType::Fp32;
+      const bool half = own->dtype == DataType::Bf16 || own->dtype == DataType::Fp16;
+      if (half) own->dtype = DataType::Fp32;
     }
   }
   policy.data = data;
