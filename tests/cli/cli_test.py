@@ -3929,7 +3929,7 @@ class GivenPlans(Case):
         """Several changes at once, where no single one helps: with all weights, and with adapters."""
         for machine, model, task, flags in (
                 ("perlmutter", "deepseek-v3", "sft", ("--framework megatron --gpus", "--framework megatron --task lora --gpus")),
-                ("dgx-h100", "llama3.1-405b", "dpo", ("--framework deepspeed --lora-rank 16",)),
+                ("dgx-h100", "llama3.1-405b", "dpo", ("--framework deepspeed --gpus", "--framework deepspeed --lora-rank 16")),
                 ("rtx-4090-box", "llama3.1-405b", "sft",
                  ("--framework megatron --optimizer adafactor --gpus", "--framework megatron --task lora --gpus"))):
             remedies, asked = self.refused({"--hw": machine, "--model": model, "--task": task})
