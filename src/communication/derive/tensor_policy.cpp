@@ -70,8 +70,7 @@ ParameterPolicy make_policy(const PlanDegrees& plan, const DeviceMesh& mesh,
   policy.moment = stored(states, Scope::Step, Scope::Step, precision.moment);
   if (rules.shards_in_fp32 && plan.zero >= ZeroStage::Gradients) {
     for (TensorPolicy* own : {&policy.parameter, &policy.gradient, &policy.moment}) {
-      const bool half = own->dtype == DataType::Bf16 || own->dtype == DataType::Fp16;
-      if (half) own->dtype = DataType::Fp32;
+      if (own->dtype == DataType::Bf16 || own->dtype == DataType::Fp16) own->dtype = DataType::Fp32;
     }
   }
   policy.data = data;
