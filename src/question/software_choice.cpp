@@ -81,7 +81,7 @@ void apply_states(Framework& framework, const std::string& text) {
   if (!known) refuse_word("--optimizer-states", text, {"fp32", "bf16", "fp16", "fp8", "int8"});
   for (auto& [precision, policy] : framework.precision) {
     policy.moment = *type;
-    if (policy.master || *type != policy.activation) continue;
+    if (policy.master || *type != policy.activation || *type == DataType::Fp32) continue;
     policy.parameter = *type;
     policy.gradient = *type;
   }
