@@ -218,18 +218,16 @@ void take_asked_orders(Framework& framework, const ProblemRequest& request,
   }
   if (missing.empty()) return;
   const std::string orders = fmt::format("{}", fmt::join(missing, ", "));
-  const auto runs_some = [&](const Framework& other) {
-    return std::ranges::any_of(missing, std::bind_front(runs, std::cref(other)));
-  };
-  const std::string others = frameworks_that(runs_some);
+  bool goes_on = true;  // to the next step, devices of every framework that runs them
+  const std::string others = frameworks_that([&](const Framework& other) {
+    if (std::ranges::none_of(missing, std::bind_front(runs, std::cref(other)))) return false;
+    goes_on = goes_on && other.optimizer_start == OptimizerStart::PostValidated;
+    return true;
+  });
   const std::string hint = others.empty() ? others : fmt::format(" ({} would)", others);
   if (listed.empty() && request.target.empty()) {
     framework.schedules.insert(framework.schedules.end(), missing.begin(), missing.end());
-    const bool waits =
-        !frameworks_that([&](const Framework& other) {
-           return runs_some(other) && other.optimizer_start != OptimizerStart::PostValidated;
-         }).empty();
-    if (!waits && !others.empty()) framework.optimizer_start = OptimizerStart::PostValidated;
+    if (goes_on && !others.empty()) framework.optimizer_start = OptimizerStart::PostValidated;
     notes.push_back(
         fmt::format("{} does not run {}{}: priced as if it did", framework.name, orders, hint));
   } else if (missing.size() < asked.size()) {

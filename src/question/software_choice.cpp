@@ -73,7 +73,7 @@ void apply_main_grads(Framework& framework, const std::string& text, DataType pr
 
 /// Sets the format for every number format that the framework trains in: which one holds is settled
 /// elsewhere. An optimizer that updates the weights themselves makes moments like them (PyTorch:
-/// zeros_like), so that moments in the format of products are those of such weights and gradients.
+/// zeros_like), so that 16-bit moments of such products are those of such weights and gradients.
 void apply_states(Framework& framework, const std::string& text) {
   const auto type = parse_stored_type(text);
   const bool known = type == DataType::Fp32 || type == DataType::Bf16 || type == DataType::Fp16 ||
