@@ -21,8 +21,10 @@ import subprocess
 import sys
 import tempfile
 
+import ablation
 import fitted_constants
 import validation_svg
+from validation_markdown import groups
 from validation_sections import Page
 from validation_summary import validate
 from validation_unseen import unseen_tables
@@ -111,17 +113,12 @@ def sites_of(args, title, table, suspect, data=None):
 
 
 def without_source_aliases(root):
-    """Links `root` to the data, without the entries of architectures.yaml that name the source of a row."""
-    for path in ROOT.iterdir():
-        if path.name != "validation":
-            (root / path.name).symlink_to(path)
-    (root / "validation").mkdir()
-    for path in (ROOT / "validation").iterdir():
-        if path.name != "architectures.yaml":
-            (root / "validation" / path.name).symlink_to(path)
-    entries = re.split(r"(?m)^(?=  - name: )", (ROOT / "validation/architectures.yaml").read_text(encoding="utf-8"))
+    """Copies the data to `root`, without the entries of architectures.yaml that name the source of a row."""
+    ablation.copy_data(root)
+    path = root / "validation/architectures.yaml"
+    entries = re.split(r"(?m)^(?=  - name: )", path.read_text(encoding="utf-8"))
     kept = [entry for entry in entries if not re.search(r"columns:\s*\{?\s*source:", entry)]
-    (root / "validation/architectures.yaml").write_text("".join(kept), encoding="utf-8")
+    path.write_text("".join(kept), encoding="utf-8")
 
 
 def commit():
@@ -136,14 +133,13 @@ def write_full_results(args, path):
     if args.also_memory:
         results["memory"] = summary_of(validate(args.binary, args.also_memory, args.suspect))
     results["sites"] = [sites_of(args, "Sources that constants were fitted to", args.also, args.suspect)]
-    for table, title in zip(args.also_later, LATER):
-        results["sites"].append(sites_of(args, title, table, args.suspect_later))
-        with tempfile.TemporaryDirectory() as folder:
-            without_source_aliases(pathlib.Path(folder))
-            summary = sites_of(args, title, table, args.suspect_later, folder)["summary"]
-        results["sites"][-1]["without_aliases"] = [
-            group["at_sites"]["left_out"]["sources_alike"] for group in summary
-            if (group["by"], group["set"]) == ("all", "without_suspects")][0]
+    with tempfile.TemporaryDirectory() as folder:
+        without_source_aliases(pathlib.Path(folder))
+        for table, title in zip(args.also_later, LATER):
+            part = sites_of(args, title, table, args.suspect_later)
+            without = sites_of(args, title, table, args.suspect_later, folder)["summary"]
+            total = groups(without, "all", "without_suspects")[0]["at_sites"]
+            results["sites"].append({**part, "without_aliases": total["left_out"]["sources_alike"]})
     kernels = {}
     for table in args.kernels or ():
         answer = validate(args.binary, table)

@@ -9,14 +9,17 @@ from validation_summary import validate
 
 
 def unseen_tables(binary, shipped):
-    """(name, rows of the answer of today, first answers by row) of every table validation/unseen_*.csv."""
+    """(name, rows of the answer of today, first answers by row) of every table validation/unseen_*.csv, timed or not."""
     found = []
     for first in sorted(shipped.glob("unseen_*_answers.csv")):
         path = first.with_name(first.name.replace("_answers", ""))
-        rows = [row for row in validate(binary, path)["rows"] if row["measured_step_time_s"] is not None]
         with open(first, newline="", encoding="utf-8") as file:
-            found.append((path.stem, rows, {row["id"]: row for row in csv.DictReader(file)}))
+            found.append((path.stem, validate(binary, path)["rows"], {row["id"]: row for row in csv.DictReader(file)}))
     return found
+
+
+def timed(rows):
+    return [row for row in rows if row["measured_step_time_s"] is not None]
 
 
 def answered(row, predicted):
@@ -54,7 +57,8 @@ def alike(found):
             "inside": mean(mean(inside for _, inside in answers) for answers in some)}
 
 
-def answers_text(name, rows, first):
+def answers_text(name, every, first):
+    rows = timed(every)
     then, now = by_source(rows, lambda row: first[row["id"]]), by_source(rows, lambda row: row)
     total = [[label, f"{one['rows']} of {len(rows)}", f"{one['sources']} of {len(found)}", percent(one["mean"]),
               percent(one["median"]), signed(one["bias"]), percent(one["inside"], 0)]

@@ -11,11 +11,12 @@ import subprocess
 import sys
 import tempfile
 import xml.dom.minidom
+from statistics import mean, median
 
 ROOT, EXECUTABLE = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
-from validation_unseen import alike, by_source, unseen_tables  # noqa: E402
+from validation_unseen import alike, by_source, timed, unseen_tables  # noqa: E402
 
 
 def check(condition, what):
@@ -69,12 +70,27 @@ def check_tables():
 
 def check_unseen():
     """Runs in no fit are answered, and no worse than when they were first asked."""
-    for name, rows, first in unseen_tables(EXECUTABLE, ROOT / "validation"):
-        check(all(row["id"] in first for row in rows), f"{name}: every row has a first answer")
+    for name, every, first in unseen_tables(EXECUTABLE, ROOT / "validation"):
+        rows = timed(every)
+        check([row["id"] for row in every] == list(first), f"{name}: every row has a first answer")
         check(all(row["source"] and row["locator"] for row in rows_of(f"{name}.csv")), f"{name}: rows say where")
         then, now = (alike(by_source(rows, answer)) for answer in (lambda row: first[row["id"]], lambda row: row))
         check(now["rows"] >= 0.9 * len(rows), f"{name}: {now['rows']} rows of {len(rows)} answered")
         check(now["mean"] <= 1.1 * then["mean"] and now["inside"] >= 0.5, f"{name}: {now}, first {then}")
+        if name == "unseen_tuning":
+            check_tuning(every, now)
+
+
+def check_tuning(rows, steps):
+    """Nearly all runs of users are answered, within loose bounds; sources weigh alike."""
+    check(sum(row["expressible"] for row in rows) >= 0.98 * len(rows), "98 % of the rows are answered")
+    check(steps["mean"] < 0.30, f"steps are within 30 %: {steps}")
+    peaks = {row["source"]: [] for row in rows}
+    for row in rows:
+        measured, predicted = row["measured_peak_memory_bytes"], row["predicted_peak_memory_bytes"]
+        if measured and predicted:
+            peaks[row["source"]].append(abs(predicted / measured - 1))
+    check(median(mean(errors) for errors in peaks.values() if errors) < 0.22, "peaks are within 22 %")
 
 
 check_page()
